@@ -1,0 +1,57 @@
+"""Errors, by what the one who catches them does.
+
+TidemillError
+├── Retryable            try again after `wait` seconds; the same input comes again
+├── Fatal                the feed stops; a person must act
+│   ├── ConfigError      ... on the feed's options
+│   ├── SourceError      ... on the source or its rights and settings
+│   ├── SinkError        ... on a target
+│   ├── StoreError       ... on the local disk or the scratch store
+│   └── CheckpointError  ... on a stored checkpoint
+└── InvariantViolated    cannot happen: a bug of tidemill
+"""
+
+from __future__ import annotations
+
+
+class TidemillError(Exception):
+    """Everything that tidemill raises on purpose."""
+
+
+class Retryable(TidemillError):
+    """What was asked could not be done now.
+
+    `wait` is the least number of seconds before trying again; None leaves it to the caller's backoff.
+    """
+
+    def __init__(self, message: str, wait: float | None = None) -> None:
+        super().__init__(message)
+        self.wait = wait
+
+
+class Fatal(TidemillError):
+    """Trying again can't help. The message says what to do."""
+
+
+class ConfigError(Fatal):
+    """An option is missing, unknown or out of range; the message names it and what is accepted."""
+
+
+class SourceError(Fatal):
+    """The source refuses, lacks a right or a setting, or no longer has what is needed."""
+
+
+class SinkError(Fatal):
+    """A target refuses the rows for good."""
+
+
+class StoreError(Fatal):
+    """The local store can't be written or read back: disk full, I/O error, corrupted block."""
+
+
+class CheckpointError(Fatal):
+    """A stored checkpoint can't be read or belongs to something else."""
+
+
+class InvariantViolated(TidemillError):
+    """Something that cannot happen did: report it as a bug."""

@@ -1,0 +1,269 @@
+"""The vocabulary every stage speaks.
+
+Raw changes (`KvChange`) carry a source's bytes until they are in commit order; only then does the
+mounter turn them into rows. Stages hand over lists of these, never one at a time.
+
+Timestamps are TiDB TSOs: physical milliseconds << 18 | logical counter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+Ts: TypeAlias = int
+LOGICAL_BITS: Final = 18
+
+DELETE: Final = 0
+PUT: Final = 1
+
+
+def compose_ts(physical_ms: int, logical: int = 0) -> Ts:
+    """The TSO of a moment in Unix milliseconds."""
+    return physical_ms << LOGICAL_BITS | logical
+
+
+def physical_ms(ts: Ts) -> int:
+    """The Unix milliseconds of a TSO."""
+    return ts >> LOGICAL_BITS
+
+
+# --- before the mounter: bytes -------------------------------------------------------------------
+
+
+class KvChange(Struct, frozen=True, gc=False, order=True, array_like=True):
+    """One raw change. The fields are in sort order: comparing two changes is the commit order."""
+
+    commit_ts: Ts
+    start_ts: Ts
+    op: int
+    """DELETE or PUT; a DELETE sorts before a PUT of the same transaction."""
+    key: bytes
+    value: bytes
+    old_value: bytes = b""
+    region_id: int = 0
+    """TiKV: the region it came from. Binlog: the table layout its rows are written in."""
+
+
+class Changes(Struct, frozen=True, gc=False):
+    """From a puller to a table's Writer: changes in any order, and what they complete.
+
+    Everything at or below `resolved` has been sent, these changes included; 0 says nothing new.
+    """
+
+    changes: list[KvChange]
+    resolved: Ts = 0
+
+
+class Piece(Struct, frozen=True, gc=False):
+    """A transaction's changes in order, or one stretch of them when it is larger than a batch.
+
+    Pieces of a transaction follow each other with nothing in between; `last` ends it.
+    """
+
+    commit_ts: Ts
+    start_ts: Ts
+    table: int
+    """The sorter's number for the keyspace that the changes come from."""
+    changes: list[KvChange]
+    last: bool = True
+
+
+class Sorted(Struct, frozen=True, gc=False):
+    """From the sorter onward: pieces in commit order; nothing at or below `resolved` will follow."""
+
+    pieces: list[Piece]
+    resolved: Ts
+
+
+# --- after the mounter: rows ---------------------------------------------------------------------
+
+Kind: TypeAlias = Literal[
+    "tinyint", "smallint", "mediumint", "int", "bigint",
+    "decimal", "float", "double", "bit",
+    "char", "varchar", "text", "binary", "varbinary", "blob",
+    "date", "time", "datetime", "timestamp", "year",
+    "enum", "set", "json",
+]  # fmt: skip
+
+
+class Column(Struct, frozen=True):
+    """A column and how its values appear in Python.
+
+    Integers, year and bit are `int`; decimal is `Decimal`; float and double are `float` (a FLOAT is
+    the exact double of its 32 bits); char, varchar, text, enum, set and json are `str` as the source
+    prints them; binary, varbinary and blob are `bytes` (BINARY(n) padded to n); date is
+    `datetime.date`; datetime is a naive `datetime.datetime`; timestamp is an aware one in UTC; time
+    is `datetime.timedelta`. NULL is None. A date that Python has no value for ("0000-00-00") stays
+    the `str` that the source prints.
+    """
+
+    name: str
+    kind: Kind
+    unsigned: bool = False
+    length: int = 0
+    """Characters of char and varchar, bytes of binary and varbinary, bits of bit; bytes of a length
+    prefix (1 to 4) of text and blob; digits of a decimal."""
+    scale: int = 0
+    """Digits after the point: of a decimal, or the fraction of a second in a time type."""
+    members: tuple[str, ...] = ()
+    """The strings of an enum or set."""
+    charset: str | None = None
+    collation: str | None = None
+    nullable: bool = True
+    default: str | None = None
+    """The DEFAULT clause as SQL text in the source's dialect; None where there is none."""
+    on_update: str | None = None
+
+
+class Table(Struct, frozen=True):
+    """A table's name and columns, at one version of its schema."""
+
+    schema: str
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[int, ...] = ()
+    """Indexes of the primary key's columns in key order; empty for a table without one."""
+    charset: str | None = None
+    collation: str | None = None
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+
+Row: TypeAlias = tuple[Any, ...]
+"""The values of one row, in the order of its table's columns."""
+
+
+class RowChange(Struct, frozen=True, gc=False):
+    """One row's change: insert has `after`, delete has `before`, update has both."""
+
+    commit_ts: Ts
+    start_ts: Ts
+    table: Table
+    op: Literal["insert", "update", "delete"]
+    before: Row | None
+    after: Row | None
+
+    def before_dict(self) -> dict[str, Any] | None:
+        return _named(self.table, self.before)
+
+    def after_dict(self) -> dict[str, Any] | None:
+        return _named(self.table, self.after)
+
+
+def _named(table: Table, row: Row | None) -> dict[str, Any] | None:
+    return None if row is None else {c.name: v for c, v in zip(table.columns, row, strict=True)}
+
+
+class Loaded(Struct, frozen=True):
+    """How far one table's snapshot got: whole, or up to and including the key `last`."""
+
+    last: tuple[int, ...] | None = None
+    """None: the whole table. Only integer keys are resumed inside a table."""
+
+
+Loading: TypeAlias = dict[str, Loaded]
+"""Tables by full name whose snapshot has begun; one not in it has no rows in the target yet."""
+
+
+class Chunk(Struct, frozen=True):
+    """Marks a transaction as snapshot rows: `table` is loaded up to `loaded` once it is applied.
+
+    With `table` empty the snapshot is over: every table is whole.
+    """
+
+    table: str
+    loaded: Loaded = Loaded()
+
+
+class Checkpoint(Struct, frozen=True):
+    """What a target holds: every transaction up to `ts`, of the tables that `loading` lists."""
+
+    ts: Ts
+    position: str
+    """The source's own position after that transaction, for instance "mysql-bin.000003:4711"."""
+    loading: Loading | None = None
+    """None once the snapshot is complete (or was never wanted)."""
+    source: str = ""
+    """Identity of the source, so that a checkpoint is not used with another server."""
+
+
+class Transaction(Struct, frozen=True, gc=False):
+    """A source transaction's row changes in their order; whole, unless it is larger than memory.
+
+    A transaction larger than a batch comes as several of these with the same ts, one after the
+    other; only the last has `last` set and a position. One without rows moves the checkpoint.
+    """
+
+    commit_ts: Ts
+    start_ts: Ts
+    source: str
+    rows: list[RowChange]
+    position: str = ""
+    last: bool = True
+    chunk: Chunk | None = None
+    """Set when the rows are part of a snapshot instead of a transaction of the source."""
+
+
+class CreateTable(Struct, frozen=True):
+    """The table as it is in the source, about to be loaded."""
+
+    table: Table
+
+
+class AddColumn(Struct, frozen=True):
+    column: Column
+    after: str | None = None
+    """The column it follows; "" puts it first, None last."""
+
+
+class DropColumn(Struct, frozen=True):
+    name: str
+
+
+Action: TypeAlias = CreateTable | AddColumn | DropColumn
+
+
+class Ddl(Struct, frozen=True):
+    """A schema change of one table, at its place between transactions."""
+
+    commit_ts: Ts
+    start_ts: Ts
+    source: str
+    schema: str
+    table: str
+    query: str
+    """The statement as the source ran it; empty for a table created for its snapshot."""
+    actions: tuple[Action, ...]
+    """What it does; empty where `refusal` says why it can't be followed."""
+    position: str = ""
+    refusal: str = ""
+    epoch_seconds: float = 0.0
+    """The source's clock when it ran, for defaults such as CURRENT_TIMESTAMP."""
+    last: bool = True
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.schema}.{self.table}"
+
+
+Item: TypeAlias = Transaction | Ddl
+
+
+class Batch(Struct, frozen=True):
+    """To a sink: items in commit order and the checkpoint that holds once all are applied.
+
+    `checkpoint` is None while a transaction larger than a batch is still open.
+    """
+
+    items: list[Item]
+    checkpoint: Checkpoint | None
+
+
+def row_count(items: Iterable[Item]) -> int:
+    """Row changes in `items`."""
+    return sum(len(item.rows) for item in items if isinstance(item, Transaction))

@@ -1,0 +1,31 @@
+"""Named points at which a test can end the process, as kill -9 would.
+
+`TIDEMILL_FAILPOINT=sink.committed:3` kills the process at the third pass of that point. Unarmed,
+a pass costs one comparison.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from itertools import count
+
+POINTS = (
+    "snapshot.chunk_read",
+    "binlog.batch_read",
+    "sink.mid_batch",
+    "sink.before_commit",
+    "sink.committed",
+    "store.compacting",
+)
+
+_name, _, _nth = os.environ.get("TIDEMILL_FAILPOINT", "").partition(":")
+_passes = count(1)
+if _name and _name not in POINTS:
+    raise ValueError(f"TIDEMILL_FAILPOINT: no point {_name!r}; there are: {', '.join(POINTS)}")
+
+
+def reach(name: str) -> None:
+    """Die here by SIGKILL if this pass is the armed one."""
+    if name == _name and next(_passes) == int(_nth or 1):
+        os.kill(os.getpid(), signal.SIGKILL)
