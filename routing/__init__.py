@@ -1,0 +1,5 @@
+"""Which changes go where."""
+
+from .filter import TableFilter
+
+__all__ = ["TableFilter"]

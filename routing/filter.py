@@ -1,0 +1,57 @@
+"""Which tables a feed follows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fnmatch import translate
+from functools import lru_cache
+
+from ..errors import ConfigError
+
+
+class TableFilter:
+    """Patterns over "schema.table": `*` and `?` are wildcards, `!` excludes, the last match wins.
+
+    `["shop.*", "!shop.tmp_*", "shop.tmp_keep"]` follows everything in shop but the tables that begin
+    with tmp_, save one. A table that no pattern matches is not followed. Names are compared as the
+    source writes them, upper and lower case apart.
+
+    Raises ConfigError for a pattern that isn't "schema.table".
+    """
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        if not patterns:
+            raise ConfigError('tables: no pattern given; name at least one, for instance "shop.*"')
+        self.patterns = tuple(patterns)
+        self._rules = [_rule(pattern) for pattern in patterns]
+        self.matches = lru_cache(maxsize=65_536)(self._matches)
+
+    def _matches(self, schema: str, table: str) -> bool:
+        for wanted, schema_re, table_re in reversed(self._rules):
+            if schema_re.match(schema) and table_re.match(table):
+                return wanted
+        return False
+
+    def touches(self, schema: str) -> bool:
+        """Whether tables of this schema may be followed."""
+        return any(wanted and schema_re.match(schema) for wanted, schema_re, _ in self._rules)
+
+    def unmatched(self, tables: Sequence[tuple[str, str]]) -> list[str]:
+        """The patterns, exclusions aside, that match none of these (schema, table) names."""
+        return [
+            pattern
+            for pattern, (wanted, schema_re, table_re) in zip(self.patterns, self._rules, strict=True)
+            if wanted and not any(schema_re.match(s) and table_re.match(t) for s, t in tables)
+        ]
+
+
+def _rule(pattern: str) -> tuple[bool, re.Pattern[str], re.Pattern[str]]:
+    wanted = not pattern.startswith("!")
+    schema, dot, table = pattern.removeprefix("!").strip().partition(".")
+    if not (schema and dot and table):
+        raise ConfigError(
+            f'tables: {pattern!r} is not a pattern; write "schema.table", with * and ? as wildcards '
+            'and ! in front to exclude, for instance "shop.*" or "!shop.tmp_*"'
+        )
+    return wanted, re.compile(translate(schema)), re.compile(translate(table))

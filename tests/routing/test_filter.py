@@ -1,0 +1,44 @@
+import pytest
+
+from tidemill.errors import ConfigError
+from tidemill.routing import TableFilter
+
+
+@pytest.mark.parametrize(
+    ("patterns", "followed", "left_out"),
+    [
+        (["shop.*"], ["shop.a", "shop.tmp_a"], ["shopping.a", "Shop.a", "bank.a"]),
+        (["shop.*", "!shop.tmp_*"], ["shop.a"], ["shop.tmp_a"]),
+        (["shop.*", "!shop.tmp_*", "shop.tmp_keep"], ["shop.tmp_keep"], ["shop.tmp_x"]),
+        (["!shop.a", "shop.*"], ["shop.a"], []),
+        (["*.orders"], ["a.orders", "b.orders"], ["a.order"]),
+        (["s?op.a.b"], ["shop.a.b"], ["shop.a", "sop.a.b"]),
+        (["a+b.(c)"], ["a+b.(c)"], ["aab.(c)"]),
+    ],
+)
+def test_the_last_pattern_that_matches_decides(patterns, followed, left_out):
+    matches = TableFilter(patterns).matches
+    assert [name for name in followed if not matches(*name.split(".", 1))] == []
+    assert [name for name in left_out if matches(*name.split(".", 1))] == []
+
+
+@pytest.mark.parametrize("pattern", ["shop", "shop.", ".orders", "!", "!shop"])
+def test_a_pattern_without_both_names_is_refused_with_an_example(pattern):
+    with pytest.raises(ConfigError, match=r"shop\.\*"):
+        TableFilter([pattern])
+
+
+def test_no_pattern_at_all_is_refused():
+    with pytest.raises(ConfigError, match="no pattern"):
+        TableFilter([])
+
+
+def test_patterns_that_match_nothing_are_named_exclusions_apart():
+    table_filter = TableFilter(["shop.*", "bank.*", "!shop.tmp_*"])
+    assert table_filter.unmatched([("shop", "a")]) == ["bank.*"]
+
+
+def test_a_schema_is_touched_only_by_patterns_that_include():
+    table_filter = TableFilter(["shop.a*", "!bank.*"])
+    assert table_filter.touches("shop")
+    assert not table_filter.touches("bank")
