@@ -1,0 +1,41 @@
+# Everything runs in .venv, which is made on first use. See README.md.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: install services demo test check bench soak clean
+.DEFAULT_GOAL := install
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV) 2>/dev/null || { tests/services/install python3-venv && $(PYTHON) -m venv $(VENV); }
+	$(BIN)/pip install --quiet --editable '.[test]'
+	mkdir -p build/types && ln -sfn ../.. build/types/tidemill
+	touch $@
+
+# MariaDB's programs; nothing is started and no system service is set up.
+services:
+	tests/services/install mariadb-server-core mariadb-client
+
+demo: install services
+	$(BIN)/python -m tidemill.benchmarks.demo
+
+test: install services
+	$(BIN)/pytest -n 2 -m 'not soak'
+
+check: install
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/pytest -q tests/test_import_law.py
+
+bench: install services
+	$(BIN)/python -m tidemill.benchmarks
+
+soak: install services
+	$(BIN)/pytest -m soak
+
+clean:
+	rm -rf $(VENV) build *.egg-info .demo

@@ -1,0 +1,99 @@
+"""Who may import whom. `actors`, `store` and `codec` are leaves; stages don't know each other."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+VOCABULARY = {"events", "errors", "failpoint"}
+LEAVES = {
+    "actors": set(),
+    "store": {"errors", "failpoint"},
+    "codec": {"events", "errors"},
+}
+STAGES = {"puller", "sorter", "mounter", "routing", "sink"}
+KNOWS_STAGES = {"feed", "cli"}
+FOREIGN = {
+    "actors": {"pykka"},
+    "store": {"rocksdict", "msgspec"},
+    "codec": {"msgspec"},
+    "sorter": {"msgspec"},
+    "mounter": {"msgspec", "sqlglot"},
+    "routing": set(),
+    "puller": {"msgspec", "pymysql", "pymysqlreplication"},
+    "sink": {"msgspec", "sqlalchemy", "pymysql"},
+}
+
+
+def allowed(part: str) -> set[str]:
+    if part in LEAVES:
+        return LEAVES[part] | {part}
+    if part in STAGES:
+        return VOCABULARY | set(LEAVES) | {part}
+    if part in KNOWS_STAGES or part == "benchmarks":
+        return VOCABULARY | set(LEAVES) | STAGES | KNOWS_STAGES | {"config", "checkpoint", "benchmarks"}
+    if part == "__init__":
+        return VOCABULARY | {"feed"}
+    return VOCABULARY | set(LEAVES) | {part}
+
+
+def imports(path: Path) -> list[tuple[str, bool]]:
+    """(first name inside tidemill, True) and (foreign top-level name, False), for each import."""
+    package = path.relative_to(ROOT).parent.parts
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - node.level + 1]
+            parts = [*base, *(node.module or "").split(".")]
+            names = [p for p in parts if p]
+            found += [(names[0], True)] if names else [(alias.name, True) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found.append((node.module.partition(".")[0], False))
+        elif isinstance(node, ast.Import):
+            found += [(alias.name.partition(".")[0], False) for alias in node.names]
+    return found
+
+
+def modules() -> list[Path]:
+    outside = {"tests", "examples", "build", "docs"}
+    return [
+        path
+        for path in sorted(ROOT.rglob("*.py"))
+        if not (parts := path.relative_to(ROOT).parts)[0].startswith(".") and parts[0] not in outside
+    ]
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_imports_only_what_the_law_allows(path):
+    part = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    broken = []
+    for name, inside in imports(path):
+        if inside and name not in allowed(part):
+            broken.append(f"{part} must not import {name}")
+        if not inside and name == "tidemill":
+            broken.append("inside the package imports are relative")
+        if not inside and part in FOREIGN and name not in FOREIGN[part] | sys.stdlib_module_names:
+            broken.append(f"{part} must not depend on {name}")
+    assert broken == []
+
+
+def test_only_the_clock_reads_the_time():
+    offenders = []
+    for path in modules():
+        name = str(path.relative_to(ROOT))
+        if name == "actors/clock.py" or name.startswith("benchmarks/"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if (isinstance(node, ast.Import) and any(alias.name == "time" for alias in node.names)) or (
+                isinstance(node, ast.ImportFrom) and node.module == "time" and not node.level
+            ):
+                offenders.append(name)
+    assert offenders == []
+
+
+def test_every_stage_is_covered_by_the_law():
+    folders = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+    assert folders == set(LEAVES) | STAGES | {"benchmarks"}

@@ -1,0 +1,72 @@
+"""The root folder is the package: one copy of each module, and a wheel that holds just the package."""
+
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import tidemill
+import tidemill.events
+
+ROOT = Path(__file__).parents[1]
+OUTSIDE = {"tests", "examples", "build", "docs"}
+
+
+def package_files() -> set[str]:
+    return {
+        f"tidemill/{path.relative_to(ROOT)}"
+        for path in ROOT.rglob("*.py")
+        if not (parts := path.relative_to(ROOT).parts)[0].startswith(".") and parts[0] not in OUTSIDE
+    }
+
+
+def test_there_is_one_copy_of_each_module():
+    # pytest itself imports the root's __init__ under the folder's name; being lazy, that brings nothing.
+    homes: dict[str, list[str]] = {}
+    ours = {str(ROOT / name.partition("/")[2]) for name in package_files()} - {str(ROOT / "__init__.py")}
+    for name, module in list(sys.modules.items()):
+        if (file := getattr(module, "__file__", None)) in ours:
+            homes.setdefault(file, []).append(name)
+    twice = {file: names for file, names in homes.items() if len(names) > 1}
+    assert twice == {}
+
+
+def test_the_root_imports_no_stage_by_itself():
+    code = (
+        "import sys, tidemill; "
+        "print(sorted(n for n in sys.modules if n.startswith('tidemill.')), tidemill.Transaction.__name__)"
+    )
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output == "[] Transaction\n"
+
+
+def test_every_public_name_resolves():
+    assert [name for name in tidemill.__all__ if not hasattr(tidemill, name)] == []
+
+
+def test_the_wheel_holds_the_folders_and_nothing_else(tmp_path):
+    source = tmp_path / "source"
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    for name in listed:
+        if (ROOT / name).is_file():
+            target = source / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes((ROOT / name).read_bytes())
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, source],
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = tmp_path.glob("*.whl")
+    names = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
+    assert names == package_files() | {"tidemill/py.typed"}
+
+
+def test_the_type_checker_sees_every_module():
+    mypy = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]
+    folders = {f"tidemill.{path.parent.name}" for path in ROOT.glob("*/__init__.py")}
+    files = {f"tidemill.{path.stem}" for path in ROOT.glob("*.py")} - {"tidemill.__init__"} | {"tidemill"}
+    assert (set(mypy["packages"]), set(mypy["modules"])) == (folders, files)
