@@ -1,0 +1,85 @@
+"""How a binlog transaction is written as raw changes, from the puller to the mounter.
+
+Each change of a transaction is one `KvChange` whose key is its number in the transaction and its
+kind, so the sorter keeps the source's own order. `KvChange.region_id` is the number of the layout
+(`Layouts`) that ROWS and TEXT_ROWS are written in. Every transaction ends with one COMMIT.
+
+| kind      | value                                                                             |
+|-----------|-----------------------------------------------------------------------------------|
+| ROWS      | a rows event: the 19-byte header and the body, without the checksum               |
+| TEXT_ROWS | snapshot rows: text-protocol row packets, each with its 4-byte packet header      |
+| DDL       | `Query` or `NewTable`                                                             |
+| COMMIT    | `Commit`                                                                          |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct as Packing
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.msgpack import Decoder, Encoder
+
+from ...events import Chunk, Table
+
+ROWS: Final = 1
+TEXT_ROWS: Final = 2
+DDL: Final = 3
+COMMIT: Final = 4
+
+_key = Packing(">QB").pack
+
+
+def entry_key(sequence: int, kind: int) -> bytes:
+    """The key of a transaction's change number `sequence`; its last byte is the kind."""
+    return _key(sequence, kind)
+
+
+class Commit(Struct, frozen=True, gc=False, array_like=True):
+    """The end of a transaction: where the source stands after it."""
+
+    position: str
+    chunk: Chunk | None = None
+    """Set where the rows were part of a snapshot."""
+
+
+class Query(Struct, frozen=True, tag="query"):
+    """A statement that the source logged as text."""
+
+    schema: str
+    """The default database of its session."""
+    query: str
+    epoch_seconds: float
+    """The source's clock when it ran."""
+    ansi_quotes: bool = False
+    """sql_mode had ANSI_QUOTES: "x" is a name instead of a string."""
+
+
+class NewTable(Struct, frozen=True, tag="table"):
+    """The start of a table's snapshot."""
+
+    table: Table
+
+
+Statement: TypeAlias = Query | NewTable
+
+_encode = Encoder().encode
+_commit = Decoder(Commit).decode
+_statement: Callable[[bytes], Statement] = Decoder(Statement).decode
+
+
+def encode_commit(commit: Commit) -> bytes:
+    return _encode(commit)
+
+
+def decode_commit(value: bytes) -> Commit:
+    return _commit(value)
+
+
+def encode_statement(statement: Statement) -> bytes:
+    return _encode(statement)
+
+
+def decode_statement(value: bytes) -> Statement:
+    return _statement(value)
