@@ -1,0 +1,172 @@
+"""Two copies of the same tables, compared row for row, values as the source prints them.
+
+It shares no code with the decoders and writers that it judges, but for `from_sqlite`, which is the
+documented way to read what a SQLite target holds.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from hashlib import blake2b
+from typing import Any, TypeAlias
+
+import pymysql
+from pymysql.cursors import SSCursor
+
+Printed: TypeAlias = tuple[str | None, ...]
+Rows: TypeAlias = Callable[[], Iterator[Printed]]
+
+_BINARY = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedColumn:
+    name: str
+    data_type: str
+    """As information_schema names it."""
+    scale: int
+    """Digits of a second's fraction."""
+
+
+def source_columns(connection: pymysql.Connection[Any], schema: str, table: str) -> list[PrintedColumn]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT column_name, data_type, COALESCE(datetime_precision, 0) FROM information_schema.columns"
+            " WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
+            (schema, table),
+        )
+        return [PrintedColumn(*row) for row in cursor.fetchall()]
+
+
+def mariadb_rows(
+    connect: Callable[..., pymysql.Connection[Any]], schema: str, table: str, columns: Sequence[PrintedColumn]
+) -> Rows:
+    """A table of a MariaDB as its server prints it (floats as the double they stand for)."""
+
+    def expression(column: PrintedColumn) -> str:
+        name = f"`{column.name}`"
+        if column.data_type in _BINARY:
+            return f"HEX({name})"
+        return {"float": f"CAST({name} AS DOUBLE)", "bit": f"{name}+0"}.get(column.data_type, name)
+
+    floats = [column.data_type in ("float", "double") for column in columns]
+    query = f"SELECT {', '.join(map(expression, columns))} FROM `{schema}`.`{table}`"
+
+    def rows() -> Iterator[Printed]:
+        with connect(conv={}, cursorclass=SSCursor) as connection, connection.cursor() as cursor:
+            cursor.execute("SET time_zone = '+00:00'")
+            cursor.execute(query)
+            for row in cursor:
+                yield tuple(
+                    repr(float(value)) if is_float and value is not None else value
+                    for value, is_float in zip(row, floats, strict=True)
+                )
+
+    return rows
+
+
+def sqlite_rows(
+    path: str, table: str, columns: Sequence[PrintedColumn], restore: Callable[[PrintedColumn, Any], Any]
+) -> Rows:
+    """A table of a SQLite database; `restore` turns what is stored into the Python value."""
+    query = f"SELECT {', '.join(quoted(c.name) for c in columns)} FROM {quoted(table)}"
+
+    def rows() -> Iterator[Printed]:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+            for row in connection.execute(query):
+                yield tuple(
+                    printed(column, restore(column, value))
+                    for column, value in zip(columns, row, strict=True)
+                )
+
+    return rows
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def printed(column: PrintedColumn, value: Any) -> str | None:
+    """A Python value as MariaDB prints it."""
+    match value:
+        case None:
+            return None
+        case bytes():
+            return value.hex().upper()
+        case float():
+            return repr(value)
+        case Decimal():
+            return format(value, "f")
+        case datetime():
+            text = f"{value:%m-%d %H:%M:%S}"
+            return f"{value.year:04d}-{text}" + _fraction(value.microsecond, column.scale)
+        case date():
+            return value.isoformat()
+        case timedelta():
+            micros = value // timedelta(microseconds=1)
+            seconds, micros_left = divmod(abs(micros), 1_000_000)
+            text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+            return "-" * (micros < 0) + text + _fraction(micros_left, column.scale)
+        case int() if column.data_type == "year":
+            return f"{value:04d}"
+    return str(value)
+
+
+def _fraction(micros: int, scale: int) -> str:
+    return f".{micros:06d}"[: scale + 1] if scale else ""
+
+
+# --- the comparison ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What two copies of some tables have in common."""
+
+    rows: int
+    tables: int
+    differences: list[str]
+
+    @property
+    def identical(self) -> bool:
+        return not self.differences
+
+    def __str__(self) -> str:
+        if self.identical:
+            return f"identical: {self.rows:,} rows in {self.tables} tables"
+        return "\n".join(["DIFFERENT:", *self.differences])
+
+
+def compare(pairs: dict[str, tuple[Rows, Rows]], examples: int = 3) -> Comparison:
+    """Compare (source, target) rows of each table as multisets; order doesn't matter, repeats do."""
+    total = 0
+    differences: list[str] = []
+    for table, (source, target) in pairs.items():
+        left = Counter(map(_digest, source()))
+        right = Counter(map(_digest, target()))
+        total += left.total()
+        if left != right:
+            differences.append(
+                f"{table}: {left.total():,} rows in the source, {right.total():,} in the target"
+            )
+            differences += _examples("only in the source", source, left - right, examples)
+            differences += _examples("only in the target", target, right - left, examples)
+    return Comparison(total, len(pairs), differences)
+
+
+def _digest(row: Printed) -> bytes:
+    # 16 bytes a row instead of the row: two copies of millions of rows fit in memory.
+    return blake2b(repr(row).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _examples(label: str, rows: Rows, wanted: Counter[bytes], most: int) -> list[str]:
+    if not wanted:
+        return []
+    found = [row for row in rows() if _digest(row) in wanted]
+    return [f"  {label}: {wanted.total():,} rows"] + [f"    {str(row)[:300]}" for row in found[:most]]
