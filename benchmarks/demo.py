@@ -1,0 +1,167 @@
+"""The demo: a live MariaDB followed into SQLite and into a second schema, then compared row for row.
+
+    python -m tidemill.benchmarks.demo [--seconds 30] [--large 200000] [--spoil]
+
+Everything it makes is in `.demo` under the working directory and goes when it ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pymysql
+
+from ..errors import CheckpointError
+from ..status import StatusFile
+from . import shop
+from .compare import Comparison, compare, mariadb_rows, source_columns, sqlite_rows
+from .mariadb import MariaDb, missing
+
+COPY = "shop_copy"
+
+FEED = """\
+name = "demo"
+data_dir = "{directory}/state"
+
+[source]
+url = "{url}"
+tables = ["shop.*"]
+
+[sorter]
+memory_bytes = "16MiB"
+
+[[sink]]
+name = "sqlite"
+url = "sqlite:///{directory}/shop.db"
+
+[[sink]]
+name = "copy"
+url = "{copy_url}"
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the demo; 0 when both copies are identical to the source."""
+    parser = argparse.ArgumentParser(prog="tidemill-demo", description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=30.0, help="how long the writers write")
+    parser.add_argument("--rows", type=int, default=20_000, help="orders that are there before")
+    parser.add_argument("--large", type=int, default=200_000, help="rows of the one large transaction")
+    parser.add_argument("--spoil", action="store_true", help="change one copied row by hand, to see it found")
+    options = parser.parse_args(arguments)
+    if reason := missing():
+        print(f"the demo needs MariaDB: {reason}", file=sys.stderr)
+        return 2
+    Path(".demo").mkdir(exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory(dir=".demo", prefix="run-") as folder,
+        MariaDb(Path(folder).absolute() / "mariadb") as server,
+    ):
+        result = run(Path(folder).absolute(), server, options)
+    print(result)
+    return 0 if result.identical else 1
+
+
+def run(directory: Path, server: MariaDb, options: argparse.Namespace) -> Comparison:
+    """The whole of it against a running, empty server."""
+    writable = server.connect(autocommit=False)
+    print(f"MariaDB on port {server.port}: creating the shop, {options.rows:,} orders")
+    shop.create(writable)
+    shop.fill(writable, options.rows)
+    config = directory / "feed.toml"
+    config.write_text(
+        FEED.format(directory=directory, url=server.url(), copy_url=server.url(COPY, scheme="mysql+pymysql"))
+    )
+    print(f"writers start; tidemill run feed.toml, {options.seconds:.0f} s")
+    writers = shop.Writers(lambda: server.connect(autocommit=False)).start()
+    try:
+        with following(config):
+            wait(options.seconds / 3)
+            with server.connect() as connection, connection.cursor() as cursor:
+                cursor.execute(
+                    "ALTER TABLE shop.orders ADD COLUMN gift VARCHAR(40) NOT NULL DEFAULT 'none' AFTER total"
+                )
+            wait(options.seconds / 3)
+            shop.insert_many(writable, options.large)
+            wait(options.seconds / 3)
+            committed = writers.stop()
+            until_caught_up(directory / "state", server)
+    finally:
+        writers.stop()
+    writable.close()
+    print(f"the writers committed {committed:,} transactions; comparing both copies with the source")
+    if options.spoil:
+        with server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(f"UPDATE `{COPY}`.accounts SET balance = balance + 1 WHERE id = 4711")
+    return compare_copies(directory / "shop.db", server)
+
+
+@contextmanager
+def following(config: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """`tidemill run` as a process of its own; stopped by SIGINT, and its exit status checked."""
+    process = subprocess.Popen([sys.executable, "-m", "tidemill.cli", "run", str(config)])
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGINT)
+        status = process.wait(timeout=120)
+    if status != 0:
+        raise SystemExit(f"tidemill run ended with status {status}")
+
+
+def until_caught_up(state: Path, server: MariaDb) -> None:
+    """Wait until every sink's checkpoint is where the source's log ends."""
+    end = log_end(server)
+    while True:
+        try:
+            status = StatusFile(state).load()
+        except CheckpointError:
+            status = None
+        if status is not None:
+            if status.state == "failed":
+                raise SystemExit(f"the feed failed: {status.detail}")
+            if status.sinks and all(place(sink.position) >= end for sink in status.sinks):
+                return
+        wait(0.2)
+        # The copy's own writes go to the same log: only their position moves on.
+        end = min(end, log_end(server))
+
+
+def log_end(server: MariaDb) -> tuple[str, int]:
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW MASTER STATUS")
+        row: Any = cursor.fetchone()
+    return row[0], int(row[1])
+
+
+def place(position: str) -> tuple[str, int]:
+    file, _, offset = position.rpartition(":")
+    return file, int(offset or 0)
+
+
+def compare_copies(sqlite_path: Path, server: MariaDb, schema: str = "shop", copy: str = COPY) -> Comparison:
+    """Both targets against the source."""
+    with server.connect() as connection:
+        columns = {table: source_columns(connection, schema, table) for table in shop.TABLES}
+    pairs = {}
+    for table, listed in columns.items():
+        source = mariadb_rows(server.connect, schema, table, listed)
+        pairs[f"{table} in SQLite"] = (source, sqlite_copy(sqlite_path, schema, table, listed, server))
+        pairs[f"{table} in MariaDB"] = (source, mariadb_rows(server.connect, copy, table, listed))
+    return compare(pairs)
+
+
+def wait(seconds: float) -> None:
+    signal.sigtimedwait([], seconds)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""What a feed says of itself: its status, kept in a file while it runs, and what waits on what."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from .errors import CheckpointError
+
+State: TypeAlias = Literal["starting", "normal", "warning", "stopped", "failed", "finished"]
+"""warning: it goes on trying; stopped: asked to; failed: a person must act; finished: it reached its end."""
+
+
+class Wait(Struct, frozen=True):
+    """One thing that waits: who, on what, and for how many seconds so far."""
+
+    who: str
+    on: str
+    seconds: float
+
+
+class SnapshotStatus(Struct, frozen=True):
+    table: str
+    """The table being read; empty once all are."""
+    rows: int
+    rows_estimated: int
+    """By the source's own statistics: may be off by some tens of percent."""
+    tables: int
+    tables_done: int
+
+    @property
+    def percent(self) -> float:
+        return min(100.0, 100.0 * self.rows / self.rows_estimated) if self.rows_estimated else 100.0
+
+
+class SinkStatus(Struct, frozen=True):
+    name: str
+    target: str
+    position: str
+    """The source's position up to which the target has everything; empty before the first."""
+    ts: int
+    lag_seconds: float | None
+    """The source's clock less the checkpoint's; None before the first checkpoint."""
+    rows: int
+    state: State = "normal"
+    detail: str = ""
+
+
+class FeedStatus(Struct, frozen=True):
+    name: str
+    state: State
+    detail: str
+    """In a warning what failed and when it is tried again; in a failure the error."""
+    pid: int
+    updated: float
+    """Unix seconds."""
+    started: float
+    source: str
+    position: str
+    """Up to where the source has been read."""
+    rows: int
+    """Row changes handed to the sinks since the start."""
+    transactions: int
+    rows_per_second: float
+    """Over the last few seconds."""
+    memory_bytes: int
+    """Resident, of the whole process."""
+    sorter_memory_bytes: int
+    sorter_disk_bytes: int
+    sinks: list[SinkStatus]
+    snapshot: SnapshotStatus | None = None
+    waits: list[Wait] = []
+
+
+class StatusFile:
+    """`status.json` in a feed's data directory: written whole, so a reader never sees half of it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / "status.json"
+
+    def save(self, status: FeedStatus) -> None:
+        fresh = self.path.with_suffix(".tmp")
+        fresh.write_bytes(msgspec.json.encode(status))
+        fresh.replace(self.path)
+
+    def load(self) -> FeedStatus:
+        """The last status; "failed" when its process died without saying so.
+
+        Raises CheckpointError when no feed has run here.
+        """
+        try:
+            status = msgspec.json.decode(self.path.read_bytes(), type=FeedStatus)
+        except OSError as error:
+            raise CheckpointError(f"{self.path}: {error.strerror}: no feed has run here") from None
+        except msgspec.DecodeError as error:
+            raise CheckpointError(f"{self.path}: not a status file: {error}") from None
+        if status.state in ("starting", "normal", "warning") and not _alive(status.pid):
+            detail = f"process {status.pid} ended without stopping the feed; start it again to go on"
+            return msgspec.structs.replace(status, state="failed", detail=detail, waits=[])
+        return status
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def resident_bytes() -> int:
+    """The memory this process holds (Linux; 0 elsewhere)."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
