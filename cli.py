@@ -1,0 +1,170 @@
+"""The `tidemill` command: binds flags, prints, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+from threading import Event
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+
+from . import config
+from .errors import ConfigError, TidemillError
+from .progress import explanation, open_progress, panel
+from .status import FeedStatus, StatusFile
+
+app = typer.Typer(
+    name="tidemill",
+    help="Follow a database and deliver its transactions, whole and in commit order.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+LOOK_SECONDS = 0.25
+
+FeedFile = Annotated[Path | None, typer.Argument(help="feed.toml; or give --source, --sink and --table")]
+Source = Annotated[str | None, typer.Option(help="mysql://user:password@host:port")]
+Sinks = Annotated[list[str] | None, typer.Option("--sink", help="target URL; may be repeated")]
+Tables = Annotated[
+    list[str] | None, typer.Option("--table", help='pattern such as "shop.*"; may be repeated')
+]
+Name = Annotated[str | None, typer.Option(help="the feed's name: checkpoints are kept under it")]
+DataDir = Annotated[Path | None, typer.Option(help="where status, checkpoints and scratch files go")]
+Json = Annotated[bool, typer.Option("--json", help="one JSON object a line, for machines")]
+
+
+def _tables(
+    file: Path | None,
+    source: str | None,
+    sinks: list[str] | None,
+    tables: list[str] | None,
+    name: str | None,
+    data_dir: Path | None,
+) -> dict[str, Any]:
+    """The file's tables with the flags over them."""
+    found = config.read(file) if file is not None else {}
+    if source is not None or tables:
+        section = found.setdefault("source", {})
+        if source is not None:
+            section["url"] = source
+        if tables:
+            section["tables"] = tables
+    if sinks:
+        found["sink"] = [{"url": url} for url in sinks]
+    if name is not None:
+        found["name"] = name
+    if data_dir is not None:
+        found["data_dir"] = str(data_dir)
+    return found
+
+
+@app.command()
+def run(
+    file: FeedFile = None,
+    source: Source = None,
+    sink: Sinks = None,
+    table: Tables = None,
+    name: Name = None,
+    data_dir: DataDir = None,
+    until: Annotated[
+        str | None,
+        typer.Option(help='end at this position, or "now" for the source\'s end at the start; else run on'),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run a feed until it is stopped (Ctrl-C), fails, or reaches --until."""
+    from .feed import Feed, feed_options
+
+    found = _tables(file, source, sink, table, name, data_dir)
+    if until is not None:
+        found["until"] = until
+    feed = Feed(feed_options(found))
+    stopping = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
+    try:
+        feed.start()
+        while not feed.wait(LOOK_SECONDS):
+            progress.show(feed.status())
+            if stopping.is_set():
+                feed.stop()
+        progress.show(feed.status())
+    finally:
+        feed.stop()
+        progress.close()
+    if feed.error is not None:
+        raise feed.error
+
+
+@app.command()
+def status(file: FeedFile = None, name: Name = None, data_dir: DataDir = None, as_json: Json = False) -> None:
+    """Print the state of a feed, running or not."""
+    found = _load(file, name, data_dir)
+    if as_json:
+        typer.echo(msgspec.json.encode(found))
+    else:
+        Console().print(panel(found))
+    if found.state == "failed":
+        raise typer.Exit(1)
+
+
+@app.command()
+def explain(
+    file: FeedFile = None, name: Name = None, data_dir: DataDir = None, as_json: Json = False
+) -> None:
+    """Say why a feed is slow or stuck: what waits on what, and since when."""
+    found = _load(file, name, data_dir)
+    lines = explanation(found, found.waits)
+    typer.echo(json.dumps(lines) if as_json else "\n".join(lines))
+
+
+@app.command()
+def check(
+    file: FeedFile = None,
+    source: Source = None,
+    sink: Sinks = None,
+    table: Tables = None,
+    name: Name = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Connect, verify rights and settings, show which tables match. Changes nothing."""
+    from .feed import check_feed, feed_options
+
+    findings = check_feed(feed_options(_tables(file, source, sink, table, name, data_dir)))
+    for finding in findings:
+        if as_json:
+            typer.echo(json.dumps({"level": finding.level, "about": finding.about, "text": finding.text}))
+        else:
+            typer.echo(f"{finding.level:7} {finding.about}: {finding.text}")
+    if any(finding.level == "error" for finding in findings):
+        raise typer.Exit(1)
+
+
+def _load(file: Path | None, name: str | None, data_dir: Path | None) -> FeedStatus:
+    from .feed import feed_directory
+
+    return StatusFile(feed_directory(_tables(file, None, None, None, name, data_dir))).load()
+
+
+def main() -> None:
+    """The console script: errors are one sentence on stderr, and status 1 (2 for options)."""
+    try:
+        app()
+    except ConfigError as error:
+        typer.echo(f"tidemill: {error}", err=True)
+        sys.exit(2)
+    except TidemillError as error:
+        typer.echo(f"tidemill: {error}", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

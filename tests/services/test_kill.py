@@ -1,0 +1,185 @@
+"""kill -9 at every named point, several times each, under load: nothing lost, nothing twice.
+
+Triggers on the target count every row change it gets, triggers on the source every one it makes.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tidemill.benchmarks import shop
+from tidemill.benchmarks.demo import COPY, compare_copies, following, until_caught_up
+from tidemill.benchmarks.mariadb import MariaDb
+from tidemill.failpoint import POINTS
+
+FEED = """\
+name = "kill"
+data_dir = "{directory}/state"
+
+[source]
+url = "{url}"
+tables = ["shop.*"]
+chunk_rows = 500
+
+[sorter]
+memory_bytes = "64KiB"
+
+[[sink]]
+name = "sqlite"
+url = "sqlite:///{directory}/shop.db"
+
+[[sink]]
+name = "copy"
+url = "{copy_url}"
+"""
+
+SNAPSHOT_POINTS = ["snapshot.chunk_read"]
+STREAM_POINTS = [point for point in POINTS if point not in SNAPSHOT_POINTS]
+
+
+@pytest.fixture
+def server(private_mariadb: MariaDb) -> MariaDb:
+    return private_mariadb.start()
+
+
+def write_config(directory: Path, server: MariaDb) -> Path:
+    config = directory / "feed.toml"
+    copy_url = server.url(COPY, scheme="mysql+pymysql")
+    config.write_text(FEED.format(directory=directory, url=server.url(), copy_url=copy_url))
+    return config
+
+
+def run_until_killed(config: Path, point: str, nth: int, log: Path) -> bool:
+    """Whether the feed died at its nth pass of the point (and not of something else)."""
+    with log.open("ab") as output:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "tidemill.cli", "run", str(config)],
+            env=os.environ | {"TIDEMILL_FAILPOINT": f"{point}:{nth}"},
+            stdout=output,
+            stderr=output,
+        )
+        try:
+            status = child.wait(timeout=90)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+            return False
+    assert status == -signal.SIGKILL, log.read_text()[-3000:]
+    return True
+
+
+def run_until_caught_up(config: Path, server: MariaDb) -> None:
+    with following(config):
+        until_caught_up(config.parent / "state", server)
+
+
+def count_changes(server: MariaDb, schema: str, counts: str) -> None:
+    """Triggers that count the row changes of every table into `audit.<counts>`, per connection."""
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE IF NOT EXISTS audit")
+        cursor.execute(
+            f"CREATE TABLE audit.{counts} (tbl VARCHAR(64), op VARCHAR(6), client BIGINT, n BIGINT,"
+            " PRIMARY KEY (tbl, op, client))"
+        )
+        for table in shop.TABLES:
+            for op in ("insert", "update", "delete"):
+                cursor.execute(
+                    f"CREATE TRIGGER {schema}.{table}_{op} AFTER {op} ON {schema}.{table} FOR EACH ROW"
+                    f" INSERT INTO audit.{counts} VALUES ('{table}', '{op}', CONNECTION_ID(), 1)"
+                    " ON DUPLICATE KEY UPDATE n = n + 1"
+                )
+
+
+def counted(server: MariaDb, counts: str) -> Counter:
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"SELECT tbl, op, SUM(n) FROM audit.{counts} GROUP BY tbl, op")
+        return Counter({(table, op): int(n) for table, op, n in cursor.fetchall()})
+
+
+def forget(server: MariaDb, *counts: str) -> None:
+    with server.connect() as connection, connection.cursor() as cursor:
+        for name in counts:
+            cursor.execute(f"TRUNCATE audit.{name}")
+
+
+def kill_everywhere(tmp_path: Path, server: MariaDb, times: int, orders: int) -> Counter:
+    """The whole test; how often each point was hit."""
+    hits: Counter = Counter()
+    config = write_config(tmp_path, server)
+    log = tmp_path / "feed.log"
+    with server.connect(autocommit=False) as connection:
+        shop.create(connection)
+        shop.fill(connection, orders)
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {COPY}")
+        for table in shop.TABLES:
+            cursor.execute(f"CREATE TABLE {COPY}.{table} LIKE shop.{table}")
+    count_changes(server, COPY, "in_copy")
+
+    # Killed in the snapshot of a quiet source: every row arrives by exactly one insert.
+    for point in SNAPSHOT_POINTS:
+        for nth in range(times):
+            hits[point] += run_until_killed(config, point, 2 + nth, log)
+    run_until_caught_up(config, server)
+    with server.connect() as connection, connection.cursor() as cursor:
+        rows = {}
+        for table in shop.TABLES:
+            cursor.execute(f"SELECT COUNT(*) FROM shop.{table}")
+            rows[table, "insert"] = cursor.fetchone()[0]
+    assert counted(server, "in_copy") == Counter(rows)
+
+    # Killed while it follows a busy source, which is killed in between as well.
+    forget(server, "in_copy")
+    count_changes(server, "shop", "in_source")
+    writers = shop.Writers(lambda: server.connect(autocommit=False), clients=2).start()
+    try:
+        for number, point in enumerate(STREAM_POINTS):
+            for nth in range(times):
+                hits[point] += run_until_killed(config, point, 1 + 2 * nth, log)
+            if number % 2:
+                server.kill()
+                server.start()
+    finally:
+        committed = writers.stop()
+    run_until_caught_up(config, server)
+    assert committed > 100
+    assert counted(server, "in_copy") == counted(server, "in_source")
+    result = compare_copies(tmp_path / "shop.db", server)
+    assert result.identical, str(result)
+    return hits
+
+
+def test_killed_at_every_point_nothing_is_lost_and_nothing_comes_twice(tmp_path, server):
+    hits = kill_everywhere(tmp_path, server, times=3, orders=1_000)
+    print("killed at:", ", ".join(f"{point} {hits[point]} times" for point in POINTS))
+    assert hits == dict.fromkeys(POINTS, 3)
+
+
+@pytest.mark.soak
+def test_killed_very_often(tmp_path, server):
+    hits = kill_everywhere(tmp_path, server, times=20, orders=20_000)
+    print("killed at:", ", ".join(f"{point} {hits[point]} times" for point in POINTS))
+    assert hits == dict.fromkeys(POINTS, 20)
+
+
+def test_a_snapshot_killed_while_the_source_changes_ends_identical(tmp_path, server):
+    config = write_config(tmp_path, server)
+    with server.connect(autocommit=False) as connection:
+        shop.create(connection)
+        shop.fill(connection, 2_000)
+    writers = shop.Writers(lambda: server.connect(autocommit=False), clients=2).start()
+    try:
+        hits = [
+            run_until_killed(config, "snapshot.chunk_read", nth, tmp_path / "feed.log")
+            for nth in (2, 5, 3, 6)
+        ]
+    finally:
+        writers.stop()
+    run_until_caught_up(config, server)
+    assert hits == [True] * 4
+    result = compare_copies(tmp_path / "shop.db", server)
+    assert result.identical, str(result)
