@@ -1,0 +1,81 @@
+"""Checkpoints as text: JSON for people to read, with a version and a checksum for us."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from ..errors import CheckpointError
+from ..events import Checkpoint, Loaded, Loading, physical_ms
+
+VERSION: Final = 1
+_WHOLE: Final = "whole"
+
+
+def encode_checkpoint(checkpoint: Checkpoint, length: int = 0) -> str:
+    """`length` is kept beside the checkpoint for a sink that needs one: how long its file was."""
+    document: dict[str, Any] = {
+        "version": VERSION,
+        "ts": checkpoint.ts,
+        "time": _moment(checkpoint.ts),
+        "position": checkpoint.position,
+        "source": checkpoint.source,
+        "loading": _loading_to_json(checkpoint.loading),
+    }
+    if length:
+        document["length"] = length
+    return json.dumps(document | {"checksum": _checksum(document)}, ensure_ascii=False)
+
+
+def decode_checkpoint(text: str, where: str) -> tuple[Checkpoint, int]:
+    """The checkpoint and its `length`. Raises CheckpointError, naming `where` the text was."""
+    try:
+        document = json.loads(text)
+        checksum = document.pop("checksum")
+        version = document["version"]
+    except (ValueError, KeyError, AttributeError, TypeError):
+        raise CheckpointError(_damaged(where, "it isn't a whole checkpoint")) from None
+    if version != VERSION:
+        raise CheckpointError(
+            f"{where} holds a checkpoint of version {version!r}; this tidemill reads version {VERSION}: "
+            "run the tidemill that wrote it"
+        )
+    if checksum != _checksum(document):
+        raise CheckpointError(_damaged(where, "its checksum doesn't match"))
+    loading = _loading_from_json(document["loading"])
+    checkpoint = Checkpoint(document["ts"], document["position"], loading, document["source"])
+    return checkpoint, document.get("length", 0)
+
+
+def _damaged(where: str, why: str) -> str:
+    return (
+        f"the checkpoint in {where} is damaged: {why}. Put back a copy of it; or, to begin again with "
+        "a snapshot, remove it together with what the target holds"
+    )
+
+
+def _checksum(document: dict[str, Any]) -> str:
+    canonical = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    return f"{zlib.crc32(canonical.encode()):08x}"
+
+
+def _moment(ts: int) -> str | None:
+    """The ts as people write a time; None where there is none, as before the first transaction."""
+    try:
+        return datetime.fromtimestamp(physical_ms(ts) / 1000, UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _loading_to_json(loading: Loading | None) -> dict[str, Any] | None:
+    if loading is None:
+        return None
+    return {name: _WHOLE if loaded.last is None else list(loaded.last) for name, loaded in loading.items()}
+
+
+def _loading_from_json(loading: dict[str, Any] | None) -> Loading | None:
+    if loading is None:
+        return None
+    return {name: Loaded(None if last == _WHOLE else tuple(last)) for name, last in loading.items()}
