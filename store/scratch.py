@@ -1,0 +1,75 @@
+"""The directory that the stores of one process live in."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from ..errors import StoreError
+
+_LOCK = "tidemill.lock"
+_PREFIX = "store-"
+
+
+class Scratch:
+    """A directory held by one process, with what an earlier one left there removed.
+
+    Only the stores inside are removed; other files in the directory are left alone.
+
+    Raises StoreError if the directory can't be made or written, or if another process holds it.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._lock = _lock(directory / _LOCK)
+            for left in directory.glob(_PREFIX + "*"):
+                shutil.rmtree(left)
+        except OSError as error:
+            raise StoreError(f"scratch directory {directory}: {error}") from error
+
+    def store(self, number: int) -> Path:
+        """Where store `number` belongs. Nothing is there yet."""
+        return self.directory / f"{_PREFIX}{number}"
+
+    def bytes(self) -> int:
+        """Bytes that the stores take on disk now."""
+        total = 0
+        for path in self.directory.glob(_PREFIX + "*/*"):
+            try:
+                total += path.stat().st_blocks * 512
+            except FileNotFoundError:  # dropped since it was listed
+                continue
+        return total
+
+    def close(self) -> None:
+        """Remove the stores, which must be closed, and let the directory go. Safe to repeat."""
+        if self._lock < 0:
+            return
+        for left in self.directory.glob(_PREFIX + "*"):
+            shutil.rmtree(left, ignore_errors=True)
+        os.close(self._lock)
+        self._lock = -1
+
+
+def _lock(path: Path) -> int:
+    """Take the lock file and write into it who holds it; the system lets go when a process ends."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"pid {os.getpid()} ({' '.join(sys.argv)[:200]})".encode())
+    except BlockingIOError:
+        holder = os.pread(descriptor, 300, 0).decode(errors="replace") or "another process"
+        os.close(descriptor)
+        raise StoreError(
+            f"scratch directory {path.parent} is in use by {holder}; give each feed its own directory"
+        ) from None
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor

@@ -1,0 +1,174 @@
+"""An ordered map from bytes to bytes on disk, for what a restart rebuilds anyway."""
+
+from __future__ import annotations
+
+import contextlib
+from itertools import count
+from pathlib import Path
+from threading import Lock
+from typing import Final, NoReturn
+
+from rocksdict import BlockBasedOptions, DBCompressionType, Options, Rdict, WriteBatch, WriteOptions
+
+from .. import failpoint
+from ..errors import StoreError
+from .batch import Batch
+from .iterator import Iterator
+from .window import Window
+
+_NEVER: Final = 1 << 30
+"""A trigger that is never reached: nothing is compacted in the background, so writes never slow down."""
+
+_MOST_WINDOWS: Final = 16
+"""Beyond this many, windows grow: RocksDB lists every family in a file at each change of them."""
+
+
+class Store:
+    """Windows of keys and values in one RocksDB, opened at the first write.
+
+    No log is written, and what an earlier run left is not read: the sources have it all. One thread
+    may write while others read and drop. Every method raises StoreError if the disk or RocksDB
+    fails; the message says what failed and where.
+    """
+
+    def __init__(self, path: Path, *, window_bytes: int = 64 << 20, buffer_bytes: int = 32 << 20) -> None:
+        """`buffer_bytes` bounds what is written and not yet in files."""
+        self.path = path
+        self._window_bytes = window_bytes
+        self._options = _options(buffer_bytes)
+        self._write_options = WriteOptions()
+        self._write_options.disable_wal = True  # type: ignore[assignment, method-assign]
+        self._write_options.no_slowdown = True
+        self._db: Rdict | None = None
+        self._names = count(1)
+        self._lock = Lock()  # guards the fields below
+        self._windows: list[Window] = []
+        self._current: Window | None = None
+        self._closed = False
+
+    def write(self, batch: Batch) -> Window:
+        """Write a batch into the current window, which is returned; begin a new one when it is full."""
+        with self._lock:
+            window = self._window()
+            try:
+                self._put(window, batch)
+            except StoreError:
+                raise
+            except Exception as error:
+                self._fail("can't be written", error)
+            window.bytes += batch.bytes
+            window.newest = max(window.newest, batch.newest)
+            return window
+
+    def get(self, window: Window, key: bytes) -> bytes | None:
+        """The value of a key, None if it isn't there."""
+        try:
+            value: bytes | None = window.family.get(key)
+        except Exception as error:
+            self._fail("can't be read", error)
+        return value
+
+    def iterate(self, window: Window, lower: bytes, upper: bytes) -> Iterator:
+        """The pairs of a window from `lower` up to but not including `upper`."""
+        return Iterator(window, lower, upper, str(self.path))
+
+    def drop(self, acknowledged: int) -> int:
+        """Drop the windows whose contents are all at or below the ts `acknowledged`; returns bytes."""
+        with self._lock:
+            dead = [w for w in self._windows if w.newest <= acknowledged]
+            if not dead:
+                return 0
+            self._windows = [w for w in self._windows if w.newest > acknowledged]
+            if self._current in dead:
+                self._current = None
+        for window in dead:
+            failpoint.reach("store.compacting")
+            try:
+                assert self._db is not None
+                self._db.drop_column_family(window.name)
+            except Exception as error:
+                self._fail(f"can't drop window {window.name}", error)
+        return sum(w.bytes for w in dead)
+
+    @property
+    def windows(self) -> list[Window]:
+        """The windows that aren't dropped, oldest first."""
+        with self._lock:
+            return list(self._windows)
+
+    def close(self) -> None:
+        """Let RocksDB go. The files stay until the scratch directory is wiped. Safe to repeat."""
+        with self._lock:
+            self._closed = True
+            self._windows.clear()
+            self._current = None
+            if self._db is not None:
+                with contextlib.suppress(Exception):  # a failed disk fails here again
+                    self._db.close()
+                self._db = None
+
+    def _put(self, window: Window, batch: Batch) -> None:
+        assert self._db is not None
+        for _ in range(10):
+            rocks = WriteBatch(raw_mode=True)
+            rocks.set_default_column_family(window.handle)
+            for key, value in batch.pairs:
+                rocks[key] = value
+            try:
+                self._db.write(rocks, self._write_options)
+            except Exception as error:
+                if "Write stall" not in str(error):
+                    raise
+                # All buffers are full. Writing would wait for the disk with the interpreter's lock
+                # held; flushing waits without it.
+                window.family.flush(wait=True)
+            else:
+                return
+        raise StoreError(f"store {self.path}: the disk doesn't keep up, ten flushes didn't make room")
+
+    def _window(self) -> Window:
+        """The window to write to. Under the lock."""
+        if self._closed:
+            raise StoreError(f"store {self.path} is closed")
+        window = self._current
+        if window is not None and window.bytes < self._limit():
+            return window
+        try:
+            if window is not None:
+                window.family.flush(wait=False)
+            if self._db is None:
+                self._db = Rdict(str(self.path), self._options)
+            name = f"window-{next(self._names)}"
+            family = self._db.create_column_family(name, self._options)
+            window = Window(name, family, self._db.get_column_family_handle(name))
+        except Exception as error:
+            self._fail("can't begin a window", error)
+        self._current = window
+        self._windows.append(window)
+        return window
+
+    def _limit(self) -> int:
+        return max(self._window_bytes, sum(w.bytes for w in self._windows) // _MOST_WINDOWS)
+
+    def _fail(self, what: str, error: Exception) -> NoReturn:
+        if "No space left on device" in str(error):
+            what = "has no space left on its disk"
+        raise StoreError(f"store {self.path} {what}: {error}") from error
+
+
+def _options(buffer_bytes: int) -> Options:
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_disable_auto_compactions(True)
+    options.set_level_zero_slowdown_writes_trigger(_NEVER)
+    options.set_level_zero_stop_writes_trigger(_NEVER)
+    options.set_write_buffer_size(buffer_bytes // 4)
+    options.set_max_write_buffer_number(4)
+    options.set_db_write_buffer_size(buffer_bytes)
+    options.set_compression_type(DBCompressionType.none())
+    options.set_stats_dump_period_sec(0)
+    options.set_keep_log_file_num(1)
+    table = BlockBasedOptions()
+    table.disable_cache()  # a block is read once
+    options.set_block_based_table_factory(table)
+    return options
