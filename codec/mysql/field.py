@@ -1,0 +1,113 @@
+"""A column as a row image of the binlog holds it."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+from msgspec import Struct
+
+from ...events import Column, Kind
+
+
+class Type(IntEnum):
+    """Column types, by the numbers of the protocol (MySQL's field_types.h)."""
+
+    OLD_DECIMAL = 0
+    TINY = 1
+    SHORT = 2
+    LONG = 3
+    FLOAT = 4
+    DOUBLE = 5
+    TIMESTAMP = 7
+    LONGLONG = 8
+    INT24 = 9
+    DATE = 10
+    TIME = 11
+    DATETIME = 12
+    YEAR = 13
+    NEWDATE = 14
+    VARCHAR = 15
+    BIT = 16
+    TIMESTAMP2 = 17
+    DATETIME2 = 18
+    TIME2 = 19
+    BLOB_COMPRESSED = 140
+    VARCHAR_COMPRESSED = 141
+    VECTOR = 242
+    JSON = 245
+    NEWDECIMAL = 246
+    ENUM = 247
+    SET = 248
+    BLOB = 252
+    VAR_STRING = 253
+    STRING = 254
+    GEOMETRY = 255
+
+
+UNSUPPORTED: Final = {
+    Type.OLD_DECIMAL: "DECIMAL in the format before MySQL 5.0",
+    Type.BLOB_COMPRESSED: "COMPRESSED",
+    Type.VARCHAR_COMPRESSED: "COMPRESSED",
+    Type.VECTOR: "VECTOR",
+    Type.JSON: "JSON in MySQL's binary format",
+    Type.GEOMETRY: "GEOMETRY",
+}
+
+METADATA_BYTES: Final = {
+    **dict.fromkeys((Type.FLOAT, Type.DOUBLE, Type.BLOB, Type.GEOMETRY, Type.JSON, Type.VECTOR), 1),
+    **dict.fromkeys((Type.TIME2, Type.DATETIME2, Type.TIMESTAMP2, Type.BLOB_COMPRESSED), 1),
+    **dict.fromkeys((Type.VARCHAR, Type.VAR_STRING, Type.BIT, Type.NEWDECIMAL, Type.STRING), 2),
+    **dict.fromkeys((Type.ENUM, Type.SET, Type.VARCHAR_COMPRESSED), 2),
+}
+"""Bytes of metadata that a Table_map event has for a column; other types have none."""
+
+NUMERIC: Final = frozenset(
+    (Type.OLD_DECIMAL, Type.TINY, Type.SHORT, Type.INT24, Type.LONG, Type.LONGLONG)
+    + (Type.NEWDECIMAL, Type.FLOAT, Type.DOUBLE, Type.YEAR)
+)
+"""Those with a bit in the metadata's signedness."""
+
+TEXTUAL: Final = frozenset(
+    (Type.STRING, Type.VAR_STRING, Type.VARCHAR, Type.BLOB, Type.GEOMETRY)
+    + (Type.BLOB_COMPRESSED, Type.VARCHAR_COMPRESSED)
+)
+"""Those with a collation in the metadata; enums and sets have a list of their own."""
+
+KINDS: Final[dict[int, Kind]] = {
+    Type.TINY: "tinyint",
+    Type.SHORT: "smallint",
+    Type.INT24: "mediumint",
+    Type.LONG: "int",
+    Type.LONGLONG: "bigint",
+    Type.NEWDECIMAL: "decimal",
+    Type.FLOAT: "float",
+    Type.DOUBLE: "double",
+    Type.BIT: "bit",
+    Type.YEAR: "year",
+    Type.DATE: "date",
+    Type.NEWDATE: "date",
+    Type.TIME: "time",
+    Type.TIME2: "time",
+    Type.DATETIME: "datetime",
+    Type.DATETIME2: "datetime",
+    Type.TIMESTAMP: "timestamp",
+    Type.TIMESTAMP2: "timestamp",
+    Type.STRING: "char",
+    Type.VAR_STRING: "varchar",
+    Type.VARCHAR: "varchar",
+    Type.BLOB: "text",
+    Type.ENUM: "enum",
+    Type.SET: "set",
+}
+"""What holds text is the kind of bytes instead where its collation is binary."""
+
+BYTES_KINDS: Final[dict[Kind, Kind]] = {"char": "binary", "varchar": "varbinary", "text": "blob"}
+
+
+class Field(Struct, frozen=True):
+    column: Column
+    type: int
+    size: int = 0
+    """Bytes: the most that a char, varchar, binary or varbinary holds; of the length before a text or
+    blob; of an enum's number and of a set's bits."""
