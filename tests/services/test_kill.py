@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+
 from tidemill.benchmarks import shop
 from tidemill.benchmarks.demo import COPY, compare_copies, following, until_caught_up
 from tidemill.benchmarks.mariadb import MariaDb

@@ -1,0 +1,74 @@
+from dataclasses import dataclass
+
+import pytest
+
+from tidemill import config
+from tidemill.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    url: str = ""
+    memory_bytes: int = 1 << 20
+    workers: int = 2
+    snapshot: bool = True
+
+
+def test_a_section_fills_its_options():
+    table = {"url": "x", "memory_bytes": "64MiB", "snapshot": False}
+    assert config.build(Options, table, "sorter") == Options(url="x", memory_bytes=64 << 20, snapshot=False)
+
+
+def test_an_unknown_key_names_the_nearest_and_all_that_are_accepted():
+    with pytest.raises(ConfigError) as caught:
+        config.build(Options, {"memory_byte": 1}, "sorter")
+    message = str(caught.value)
+    assert message.startswith("sorter.memory_byte: no such key; did you mean 'memory_bytes'?")
+    assert all(name in message for name in ("url", "memory_bytes", "workers", "snapshot"))
+
+
+def test_a_key_that_resembles_nothing_still_lists_what_there_is():
+    with pytest.raises(ConfigError, match=r"^sorter\.zzz: no such key \(accepted: memory_bytes, snapshot"):
+        config.build(Options, {"zzz": 1}, "sorter")
+
+
+def test_a_wrong_type_is_named_with_its_key_and_the_type_that_is_wanted():
+    with pytest.raises(ConfigError, match=r"^sorter\.workers: expected `int`, got `str`"):
+        config.build(Options, {"workers": "two"}, "sorter")
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [(0, 0), (4096, 4096), ("4096", 4096), ("512KiB", 512 << 10), ("2 GiB", 2 << 30)]
+)
+def test_sizes(text, count):
+    assert config.parse_bytes(text, "x") == count
+
+
+@pytest.mark.parametrize("text", ["64MB", "-1", -1, "MiB", True, 1.5, None])
+def test_what_is_no_size_is_refused_with_an_example(text):
+    with pytest.raises(ConfigError, match=r'^sorter\.memory_bytes: .* for instance "64MiB"'):
+        config.parse_bytes(text, "sorter.memory_bytes")
+
+
+def test_variables_come_from_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPL_PASSWORD", "secret")
+    path = tmp_path / "feed.toml"
+    path.write_text('[source]\nurl = "mysql://repl:${REPL_PASSWORD}@db"\ntables = ["a.${REPL_PASSWORD}"]')
+    assert config.read(path) == {"source": {"url": "mysql://repl:secret@db", "tables": ["a.secret"]}}
+
+
+def test_an_unset_variable_is_named_with_the_key_that_wants_it(tmp_path, monkeypatch):
+    monkeypatch.delenv("REPL_PASSWORD", raising=False)
+    path = tmp_path / "feed.toml"
+    path.write_text('[source]\nurl = "mysql://repl:${REPL_PASSWORD}@db"')
+    with pytest.raises(ConfigError, match=r"^source\.url: the environment has no variable REPL_PASSWORD"):
+        config.read(path)
+
+
+def test_a_file_that_is_not_toml_or_not_there_is_named(tmp_path):
+    path = tmp_path / "feed.toml"
+    with pytest.raises(ConfigError, match=r"feed\.toml: No such file"):
+        config.read(path)
+    path.write_text("a = 1\nname = \nb = 2")
+    with pytest.raises(ConfigError, match=r"feed\.toml: not TOML: .*line 2"):
+        config.read(path)

@@ -1,0 +1,106 @@
+import io
+import os
+import subprocess
+import sys
+
+import msgspec
+import pytest
+
+from tidemill.errors import CheckpointError
+from tidemill.progress import JsonLines, LogLines, explanation, size
+from tidemill.status import FeedStatus, SinkStatus, SnapshotStatus, StatusFile, Wait, resident_bytes
+
+STATUS = FeedStatus(
+    name="shop",
+    state="normal",
+    detail="",
+    pid=os.getpid(),
+    updated=100.0,
+    started=90.0,
+    source="mysql://db:3306",
+    position="binlog.000001:4",
+    rows=12,
+    transactions=3,
+    rows_per_second=1.5,
+    memory_bytes=3 << 20,
+    sorter_memory_bytes=0,
+    sorter_disk_bytes=0,
+    sinks=[
+        SinkStatus("copy", "mysql://copy", "binlog.000001:4", 1, 2.5, 12),
+        SinkStatus("lite", "sqlite:///x", "", 0, None, 0),
+    ],
+)
+
+
+def test_a_status_survives_its_file(tmp_path):
+    StatusFile(tmp_path).save(STATUS)
+    assert StatusFile(tmp_path).load() == STATUS
+
+
+def test_a_feed_whose_process_is_gone_has_failed(tmp_path):
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    StatusFile(tmp_path).save(msgspec.structs.replace(STATUS, pid=child.pid, waits=[Wait("a", "b", 1.0)]))
+    found = StatusFile(tmp_path).load()
+    assert (found.state, found.waits) == ("failed", [])
+    assert str(child.pid) in found.detail
+
+
+def test_a_stopped_feed_stays_stopped_when_its_process_is_gone(tmp_path):
+    StatusFile(tmp_path).save(msgspec.structs.replace(STATUS, pid=2**22 + 1, state="stopped"))
+    assert StatusFile(tmp_path).load().state == "stopped"
+
+
+def test_no_file_and_a_truncated_file_are_named(tmp_path):
+    with pytest.raises(CheckpointError, match="no feed has run here"):
+        StatusFile(tmp_path).load()
+    StatusFile(tmp_path).save(STATUS)
+    path = tmp_path / "status.json"
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(CheckpointError, match=r"status\.json: not a status file"):
+        StatusFile(tmp_path).load()
+
+
+def test_log_lines_come_on_a_change_of_state_and_every_few_seconds():
+    stream = io.StringIO()
+    lines = LogLines(stream)
+    for updated, state in [(0, "normal"), (1, "normal"), (2, "warning"), (3, "warning"), (8, "warning")]:
+        lines.show(msgspec.structs.replace(STATUS, updated=float(updated), state=state))
+    found = [line.split("event=")[1].split()[0] for line in stream.getvalue().splitlines()]
+    assert found == ["normal", "warning", "warning"]
+
+
+def test_json_lines_come_once_a_second_and_always_at_the_end():
+    stream = io.StringIO()
+    lines = JsonLines(stream)
+    for updated, state in [(1.0, "normal"), (1.5, "normal"), (2.1, "normal"), (2.2, "finished")]:
+        lines.show(msgspec.structs.replace(STATUS, updated=updated, state=state))
+    found = [msgspec.json.decode(line)["state"] for line in stream.getvalue().splitlines()]
+    assert found == ["normal", "normal", "finished"]
+
+
+def test_an_explanation_names_the_longest_wait_first_and_the_sink_furthest_behind():
+    waits = [Wait("reader", "mount", 1.0), Wait("mount", "sink copy", 7.0)]
+    assert explanation(STATUS, waits) == [
+        "shop is normal",
+        "mount waits on sink copy for 7.0 s",
+        "reader waits on mount for 1.0 s",
+        "the furthest behind is sink copy: 2.5 s",
+    ]
+    assert explanation(STATUS, [])[1] == "nothing waits"
+
+
+def test_a_snapshot_shows_its_percentage_and_never_more_than_the_whole():
+    assert SnapshotStatus("shop.a", 50, 200, 3, 1).percent == 25.0
+    assert SnapshotStatus("shop.a", 300, 200, 3, 1).percent == 100.0
+    assert SnapshotStatus("", 0, 0, 0, 0).percent == 100.0
+
+
+def test_sizes_are_for_people():
+    assert [size(n) for n in (0, 1023, 1536, 3 << 20, 5 << 40)] == [
+        "0 B", "1023 B", "1.5 KiB", "3.0 MiB", "5.0 TiB",
+    ]  # fmt: skip
+
+
+def test_this_process_holds_some_memory():
+    assert resident_bytes() > 1 << 20
