@@ -45,7 +45,7 @@ class Type(IntEnum):
     GEOMETRY = 255
 
 
-UNSUPPORTED: Final = {
+UNSUPPORTED: Final[dict[int, str]] = {
     Type.OLD_DECIMAL: "DECIMAL in the format before MySQL 5.0",
     Type.BLOB_COMPRESSED: "COMPRESSED",
     Type.VARCHAR_COMPRESSED: "COMPRESSED",
@@ -54,7 +54,7 @@ UNSUPPORTED: Final = {
     Type.GEOMETRY: "GEOMETRY",
 }
 
-METADATA_BYTES: Final = {
+METADATA_BYTES: Final[dict[int, int]] = {
     **dict.fromkeys((Type.FLOAT, Type.DOUBLE, Type.BLOB, Type.GEOMETRY, Type.JSON, Type.VECTOR), 1),
     **dict.fromkeys((Type.TIME2, Type.DATETIME2, Type.TIMESTAMP2, Type.BLOB_COMPRESSED), 1),
     **dict.fromkeys((Type.VARCHAR, Type.VAR_STRING, Type.BIT, Type.NEWDECIMAL, Type.STRING), 2),
@@ -63,14 +63,18 @@ METADATA_BYTES: Final = {
 """Bytes of metadata that a Table_map event has for a column; other types have none."""
 
 NUMERIC: Final = frozenset(
-    (Type.OLD_DECIMAL, Type.TINY, Type.SHORT, Type.INT24, Type.LONG, Type.LONGLONG)
-    + (Type.NEWDECIMAL, Type.FLOAT, Type.DOUBLE, Type.YEAR)
+    {
+        *(Type.OLD_DECIMAL, Type.TINY, Type.SHORT, Type.INT24, Type.LONG, Type.LONGLONG),
+        *(Type.NEWDECIMAL, Type.FLOAT, Type.DOUBLE, Type.YEAR),
+    }
 )
 """Those with a bit in the metadata's signedness."""
 
 TEXTUAL: Final = frozenset(
-    (Type.STRING, Type.VAR_STRING, Type.VARCHAR, Type.BLOB, Type.GEOMETRY)
-    + (Type.BLOB_COMPRESSED, Type.VARCHAR_COMPRESSED)
+    {
+        *(Type.STRING, Type.VAR_STRING, Type.VARCHAR, Type.BLOB, Type.GEOMETRY),
+        *(Type.BLOB_COMPRESSED, Type.VARCHAR_COMPRESSED),
+    }
 )
 """Those with a collation in the metadata; enums and sets have a list of their own."""
 

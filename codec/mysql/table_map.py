@@ -206,7 +206,8 @@ def _field(i: int, code: int, size: int, nullable: bool, optional: _Optional) ->
         case "enum" | "set":
             decode = text_decoder(details["charset"])
             details["members"] = tuple(map(decode, optional.members[i]))
-    column = Column(optional.names[i], kind, unsigned=i in optional.unsigned, nullable=nullable, **details)
+    unsigned = i in optional.unsigned and kind != "year"
+    column = Column(optional.names[i], kind, unsigned=unsigned, nullable=nullable, **details)
     return Field(column, code, size)
 
 

@@ -1,0 +1,165 @@
+"""Snapshot rows of the text protocol to row changes, and the SELECT that reads them so.
+
+Every value equals the one that the binlog's decoder makes of the same row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from struct import Struct as Packing
+from typing import Any, Final, TypeAlias
+
+from ...errors import SourceError
+from ...events import Column, Kind, Row, RowChange, Table, Ts
+from .values import UNREADABLE, text_date, text_datetime, text_time, text_timestamp
+
+SESSION: Final = "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = ''"
+"""The session that the rows must be selected in."""
+
+
+def select_expression(column: Column) -> str:
+    """What to select to get `column`'s exact value as text."""
+    name = f"`{column.name.replace('`', '``')}`"
+    match column.kind:
+        case "float":  # printed with six digits otherwise
+            return f"CAST({name} AS DOUBLE)"
+        case "bit":  # bytes otherwise
+            return f"{name} + 0"
+        case _:
+            return name
+
+
+_HEADER_BYTES: Final = 4
+_LONGEST_PAYLOAD: Final = 0xFFFFFF
+_NULL: Final = 0xFB
+_LENGTH_BYTES: Final = {0xFC: 2, 0xFD: 3, 0xFE: 8}
+_uint32 = Packing("<I").unpack_from
+
+_Convert: TypeAlias = Callable[[bytes], Any]
+
+
+def _decimal(text: bytes) -> Decimal:
+    return Decimal(text.decode())
+
+
+_CONVERTERS: Final[dict[Kind, _Convert]] = {
+    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"), int),
+    **dict.fromkeys(("char", "varchar", "text", "enum", "set", "json"), bytes.decode),
+    **dict.fromkeys(("binary", "varbinary", "blob"), bytes),
+    **dict.fromkeys(("float", "double"), float),
+    "decimal": _decimal,
+    "date": text_date,
+    "time": text_time,
+    "datetime": text_datetime,
+    "timestamp": text_timestamp,
+}  # fmt: skip
+
+
+class TextRowsDecoder:
+    """Decodes rows selected by `select_expression` of each column of `table`."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._converters = [_CONVERTERS[column.kind] for column in table.columns]
+        self._read = _compile(self._converters)
+
+    def decode(self, packets: bytes, commit_ts: Ts, start_ts: Ts) -> list[RowChange]:
+        """An insert for each row of `packets`: row packets one after the other, with their headers.
+
+        Raises SourceError, naming the table and where possible the column, for what isn't such rows.
+        """
+        try:
+            rows = self._read(packets, 0, len(packets))
+        except UNREADABLE:
+            column = self._unreadable_column(packets)
+            where = f"column {column.name} ({column.kind})" if column else "the end"
+            raise SourceError(
+                f"table {self._table.full_name}: a row of the snapshot can't be read at {where}"
+            ) from None
+        table = self._table
+        return [RowChange(commit_ts, start_ts, table, "insert", None, row) for row in rows]
+
+    def _unreadable_column(self, data: bytes) -> Column | None:
+        """The first column that can't be read; None if the packets themselves are at fault."""
+        at, end = 0, len(data)
+        while at < end - _HEADER_BYTES:
+            at += _HEADER_BYTES
+            for column, convert in zip(self._table.columns, self._converters, strict=True):
+                try:
+                    size, at = _length(data, at)
+                    if size is not None:
+                        convert(data[at : at + size])
+                        at += size
+                except UNREADABLE:
+                    return column
+                if at > end:
+                    return column
+        return None
+
+
+def _compile(converters: Sequence[_Convert]) -> Callable[[bytes, int, int], list[Row]]:
+    """A function (data, start, end) that reads rows; it raises one of UNREADABLE."""
+    names: dict[str, Any] = {"uint32": _uint32, "length": _length, "unsplit": _unsplit}
+    lines = [
+        "def function(data, p, end):",
+        "    rows = []",
+        "    append = rows.append",
+        "    while p < end:",
+        "        stop = (uint32(data, p)[0] & 0xFFFFFF) + p + 4",
+        "        p += 4",
+        f"        if stop - p == {_LONGEST_PAYLOAD}:",
+        "            data, stop = unsplit(data, p)",
+        "            p, end = 0, len(data)",
+    ]
+    for i, convert in enumerate(converters):
+        names[f"convert{i}"] = convert
+        value = "data[p:(p := p + size)]"
+        if convert is not bytes:
+            value = f"convert{i}({value})"
+        lines += [
+            "        size = data[p]",
+            "        p += 1",
+            f"        if size >= {_NULL}:",
+            "            size, p = length(data, p - 1)",
+            f"        v{i} = None if size is None else {value}",
+        ]
+    values = "".join(f"v{i}, " for i in range(len(converters)))
+    lines += [
+        "        if p != stop:",
+        "            raise ValueError",
+        f"        append(({values}))",
+        "    if p != end:",
+        "        raise ValueError",
+        "    return rows",
+    ]
+    exec(compile("\n".join(lines), "<text rows>", "exec"), names)
+    function: Callable[[bytes, int, int], list[Row]] = names["function"]
+    return function
+
+
+def _length(data: bytes, at: int) -> tuple[int | None, int]:
+    """A length-encoded integer and where it ends; None stands for NULL."""
+    first = data[at]
+    at += 1
+    if first < _NULL:
+        return first, at
+    if first == _NULL:
+        return None, at
+    after = at + _LENGTH_BYTES[first]
+    return int.from_bytes(data[at:after], "little"), after
+
+
+def _unsplit(data: bytes, at: int) -> tuple[bytes, int]:
+    """What follows `at`, with the row of more than 16 MiB that starts there in one piece; its end."""
+    pieces = []
+    size = _LONGEST_PAYLOAD
+    while True:
+        pieces.append(data[at : at + size])
+        at += size
+        if size < _LONGEST_PAYLOAD:
+            break
+        size = _uint32(data, at)[0] & _LONGEST_PAYLOAD
+        at += _HEADER_BYTES
+    row = b"".join(pieces)
+    return row + data[at:], len(row)

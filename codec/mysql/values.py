@@ -1,0 +1,117 @@
+"""Values of a row that take more than one expression; shared by both row decoders.
+
+Where the bytes hold no such value the functions raise one of UNREADABLE.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from typing import Final
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SETS_KEPT: Final = 1024
+
+UNREADABLE: Final = (struct.error, LookupError, ValueError, ArithmeticError)
+"""What a row decoder's code raises for bytes that aren't what they should be."""
+
+
+def printed_date(year: int, month: int, day: int) -> str:
+    """A date that Python has no value for, as the source prints it: 0000-00-00, 2023-02-30."""
+    if not (0 <= year <= 9999 and month <= 12 and day <= 31):
+        raise ValueError
+    return f"{year:04d}-{month:02d}-{day:02d}"
+
+
+def printed_datetime(
+    year: int, month: int, day: int, hour: int, minute: int, second: int, micros: int, scale: int
+) -> str:
+    """The same of a date and time; `scale` digits follow the point."""
+    if not (hour <= 23 and minute <= 59 and second <= 59 and micros <= 999_999):
+        raise ValueError
+    fraction = f".{micros:06d}"[: scale + 1] if scale else ""
+    return f"{printed_date(year, month, day)} {hour:02d}:{minute:02d}:{second:02d}{fraction}"
+
+
+def packed_time(packed: int, fraction_bits: int, unit_micros: int) -> timedelta:
+    """A TIME as the binlog packs it: sign, hours, 6 bits of minutes, 6 of seconds, the fraction."""
+    size = abs(packed)
+    clock = size >> fraction_bits
+    minutes, seconds = clock >> 6 & 63, clock & 63
+    micros = (size & (1 << fraction_bits) - 1) * unit_micros
+    if minutes > 59 or seconds > 59 or micros > 999_999:
+        raise ValueError
+    value = timedelta(0, (clock >> 12) * 3600 + minutes * 60 + seconds, micros)
+    return value if packed >= 0 else -value
+
+
+def old_time(hhmmss: int) -> timedelta:
+    """A TIME of before MySQL 5.6: its decimal digits are the clock's."""
+    minutes, seconds = abs(hhmmss) // 100 % 100, abs(hhmmss) % 100
+    if minutes > 59 or seconds > 59:
+        raise ValueError
+    value = timedelta(0, abs(hhmmss) // 10_000 * 3600 + minutes * 60 + seconds)
+    return value if hhmmss >= 0 else -value
+
+
+def old_datetime(digits: int) -> datetime | str:
+    """A DATETIME of before MySQL 5.6: its decimal digits are YYYYMMDDhhmmss."""
+    days, clock = divmod(digits, 1_000_000)
+    year, month, day = days // 10_000, days // 100 % 100, days % 100
+    hour, minute, second = clock // 10_000, clock // 100 % 100, clock % 100
+    try:
+        return datetime(year, month, day, hour, minute, second)  # noqa: DTZ001
+    except ValueError:
+        return printed_datetime(year, month, day, hour, minute, second, 0, 0)
+
+
+def set_printer(members: Sequence[str]) -> Callable[[int], str]:
+    """What prints a SET's bits: the first member is the lowest."""
+
+    @lru_cache(_SETS_KEPT)
+    def printed(bits: int) -> str:
+        if bits >> len(members):
+            raise ValueError
+        return ",".join([member for i, member in enumerate(members) if bits >> i & 1])
+
+    return printed
+
+
+def text_date(text: bytes) -> date | str:
+    try:
+        return date.fromisoformat(text.decode())
+    except ValueError:
+        return printed_date(int(text[:4]), int(text[5:7]), int(text[8:]))
+
+
+def text_datetime(text: bytes) -> datetime | str:
+    try:
+        return datetime.fromisoformat(text.decode())
+    except ValueError:
+        return _odd_datetime(text)
+
+
+def text_timestamp(text: bytes) -> datetime | str:
+    """A TIMESTAMP read with time_zone = '+00:00'."""
+    try:
+        return datetime.fromisoformat(text.decode() + "+00:00")
+    except ValueError:
+        return _odd_datetime(text)
+
+
+def _odd_datetime(text: bytes) -> str:
+    fraction = text[20:]
+    micros = int(fraction.ljust(6, b"0")) if fraction else 0
+    parts = [int(text[at : at + width]) for at, width in ((0, 4), (5, 2), (8, 2), (11, 2), (14, 2), (17, 2))]
+    year, month, day, hour, minute, second = parts
+    return printed_datetime(year, month, day, hour, minute, second, micros, len(fraction))
+
+
+def text_time(text: bytes) -> timedelta:
+    hours, minutes, seconds = text.split(b":")
+    whole, _, fraction = seconds.partition(b".")
+    micros = int(fraction.ljust(6, b"0")) if fraction else 0
+    value = timedelta(0, abs(int(hours)) * 3600 + int(minutes) * 60 + int(whole), micros)
+    return -value if text.startswith(b"-") else value
