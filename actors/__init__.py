@@ -1,0 +1,36 @@
+"""Actors on shared threads: pykka's classes, bounded mailboxes and nothing that blocks a worker."""
+
+from .actor import PooledActor, Target
+from .clock import Alarm, Clock, ManualClock, SystemClock
+from .future import PooledFuture
+from .mailbox import MailboxFull, Waiting
+from .outbox import DeadlockError
+from .ref import PooledRef
+from .seeded import SeededSystem
+from .statistics import ActorStatistics, SystemStatistics
+from .stream import Stream
+from .supervision import Failed, Restart
+from .system import ActorSystem
+from .timer import Timer
+
+__all__ = [
+    "ActorStatistics",
+    "ActorSystem",
+    "Alarm",
+    "Clock",
+    "DeadlockError",
+    "Failed",
+    "MailboxFull",
+    "ManualClock",
+    "PooledActor",
+    "PooledFuture",
+    "PooledRef",
+    "Restart",
+    "SeededSystem",
+    "Stream",
+    "SystemClock",
+    "SystemStatistics",
+    "Target",
+    "Timer",
+    "Waiting",
+]

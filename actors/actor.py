@@ -1,0 +1,116 @@
+"""The class that actors derive from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self
+
+import pykka
+
+from .future import PooledFuture
+from .ref import PooledRef
+from .timer import Timer
+
+if TYPE_CHECKING:
+    from .clock import Clock
+    from .mailbox import Mailbox
+    from .process import Process
+    from .system import ActorSystem
+
+
+class Target(Protocol):
+    """What an actor can send to: a PooledRef or a Stream."""
+
+    @property
+    def actor_inbox(self) -> Mailbox: ...
+
+
+class PooledActor(pykka.Actor):
+    """An actor that shares its system's worker threads; made by `ActorSystem.spawn`.
+
+    `__init__` runs in the thread that spawns it, everything else in its turns: one at a time, in
+    whatever worker. A turn must not wait for anything but the work itself (in a system meant for
+    blocking work: a driver).
+
+    Override `on_receive`, or `on_receive_batch` where a batch is cheaper than its messages one by
+    one; asks always come to `on_receive`. `on_start` runs before the first message, also after a
+    restart; `on_stop` after the last; `on_failure` instead of it when the actor fails.
+    """
+
+    _process: Process
+
+    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
+        # spawn() has set what pykka's own __init__ makes, without a uuid and an event for each actor.
+        pass
+
+    @classmethod
+    def start(cls, *_args: Any, **_kwargs: Any) -> NoReturn:
+        raise TypeError(f"{cls.__name__} needs a system: ActorSystem.spawn({cls.__name__}, ...)")
+
+    # --- for the actor itself, in its turn -------------------------------------------------------
+
+    @property
+    def actor_ref(self) -> PooledRef[Self]:
+        return self._process.ref
+
+    @property
+    def name(self) -> str:
+        return self._process.name
+
+    @property
+    def system(self) -> ActorSystem:
+        return self._process.system
+
+    @property
+    def clock(self) -> Clock:
+        return self._process.system.clock
+
+    def send(self, target: Target, message: Any) -> None:
+        """Send without waiting. While the target is full, it and what follows waits in this actor's
+        outbox, and the actor gets no messages. What goes to a stopped target is dropped and counted.
+        """
+        self._process.send(target.actor_inbox, message)
+
+    def after(self, seconds: float, message: Any) -> Timer:
+        """Receive `message` once, in `seconds`."""
+        return self._process.add_timer(seconds, message, periodic=False)
+
+    def every(self, seconds: float, message: Any) -> Timer:
+        """Receive `message` every `seconds`; at most one of them waits in the mailbox."""
+        return self._process.add_timer(seconds, message, periodic=True)
+
+    def stop(self) -> None:
+        """Refuse new messages; stop once those accepted are delivered."""
+        self._process.stop()
+
+    # --- to override -----------------------------------------------------------------------------
+
+    def on_receive_batch(self, messages: Sequence[Any]) -> None:
+        """Handle told messages, in order. If this raises, none of them comes again."""
+        for message in messages:
+            self.on_receive(message)
+
+    # --- what pykka asks of an actor type --------------------------------------------------------
+
+    @property
+    def actor_inbox(self) -> Process:  # type: ignore[override]
+        return self._process
+
+    @property
+    def actor_urn(self) -> str:  # type: ignore[override]
+        return self._process.ref.actor_urn
+
+    @property
+    def actor_stopped(self) -> Any:  # type: ignore[override]
+        return self._process.ref.actor_stopped
+
+    @staticmethod
+    def _create_actor_inbox() -> NoReturn:
+        raise TypeError("a pooled actor's mailbox is made by ActorSystem.spawn")
+
+    @staticmethod
+    def _create_future() -> PooledFuture[Any]:
+        return PooledFuture()
+
+    def _start_actor_loop(self) -> None:
+        self._process.schedule()

@@ -1,0 +1,120 @@
+"""The answer to an ask."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sys
+from collections.abc import Callable, Generator
+from threading import Lock, local
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+
+import pykka
+
+if TYPE_CHECKING:
+    from pykka._types import OptExcInfo
+
+T = TypeVar("T")
+
+
+_thread = local()
+
+
+def enter_turns(yes: bool) -> None:
+    """From here on this thread runs actors, or no longer does."""
+    _thread.in_turn = yes
+
+
+def in_turn() -> bool:
+    """Whether this thread runs an actor now: then it must not block."""
+    return getattr(_thread, "in_turn", False)
+
+
+class Wait(Protocol):
+    """How a thread waits: until the lock is free (True) or `timeout` seconds have passed (False)."""
+
+    def __call__(self, lock: Lock, timeout: float | None) -> bool: ...
+
+
+def sleep_until_free(lock: Lock, timeout: float | None) -> bool:
+    return lock.acquire(timeout=-1 if timeout is None else max(0.0, timeout))
+
+
+class PooledFuture(pykka.Future[T]):
+    """A pykka future that can be awaited without blocking the event loop."""
+
+    def __init__(self, wait: Wait = sleep_until_free) -> None:
+        super().__init__()
+        self._wait = wait
+        self._lock = Lock()
+        self._done = False
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self._callbacks: list[Callable[[], None]] = []
+
+    def set(self, value: T | None = None) -> None:
+        """Answer. Raises queue.Full if it was answered before."""
+        self._finish(value, None)
+
+    def set_exception(self, exc_info: OptExcInfo | None = None) -> None:
+        """Answer with an exception, by default the one being handled."""
+        kind, error, traceback = exc_info or sys.exc_info()
+        if error is None:
+            error = kind() if kind is not None else RuntimeError("no exception to answer with")
+        self._finish(None, error.with_traceback(traceback))
+
+    def _finish(self, value: T | None, error: BaseException | None) -> None:
+        with self._lock:
+            if self._done or self._get_hook is not None:
+                raise queue.Full
+            self._value = value
+            self._error = error
+            self._done = True
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+    def when_done(self, callback: Callable[[], None]) -> None:
+        """Call once answered: at once if it is, else in the thread that answers."""
+        with self._lock:
+            if not self._done:
+                self._callbacks.append(callback)
+                return
+        callback()
+
+    def get(self, *, timeout: float | None = None) -> T:
+        """Wait for the answer. Raises what the actor raised, or pykka.Timeout."""
+        if self._get_hook is not None:
+            return super().get(timeout=timeout)
+        if not self._done:
+            asleep = Lock()
+            asleep.acquire()
+            self.when_done(asleep.release)
+            if not self._wait(asleep, timeout):
+                raise pykka.Timeout(f"no answer in {timeout} seconds")
+        return self._result()
+
+    def _result(self) -> T:
+        if self._error is not None:
+            raise self._error
+        return cast("T", self._value)
+
+    def __await__(self) -> Generator[Any, None, T]:
+        loop = asyncio.get_running_loop()
+        if self._get_hook is not None:  # a map, filter or join of others: computing it may block
+            return (yield from loop.run_in_executor(None, self.get).__await__())
+        if not self._done:
+            woken = loop.create_future()
+
+            def wake() -> None:
+                if not woken.done():
+                    woken.set_result(None)
+
+            def wake_soon() -> None:
+                loop.call_soon_threadsafe(wake)
+
+            self.when_done(wake_soon)
+            yield from woken.__await__()
+        return self._result()
+
+    __iter__ = __await__

@@ -1,0 +1,114 @@
+"""From actors to asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Generic, Self, TypeVar
+
+from .mailbox import Mailbox, Waiter
+
+T = TypeVar("T")
+
+
+class Handover(Mailbox):
+    """The mailbox of a Stream. `scheduled` is set unless the reader sleeps."""
+
+    __slots__ = ("_arrival", "_loop", "_low_water")
+
+    def __init__(self, capacity: int, low_water: int, name: str) -> None:
+        super().__init__(capacity, name)
+        self.scheduled = True
+        self._low_water = low_water
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._arrival: asyncio.Future[None] | None = None
+
+    def schedule(self) -> None:
+        assert self._loop is not None
+        try:
+            self._loop.call_soon_threadsafe(self._arrive)
+        except RuntimeError:  # the loop is closed: nobody will read
+            self.close()
+
+    def _arrive(self) -> None:
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
+
+    def _admit(self) -> list[Waiter]:
+        return super()._admit() if len(self.messages) <= self._low_water else []
+
+    async def arrival(self) -> bool:
+        """Sleep until something is here or it is closed; False: closed, and nothing will come."""
+        if self._arrival is not None and not self._arrival.done():
+            raise RuntimeError(f"the stream {self.name} has a reader already")
+        with self.lock:
+            if self.messages:
+                return True
+            if not self.limit:
+                return False
+            self._loop = asyncio.get_running_loop()
+            self._arrival = self._loop.create_future()
+            self.scheduled = False
+        await self._arrival
+        return True
+
+
+class Stream(Generic[T]):
+    """A bounded handover: actors `send` items to it, one coroutine reads them in batches.
+
+        async for items in stream:  # a list: all that wait, at most `max_batch`
+            ...
+
+    Items come in the order accepted. The event loop is woken once for all that arrives while the
+    reader sleeps. Actors that found it full go on once it has drained to `low_water` items.
+    """
+
+    def __init__(
+        self,
+        capacity: int = 64,
+        *,
+        low_water: int | None = None,
+        max_batch: int | None = None,
+        name: str = "stream",
+    ) -> None:
+        if low_water is None:
+            low_water = capacity // 2
+        if not 0 <= low_water < capacity:
+            raise ValueError(f"low_water of {name}: {low_water}; 0 to {capacity - 1}")
+        self.actor_inbox = Handover(capacity, low_water, name)
+        self._max_batch = capacity if max_batch is None else max_batch
+        self._error: BaseException | None = None
+
+    # --- for those who send; any thread ----------------------------------------------------------
+
+    def try_put(self, item: T) -> bool:
+        """Put an item in from outside of an actor; False if there is no room or it is closed."""
+        return self.actor_inbox.offer(item)
+
+    def finish(self, error: BaseException | None = None) -> None:
+        """No more items: after those accepted the reader's loop ends, or raises `error`."""
+        if self.actor_inbox.limit:
+            self._error = error
+        self.actor_inbox.close()
+
+    # --- for the one who reads; in its event loop ------------------------------------------------
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> list[T]:
+        """The items that wait, at least one. A cancelled call has taken none."""
+        handover = self.actor_inbox
+        while True:
+            items: list[Any] = handover.take(self._max_batch)
+            if items:
+                return items
+            if not await handover.arrival():
+                if self._error is not None:
+                    raise self._error
+                raise StopAsyncIteration
+
+    def close(self) -> None:
+        """Stop reading: what waits is dropped, and who waits to send goes on."""
+        self.actor_inbox.close()
+        while self.actor_inbox.take(self._max_batch):
+            pass

@@ -1,0 +1,49 @@
+"""What happens when an actor fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .ref import PooledRef
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """To the supervisor of an actor: handling `message` raised `error`."""
+
+    ref: PooledRef[Any]
+    name: str
+    message: Any
+    """What it was handling and will not get again: a message, for on_receive_batch the list of
+    messages, or None in on_start, on_stop and for a deadlock."""
+    error: BaseException
+    restart_seconds: float | None = None
+    """It starts again after so long; None: it has stopped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restart:
+    """Start a failed actor again, from the same arguments, after a pause that grows."""
+
+    first_seconds: float = 0.1
+    """The pause after the first failure."""
+    factor: float = 2.0
+    """Each further pause is so many times the one before ..."""
+    max_seconds: float = 30.0
+    """... up to this."""
+    max_restarts: int | None = None
+    """Restarts in a row before the actor is stopped; None: no end."""
+    healthy_seconds: float = 60.0
+    """Running for so long ends the row: the next failure counts as the first."""
+    errors: tuple[type[BaseException], ...] = (Exception,)
+    """What a restart may cure; any other error stops the actor."""
+
+    def pause(self, failures: int, error: BaseException) -> float | None:
+        """Seconds to pause after the n-th failure in a row; None to stop."""
+        if not isinstance(error, self.errors):
+            return None
+        if self.max_restarts is not None and failures > self.max_restarts:
+            return None
+        return min(self.max_seconds, self.first_seconds * self.factor ** min(failures - 1, 64))

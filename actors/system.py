@@ -1,0 +1,188 @@
+"""The threads that actors share."""
+
+from __future__ import annotations
+
+from itertools import count
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any, Protocol, Self, TypeVar
+
+import pykka
+
+from .actor import PooledActor
+from .clock import Clock, SystemClock
+from .future import enter_turns, in_turn, sleep_until_free
+from .process import Process, Respawn
+from .ref import PooledRef
+from .statistics import ActorStatistics, SystemStatistics, waiting_on
+from .supervision import Restart
+
+A = TypeVar("A", bound=PooledActor)
+
+
+class ReadyQueue(Protocol):
+    """Processes to poll; None ends a worker."""
+
+    def put(self, process: Process | None, /) -> None: ...
+
+
+class ActorSystem:
+    """Actors and the `workers` threads that give them turns.
+
+    A second system with more workers is the place for actors that block in drivers. Also a context
+    manager: leaving it stops the system.
+    """
+
+    def __init__(self, name: str = "actors", *, workers: int = 2, clock: Clock | None = None) -> None:
+        self.name = name
+        self.clock: Clock = SystemClock() if clock is None else clock
+        self.hurry = False
+        """No more deliveries: what is accepted is dropped and counted."""
+        self.ready: ReadyQueue
+        self._lock = Lock()
+        self._processes: dict[str, Process] = {}
+        self._numbers = count(1)
+        self._stopping = False
+        self._empty = Lock()
+        """Held while there is an actor to stop; see `stop`."""
+        self._workers: list[Thread] = []
+        self._start(workers)
+
+    def _start(self, workers: int) -> None:
+        if workers < 1:
+            raise ValueError(f"workers of {self.name}: {workers}; at least 1")
+        ready: SimpleQueue[Process | None] = SimpleQueue()
+        self.ready = ready
+        for number in range(workers):
+            thread = Thread(target=_work, args=(ready,), name=f"{self.name}-{number}", daemon=True)
+            self._workers.append(thread)
+            thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc_info: object) -> None:
+        self.stop()
+
+    def spawn(
+        self,
+        actor_class: type[A],
+        *args: Any,
+        capacity: int = 64,
+        name: str | None = None,
+        supervisor: PooledRef[Any] | None = None,
+        restart: Restart | None = None,
+        **kwargs: Any,
+    ) -> PooledRef[A]:
+        """Make `actor_class(*args, **kwargs)` and start it.
+
+        `capacity` is its mailbox's bound in messages. `supervisor` gets `Failed` when it fails; with
+        `restart` it is made again from the same arguments and goes on with the same ref and mailbox.
+        Raises ValueError if the name is taken, RuntimeError if the system is stopped.
+        """
+        if name is None:
+            name = f"{actor_class.__name__}-{next(self._numbers)}"
+        by_batch = actor_class.on_receive_batch is not PooledActor.on_receive_batch
+        process = Process(self, name, capacity, by_batch)
+        ref = PooledRef(process, actor_class)
+        process.ref = ref
+        process.supervisor = supervisor
+
+        def make() -> None:
+            actor = actor_class.__new__(actor_class)
+            actor._process = process
+            process.actor = actor
+            actor_class.__init__(actor, *args, **kwargs)
+
+        if restart is not None:
+            process.respawn = Respawn(restart, make)
+        with self._lock:
+            if self._stopping:
+                raise RuntimeError(f"the system {self.name} is stopped")
+            if name in self._processes:
+                raise ValueError(f"an actor named {name!r} exists in the system {self.name}")
+            self._processes[name] = process
+        try:
+            make()
+        except BaseException:
+            self.forget(process)
+            raise
+        process.schedule()
+        return ref
+
+    def statistics(self) -> SystemStatistics:
+        """A look at every actor; about 5 µs each."""
+        with self._lock:
+            processes = list(self._processes.values())
+        return SystemStatistics(
+            name=self.name,
+            workers=len(self._workers),
+            actors=tuple(ActorStatistics.of(process) for process in processes),
+            waiting=tuple(entry for process in processes for entry in waiting_on(process)),
+        )
+
+    def wait(self, lock: Lock, timeout: float | None) -> bool:
+        """Block this thread until the lock is free; False after `timeout` seconds."""
+        return sleep_until_free(lock, timeout)
+
+    # --- stopping --------------------------------------------------------------------------------
+
+    def stop(self, timeout: float | None = None) -> None:
+        """Stop the actors one after the other, the last spawned first, then the workers.
+
+        Each delivers what its mailbox accepted and has its `on_stop` called once, so a pipeline that
+        was spawned from its end to its start drains whole. After `timeout` seconds what is left is
+        dropped and counted. Raises pykka.Timeout if an actor's own code doesn't return for as long.
+        """
+        if in_turn():
+            raise RuntimeError(f"stop of the system {self.name} in an actor's turn would wait for itself")
+        with self._lock:
+            first = not self._stopping
+            self._stopping = True
+            if first and self._processes:
+                self._empty.acquire()
+        if first:
+            self._stop_last()
+        if not self._drained(timeout):
+            self.hurry = True
+            with self._lock:
+                processes = list(self._processes.values())
+            for process in processes:
+                process.abandon()
+            if not self._drained(timeout):
+                with self._lock:
+                    busy = ", ".join(self._processes)
+                raise pykka.Timeout(f"actors of {self.name} did not return in time: {busy}")
+        if first:
+            for _ in self._workers:
+                self.ready.put(None)
+        for worker in self._workers:
+            worker.join()
+
+    def _drained(self, timeout: float | None) -> bool:
+        if not self.wait(self._empty, timeout):
+            return False
+        self._empty.release()
+        return True
+
+    def _stop_last(self) -> None:
+        with self._lock:
+            last = next(reversed(self._processes.values()), None)
+        if last is not None:
+            last.stop()
+
+    def forget(self, process: Process) -> None:
+        """It has stopped."""
+        with self._lock:
+            del self._processes[process.name]
+            stopping = self._stopping
+            if stopping and not self._processes:
+                self._empty.release()
+        if stopping:
+            self._stop_last()
+
+
+def _work(ready: SimpleQueue[Process | None]) -> None:
+    enter_turns(True)
+    while (process := ready.get()) is not None:
+        process.poll()
