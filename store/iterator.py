@@ -15,11 +15,12 @@ class Iterator:
     a plain loop over a damaged file ends early and silently.
     """
 
-    __slots__ = ("_iterator", "_path")
+    __slots__ = ("_iterator", "_options", "_path")
 
     def __init__(self, window: Window, lower: bytes, upper: bytes, path: str) -> None:
         options = ReadOptions()
         options.set_iterate_upper_bound(upper)
+        self._options = options  # RocksDB keeps a pointer into it
         self._path = path
         self._iterator: RdictIter = window.family.iter(options)
         self._iterator.seek(lower)

@@ -6,12 +6,14 @@ import fcntl
 import os
 import shutil
 import sys
+from itertools import count
 from pathlib import Path
 
 from ..errors import StoreError
 
 _LOCK = "tidemill.lock"
 _PREFIX = "store-"
+_numbers = count(1)
 
 
 class Scratch:
@@ -32,9 +34,9 @@ class Scratch:
         except OSError as error:
             raise StoreError(f"scratch directory {directory}: {error}") from error
 
-    def store(self, number: int) -> Path:
-        """Where store `number` belongs. Nothing is there yet."""
-        return self.directory / f"{_PREFIX}{number}"
+    def new_store(self) -> Path:
+        """Where another store may live: a path that this process has not used before."""
+        return self.directory / f"{_PREFIX}{next(_numbers)}"
 
     def bytes(self) -> int:
         """Bytes that the stores take on disk now."""

@@ -96,6 +96,11 @@ class Store:
         with self._lock:
             return list(self._windows)
 
+    @property
+    def bytes(self) -> int:
+        """Written and not dropped; on disk or about to be."""
+        return sum(window.bytes for window in self.windows)
+
     def close(self) -> None:
         """Let RocksDB go. The files stay until the scratch directory is wiped. Safe to repeat."""
         with self._lock:

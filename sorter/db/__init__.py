@@ -1,0 +1,1 @@
+"""The default engine: memory first, then blocks of sorted changes in an LSM."""

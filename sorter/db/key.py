@@ -1,0 +1,43 @@
+"""Keys in the store, and which store a table belongs to."""
+
+from __future__ import annotations
+
+from itertools import count
+from struct import Struct
+from typing import Final
+
+from ...events import DELETE, KvChange
+from ..run import Run, Table
+
+_BLOCK: Final = Struct(">IQQQQ")
+_EVENT: Final = Struct(">IQQQH")
+_sequence: Final = count(1)
+
+_OP_CODES: Final = {True: 0xFFFF ^ 2, False: 0xFFFF ^ 1}
+"""By whether it is a DELETE: the complements of 2 and 1, so that a DELETE sorts before a PUT."""
+
+
+def block_key(run: Run) -> bytes:
+    """uid (4 bytes), table (8), first commit ts (8), first start ts (8), sequence (8), big-endian.
+
+    The sequence keeps apart blocks that begin alike: a transaction may be longer than a block.
+    """
+    first = run.first
+    return _BLOCK.pack(run.table.uid, run.table.id, first.commit_ts, first.start_ts, next(_sequence))
+
+
+def event_key(table: Table, change: KvChange) -> bytes:
+    """uid (4 bytes), table (8), commit ts (8), start ts (8), op code (2), big-endian, then the key.
+
+    Byte order is the order of changes.
+    """
+    op = _OP_CODES[change.op == DELETE]
+    return _EVENT.pack(table.uid, table.id, change.commit_ts, change.start_ts, op) + change.key
+
+
+def store_of(table_id: int, stores: int) -> int:
+    """FNV-1 (64 bits) of the little-endian table id, mod the number of stores: the same in every run."""
+    digest = 0xCBF29CE484222325
+    for byte in table_id.to_bytes(8, "little"):
+        digest = digest * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF ^ byte
+    return digest % stores

@@ -1,0 +1,35 @@
+"""What brings runs back from disk."""
+
+from __future__ import annotations
+
+from ...actors import PooledActor
+from ...errors import StoreError
+from ...events import KvChange
+from ...store import Store
+from ..merge import Loaded, Read
+from ..run import Run
+from .layout import Layout, Place
+
+
+class Reader(PooledActor):
+    """Reads runs of the tables of one store, which may be written to meanwhile. Raises StoreError."""
+
+    def __init__(self, store: Store, layout: Layout) -> None:
+        self._store = store
+        self._layout = layout
+
+    def on_receive(self, message: Read) -> None:
+        self.send(message.reply_to, Loaded([(run, self._read(run)) for run in message.runs]))
+
+    def _read(self, run: Run) -> list[KvChange]:
+        place = run.place
+        assert isinstance(place, Place)
+        try:
+            changes = self._layout.get(self._store, place)
+        except (StoreError, ValueError) as error:
+            raise StoreError(
+                f"table {run.table.id}: {run.count} changes of commit ts {run.first.commit_ts} to"
+                f" {run.newest} can't be read back from {self._store.path} ({place.window.name}): {error}"
+            ) from error
+        run.place = None  # lets the window's files go once it is dropped
+        return changes

@@ -1,0 +1,66 @@
+"""One table's way into the sorter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ...actors import PooledActor, PooledRef
+from ...errors import InvariantViolated
+from ...events import Changes, KvChange
+from ..arrivals import WAKE, Arrivals
+from ..run import Run, Table, cut, measure, sort, split
+from ..tier import Tier
+from .db import WRITE_BYTES, Write
+
+RUN_CHANGES: Final = 4096
+RUN_BYTES: Final = 1 << 20
+
+
+class Writer(PooledActor):
+    """Makes sorted runs of what the source tells it, puts them into the memory tier and sends to the
+    DbActors what no longer fits there: while those are behind, it takes nothing from the source."""
+
+    def __init__(
+        self,
+        table: Table,
+        tier: Tier,
+        arrivals: Arrivals,
+        merger: PooledRef[Any],
+        stores: Sequence[PooledRef[Any]],
+    ) -> None:
+        self._table = table
+        self._tier = tier
+        self._arrivals = arrivals
+        self._merger = merger
+        self._stores = stores
+
+    def on_receive_batch(self, messages: Sequence[Changes]) -> None:
+        changes = messages[0].changes
+        resolved = messages[0].resolved
+        if len(messages) > 1:
+            changes = [change for message in messages for change in message.changes]
+            resolved = max(message.resolved for message in messages)
+        runs = self._runs(changes) if changes else []
+        spilled = self._tier.add(runs) if runs else []
+        if self._arrivals.post(self._table, runs, resolved, self.clock.now()):
+            self.send(self._merger, WAKE)
+        if spilled:
+            self._spill(spilled)
+
+    def _runs(self, changes: list[KvChange]) -> list[Run]:
+        sort(changes)
+        if changes[0].commit_ts <= self._table.resolved:
+            raise InvariantViolated(
+                f"table {self._table.id}: a change of commit ts {changes[0].commit_ts} came after everything"
+                f" up to {self._table.resolved} was said to be sent"
+            )
+        return cut(self._table, changes, measure(changes), RUN_CHANGES, RUN_BYTES)
+
+    def _spill(self, runs: list[Run]) -> None:
+        by_store: dict[int, list[Run]] = {}
+        for run in runs:
+            by_store.setdefault(run.table.store, []).append(run)
+        for store, its_runs in by_store.items():
+            for part in split(its_runs, WRITE_BYTES):
+                self.send(self._stores[store], Write(part))

@@ -1,0 +1,145 @@
+"""What the engines have in common: their tables, and the Merger that all tables flow into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from threading import Lock
+from typing import Any
+
+from ..actors import ActorSystem, PooledRef, Target
+from ..events import Ts
+from .arrivals import WAKE, Arrivals
+from .merge import Merger, Progress
+from .run import Table
+from .tier import Tier
+
+_uids = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class SorterStatistics:
+    """A sorter at a moment."""
+
+    tables: int
+    resolved: Ts
+    """The least over the tables; what lies at or below leaves."""
+    sent: Ts
+    """Everything at or below has left."""
+    memory_bytes: int
+    """Changes in memory, those on their way to disk included."""
+    leaving_bytes: int
+    """Changes on their way to disk."""
+    spilled_bytes: int
+    """Changes that went to disk since the start, by what they took in memory."""
+    disk_bytes: int
+    """Written to disk and not dropped yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Something that waits, on what, and since when by the clock's `now()`."""
+
+    what: str
+    on: str
+    since: float
+
+
+class Engine:
+    """The base of the engines. They say how a table's Writer is spawned and what closing takes."""
+
+    def __init__(
+        self,
+        system: ActorSystem,
+        downstream: Target,
+        supervisor: PooledRef[Any] | None,
+        tier: Tier,
+        readers: Sequence[PooledRef[Any]] = (),
+    ) -> None:
+        self._system = system
+        self._supervisor = supervisor
+        self._tier = tier
+        self._arrivals = Arrivals()
+        self._progress = Progress()
+        self._lock = Lock()  # guards the tables
+        self._tables: dict[int, tuple[Table, PooledRef[Any]]] = {}
+        self._merger = system.spawn(
+            Merger,
+            self._arrivals,
+            tier,
+            downstream,
+            readers,
+            self._progress,
+            capacity=1 << 16,
+            supervisor=supervisor,
+        )
+
+    def _spawn_writer(self, table: Table) -> PooledRef[Any]:
+        raise NotImplementedError
+
+    def _store_of(self, table_id: int) -> int:
+        """The number of the store that a table's changes go to."""
+        raise NotImplementedError
+
+    def add_table(self, table_id: int, resolved: Ts = 0) -> PooledRef[Any]:
+        with self._lock:
+            if table_id in self._tables:
+                raise ValueError(f"table {table_id} is in the sorter already")
+            now = self._system.clock.now()
+            table = Table(table_id, next(_uids), self._store_of(table_id), resolved, now)
+            writer = self._spawn_writer(table)
+            self._tables[table_id] = table, writer
+        self._changed(table)
+        return writer
+
+    def remove_table(self, table_id: int) -> None:
+        with self._lock:
+            table, writer = self._tables.pop(table_id)
+        table.removed = True
+        self._changed(table)
+        writer.stop(block=False)
+
+    def acknowledge(self, ts: Ts) -> None:
+        raise NotImplementedError
+
+    def statistics(self) -> SorterStatistics:
+        return SorterStatistics(
+            tables=len(self._tables),
+            resolved=self._progress.resolved,
+            sent=self._progress.sent,
+            memory_bytes=self._tier.used_bytes,
+            leaving_bytes=self._tier.leaving_bytes,
+            spilled_bytes=self._tier.spilled_bytes,
+            disk_bytes=self._disk_bytes(),
+        )
+
+    def _disk_bytes(self) -> int:
+        return 0
+
+    def explain(self) -> list[Wait]:
+        waits = []
+        progress = self._progress
+        slowest = progress.slowest
+        if slowest is not None and self._tier.used_bytes and progress.sent == progress.resolved:
+            what = f"everything above ts {progress.resolved}"
+            waits.append(Wait(what, f"table {slowest.id}, the least resolved", slowest.since))
+        mine = {self._merger.name, *(writer.name for _, writer in list(self._tables.values()))}
+        waits += (
+            Wait(waiting.name, f"room in {waiting.waiting_on}", waiting.since)
+            for waiting in self._system.statistics().waiting
+            if waiting.name in mine
+        )
+        return waits
+
+    def close(self) -> None:
+        with self._lock:
+            writers = [writer for _, writer in self._tables.values()]
+            self._tables.clear()
+        # Not waited for: they may stand before a full mailbox.
+        for ref in [*writers, self._merger]:
+            ref.stop(block=False)
+
+    def _changed(self, table: Table) -> None:
+        if self._arrivals.change(table):
+            self._merger.try_tell(WAKE)

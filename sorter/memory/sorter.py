@@ -1,0 +1,71 @@
+"""The memory engine: two lists a table, what is resolved and what isn't."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Any
+
+from ...actors import ActorSystem, PooledActor, PooledRef, Target
+from ...events import Changes, KvChange, Ts
+from ..arrivals import WAKE, Arrivals
+from ..engine import Engine
+from ..run import Run, Table, measure, sort
+from ..tier import Tier
+
+
+class MemorySorter(Engine):
+    """Keeps everything in memory until it is resolved and the Merger takes it.
+
+    Unbounded: it never slows a source down. For tests, and for streams known to be small.
+    """
+
+    def __init__(self, system: ActorSystem, downstream: Target, supervisor: PooledRef[Any] | None) -> None:
+        super().__init__(system, downstream, supervisor, Tier(None))
+
+    def _spawn_writer(self, table: Table) -> PooledRef[Any]:
+        return self._system.spawn(
+            Writer, table, self._tier, self._arrivals, self._merger, supervisor=self._supervisor
+        )
+
+    def _store_of(self, table_id: int) -> int:  # noqa: ARG002
+        return 0
+
+    def acknowledge(self, ts: Ts) -> None:
+        """Nothing to do: memory comes back when changes leave."""
+
+
+class Writer(PooledActor):
+    """One table: what came since the last resolved ts, and the sorted rest above that."""
+
+    def __init__(self, table: Table, tier: Tier, arrivals: Arrivals, merger: PooledRef[Any]) -> None:
+        self._table = table
+        self._tier = tier
+        self._arrivals = arrivals
+        self._merger = merger
+        self._unsorted: list[KvChange] = []
+        self._rest: list[KvChange] = []
+
+    def on_receive_batch(self, messages: Sequence[Changes]) -> None:
+        resolved = self._table.resolved
+        for message in messages:
+            self._unsorted += message.changes
+            resolved = max(resolved, message.resolved)
+        if resolved > self._table.resolved:
+            self._release(resolved)
+
+    def _release(self, resolved: Ts) -> None:
+        """Sort what is new, merge it with the rest, hand over what is resolved."""
+        sort(self._unsorted)
+        merged = self._rest + self._unsorted
+        merged.sort()
+        self._unsorted = []
+        end = bisect_left(merged, KvChange(resolved + 1, 0, 0, b"", b""))
+        self._rest = merged[end:]
+        runs = []
+        if end:
+            ready = merged[:end]
+            runs = [Run(self._table, ready, measure(ready))]
+            self._tier.add(runs)
+        if self._arrivals.post(self._table, runs, resolved, self.clock.now()):
+            self.send(self._merger, WAKE)

@@ -1,0 +1,113 @@
+"""What every sorter does, how it is set up, and which there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..actors import ActorSystem, PooledRef, Target
+from ..errors import ConfigError
+from ..events import Ts
+from .engine import SorterStatistics, Wait
+
+
+class EventSorter(Protocol):
+    """Takes changes in any order, table by table, and sends them on in commit order.
+
+    A table's changes and resolved timestamps are told to its Writer as `Changes`. What every table
+    has resolved goes downstream as `Sorted`: whole transactions, ordered by commit ts and start ts;
+    within one, a table's changes by op (DELETE first) and key. Nothing above the least resolved ts
+    leaves. Methods may be called from any thread.
+    """
+
+    def add_table(self, table_id: int, resolved: Ts = 0) -> PooledRef[Any]:
+        """Begin a table whose changes all lie above `resolved`; tell its `Changes` to the ref.
+
+        From now on nothing above its resolved ts leaves. Raises ValueError if the table is there.
+        """
+
+    def remove_table(self, table_id: int) -> None:
+        """Drop a table with the changes that have not left. Raises KeyError if it isn't there."""
+
+    def acknowledge(self, ts: Ts) -> None:
+        """Everything at or below `ts` will never be needed again: its space comes back."""
+
+    def statistics(self) -> SorterStatistics: ...
+
+    def explain(self) -> list[Wait]:
+        """What waits on what, and since when; empty if nothing does."""
+
+    def close(self) -> None:
+        """Stop the actors and give the directory back. Not from an actor's turn. Safe to repeat."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SorterOptions:
+    """Raises ConfigError, naming what is accepted."""
+
+    engine: str = "db"
+    """`db` goes to disk beyond `memory_bytes`; `memory` has no bound and no disk."""
+    directory: Path | None = None
+    """Where `db` keeps what doesn't fit in memory. It belongs to one process at a time."""
+    memory_bytes: int = 64 << 20
+    """Changes of all tables together that stay in memory; 0 sends everything through the disk."""
+    max_disk_bytes: int | None = None
+    """Going beyond stops the feed with a StoreError; None leaves it to the disk."""
+    layout: str = "block"
+    """`block` writes sorted runs of about 1,000 changes as one value, `event` each change by itself."""
+    stores: int = 8
+    """RocksDB instances; each is opened when first written to."""
+
+    def __post_init__(self) -> None:
+        _one_of("engine", self.engine, tuple(_ENGINES))
+        _one_of("layout", self.layout, ("block", "event"))
+        _at_least("memory_bytes", self.memory_bytes, 0)
+        _at_least("stores", self.stores, 1)
+        if self.max_disk_bytes is not None:
+            _at_least("max_disk_bytes", self.max_disk_bytes, 1 << 20)
+        if self.engine == "db" and self.directory is None:
+            raise ConfigError("sorter.directory: the db engine needs one; any directory of its own will do")
+
+
+def open_sorter(
+    options: SorterOptions, system: ActorSystem, downstream: Target, supervisor: PooledRef[Any] | None = None
+) -> EventSorter:
+    """Start the engine that the options name.
+
+    `downstream` gets `Sorted` messages, one actor at a time; while it is full the sorter keeps what
+    comes, in memory or on disk. `supervisor` gets `Failed` when an actor fails, which ends the
+    sorter's use: with a StoreError if the disk is at fault. Raises StoreError if the directory can't
+    be used or another process does.
+    """
+    return _ENGINES[options.engine](options, system, downstream, supervisor)
+
+
+def _open_memory(
+    _options: SorterOptions, system: ActorSystem, downstream: Target, supervisor: PooledRef[Any] | None
+) -> EventSorter:
+    from .memory.sorter import MemorySorter
+
+    return MemorySorter(system, downstream, supervisor)
+
+
+def _open_db(
+    options: SorterOptions, system: ActorSystem, downstream: Target, supervisor: PooledRef[Any] | None
+) -> EventSorter:
+    from .db.sorter import DbSorter
+
+    return DbSorter(options, system, downstream, supervisor)
+
+
+_ENGINES: dict[str, Callable[..., EventSorter]] = {"db": _open_db, "memory": _open_memory}
+
+
+def _one_of(name: str, value: str, accepted: tuple[str, ...]) -> None:
+    if value not in accepted:
+        raise ConfigError(f"sorter.{name} = {value!r}: one of {', '.join(accepted)}")
+
+
+def _at_least(name: str, value: int, least: int) -> None:
+    if value < least:
+        raise ConfigError(f"sorter.{name} = {value}: at least {least}")

@@ -1,0 +1,112 @@
+"""Runs in memory under one quota, and which of them go to disk when it is used up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from threading import Lock
+
+from ..events import KvChange
+from .run import Run, Table, cut, sort
+
+
+class Tier:
+    """The memory of all tables of a sorter.
+
+    Writers add runs, the Merger takes them, DbActors tell which they have stored, in any thread:
+    one lock guards the runs and the counts. A run stays in memory, and may be taken, until it is
+    stored; what is taken before never touches the disk.
+    """
+
+    def __init__(self, quota_bytes: int | None, *, block_count: int = 1000, block_bytes: int = 256 << 10):
+        """Without a quota nothing ever goes to disk. `block_*` bound the runs that do."""
+        self.quota_bytes = quota_bytes
+        self._block_count = block_count
+        self._block_bytes = block_bytes
+        self._lock = Lock()
+        self._held: dict[Run, None] = {}
+        """In memory and not leaving, in the order they came."""
+        self.used_bytes = 0
+        self.leaving_bytes = 0
+        self.spilled_bytes = 0
+        self.spilled_runs = 0
+
+    def add(self, runs: Iterable[Run]) -> list[Run]:
+        """Hold runs. Returns runs that the caller must send to disk: maybe these, maybe others."""
+        with self._lock:
+            for run in runs:
+                self._held[run] = None
+                self.used_bytes += run.bytes
+            if self.quota_bytes is None or self.used_bytes - self.leaving_bytes <= self.quota_bytes:
+                return []
+            return self._overflow()
+
+    def hold(self, run: Run) -> None:
+        """Hold a run that was taken and isn't needed yet."""
+        with self._lock:
+            self._held[run] = None
+            self.used_bytes += run.bytes
+
+    def take(self, run: Run) -> list[KvChange] | None:
+        """The changes of a run, now the caller's; None if it has heirs or is on disk."""
+        with self._lock:
+            changes = run.changes
+            if changes is not None:
+                self._let_go(run)
+            return changes
+
+    def heirs(self, run: Run) -> list[Run]:
+        """The runs that this one was merged into; once, for whichever of those merged asks first."""
+        with self._lock:
+            assert run.heirs is not None
+            heirs = run.heirs[:]
+            run.heirs.clear()
+            return heirs
+
+    def stored(self, run: Run, place: object) -> bool:
+        """The run is on disk now; False if it was taken before."""
+        with self._lock:
+            if run.changes is None:
+                return False
+            self._let_go(run)
+            run.place = place
+            self.spilled_bytes += run.bytes
+            self.spilled_runs += 1
+            return True
+
+    def _let_go(self, run: Run) -> None:
+        run.changes = None
+        self.used_bytes -= run.bytes
+        if run.leaving:
+            self.leaving_bytes -= run.bytes
+        else:
+            del self._held[run]
+
+    def _overflow(self) -> list[Run]:
+        """Pick what to spill: the newest, since they are read last, until there is room again."""
+        assert self.quota_bytes is not None
+        excess = self.used_bytes - self.leaving_bytes - self.quota_bytes
+        excess += min(self.quota_bytes // 4, 16 << 20)
+        picked: dict[Table, list[Run]] = {}
+        for run in reversed(self._held):
+            picked.setdefault(run.table, []).append(run)
+            excess -= run.bytes
+            if excess <= 0:
+                break
+        return [heir for table, runs in picked.items() for heir in self._merge(table, runs)]
+
+    def _merge(self, table: Table, runs: list[Run]) -> list[Run]:
+        """Make blocks of a table's runs, so that small ones don't stay small on disk."""
+        changes: list[KvChange] = list(chain.from_iterable(run.changes or () for run in reversed(runs)))
+        sort(changes)
+        size = sum(run.bytes for run in runs)
+        blocks = cut(table, changes, size, self._block_count, self._block_bytes)
+        heirs = blocks[:]
+        for run in runs:
+            run.changes = None
+            run.heirs = heirs
+            del self._held[run]
+        for block in blocks:
+            block.leaving = True
+        self.leaving_bytes += size
+        return blocks
