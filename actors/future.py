@@ -6,6 +6,7 @@ import asyncio
 import queue
 import sys
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from threading import Lock, local
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
@@ -38,6 +39,17 @@ class Wait(Protocol):
 
 def sleep_until_free(lock: Lock, timeout: float | None) -> bool:
     return lock.acquire(timeout=-1 if timeout is None else max(0.0, timeout))
+
+
+def wake(sleeper: asyncio.Future[None]) -> None:
+    """Complete a future of an event loop, from any thread; nothing if the loop is closed."""
+
+    def complete() -> None:
+        if not sleeper.done():
+            sleeper.set_result(None)
+
+    with suppress(RuntimeError):
+        sleeper.get_loop().call_soon_threadsafe(complete)
 
 
 class PooledFuture(pykka.Future[T]):
@@ -104,17 +116,20 @@ class PooledFuture(pykka.Future[T]):
         if self._get_hook is not None:  # a map, filter or join of others: computing it may block
             return (yield from loop.run_in_executor(None, self.get).__await__())
         if not self._done:
-            woken = loop.create_future()
+            woken: asyncio.Future[None] = loop.create_future()
 
-            def wake() -> None:
-                if not woken.done():
-                    woken.set_result(None)
-
-            def wake_soon() -> None:
-                loop.call_soon_threadsafe(wake)
-
-            self.when_done(wake_soon)
+            self.when_done(lambda: wake(woken))
             yield from woken.__await__()
         return self._result()
 
     __iter__ = __await__
+
+
+class Ask:
+    """In a mailbox: a message whose sender waits for the answer."""
+
+    __slots__ = ("future", "message")
+
+    def __init__(self, message: Any, future: PooledFuture[Any]) -> None:
+        self.message = message
+        self.future = future

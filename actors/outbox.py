@@ -54,7 +54,7 @@ class Outbox(Waiter):
 
     def waiting(self, target: str) -> Waiting:
         owner = self._owner
-        return Waiting(owner.name, owner.depth, owner.capacity, target, self.since)
+        return Waiting(owner.name, len(owner.messages), owner.capacity, target, self.since)
 
     def flush(self) -> bool:
         """True once empty. False if the actor now stands in line: don't touch it any more.

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pykka
 
-from .future import PooledFuture
+from .future import Ask, PooledFuture
 from .mailbox import Mailbox
 from .outbox import DeadlockError, Outbox
-from .supervision import Failed, Restart
+from .supervision import Failed, Respawn
 from .timer import Timer
 
 if TYPE_CHECKING:
     from .actor import PooledActor
-    from .clock import Alarm, Clock
+    from .clock import Clock
     from .ref import PooledRef
     from .system import ActorSystem
 
@@ -25,6 +24,7 @@ log = logging.getLogger("tidemill.actors")
 
 MAX_BATCH = 64
 SLICE_SECONDS = 0.005
+NOTHING = object()
 
 
 class State(enum.Enum):
@@ -39,40 +39,6 @@ class State(enum.Enum):
 STARTING, RUNNING, LEAVING, FAILED, PAUSING, STOPPED = State
 
 
-class Ask:
-    """A marked mailbox entry: a message whose sender waits for the answer."""
-
-    __slots__ = ("future", "message")
-
-    def __init__(self, message: Any, future: PooledFuture[Any]) -> None:
-        self.message = message
-        self.future = future
-
-
-MARKED = (Ask, Timer)
-
-
-class Respawn:
-    """How to make an actor again, and how often that was needed."""
-
-    __slots__ = ("alarm", "failed_at", "make", "policy", "row")
-
-    def __init__(self, policy: Restart, make: Callable[[], None]) -> None:
-        self.policy = policy
-        self.make = make
-        self.row = 0
-        self.failed_at = 0.0
-        self.alarm: Alarm | None = None
-
-    def pause(self, error: BaseException, now: float) -> float | None:
-        """Seconds until the next start; None to stop."""
-        if now - self.failed_at >= self.policy.healthy_seconds:
-            self.row = 0
-        self.row += 1
-        self.failed_at = now
-        return self.policy.pause(self.row, error)
-
-
 class Process(Mailbox):
     """A mailbox with an actor behind it.
 
@@ -82,7 +48,7 @@ class Process(Mailbox):
     """
 
     __slots__ = (
-        "actor", "by_batch", "chunk", "failures", "hand", "pause_seconds", "polls", "ref",
+        "actor", "by_batch", "chunk", "dropped", "failures", "hand", "pause_seconds", "polls", "ref",
         "respawn", "state", "stop_futures", "supervisor", "system", "taken", "timers", "undelivered",
     )  # fmt: skip
 
@@ -99,23 +65,22 @@ class Process(Mailbox):
         self.state = STARTING
         self.hand: list[Any] | None = None
         """Taken from the mailbox and not yet delivered, in order."""
-        self.chunk = MAX_BATCH
-        """How many messages a turn takes: fewer once that many took longer than a slice."""
+        self.chunk = 1 if by_batch else MAX_BATCH
+        """How many messages a turn takes; for batches as many as recently fitted into a slice."""
         self.timers: set[Timer] | None = None
         self.stop_futures: list[PooledFuture[bool]] | None = None
         self.pause_seconds = 0.0
         self.taken = 0
         self.polls = 0
         self.failures = 0
+        self.dropped = 0
+        """Accepted, and left when the actor stopped."""
         self.undelivered = 0
+        """Sent by the actor, and not taken: the target had stopped, or it was a deadlock."""
 
     @property
     def clock(self) -> Clock:
         return self.system.clock
-
-    @property
-    def depth(self) -> int:
-        return len(self.messages) + len(self.hand or ())
 
     def schedule(self) -> None:
         self.system.ready.put(self)
@@ -200,28 +165,27 @@ class Process(Mailbox):
         try:
             for message in hand:
                 done += 1
-                if self.marks and isinstance(message, MARKED):
-                    self._deliver_marked(message)
-                else:
+                if self.marks:
+                    message = self._open(message)
+                if message is not NOTHING:
                     receive(message)
-                if self.outbox is not None or self.state is not RUNNING or now() >= deadline:
+                if self.outbox is not None or now() >= deadline:
                     break
         except BaseException as error:  # a worker outlives whatever an actor raises
             self._fail(message, error)
         del hand[:done]
 
     def _deliver_batch(self, hand: list[Any]) -> None:
-        batch = hand
         if self.marks:
-            first = next((i for i, entry in enumerate(hand) if isinstance(entry, MARKED)), len(hand))
-            batch = hand[: first or 1]
-            del hand[: first or 1]
-        self.hand = None if batch is hand else hand
-        if isinstance(batch[0], MARKED):
-            self._deliver_marked(batch[0])
-            return
-        now = self.system.clock.now
+            self.hand = hand
+            batch = self._next_batch(hand)
+            if not batch:
+                return
+        else:
+            self.hand = None
+            batch = hand
         size = len(batch)
+        now = self.system.clock.now
         started = now()
         try:
             self.actor.on_receive_batch(batch)
@@ -230,28 +194,33 @@ class Process(Mailbox):
         seconds = now() - started
         if seconds > SLICE_SECONDS:
             self.chunk = max(1, size // 2)
-        elif seconds * 4 < SLICE_SECONDS and self.chunk < MAX_BATCH:
-            self.chunk *= 2
+        elif seconds * 4 < SLICE_SECONDS:
+            self.chunk = min(MAX_BATCH, self.chunk * 2)
 
-    def _deliver_marked(self, entry: Ask | Timer) -> None:
+    def _next_batch(self, hand: list[Any]) -> list[Any]:
+        """Answer the asks in front, then remove and return the messages up to the next one."""
+        batch: list[Any] = []
+        while hand and self.outbox is None and not (batch and isinstance(hand[0], Ask)):
+            message = self._open(hand.pop(0))
+            if message is not NOTHING:
+                batch.append(message)
+        return batch
+
+    def _open(self, entry: Any) -> Any:
+        """The message to deliver, or NOTHING: an ask is answered here, a cancelled tick forgotten."""
+        if not isinstance(entry, (Ask, Timer)):
+            return entry
         with self.lock:
             self.marks -= 1
-        if isinstance(entry, Ask):
-            try:
-                answer = self.actor._handle_receive(entry.message)
-            except BaseException as error:
-                entry.future.set_exception((type(error), error, error.__traceback__))
-            else:
-                entry.future.set(answer)
-        elif entry.take():
-            message = [entry.message] if self.by_batch else entry.message
-            try:
-                if self.by_batch:
-                    self.actor.on_receive_batch(message)
-                else:
-                    self.actor.on_receive(message)
-            except BaseException as error:
-                self._fail(message, error)
+        if isinstance(entry, Timer):
+            return entry.message if entry.take() else NOTHING
+        try:
+            answer = self.actor._handle_receive(entry.message)
+        except BaseException as error:
+            entry.future.set_exception((type(error), error, error.__traceback__))
+        else:
+            entry.future.set(answer)
+        return NOTHING
 
     # --- from state to state ---------------------------------------------------------------------
 
@@ -344,7 +313,7 @@ class Process(Mailbox):
             if isinstance(entry, Ask):
                 dead = pykka.ActorDeadError(f"{self.name} stopped before handling the message")
                 entry.future.set_exception((type(dead), dead, None))
-            self.undelivered += not isinstance(entry, Timer)
+            self.dropped += 1
 
     def _cancel_timers(self) -> None:
         for timer in list(self.timers or ()):

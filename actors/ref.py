@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pykka
 
-from .future import PooledFuture, in_turn
+from .future import Ask, PooledFuture, in_turn, wake
 from .mailbox import MailboxFull, Waiter
-from .process import Ask, Process, State
+from .process import Process, State
 
 if TYPE_CHECKING:
     from .actor import PooledActor
@@ -48,20 +48,15 @@ class BlockedThread(Waiter):
 class SuspendedTask(Waiter):
     """A coroutine that is suspended until its messages are in."""
 
-    __slots__ = ("_loop", "woken")
+    __slots__ = ("woken",)
 
     def __init__(self, entries: Sequence[Any], mark: int, since: float) -> None:
         task = asyncio.current_task()
         super().__init__(entries, mark, f"task {task.get_name() if task else '?'}", since)
-        self._loop = asyncio.get_running_loop()
-        self.woken = self._loop.create_future()
-
-    def _wake(self) -> None:
-        if not self.woken.done():
-            self.woken.set_result(None)
+        self.woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def resume(self) -> None:
-        self._loop.call_soon_threadsafe(self._wake)
+        wake(self.woken)
 
 
 class PooledRef(pykka.ActorRef[A]):

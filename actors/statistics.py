@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .mailbox import Waiting
+from .outbox import Outbox
 
 if TYPE_CHECKING:
-    from .mailbox import Mailbox
     from .process import Process
 
 
 @dataclass(frozen=True, slots=True)
 class ActorStatistics:
-    """One actor, at a moment. Counts are messages since it was spawned."""
+    """One actor, at a moment. Counts are since it was spawned, restarts included."""
 
     name: str
     state: str
     """starting, running, leaving, failed, pausing (before a restart) or stopped."""
     depth: int
-    """Accepted and not yet delivered."""
+    """Messages in its mailbox."""
     capacity: int
     received: int
-    """Accepted; of these `undelivered` and `depth` did not reach the actor (yet)."""
+    """Messages accepted: those delivered, dropped, in the mailbox or taken out for its turn."""
+    delivered: int
+    dropped: int
+    """Left when it stopped."""
     polls: int
     failed: int
-    """Failures; messages lost with them count as delivered."""
-    undelivered: int
-    """Dropped: accepted but left when the actor stopped, or sent by it to an actor that was stopped."""
     outbox: int
-    """Sent by it and not yet taken by their targets."""
+    """Messages sent by it and not yet taken by their targets."""
+    undelivered: int
+    """Messages sent by it that were never taken: the target had stopped, or it was a deadlock."""
     waiting_on: str | None
     """The full mailbox that its outbox waits on; until then it gets no messages."""
     since: float | None
@@ -40,37 +43,59 @@ class ActorStatistics:
     def of(cls, process: Process) -> ActorStatistics:
         outbox = process.outbox
         target = None if outbox is None else outbox.waiting_on
-        depth = process.depth
+        in_hand = len(process.hand or ())
         return cls(
             name=process.name,
             state=process.state.value,
-            depth=depth,
+            depth=len(process.messages),
             capacity=process.capacity,
             received=process.taken + len(process.messages),
+            delivered=process.taken - process.dropped - in_hand,
+            dropped=process.dropped,
             polls=process.polls,
             failed=process.failures,
-            undelivered=process.undelivered,
             outbox=0 if outbox is None else len(outbox),
+            undelivered=process.undelivered,
             waiting_on=None if target is None else target.name,
             since=None if outbox is None or target is None else outbox.since,
         )
 
 
+@dataclass(slots=True)
+class Totals:
+    """Counts summed over actors."""
+
+    failed: int = 0
+    dropped: int = 0
+    undelivered: int = 0
+
+    def add(self, process: Process) -> None:
+        self.failed += process.failures
+        self.dropped += process.dropped
+        self.undelivered += process.undelivered
+
+
 @dataclass(frozen=True, slots=True)
 class SystemStatistics:
-    """A system at a moment: its actors in the order spawned, and all who wait on a full mailbox."""
+    """A system at a moment."""
 
     name: str
     workers: int
     actors: tuple[ActorStatistics, ...]
+    """In the order spawned; without those that have stopped."""
     waiting: tuple[Waiting, ...]
-    """Actors, threads in `tell` and tasks in `atell`."""
+    """Who waits for room in a mailbox: these actors, and the threads and tasks that send to them."""
+    totals: Totals
+    """Over all actors, those that have stopped included."""
 
 
-def waiting_on(mailbox: Mailbox) -> list[Waiting]:
-    """Those in line, first come first."""
-    if not mailbox.line:
-        return []
-    with mailbox.lock:
-        line = list(mailbox.line or ())
-    return [waiter.waiting(mailbox.name) for waiter in line]
+def waiting(process: Process) -> Iterator[Waiting]:
+    """The process itself, if it waits, and the threads and tasks in its line."""
+    outbox = process.outbox
+    target = None if outbox is None else outbox.waiting_on
+    if outbox is not None and target is not None:
+        yield outbox.waiting(target.name)
+    if process.line:
+        with process.lock:
+            line = list(process.line or ())
+        yield from (waiter.waiting(process.name) for waiter in line if not isinstance(waiter, Outbox))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Generic, Self, TypeVar
 
+from .future import wake
 from .mailbox import Mailbox, Waiter
 
 T = TypeVar("T")
@@ -13,25 +14,17 @@ T = TypeVar("T")
 class Handover(Mailbox):
     """The mailbox of a Stream. `scheduled` is set unless the reader sleeps."""
 
-    __slots__ = ("_arrival", "_loop", "_low_water")
+    __slots__ = ("_arrival", "_low_water")
 
     def __init__(self, capacity: int, low_water: int, name: str) -> None:
         super().__init__(capacity, name)
         self.scheduled = True
         self._low_water = low_water
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._arrival: asyncio.Future[None] | None = None
 
     def schedule(self) -> None:
-        assert self._loop is not None
-        try:
-            self._loop.call_soon_threadsafe(self._arrive)
-        except RuntimeError:  # the loop is closed: nobody will read
-            self.close()
-
-    def _arrive(self) -> None:
-        if self._arrival is not None and not self._arrival.done():
-            self._arrival.set_result(None)
+        assert self._arrival is not None
+        wake(self._arrival)
 
     def _admit(self) -> list[Waiter]:
         return super()._admit() if len(self.messages) <= self._low_water else []
@@ -45,8 +38,7 @@ class Handover(Mailbox):
                 return True
             if not self.limit:
                 return False
-            self._loop = asyncio.get_running_loop()
-            self._arrival = self._loop.create_future()
+            self._arrival = asyncio.get_running_loop().create_future()
             self.scheduled = False
         await self._arrival
         return True

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .clock import Alarm
     from .ref import PooledRef
 
 
@@ -47,3 +49,25 @@ class Restart:
         if self.max_restarts is not None and failures > self.max_restarts:
             return None
         return min(self.max_seconds, self.first_seconds * self.factor ** min(failures - 1, 64))
+
+
+class Respawn:
+    """How to make an actor again, and how often in a row that was needed."""
+
+    __slots__ = ("alarm", "failed_at", "make", "policy", "row")
+
+    def __init__(self, policy: Restart, make: Callable[[], None]) -> None:
+        self.policy = policy
+        self.make = make
+        self.row = 0
+        self.failed_at = 0.0
+        self.alarm: Alarm | None = None
+        """Ends the pause."""
+
+    def pause(self, error: BaseException, now: float) -> float | None:
+        """Seconds until the next start; None to stop."""
+        if now - self.failed_at >= self.policy.healthy_seconds:
+            self.row = 0
+        self.row += 1
+        self.failed_at = now
+        return self.policy.pause(self.row, error)

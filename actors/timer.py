@@ -27,11 +27,16 @@ class Timer:
         self._period = seconds if periodic else None
         self._due = process.clock.now() + seconds
         self._waiting = False
-        self._alarm: Alarm = process.clock.call_at(self._due, self._ring)
+        self._alarm: Alarm | None = None
+        if seconds > 0:
+            self._alarm = process.clock.call_at(self._due, self._ring)
+        else:
+            self._ring()
 
     def cancel(self) -> None:
         process, self._process = self._process, None
-        self._alarm.cancel()
+        if self._alarm is not None:
+            self._alarm.cancel()
         if process is not None and process.timers is not None:
             process.timers.discard(self)
 
