@@ -1,0 +1,102 @@
+"""The actor that follows a MariaDB server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ...actors import PooledActor, Target
+from ...codec.mysql.layout import Layouts
+from ...errors import Retryable
+from ...events import Changes, Checkpoint
+from ..puller import Connected, PullerStatistics, Retrying, SnapshotProgress, Statistics
+from .options import MysqlOptions
+from .pull import Pull, Step
+
+
+class _Read(Struct, frozen=True):
+    """To itself: go on reading."""
+
+
+_READ = _Read()
+
+
+class MysqlPuller(PooledActor):
+    """Sends a server's changes to `output`, in the binlog's order; runs in a system for blocking work.
+
+    A turn reads what the socket holds, or waits for it up to a fifth of a second. It reads no further
+    while `output` is full. A lost connection is made again, with growing pauses; any other error
+    fails the actor.
+    """
+
+    def __init__(
+        self,
+        options: MysqlOptions,
+        follows: Callable[[str, str], bool],
+        layouts: Layouts,
+        output: Target,
+        *,
+        observer: Target | None = None,
+        start: Checkpoint | None = None,
+        anchors: Sequence[Checkpoint] = (),
+    ) -> None:
+        """`follows` says of schema and table whether it is followed. `start` is where to resume, None
+        to begin anew; `anchors` are the checkpoints of all sinks. `observer` gets Connected, Retrying
+        and SnapshotProgress.
+        """
+        super().__init__()
+        self._options = options
+        self._follows = follows
+        self._layouts = layouts
+        self._output = output
+        self._observer = observer
+        self._start = start
+        self._anchors = anchors
+        self._failures = 0
+
+    def on_start(self) -> None:
+        self._pull = Pull(
+            self._options, self._follows, self._layouts, self._start, self._anchors, self.clock.now
+        )
+        self._steps = self._pull.steps()
+        self.send(self.actor_ref, _READ)
+
+    def on_receive(self, message: Any) -> PullerStatistics | None:
+        if isinstance(message, Statistics):
+            return self._pull.statistics()
+        try:
+            step = next(self._steps)
+        except Retryable as error:
+            self._retry(error)
+        else:
+            self._pass_on(step)
+            self.send(self.actor_ref, _READ)
+        return None
+
+    def on_stop(self) -> None:
+        self._steps.close()
+
+    def on_failure(self, *_exc_info: Any) -> None:
+        self._steps.close()
+
+    def _pass_on(self, step: Step) -> None:
+        if isinstance(step, Changes):
+            self._failures = 0
+            self.send(self._output, step)
+        elif step is not None:
+            self._tell_observer(step)
+
+    def _retry(self, error: Retryable) -> None:
+        first, longest = self._options.retry_seconds
+        seconds = min(longest, first * 2.0**self._failures) if error.wait is None else error.wait
+        self._failures += 1
+        self._pull.retries += 1
+        self._tell_observer(Retrying(str(error), seconds))
+        self._steps = self._pull.steps()
+        self.after(seconds, _READ)
+
+    def _tell_observer(self, message: Connected | Retrying | SnapshotProgress) -> None:
+        if self._observer is not None:
+            self.send(self._observer, message)
