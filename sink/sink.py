@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
 
-from ..events import Batch, Checkpoint
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from ..errors import ConfigError
+from ..events import Batch, Checkpoint, Item
 
 
 class Sink(Protocol):
-    """A target. Called only by its SinkActor, one call at a time, in whatever thread runs that.
+    """A target. Called by one thread at a time: by the feed to open it, then only by its SinkActor.
 
-    open, then any number of write and flush, then close; after Retryable from any of them, the same
-    call comes again, or close.
+    open, then any number of write and flush, then close.
     """
 
     name: str
@@ -35,8 +40,8 @@ class Sink(Protocol):
         refusal. A batch without a checkpoint ends inside a transaction: what it holds takes effect
         only with a later batch that has one.
 
-        Raises Retryable if the target can't take it now: everything written since the last flush
-        that returned a checkpoint is undone, and comes again from its first batch. Raises SinkError
+        Raises Retryable if the target can't take it now: everything written since the last flush is
+        undone, and comes again from its first batch. Raises SinkError
         if it can never be written, or if the target isn't what the checkpoint says: a row to be
         changed is missing, one to be inserted is there.
         """
@@ -61,3 +66,69 @@ class CheckpointStore(Protocol):
 
     def save(self, checkpoint: Checkpoint, length: int = 0) -> None:
         """Durable once this returns. `length` is the sink's own: how long its file was."""
+
+
+ACCEPTED = "sqlite:///file, mysql://user@host/, mariadb://user@host/, file:///rows.ndjson or a function"
+_NO_OPTIONS: Mapping[str, Any] = {}
+
+
+def open_sink(
+    name: str,
+    target: str | Callable[[Sequence[Item]], object],
+    *,
+    feed: str,
+    store: CheckpointStore,
+    options: Mapping[str, Any] = _NO_OPTIONS,
+) -> Sink:
+    """The sink for a URL, or for a function that takes items; not opened yet.
+
+    `store` serves the sinks that can't keep their checkpoint in the target. `options` are the sink's
+    own: `table_name` of SQLite, `schema` of MySQL and MariaDB, `explicit` of a function. Raises
+    ConfigError, naming what is accepted.
+    """
+    if callable(target):
+        from .python import PythonSink
+
+        return PythonSink(name, target, store, **_checked(name, options, {"explicit": bool}))
+    scheme, _, path = target.partition(":")
+    if scheme == "file":
+        from .file import FileSink
+
+        _checked(name, options, {})
+        path = path.removeprefix("//")
+        if not path:
+            raise ConfigError(f"sink {name}: {target!r} names no file; for instance file:///var/rows.ndjson")
+        return FileSink(name, Path(path), store)
+    from .sql.sql import SqlSink
+
+    url = _parsed(name, target)
+    match url.get_backend_name():
+        case "sqlite":
+            from .sql.sqlite import SqliteTarget
+
+            return SqlSink(name, SqliteTarget(url, feed, **_checked(name, options, {"table_name": str})))
+        case "mysql" | "mariadb":
+            try:
+                from .sql.mysql import MySqlTarget
+            except ImportError as error:
+                raise ConfigError(f"sink {name}: {scheme} needs: pip install 'tidemill[mysql]'") from error
+
+            return SqlSink(name, MySqlTarget(url, feed, **_checked(name, options, {"schema": str})))
+    raise ConfigError(f"sink {name}: no sink writes to {scheme!r}; accepted: {ACCEPTED}")
+
+
+def _parsed(name: str, target: str) -> URL:
+    try:
+        return make_url(target)
+    except ArgumentError:
+        raise ConfigError(f"sink {name}: {target!r} is not a URL; accepted: {ACCEPTED}") from None
+
+
+def _checked(name: str, options: Mapping[str, Any], accepted: Mapping[str, type]) -> dict[str, Any]:
+    for key, value in options.items():
+        if key not in accepted:
+            names = ", ".join(accepted) or "none"
+            raise ConfigError(f"sink {name}: unknown option {key!r}; accepted: {names}")
+        if not isinstance(value, accepted[key]):
+            raise ConfigError(f"sink {name}: {key} must be a {accepted[key].__name__}, not {value!r}")
+    return dict(options)

@@ -1,0 +1,98 @@
+"""The actor that feeds one sink."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from ..actors import ActorSystem, PooledActor, PooledRef, Restart, Timer
+from ..errors import Retryable
+from ..events import Checkpoint
+from .delivery import Delivery, NotKept
+from .messages import Acknowledged, Deliver, Flush
+
+
+class _Tick:
+    """A checkpoint that moved without rows is due."""
+
+
+class SinkActor(PooledActor):
+    """Hands what comes to a Delivery, and tells the coordinator what became durable.
+
+    All that waits in its mailbox when the sink is free makes a batch: one transaction when idle, many
+    under load. While the sink can't take anything the actor is between two starts (see `Patience`) and
+    takes no messages, so its mailbox fills and those behind it wait; the work survives in its Delivery.
+    """
+
+    def __init__(self, delivery: Delivery, coordinator: PooledRef[Any]) -> None:
+        super().__init__()
+        self._delivery = delivery
+        self._coordinator = coordinator
+        self._timer: Timer | None = None
+
+    def on_start(self) -> None:
+        self._delivery.acknowledged = self._tell
+        self._run()
+
+    def on_receive_batch(self, messages: Sequence[Any]) -> None:
+        for message in messages:
+            if isinstance(message, Deliver):
+                self._delivery.accept(message.items)
+        self._run()
+        if any(isinstance(message, Flush) for message in messages):
+            self._delivery.flush(self.clock.now())
+
+    def _run(self) -> None:
+        again = self._delivery.run(self.clock.now())
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None if again is None else self.after(again, _Tick())
+
+    def _tell(self, checkpoint: Checkpoint) -> None:
+        self.send(self._coordinator, Acknowledged(self._delivery.sink.name, checkpoint))
+
+    def on_stop(self) -> None:
+        with suppress(Retryable):  # then the checkpoint stays where it is, and nothing is lost
+            self._delivery.flush(self.clock.now())
+        self._delivery.close()
+
+    def on_failure(self, exc_type: Any, exc: Any, tb: Any) -> None:  # noqa: ARG002
+        if not isinstance(exc, Retryable):
+            self._delivery.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience(Restart):
+    """Start again after Retryable, no sooner than it asks for; stop at anything else."""
+
+    def pause(self, failures: int, error: BaseException) -> float | None:
+        if not isinstance(error, Retryable) or isinstance(error, NotKept):
+            return None
+        return max(Restart.pause(self, failures, error) or 0.0, error.wait or 0.0)
+
+
+def spawn_sink(
+    system: ActorSystem,
+    delivery: Delivery,
+    coordinator: PooledRef[Any],
+    *,
+    capacity: int = 16,
+    patience: Restart | None = None,
+) -> PooledRef[SinkActor]:
+    """Start a sink's actor in a system for blocking work.
+
+    The coordinator gets Acknowledged; and, as the supervisor, Failed: with `restart_seconds` the sink
+    is being retried; without, its error says why it stopped: NotKept (start again from the sink's
+    checkpoint) or Fatal. `delivery.statistics()` may be read meanwhile.
+    """
+    return system.spawn(
+        SinkActor,
+        delivery,
+        coordinator,
+        name=f"sink-{delivery.sink.name}",
+        capacity=capacity,
+        supervisor=coordinator,
+        restart=patience or Patience(),
+    )

@@ -1,0 +1,27 @@
+"""What is said to a sink's actor, and what it says."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from ..events import Checkpoint, Item
+
+
+class Deliver(Struct, frozen=True, gc=False):
+    """To a SinkActor: items in commit order, following those of the message before.
+
+    Transactions with the same commit ts (TiDB has such) come in one message.
+    """
+
+    items: list[Item]
+
+
+class Flush(Struct, frozen=True):
+    """To a SinkActor: the sink may have something to acknowledge without having been given anything."""
+
+
+class Acknowledged(Struct, frozen=True):
+    """To the coordinator: this sink's target durably holds what `checkpoint` says."""
+
+    sink: str
+    checkpoint: Checkpoint

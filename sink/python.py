@@ -1,0 +1,89 @@
+"""Rows to Python code in this process."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from ..errors import SinkError, TidemillError
+from ..events import Batch, Checkpoint, Ddl, Item, Ts
+from .gate import advance
+from .sink import CheckpointStore
+
+_MAX_PENDING: Final = 100_000
+
+
+class PythonSink:
+    """Calls `receive` with the items of each batch, in commit order, without empty transactions.
+
+    What `receive` returned from counts as processed. With `explicit` only what was passed to
+    `acknowledge` does, everything before it included: for code that hands the items on. After a
+    restart what wasn't processed comes again: at least once.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        receive: Callable[[Sequence[Item]], object],
+        store: CheckpointStore,
+        *,
+        explicit: bool = False,
+    ) -> None:
+        self.name = name
+        self.target = f"python:{name}"
+        self._receive = receive
+        self._store = store
+        self._explicit = explicit
+        self._durable: Checkpoint | None = None
+        self._at: Checkpoint | None = None
+        self._pending: deque[tuple[Ts, Checkpoint]] = deque()
+        """Checkpoints in order, each with the ts that must be acknowledged for it."""
+        self._given: Ts = 0  # of the last item that was received
+        self._acknowledged: Ts = 0
+
+    def acknowledge(self, item: Item) -> None:
+        """`item` and all before it are processed. From any thread; the next flush makes it durable."""
+        self._acknowledged = max(self._acknowledged, item.commit_ts)
+
+    def open(self) -> Checkpoint | None:
+        stored = self._store.load()
+        self._durable = self._at = None if stored is None else stored[0]
+        return self._durable
+
+    def write(self, batch: Batch) -> None:
+        items = [item for item in batch.items if isinstance(item, Ddl) or item.rows]
+        if items:
+            try:
+                self._receive(items)
+            except TidemillError:
+                raise
+            except Exception as error:
+                raise SinkError(
+                    f"sink {self.name}: the code that receives its rows raised {error!r}"
+                ) from error
+        for item in batch.items:
+            if isinstance(item, Ddl) or item.rows:
+                self._given = item.commit_ts
+            if self._at is not None and item.last:
+                self._at = advance(self._at, item)
+                self._pending.append((self._given, self._at))
+        if batch.checkpoint is not None:
+            self._at = batch.checkpoint
+            self._pending.append((self._given, self._at))
+            if not self._explicit:
+                self._acknowledged = self._given
+        if len(self._pending) > _MAX_PENDING:  # keep every second: resuming a little earlier is safe
+            self._pending = deque([*self._pending][1::2])
+
+    def flush(self) -> Checkpoint | None:
+        reached = self._durable
+        while self._pending and self._pending[0][0] <= self._acknowledged:
+            reached = self._pending.popleft()[1]
+        if reached is not None and reached != self._durable:
+            self._store.save(reached)
+            self._durable = reached
+        return self._durable
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,404 @@
+"""MySQL and MariaDB as a target, over PyMySQL.
+
+Rows travel as literals in multi-row statements, many statements a packet. Each statement is sent with
+the number of rows that it must touch; FOUND_ROWS makes the server count rows it found, changed or not.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import pymysql
+from pymysql.constants import CLIENT
+from sqlalchemy import URL, create_engine
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
+
+from ...errors import InvariantViolated, Retryable, SinkError
+from ...events import Action, AddColumn, CreateTable, Ddl, DropColumn, Table
+from ...failpoint import reach
+from . import mysql_text as text
+from .runs import Run
+from .target import CHECKPOINT_TABLE, Refused
+
+INTENT_TABLE: Final = "tidemill_ddl"
+"""One row a feed, while a statement runs that commits by itself: what it is to change."""
+
+_MODES: Final = "NO_AUTO_VALUE_ON_ZERO,STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
+"""Values are stored as they are (a zero date, an id of 0) or not at all."""
+
+_PACKET_CHARS: Final = 1 << 20
+"""About the size at which larger packets stop being faster."""
+
+_WAITING_HELPS: Final = {
+    1040,  # too many connections
+    1053,  # server shutdown in progress
+    1205,  # lock wait timeout
+    1213,  # deadlock
+    1317,  # query killed
+    1927,  # connection killed
+    2002,  # can't connect through the socket
+    2003,  # can't connect to the host
+    2006,  # server has gone away
+    2013,  # connection lost during a query
+    2055,  # connection lost
+    4031,  # disconnected for idleness
+}
+_ABOUT_A_ROW: Final = {1022, 1048, 1062, 1169, 1264, 1265, 1292, 1366, 1406, 1452, 1586, 3140, 4025}
+"""Duplicate key, out of range, truncated, a constraint: some row doesn't fit."""
+
+_MAX_PLANS: Final = 1000
+
+
+class Statement(NamedTuple):
+    text: str
+    rows: int
+
+
+class MySqlTarget:
+    """`schema` is where all tables go; without it each goes to its own schema, made if missing."""
+
+    max_rows = 1000
+    ddl_commits = True
+
+    def __init__(self, url: URL, feed: str, schema: str | None = None) -> None:
+        self.feed = feed
+        self._schema = schema or url.database
+        self._home = text.name(self._schema or "tidemill")
+        self.identity = f"mysql://{url.host or 'localhost'}:{url.port or 3306}/{self._schema or ''}"
+        self._engine = create_engine(
+            url.set(drivername="mysql+pymysql"),
+            poolclass=NullPool,
+            connect_args={
+                "client_flag": CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS,
+                "charset": "utf8mb4",
+                "autocommit": True,  # transactions are explicit; nothing is ever open by accident
+                "connect_timeout": 10,
+            },
+        )
+        self._connection: pymysql.connections.Connection[pymysql.cursors.Cursor] | None = None
+        self._packet_bytes = 0
+        self._plans: dict[Table, Plan] = {}
+        self._intended = False
+        self._is_mariadb = False
+        self.folds_names = False
+
+    def connect(self) -> None:
+        pooled = self._engine.raw_connection()
+        self._connection = pooled.driver_connection
+        pooled.detach()
+        ((version, packet_bytes, lower_case),) = self._rows(
+            "SELECT VERSION(), @@max_allowed_packet, @@lower_case_table_names"
+        )
+        self._is_mariadb = "mariadb" in version.lower()
+        self._packet_bytes = int(packet_bytes)
+        self.folds_names = bool(lower_case)
+        self._execute("SET time_zone='+00:00', foreign_key_checks=0, unique_checks=1")
+        self._set_modes(backslash_escapes=False)
+        self._create_schema(self._home)
+        self._execute(
+            f"CREATE TABLE IF NOT EXISTS {self._home}.{CHECKPOINT_TABLE} ("
+            "feed VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PRIMARY KEY, "
+            "ts BIGINT NOT NULL, checkpoint LONGTEXT CHARACTER SET utf8mb4 NOT NULL) ENGINE=InnoDB"
+        )
+        self._execute(
+            f"CREATE TABLE IF NOT EXISTS {self._home}.{INTENT_TABLE} ("
+            "feed VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PRIMARY KEY, "
+            "table_name TEXT CHARACTER SET utf8mb4 NOT NULL, query LONGTEXT CHARACTER SET utf8mb4 NOT NULL, "
+            "columns_before LONGTEXT CHARACTER SET utf8mb4 NOT NULL) ENGINE=InnoDB"
+        )
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        self._plans.clear()
+        if connection is not None and connection.open:
+            connection.close()
+
+    def begin(self) -> None:
+        self._execute("START TRANSACTION")
+
+    def commit(self) -> None:
+        self._execute("COMMIT")
+
+    def savepoint(self) -> None:
+        self._execute("SAVEPOINT tidemill")
+
+    def rollback_to_savepoint(self) -> None:
+        self._execute("ROLLBACK TO SAVEPOINT tidemill")
+
+    # --- rows
+
+    def apply(self, runs: Sequence[Run]) -> None:
+        waiting: list[Statement] = []
+        size = 0
+        for run in runs:
+            for statement in self._plan(run.table).statements(run, _PACKET_CHARS):
+                if waiting and size + len(statement.text) > _PACKET_CHARS:
+                    self._send(waiting)
+                    waiting, size = [], 0
+                waiting.append(statement)
+                size += len(statement.text) + 1
+        if waiting:
+            self._send(waiting)
+
+    def _send(self, statements: list[Statement]) -> None:
+        packet = ";".join([statement.text for statement in statements])
+        if len(packet) * 4 >= self._packet_bytes and (size := len(packet.encode())) >= self._packet_bytes:
+            if len(statements) > 1:
+                for statement in statements:
+                    self._send([statement])
+                return
+            raise SinkError(
+                f"a statement of {size} bytes is more than the server takes: "
+                f"raise its max_allowed_packet (now {self._packet_bytes}) to at least {size + 1}"
+            )
+        with self._cursor() as cursor:
+            cursor.execute(packet)
+            touched = [cursor.rowcount]
+            while cursor.nextset():
+                touched.append(cursor.rowcount)
+        if touched != [statement.rows for statement in statements]:
+            raise Refused("the row to be changed isn't there")
+        reach("sink.mid_batch")
+
+    def _plan(self, table: Table) -> Plan:
+        plan = self._plans.get(table)
+        if plan is None:
+            have = self.columns(table)
+            if have is None or set(have) != {column.name for column in table.columns}:
+                raise SinkError(
+                    f"{self.name_of(table.schema, table.name)} isn't as {table.full_name} is: it "
+                    + (f"has the columns {', '.join(have)}" if have else "isn't there")
+                )
+            if len(self._plans) >= _MAX_PLANS:
+                self._plans.clear()
+            plan = self._plans[table] = Plan(table, self._qualified(table))
+        return plan
+
+    # --- checkpoint
+
+    def load_checkpoint(self) -> str | None:
+        rows = self._rows(
+            f"SELECT checkpoint FROM {self._home}.{CHECKPOINT_TABLE} WHERE feed={_quoted(self.feed)}"
+        )
+        return rows[0][0] if rows else None
+
+    def save_checkpoint(self, previous_ts: int | None, ts: int, content: str) -> bool:
+        table, key, content = f"{self._home}.{CHECKPOINT_TABLE}", _quoted(self.feed), _quoted(content)
+        if previous_ts is None:
+            saved = self._execute(f"INSERT IGNORE INTO {table} VALUES ({key},{ts},{content})")
+        else:
+            saved = self._execute(
+                f"UPDATE {table} SET ts={ts},checkpoint={content} WHERE feed={key} AND ts={previous_ts}"
+            )
+        if self._intended:
+            self._execute(f"DELETE FROM {self._home}.{INTENT_TABLE} WHERE feed={key}")
+            self._intended = False
+        return saved == 1
+
+    # --- tables
+
+    def name_of(self, schema: str, table: str) -> str:
+        return f"{self._schema or schema}.{table}"
+
+    def columns(self, table: Table) -> dict[str, str] | None:
+        rows = self._rows(
+            "SELECT column_name, column_type, column_key FROM information_schema.columns "
+            f"WHERE table_schema={_quoted(self._schema or table.schema)} "
+            f"AND table_name={_quoted(table.name)} ORDER BY ordinal_position"
+        )
+        return {
+            name: _plain_type(type_) + (" key" if key == "PRI" else "") for name, type_, key in rows
+        } or None
+
+    def wanted_columns(self, table: Table) -> dict[str, str]:
+        types = [text.type_text(column) for column in table.columns]
+        if self._is_mariadb:
+            types = ["longtext" if type_ == "json" else type_ for type_ in types]
+        return {
+            column.name: type_ + (" key" if index in table.key else "")
+            for index, (column, type_) in enumerate(zip(table.columns, types, strict=True))
+        }
+
+    def is_empty(self, table: Table) -> bool:
+        return not self._rows(f"SELECT 1 FROM {self._qualified(table)} LIMIT 1")
+
+    def create_table(self, table: Table) -> None:
+        self._create_schema(text.name(self._schema or table.schema))
+        self._define(text.create_table(table, self._qualified(table)))
+
+    def alter(self, ddl: Ddl) -> None:
+        table = Table(ddl.schema, ddl.table, ())
+        have = self.columns(table)
+        before = self._intent(ddl)
+        # Columns that are the same before and after (one is dropped and added again) can't tell
+        # whether it was done: then it is done again, which changes nothing.
+        if before is not None and before != have and have is not None and _altered(before, ddl) == set(have):
+            return  # done before a crash, which left the intent
+        self._intend(ddl, have or {})
+        self._execute(f"SET SESSION timestamp={ddl.epoch_seconds:.6f}")
+        changes = ", ".join(_alteration(action) for action in ddl.actions)
+        try:
+            self._define(f"ALTER TABLE {self._qualified(table)} {changes}")
+        finally:
+            self._execute("SET SESSION timestamp=DEFAULT")
+
+    def _intent(self, ddl: Ddl) -> dict[str, str] | None:
+        """The columns before this very statement, if it may have run before a crash."""
+        rows = self._rows(
+            f"SELECT columns_before FROM {self._home}.{INTENT_TABLE} WHERE feed={_quoted(self.feed)} "
+            f"AND table_name={_quoted(ddl.full_name)} AND query={_quoted(ddl.query)}"
+        )
+        return json.loads(rows[0][0]) if rows else None
+
+    def _intend(self, ddl: Ddl, columns: dict[str, str]) -> None:
+        values = ",".join(map(_quoted, (self.feed, ddl.full_name, ddl.query, json.dumps(columns))))
+        self._execute(f"REPLACE INTO {self._home}.{INTENT_TABLE} VALUES ({values})")
+        self._intended = True
+
+    def _define(self, statement: str) -> None:
+        """Run a statement that holds text of the source, whose strings escape with backslashes."""
+        self._set_modes(backslash_escapes=True)
+        try:
+            self._execute(statement)
+        finally:
+            self._set_modes(backslash_escapes=False)
+
+    def _set_modes(self, *, backslash_escapes: bool) -> None:
+        self._execute(f"SET sql_mode='{_MODES}{'' if backslash_escapes else ',NO_BACKSLASH_ESCAPES'}'")
+
+    def _create_schema(self, quoted_name: str) -> None:
+        self._execute(f"CREATE DATABASE IF NOT EXISTS {quoted_name}")
+
+    def _qualified(self, table: Table) -> str:
+        return f"{text.name(self._schema or table.schema)}.{text.name(table.name)}"
+
+    # --- the driver
+
+    def _cursor(self) -> pymysql.cursors.Cursor:
+        if self._connection is None:
+            raise Retryable(f"not connected to {self.identity}")
+        return self._connection.cursor()
+
+    def _execute(self, statement: str) -> int:
+        with self._cursor() as cursor:
+            return cursor.execute(statement)
+
+    def _rows(self, statement: str) -> list[Any]:
+        with self._cursor() as cursor:
+            cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def explain(self, error: Exception, doing: str) -> Refused | Retryable | SinkError | None:
+        if isinstance(error, DBAPIError) and isinstance(error.orig, Exception):
+            error = error.orig
+        if not isinstance(error, pymysql.MySQLError):
+            return None
+        code = error.args[0] if error.args else 0
+        said = f"{self.identity}: {doing}: {error.args[-1] if error.args else error}"
+        if code in _WAITING_HELPS or isinstance(error, pymysql.InterfaceError):
+            return Retryable(said)
+        if code in _ABOUT_A_ROW:
+            return Refused(str(error.args[-1]))
+        return SinkError(said)
+
+
+class Plan:
+    """The statements of one table at one version of its schema, rendered by generated code."""
+
+    def __init__(self, table: Table, qualified_name: str) -> None:
+        self._table = table
+        self._name = qualified_name
+        names = ",".join(text.name(column.name) for column in table.columns)
+        self._insert = f"INSERT INTO {qualified_name} ({names}) VALUES "
+        self._delete = f"DELETE FROM {qualified_name} WHERE "
+
+    @cached_property
+    def _values(self) -> text.Render:
+        return text.compile_values(self._table)
+
+    @cached_property
+    def _where(self) -> text.Render:
+        return text.compile_where(self._table)
+
+    @cached_property
+    def _key(self) -> text.Render:
+        return text.compile_key(self._table)
+
+    @cached_property
+    def _set_rest(self) -> text.Render:
+        """All but the key; all where nothing is left. A column named here isn't updated by itself."""
+        every = range(len(self._table.columns))
+        return text.compile_set(self._table, [i for i in every if i not in self._table.key] or every)
+
+    @cached_property
+    def _set_all(self) -> text.Render:
+        return text.compile_set(self._table, range(len(self._table.columns)))
+
+    def statements(self, run: Run, max_chars: int) -> Iterator[Statement]:
+        keyed = bool(self._table.key)
+        changes = run.changes
+        match run.op:
+            case "insert":
+                yield from _joined(
+                    self._insert, ",", self._values([c.after or () for c in changes]), "", max_chars
+                )
+            case "delete" if keyed and len(changes) > 1:
+                start = f"{self._delete}{text.key_columns(self._table)} IN ("
+                yield from _joined(start, ",", self._key([c.before or () for c in changes]), ")", max_chars)
+            case "delete":
+                end = "" if keyed else " LIMIT 1"
+                for where in self._where([c.before or () for c in changes]):
+                    yield Statement(f"{self._delete}{where}{end}", 1)
+            case "update" | "move":
+                end = "" if keyed else " LIMIT 1"
+                assign = self._set_rest if keyed and run.op == "update" else self._set_all
+                wheres = self._where([c.before or () for c in changes])
+                for assignment, where in zip(assign([c.after or () for c in changes]), wheres, strict=True):
+                    yield Statement(f"UPDATE {self._name} SET {assignment} WHERE {where}{end}", 1)
+
+
+def _joined(start: str, comma: str, parts: list[str], end: str, max_chars: int) -> Iterator[Statement]:
+    """As many parts in a statement as it may have characters."""
+    first = size = 0
+    for index, part in enumerate(parts):
+        if size + len(part) > max_chars and index > first:
+            yield Statement(start + comma.join(parts[first:index]) + end, index - first)
+            first, size = index, 0
+        size += len(part) + 1
+    yield Statement(start + comma.join(parts[first:]) + end, len(parts) - first)
+
+
+def _alteration(action: Action) -> str:
+    match action:
+        case AddColumn(column, after):
+            place = "" if after is None else " FIRST" if after == "" else f" AFTER {text.name(after)}"
+            return f"ADD COLUMN {text.define(column)}{place}"
+        case DropColumn(name):
+            return f"DROP COLUMN {text.name(name)}"
+        case CreateTable():
+            raise InvariantViolated("a table is created among changes of its columns")
+
+
+def _altered(before: Iterable[str], ddl: Ddl) -> set[str]:
+    """The names of the columns after the statement."""
+    names = set(before)
+    for action in ddl.actions:
+        if isinstance(action, AddColumn):
+            names.add(action.column.name)
+        elif isinstance(action, DropColumn):
+            names.discard(action.name)
+    return names
+
+
+def _quoted(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _plain_type(column_type: str) -> str:
+    """Without the display width that MariaDB and older MySQL print for integers and years."""
+    return re.sub(r"^((?:tiny|small|medium|big)?int|year)\(\d+\)", r"\1", column_type)

@@ -1,0 +1,183 @@
+"""MySQL and MariaDB: values and column definitions as SQL text.
+
+Text is for a session with NO_BACKSLASH_ESCAPES, where a quote is all that must be doubled. Functions
+that render rows are generated for each table: one f-string a row, no dispatch on types while rows flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from ...events import Column, Row, Table
+from ..row_code import compile_rows
+
+Render: TypeAlias = Callable[[Iterable[Row]], list[str]]
+
+_TEXTS = {"char", "varchar", "text", "enum", "set", "json"}
+_NUMBERS = {"tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"}
+_LENGTHS = ("", "tiny", "", "medium", "long")
+_MAX_KEY_BYTES = 3072
+
+
+def name(identifier: str) -> str:
+    return "`" + identifier.replace("`", "``") + "`"
+
+
+def compile_values(table: Table) -> Render:
+    """For each row "(1,'a',NULL)"."""
+    parts = [_nullable(c, f"c{i}", _value(c, f"c{i}")) for i, c in enumerate(table.columns)]
+    return _compile(table, f"({','.join(parts)})")
+
+
+def compile_set(table: Table, index: Iterable[int]) -> Render:
+    """For each row "`a`=1,`b`=NULL", of the columns in `index`."""
+    columns = table.columns
+    parts = [
+        f"{_name(columns[i])}={_nullable(columns[i], f'c{i}', _value(columns[i], f'c{i}'))}" for i in index
+    ]
+    return _compile(table, ",".join(parts))
+
+
+def compile_key(table: Table) -> Render:
+    """For each row its key as it stands in an IN list: "1", or "(1,'a')"."""
+    parts = [_operand(table.columns[i], f"c{i}") for i in table.key]
+    return _compile(table, parts[0] if len(parts) == 1 else f"({','.join(parts)})")
+
+
+def compile_where(table: Table) -> Render:
+    """For each row the condition that finds it: by key, or by every byte of every column."""
+    if table.key:
+        parts = [f"{_name(table.columns[i])}={_operand(table.columns[i], f'c{i}')}" for i in table.key]
+    else:
+        parts = [_same(c, f"c{i}") for i, c in enumerate(table.columns)]
+    return _compile(table, " AND ".join(parts))
+
+
+def key_columns(table: Table) -> str:
+    """The left side of an IN list of keys."""
+    names = ",".join(name(table.columns[i].name) for i in table.key)
+    return names if len(table.key) == 1 else f"({names})"
+
+
+def _compile(table: Table, template: str) -> Render:
+    """A function that fills in the template of an f-string for each row."""
+    return compile_rows(len(table.columns), f'f"""{template}"""', {"Q": "'", "QQ": "''", "N": "NULL"})
+
+
+def _name(column: Column) -> str:
+    """A column's name inside the template of an f-string."""
+    return name(column.name).replace("\\", "\\\\").replace("{", "{{").replace("}", "}}").replace('"', '\\"')
+
+
+def _nullable(column: Column, var: str, expression: str) -> str:
+    return f"{{N if {var} is None else {expression}}}" if column.nullable else f"{{{expression}}}"
+
+
+def _value(column: Column, var: str) -> str:
+    """A Python expression for the text of a value to be stored; `var` isn't None."""
+    kind = column.kind
+    if kind in _NUMBERS:
+        return var
+    if kind in _TEXTS:
+        return f"Q+{var}.replace(Q,QQ)+Q"
+    if kind in ("binary", "varbinary", "blob"):
+        return f"'x'+Q+{var}.hex()+Q"
+    if kind == "decimal":  # quoted: str() may have an exponent, which would make a literal a double
+        return f"Q+str({var})+Q"
+    if kind in ("float", "double"):
+        return f"Q+repr({var})+Q"
+    if kind == "time":
+        return f"Q+time_text({var})+Q"
+    if kind == "timestamp":  # in UTC, as the session is; one that Python has no value for is a str
+        return f"Q+({var}.isoformat(' ').removesuffix('+00:00') if isinstance({var},date) else {var})+Q"
+    return (
+        f"Q+({var}.isoformat(' ') if isinstance({var},date) else {var})+Q"
+        if kind == "datetime"
+        else (f"Q+str({var})+Q")
+    )
+
+
+def _operand(column: Column, var: str) -> str:
+    """Inside a template: a value to be compared with its column. Not None."""
+    # A decimal compared with a string would be compared as doubles.
+    return f"{{{var}:f}}" if column.kind == "decimal" else f"{{{_value(column, var)}}}"
+
+
+def _same(column: Column, var: str) -> str:
+    """Inside a template: a condition that is true for this very value only, NULL included."""
+    column_name = _name(column)
+    if column.kind in _TEXTS:  # case, accents and trailing spaces count
+        return (
+            f"CAST(CONVERT({column_name} USING utf8mb4) AS BINARY)"
+            f"<=>{{N if {var} is None else 'x'+Q+{var}.encode().hex()+Q}}"
+        )
+    if column.kind == "decimal":
+        return f"{column_name}<=>{{N if {var} is None else f'{{{var}:f}}'}}"
+    return f"{column_name}<=>{{N if {var} is None else {_value(column, var)}}}"
+
+
+# --- definitions, for a session in which backslash escapes -----------------------------------------
+
+
+def create_table(table: Table, qualified_name: str) -> str:
+    lines = [f"  {define(column)}" for column in table.columns]
+    if table.key:
+        parts = ", ".join(_key_part(table.columns[i], len(table.key)) for i in table.key)
+        lines.append(f"  PRIMARY KEY ({parts})")
+    options = "ENGINE=InnoDB"
+    if table.charset:
+        options += f" DEFAULT CHARSET={table.charset}"
+    if table.collation:
+        options += f" COLLATE={table.collation}"
+    return f"CREATE TABLE {qualified_name} (\n" + ",\n".join(lines) + f"\n) {options}"
+
+
+def define(column: Column) -> str:
+    """A column's definition with its default, as in CREATE TABLE."""
+    text = f"{name(column.name)} {type_text(column)}"
+    if column.charset and column.kind in _TEXTS - {"json"}:
+        text += f" CHARACTER SET {column.charset}"
+        if column.collation:
+            text += f" COLLATE {column.collation}"
+    text += " NULL" if column.nullable else " NOT NULL"
+    if column.default is not None:
+        text += f" DEFAULT {column.default}"
+    if column.on_update is not None:
+        text += f" ON UPDATE {column.on_update}"
+    return text
+
+
+def type_text(column: Column) -> str:
+    """As information_schema prints it, without the display width of integers."""
+    kind, length, scale = column.kind, column.length, column.scale
+    unsigned = " unsigned" if column.unsigned else ""
+    match kind:
+        case "decimal":
+            return f"decimal({length},{scale}){unsigned}"
+        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "float" | "double":
+            return kind + unsigned
+        case "bit" | "char" | "varchar" | "binary" | "varbinary":
+            return f"{kind}({length})"
+        case "text" | "blob":
+            return _LENGTHS[length] + kind
+        case "time" | "datetime" | "timestamp":
+            return f"{kind}({scale})" if scale else kind
+        case "enum" | "set":
+            return f"{kind}({','.join(_escaped(member) for member in column.members)})"
+        case "date" | "year" | "json":
+            return kind
+
+
+def _escaped(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _key_part(column: Column, parts: int) -> str:
+    """A long column has only a prefix in the key; a longer prefix than the source's is as unique."""
+    if column.kind not in ("text", "blob"):
+        return name(column.name)
+    room = _MAX_KEY_BYTES // parts
+    if column.length == 1:
+        room = min(room, 255)
+    return f"{name(column.name)}({room // 4 if column.kind == 'text' else room})"

@@ -1,0 +1,180 @@
+"""Rows into a SQL database, exactly once: the checkpoint is written in the same SQL transaction."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
+from ...errors import InvariantViolated, SinkError, TidemillError
+from ...events import Batch, Checkpoint, CreateTable, Ddl, RowChange, Table, Transaction
+from ...failpoint import reach
+from .runs import cut_runs
+from .target import CHECKPOINT_TABLE, Refused, Target, describe
+
+
+class SqlSink:
+    """Applies batches to one database, each row event as exactly one INSERT, UPDATE or DELETE.
+
+    Runs of like changes go in one statement. If the database refuses a run, its changes are applied
+    one by one: that names the row at fault, or passes where only their being together was.
+    """
+
+    def __init__(self, name: str, target: Target) -> None:
+        self.name = name
+        self.target = target.identity
+        self._database = target
+        self._connected = False
+        self._durable: Checkpoint | None = None
+        self._reached: Checkpoint | None = None  # of what is written; None inside a transaction
+        self._writing = False  # a SQL transaction is open
+        self._sources: dict[str, str] = {}  # source's table by its name here
+
+    def open(self) -> Checkpoint | None:
+        try:
+            self._database.connect()
+            text = self._database.load_checkpoint()
+        except Exception as error:
+            self._fail(error, "connecting")
+        where = f"{self.target}, table {CHECKPOINT_TABLE}, feed {self._database.feed!r}"
+        self._durable = None if text is None else decode_checkpoint(text, where)[0]
+        self._connected = True
+        return self._durable
+
+    def write(self, batch: Batch) -> None:
+        if not self._connected:
+            self.open()
+        # After a commit whose answer was lost the target has more than this sink knew.
+        done = -1 if self._durable is None else self._durable.ts
+        items = [item for item in batch.items if item.commit_ts > done]
+        try:
+            if items and isinstance(items[0], Ddl):
+                self._define(items[0])
+            else:
+                self._apply([row for item in items if isinstance(item, Transaction) for row in item.rows])
+        except Exception as error:
+            self._fail(error, "writing")
+        self._reached = batch.checkpoint
+
+    def flush(self) -> Checkpoint | None:
+        try:
+            self._commit()
+        except Exception as error:
+            self._fail(error, "committing")
+        return self._durable
+
+    def close(self) -> None:
+        self._connected = self._writing = False
+        self._reached = None
+        self._database.close()
+
+    def _begin(self) -> None:
+        if not self._writing:
+            self._database.begin()
+            self._writing = True
+
+    def _commit(self) -> None:
+        """End the SQL transaction, unless a transaction of the source is still open in it."""
+        reached, durable = self._reached, self._durable
+        if reached is None or (durable is not None and reached.ts <= durable.ts):
+            return
+        self._begin()
+        text = encode_checkpoint(reached)
+        previous = None if durable is None else durable.ts
+        if not self._database.save_checkpoint(previous, reached.ts, text):
+            raise SinkError(
+                f"{self.target}: the checkpoint of feed {self._database.feed!r} was moved by somebody else; "
+                "is the same feed running twice?"
+            )
+        reach("sink.before_commit")
+        self._database.commit()
+        self._writing = False
+        self._durable = reached
+        reach("sink.committed")
+
+    # --- rows
+
+    def _apply(self, changes: list[RowChange]) -> None:
+        self._begin()
+        if not changes:
+            return
+        self._database.savepoint()
+        try:
+            self._database.apply(cut_runs(changes, self._database.max_rows))
+        except Exception as error:
+            if not isinstance(self._explain(error, "writing"), Refused):
+                raise
+            self._database.rollback_to_savepoint()
+            self._apply_one_by_one(changes)
+
+    def _apply_one_by_one(self, changes: list[RowChange]) -> None:
+        for change in changes:
+            try:
+                self._database.apply(cut_runs([change], 1))
+            except Exception as error:
+                refused = self._explain(error, "writing")
+                if not isinstance(refused, Refused):
+                    raise
+                raise SinkError(
+                    f"{self.target} isn't what its checkpoint says: {change.op} of {describe(change)}: "
+                    f"{refused}. Was it changed by something else?"
+                ) from error
+
+    # --- tables
+
+    def _define(self, ddl: Ddl) -> None:
+        if self._writing:
+            if self._reached is None:
+                raise InvariantViolated(f"a DDL came after rows of its own transaction: {ddl.query}")
+            self._commit()
+        if not self._database.ddl_commits:
+            self._begin()
+        if isinstance(ddl.actions[0], CreateTable):
+            self._create(ddl.actions[0].table)
+            return
+        try:
+            self._database.alter(ddl)
+        except Exception as error:
+            explained = self._explain(error, f"following {ddl.query!r}")
+            raise explained from error
+
+    def _create(self, table: Table) -> None:
+        name = self._database.name_of(table.schema, table.name)
+        other = self._sources.setdefault(
+            name.casefold() if self._database.folds_names else name, table.full_name
+        )
+        if other != table.full_name:
+            raise SinkError(f"{self.target}: {other} and {table.full_name} would both be {name} here")
+        have, wanted = self._database.columns(table), self._database.wanted_columns(table)
+        if have is None:
+            self._database.create_table(table)
+        elif not self._database.is_empty(table):
+            raise SinkError(
+                f"{self.target}: {name} has rows already, and {table.full_name} is about to be loaded into "
+                "it: remove the table, or name another target"
+            )
+        elif have != wanted:
+            raise SinkError(
+                f"{self.target}: {name} is there, but not as {table.full_name} is: it has "
+                f"{_listed(have)} in place of {_listed(wanted)}: remove the table"
+            )
+
+    # --- errors
+
+    def _fail(self, error: Exception, doing: str) -> NoReturn:
+        """Undo what isn't committed, and raise the error as one of ours."""
+        explained = self._explain(error, doing)
+        self.close()
+        if isinstance(explained, Refused):
+            explained = SinkError(f"{self.target}: {doing}: {explained}")
+        if explained is error:
+            raise error
+        raise explained from error
+
+    def _explain(self, error: Exception, doing: str) -> Exception:
+        if isinstance(error, (TidemillError, Refused)):
+            return error
+        return self._database.explain(error, doing) or error
+
+
+def _listed(columns: dict[str, str]) -> str:
+    return ", ".join(f"{name} {type_}".strip() for name, type_ in columns.items())

@@ -1,0 +1,261 @@
+"""SQLite as a target, over the standard library's sqlite3.
+
+The database is in WAL mode, so that others can read while rows are written, and synchronous=FULL: a
+commit is on the disk when it returns. Schema changes are part of the transaction.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import URL, create_engine
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
+
+from ...errors import ConfigError, InvariantViolated, Retryable, SinkError
+from ...events import Action, AddColumn, Ddl, DropColumn, Row, RowChange, Table
+from ...failpoint import reach
+from .defaults import default_for_existing_rows
+from .runs import Run
+from .sqlite_types import Encode, compile_encode, declared_type, literal
+from .target import CHECKPOINT_TABLE, Refused
+
+_MAX_PLANS: Final = 1000
+_BUSY_SECONDS: Final = 1.0
+"""So long a call waits for another writer; then it is tried again from the start."""
+
+
+class SqliteTarget:
+    """`table_name` makes a table's name here of {schema} and {table}."""
+
+    max_rows = 10_000
+    ddl_commits = False
+    folds_names = True
+
+    def __init__(self, url: URL, feed: str, table_name: str = "{schema}.{table}") -> None:
+        if not url.database or url.database == ":memory:":
+            raise ConfigError("an SQLite sink needs a file: sqlite:///here.db or sqlite:////var/lib/here.db")
+        self.feed = feed
+        self._table_name = table_name
+        self.identity = f"sqlite:{Path(url.database).absolute().resolve()}"
+        self._engine = create_engine(
+            url,
+            poolclass=NullPool,
+            # Without an isolation level sqlite3 begins and commits nothing by itself.
+            connect_args={"isolation_level": None, "timeout": _BUSY_SECONDS, "check_same_thread": False},
+        )
+        self._connection: sqlite3.Connection | None = None
+        self._plans: dict[Table, Plan] = {}
+
+    def connect(self) -> None:
+        pooled = self._engine.raw_connection()
+        self._connection = pooled.driver_connection
+        pooled.detach()
+        self._execute("PRAGMA journal_mode=WAL")
+        self._execute("PRAGMA synchronous=FULL")
+        self._execute(
+            f"CREATE TABLE IF NOT EXISTS {CHECKPOINT_TABLE} "
+            "(feed TEXT PRIMARY KEY, ts INTEGER NOT NULL, checkpoint TEXT NOT NULL)"
+        )
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        self._plans.clear()
+        if connection is not None:
+            connection.close()
+
+    def begin(self) -> None:
+        self._execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        self._execute("COMMIT")
+
+    def savepoint(self) -> None:
+        self._execute("SAVEPOINT tidemill")
+
+    def rollback_to_savepoint(self) -> None:
+        self._execute("ROLLBACK TO tidemill")
+
+    # --- rows
+
+    def apply(self, runs: Sequence[Run]) -> None:
+        cursor = self._live().cursor()
+        for run in runs:
+            sql, rows = self._plan(run.table).prepared(run)
+            cursor.executemany(sql, rows)
+            if cursor.rowcount != len(rows):
+                raise Refused("the row to be changed isn't there")
+            reach("sink.mid_batch")
+
+    def _plan(self, table: Table) -> Plan:
+        plan = self._plans.get(table)
+        if plan is None:
+            have = self.columns(table)
+            if have is None or set(have) != {column.name for column in table.columns}:
+                raise SinkError(
+                    f"{self.name_of(table.schema, table.name)} isn't as {table.full_name} is: it "
+                    + (f"has the columns {', '.join(have)}" if have else "isn't there")
+                )
+            if len(self._plans) >= _MAX_PLANS:
+                self._plans.clear()
+            plan = self._plans[table] = Plan(table, self._qualified(table))
+        return plan
+
+    # --- checkpoint
+
+    def load_checkpoint(self) -> str | None:
+        row = self._execute(f"SELECT checkpoint FROM {CHECKPOINT_TABLE} WHERE feed=?", self.feed).fetchone()
+        return row[0] if row else None
+
+    def save_checkpoint(self, previous_ts: int | None, ts: int, content: str) -> bool:
+        if previous_ts is None:
+            statement = f"INSERT OR IGNORE INTO {CHECKPOINT_TABLE} VALUES (?, ?, ?)"
+            return self._execute(statement, self.feed, ts, content).rowcount == 1
+        statement = f"UPDATE {CHECKPOINT_TABLE} SET ts=?, checkpoint=? WHERE feed=? AND ts=?"
+        return self._execute(statement, ts, content, self.feed, previous_ts).rowcount == 1
+
+    # --- tables
+
+    def name_of(self, schema: str, table: str) -> str:
+        return self._table_name.format(schema=schema, table=table)
+
+    def columns(self, table: Table) -> dict[str, str] | None:
+        name = self.name_of(table.schema, table.name)
+        rows = self._execute("SELECT name, type, pk FROM pragma_table_info(?)", name).fetchall()
+        return {name: type_ + (" key" if key else "") for name, type_, key in rows} or None
+
+    def wanted_columns(self, table: Table) -> dict[str, str]:
+        return {
+            column.name: declared_type(column) + (" key" if index in table.key else "")
+            for index, column in enumerate(table.columns)
+        }
+
+    def is_empty(self, table: Table) -> bool:
+        return self._execute(f"SELECT 1 FROM {self._qualified(table)} LIMIT 1").fetchone() is None
+
+    def create_table(self, table: Table) -> None:
+        lines = []
+        for column in table.columns:
+            null = "" if column.nullable else " NOT NULL"
+            lines.append(f"  {_name(column.name)} {declared_type(column)}{null}")
+        if table.key:
+            lines.append(f"  PRIMARY KEY ({', '.join(_name(table.columns[i].name) for i in table.key)})")
+        self._execute(f"CREATE TABLE {self._qualified(table)} (\n" + ",\n".join(lines) + "\n)")
+
+    def alter(self, ddl: Ddl) -> None:
+        name = _name(self.name_of(ddl.schema, ddl.table))
+        for action in ddl.actions:
+            self._execute(f"ALTER TABLE {name} {_alteration(action, ddl.epoch_seconds)}")
+
+    def _qualified(self, table: Table) -> str:
+        return _name(self.name_of(table.schema, table.name))
+
+    # --- the driver
+
+    def _live(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise Retryable(f"not connected to {self.identity}")
+        return self._connection
+
+    def _execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        return self._live().execute(statement, values)
+
+    def explain(self, error: Exception, doing: str) -> Refused | Retryable | SinkError | None:
+        if isinstance(error, DBAPIError) and isinstance(error.orig, Exception):
+            error = error.orig
+        if not isinstance(error, sqlite3.Error):
+            return None
+        said = f"{self.identity}: {doing}: {error}"
+        match getattr(error, "sqlite_errorcode", 0) & 0xFF:
+            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                return Retryable(said)
+            case sqlite3.SQLITE_CONSTRAINT:
+                return Refused(str(error))
+            case sqlite3.SQLITE_FULL:
+                return SinkError(f"{said}: make room, then start again")
+        return SinkError(said)
+
+
+class Plan:
+    """The prepared statements of one table at one version of its schema, and what goes into them."""
+
+    def __init__(self, table: Table, quoted_name: str) -> None:
+        self._table = table
+        self._name = quoted_name
+        self._names = [_name(column.name) for column in table.columns]
+        self._every = range(len(table.columns))
+        self._rest = [i for i in self._every if i not in table.key] or list(self._every)
+        self._encode_all = compile_encode(table.columns, self._every)
+        marks = ",".join("?" * len(self._names))
+        self._insert = f"INSERT INTO {quoted_name} ({','.join(self._names)}) VALUES ({marks})"
+
+    @cached_property
+    def _where(self) -> str:
+        if self._table.key:
+            return " AND ".join(f"{self._names[i]}=?" for i in self._table.key)
+        rowid = self._rowid
+        same = " AND ".join(f"{name} IS ?" for name in self._names)
+        return f"{rowid}=(SELECT {rowid} FROM {self._name} WHERE {same} LIMIT 1)"
+
+    @property
+    def _rowid(self) -> str:
+        taken = {column.name.lower() for column in self._table.columns}
+        for name in ("rowid", "_rowid_", "oid"):
+            if name not in taken:
+                return name
+        raise SinkError(f"{self._table.full_name} has no key, and its columns hide SQLite's row id")
+
+    @cached_property
+    def _encode_key(self) -> Encode:
+        return compile_encode(self._table.columns, self._table.key or self._every)
+
+    @cached_property
+    def _encode_update(self) -> Encode:
+        return compile_encode(self._table.columns, [*self._rest, *self._table.key])
+
+    def prepared(self, run: Run) -> tuple[str, list[Row]]:
+        """A statement and its values for each change."""
+        changes = run.changes
+        match run.op:
+            case "insert":
+                return self._insert, self._encode_all(_after(changes))
+            case "delete":
+                return f"DELETE FROM {self._name} WHERE {self._where}", self._encode_key(_before(changes))
+            case "update" if self._table.key:
+                return self._update(self._rest), self._encode_update(_after(changes))
+            case "update" | "move":
+                after, before = self._encode_all(_after(changes)), self._encode_key(_before(changes))
+                return self._update(self._every), [a + b for a, b in zip(after, before, strict=True)]
+
+    def _update(self, index: Sequence[int]) -> str:
+        names = ",".join(f"{self._names[i]}=?" for i in index)
+        return f"UPDATE {self._name} SET {names} WHERE {self._where}"
+
+
+def _after(changes: list[RowChange]) -> list[Row]:
+    return [change.after or () for change in changes]
+
+
+def _before(changes: list[RowChange]) -> list[Row]:
+    return [change.before or () for change in changes]
+
+
+def _alteration(action: Action, epoch_seconds: float) -> str:
+    match action:
+        case AddColumn(column):  # at the end: rows are written by the names of their columns
+            value = default_for_existing_rows(column, epoch_seconds)
+            ((stored,),) = compile_encode((column,), [0])([(value,)])
+            null = "" if column.nullable else " NOT NULL"
+            return f"ADD COLUMN {_name(column.name)} {declared_type(column)}{null} DEFAULT {literal(stored)}"
+        case DropColumn(name):
+            return f"DROP COLUMN {_name(name)}"
+        case _:
+            raise InvariantViolated("a table is created among changes of its columns")
+
+
+def _name(identifier: str) -> str:
+    return '"' + identifier.replace('"', '""') + '"'

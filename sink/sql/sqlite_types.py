@@ -1,0 +1,105 @@
+"""How each kind of value is stored in SQLite, and how it comes back. The table of docs/sqlite-types.md."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from ...events import Column, Row
+from ..row_code import compile_rows
+
+Encode: TypeAlias = Callable[[Iterable[Row]], list[Row]]
+
+_BEYOND = 1 << 63
+"""The first integer that SQLite has no INTEGER for."""
+
+_INTEGERS = {"tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"}
+_BLOBS = {"binary", "varbinary", "blob"}
+
+
+def declared_type(column: Column) -> str:
+    """The type in CREATE TABLE. None at all where an integer may need 64 bits without a sign: SQLite
+    would turn a long number into a double under any other."""
+    if column.kind in _INTEGERS:
+        return "" if _is_wide(column) else "INTEGER"
+    if column.kind in ("float", "double"):
+        return "REAL"
+    return "BLOB" if column.kind in _BLOBS else "TEXT"
+
+
+def _is_wide(column: Column) -> bool:
+    return (column.kind == "bigint" and column.unsigned) or (column.kind == "bit" and column.length == 64)
+
+
+def compile_encode(columns: tuple[Column, ...], index: Iterable[int]) -> Encode:
+    """A function that makes, of whole rows, what is stored of the columns in `index`."""
+    values = "".join(f"{_encode(columns[i], f'c{i}')}," for i in index)
+    return compile_rows(len(columns), f"({values})", {"BEYOND": _BEYOND})
+
+
+def _encode(column: Column, var: str) -> str:
+    """A Python expression for the stored form of a value; `var` may be None."""
+    match column.kind:
+        case "bigint" | "bit" if _is_wide(column):
+            return f"{var} if {var} is None or {var} < BEYOND else f'{{{var}:020}}'"
+        case "decimal":
+            return f"None if {var} is None else f'{{{var}:.{column.scale}f}}'"
+        case "date":
+            return f"None if {var} is None else str({var})"
+        case "datetime" | "timestamp":
+            return f"None if {var} is None else datetime_text({var}, {column.scale})"
+        case "time":
+            return f"None if {var} is None else time_text({var}, {column.scale})"
+    return var
+
+
+def from_sqlite(column: Column, value: Any) -> Any:
+    """The Python value, as events.Column describes it, of what is stored in a column."""
+    if value is None:
+        return None
+    match column.kind:
+        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "bit" | "year":
+            return int(value)
+        case "decimal":
+            return Decimal(value)
+        case "date" if _is_real(value):
+            return date.fromisoformat(value)
+        case "datetime" if _is_real(value):
+            return datetime.fromisoformat(value)
+        case "timestamp" if _is_real(value):
+            return datetime.fromisoformat(value).replace(tzinfo=UTC)
+        case "time":
+            return _time(value)
+    return value
+
+
+def _is_real(text: str) -> bool:
+    """Whether Python has a value for this date: not for "0000-00-00" or "2024-02-31"."""
+    try:
+        date.fromisoformat(text[:10])
+    except ValueError:
+        return False
+    return True
+
+
+def _time(text: str) -> timedelta:
+    sign, hours, minutes, seconds, fraction = re.fullmatch(  # type: ignore[union-attr]
+        r"(-?)(\d+):(\d\d):(\d\d)(?:\.(\d+))?", text
+    ).groups()
+    micros = int((fraction or "").ljust(6, "0"))
+    value = timedelta(hours=int(hours), minutes=int(minutes), seconds=int(seconds), microseconds=micros)
+    return -value if sign else value
+
+
+def literal(value: Any) -> str:
+    """A stored value as SQL text."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return repr(value)

@@ -1,0 +1,88 @@
+"""What the SQL sink needs of a database: everything in which dialects differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ...errors import Retryable, SinkError
+from ...events import Ddl, RowChange, Table
+from .runs import Run
+
+CHECKPOINT_TABLE = "tidemill_checkpoint"
+"""One row a feed: its checkpoint, in the same database and SQL transaction as the rows."""
+
+
+class Refused(Exception):
+    """The database didn't take a run of changes as it should have. Nothing is said about which one,
+    unless the run had one only."""
+
+
+class Target(Protocol):
+    """One connection to a database, for one feed.
+
+    Errors are the driver's own, or Refused, Retryable, SinkError; `explain` turns the driver's into ours.
+    """
+
+    identity: str
+    """The database, spelled one way."""
+    feed: str
+    """Whose checkpoint this is: several feeds may write to one database."""
+    max_rows: int
+    """The most changes in one run."""
+    ddl_commits: bool
+    """Whether a schema change ends the transaction, and can't be undone."""
+    folds_names: bool
+    """Whether tables whose names differ in case only are the same."""
+
+    def connect(self) -> None:
+        """Connect and make the checkpoint table if it isn't there."""
+
+    def close(self) -> None:
+        """Let go of the connection, if there is one; an open transaction is undone. Doesn't raise."""
+
+    def begin(self) -> None: ...
+
+    def commit(self) -> None: ...
+
+    def savepoint(self) -> None:
+        """Remember this point of the transaction, in place of the last one remembered."""
+
+    def rollback_to_savepoint(self) -> None: ...
+
+    def apply(self, runs: Sequence[Run]) -> None:
+        """Make exactly one row change for each change, in order. Raises Refused."""
+
+    def load_checkpoint(self) -> str | None:
+        """The stored text."""
+
+    def save_checkpoint(self, previous_ts: int | None, ts: int, text: str) -> bool:
+        """Store the text; False, and nothing is stored, if the stored one isn't of `previous_ts`."""
+
+    def name_of(self, schema: str, table: str) -> str:
+        """Of a source's table, as it is called here, for people and to tell two from each other."""
+
+    def columns(self, table: Table) -> dict[str, str] | None:
+        """Types by name of the columns that the table has here, in order; None if it isn't there."""
+
+    def wanted_columns(self, table: Table) -> dict[str, str]:
+        """What `columns` says of a table that `create_table` made."""
+
+    def is_empty(self, table: Table) -> bool: ...
+
+    def create_table(self, table: Table) -> None: ...
+
+    def alter(self, ddl: Ddl) -> None:
+        """Add and drop columns: once, even if a crash lets it come twice."""
+
+    def explain(self, error: Exception, doing: str) -> Refused | Retryable | SinkError | None:
+        """A driver's error as one of ours; None if it isn't a driver's."""
+
+
+def describe(change: RowChange) -> str:
+    """A row for people: its table and key, or all of it where there is no key."""
+    table = change.table
+    row = change.before if change.before is not None else change.after
+    assert row is not None
+    index = table.key or range(len(table.columns))
+    return f"{table.full_name} ({', '.join(f'{table.columns[i].name}={row[i]!r}' for i in index)})"
