@@ -1,0 +1,196 @@
+"""Column definitions, as CREATE TABLE, ALTER TABLE and information_schema write them, to columns."""
+
+from __future__ import annotations
+
+from typing import Any, Final, get_args
+
+from ...events import Column, Kind
+from .charset import max_bytes, text_decoder
+from .field import BYTES_KINDS
+from .tokens import NotUnderstood, Tokens
+
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+
+_TYPES: Final[dict[str, Kind]] = {
+    **{kind.upper(): kind for kind in KINDS},
+    "BOOL": "tinyint", "BOOLEAN": "tinyint", "INT1": "tinyint", "INT2": "smallint",
+    "INT3": "mediumint", "MIDDLEINT": "mediumint", "INTEGER": "int", "INT4": "int", "INT8": "bigint",
+    "DEC": "decimal", "NUMERIC": "decimal", "FIXED": "decimal", "FLOAT4": "float", "FLOAT8": "double",
+    "REAL": "double", "CHARACTER": "char", "VARCHARACTER": "varchar", "NCHAR": "char",
+    "NVARCHAR": "varchar", "TINYTEXT": "text", "MEDIUMTEXT": "text", "LONGTEXT": "text",
+    "LONG": "text", "TINYBLOB": "blob", "MEDIUMBLOB": "blob", "LONGBLOB": "blob",
+}  # fmt: skip
+_LENGTH_BYTES: Final = {"TINY": 1, "LONG": 4, "MEDI": 3, "TEXT": 2, "BLOB": 2}
+"""By the first letters of a text's or blob's type."""
+
+_REFUSED: Final = frozenset(
+    {"AUTO_INCREMENT", "PRIMARY", "UNIQUE", "KEY", "REFERENCES", "CHECK", "CONSTRAINT", "GENERATED", "AS"}
+    | {"COMPRESSED", "INVISIBLE", "WITH", "WITHOUT", "BINARY", "ASCII", "UNICODE", "REF_SYSTEM_ID"}
+)
+"""Attributes that are more than a plain column's, and old ways to name a charset."""
+
+
+def read_column(tokens: Tokens) -> Column:
+    """A column's name, type and attributes, up to what can't be one.
+
+    Raises NotUnderstood for a type that isn't supported and for attributes other than the sign, charset,
+    collation, NULL, DEFAULT, ON UPDATE and COMMENT.
+    """
+    name = tokens.name()
+    details = _read_type(tokens)
+    while _read_attribute(tokens, details):
+        pass
+    token = tokens.next
+    if token.kind == "word" and token.value in _REFUSED:
+        raise NotUnderstood(token.value)
+    return _column(name, **details)
+
+
+def read_column_type(name: str, text: str) -> Column:
+    """The column of a whole type text such as "int(10) unsigned"; NotUnderstood as read_column."""
+    tokens = Tokens(text)
+    details = _read_type(tokens)
+    while _read_attribute(tokens, details):
+        pass
+    if tokens.next.kind != "end":
+        raise tokens.unexpected()
+    return _column(name, **details)
+
+
+def _read_type(tokens: Tokens) -> dict[str, Any]:
+    national = tokens.accept("NATIONAL")
+    token = tokens.take()
+    kind = _TYPES.get(token.value) if token.kind == "word" else None
+    if kind is None:
+        raise NotUnderstood(f"type {token.text}")
+    details: dict[str, Any] = {"kind": kind}
+    if national or token.value in ("NCHAR", "NVARCHAR"):
+        details["charset"] = "utf8mb3"
+    match token.value:
+        case "LONG":  # LONG VARCHAR and LONG VARBINARY are MEDIUMTEXT and MEDIUMBLOB
+            if tokens.accept("VARBINARY"):
+                details["kind"] = "blob"
+            else:
+                tokens.accept("VARCHAR")
+            details["length"] = 3
+            return details
+        case "CHAR" | "CHARACTER" | "NCHAR" if tokens.accept("VARYING"):
+            details["kind"] = "varchar"
+        case "DOUBLE":
+            tokens.accept("PRECISION")
+    _read_size(tokens, token.value, details)
+    return details
+
+
+def _read_size(tokens: Tokens, word: str, details: dict[str, Any]) -> None:
+    """What stands in parentheses after a type, or what holds without it."""
+    kind = details["kind"]
+    if kind in ("enum", "set"):
+        tokens.expect("(")
+        members = [tokens.string()]
+        while tokens.accept(","):
+            members.append(tokens.string())
+        tokens.expect(")")
+        details["members"] = tuple(member.rstrip(" ") for member in members)
+        return
+    numbers = []
+    if tokens.accept("("):
+        numbers.append(tokens.number())
+        if tokens.accept(","):
+            numbers.append(tokens.number())
+        tokens.expect(")")
+    first = numbers[0] if numbers else 0
+    match kind:
+        case "decimal":
+            details["length"], details["scale"] = first or 10, numbers[1] if len(numbers) > 1 else 0
+        case "float" if len(numbers) == 1 and first > 24:
+            details["kind"] = "double"
+        case "char" | "binary" | "bit":
+            details["length"] = first if numbers else 1
+        case "varchar" | "varbinary":
+            details["length"] = first
+        case "time" | "datetime" | "timestamp":
+            details["scale"] = first
+        case "text" | "blob":
+            # With a length the server takes the smallest that holds so many characters.
+            most = first * (max_bytes("utf8mb4") if kind == "text" else 1)
+            details["length"] = (most.bit_length() + 7) // 8 or _LENGTH_BYTES[word[:4]]
+        case "year" if first == 2:
+            raise NotUnderstood("YEAR(2)")
+
+
+def _read_attribute(tokens: Tokens, details: dict[str, Any]) -> bool:
+    """Read one attribute that comes next; False if none does."""
+    if tokens.accept("UNSIGNED") or tokens.accept("ZEROFILL"):
+        details["unsigned"] = True
+    elif tokens.accept("SIGNED"):
+        pass
+    elif tokens.accept("BYTE"):  # CHAR BYTE is BINARY
+        details["charset"] = "binary"
+    elif tokens.accept("CHARACTER", "SET") or tokens.accept("CHARSET"):
+        tokens.accept("=")
+        details["charset"] = _full_charset(_word(tokens))
+    elif tokens.accept("COLLATE"):
+        tokens.accept("=")
+        charset, _, rest = _word(tokens).partition("_")
+        details["collation"] = "_".join(filter(None, (_full_charset(charset), rest)))
+    elif tokens.accept("NOT", "NULL"):
+        details["nullable"] = False
+    elif tokens.accept("NULL"):
+        details["nullable"] = True
+    elif tokens.accept("DEFAULT"):
+        default = _expression(tokens)
+        details["default"] = None if default.upper() == "NULL" else default
+    elif tokens.accept("ON", "UPDATE"):
+        details["on_update"] = _expression(tokens)
+    elif tokens.accept("COMMENT"):
+        tokens.string()
+    else:
+        return False
+    return True
+
+
+def _expression(tokens: Tokens) -> str:
+    """A literal, a call or an expression in parentheses, as it is written."""
+    start = tokens.next
+    if tokens.accept("("):
+        tokens.skip_to_closing()
+    else:
+        tokens.accept_any("+", "-")
+        if tokens.take().kind == "word":
+            if tokens.next.kind == "string":  # DATE '2020-01-01', b'101', _latin1'x'
+                tokens.take()
+            elif tokens.accept("("):
+                tokens.skip_to_closing()
+    return tokens.text_since(start)
+
+
+def _word(tokens: Tokens) -> str:
+    token = tokens.take()
+    if token.kind not in ("word", "string", "name"):
+        raise NotUnderstood(f"a name is missing before {token.text!r}")
+    return token.value.lower()
+
+
+def _full_charset(name: str) -> str:
+    return "utf8mb3" if name == "utf8" else name
+
+
+def _column(name: str, **details: Any) -> Column:
+    kind, collation = details["kind"], details.get("collation")
+    charset = details.get("charset")
+    if charset is None and collation is not None and not collation.startswith("uca1400"):
+        charset = details["charset"] = collation.partition("_")[0]
+    if kind == "json":
+        charset = details["charset"] = "utf8mb4"
+        details.setdefault("collation", "utf8mb4_bin")
+    if charset == "binary":
+        if kind not in BYTES_KINDS:
+            raise NotUnderstood(f"{kind} with CHARACTER SET binary")
+        details |= {"kind": BYTES_KINDS[kind], "charset": None, "collation": None}
+    elif charset is not None:
+        try:
+            text_decoder(charset)
+        except LookupError:
+            raise NotUnderstood(f"character set {charset}") from None
+    return Column(name, **details)

@@ -1,0 +1,79 @@
+"""Tables as information_schema describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from ...errors import SourceError
+from ...events import Column, Table
+from .definition import KINDS, read_column_type
+from .tokens import NotUnderstood
+
+COLUMNS_QUERY: Final = """
+SELECT COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, IS_NULLABLE, COLUMN_DEFAULT, EXTRA
+FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION
+"""
+KEY_QUERY: Final = """
+SELECT COLUMN_NAME FROM information_schema.STATISTICS
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND INDEX_NAME = 'PRIMARY' ORDER BY SEQ_IN_INDEX
+"""
+CHECKS_QUERY: Final = """
+SELECT CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS
+WHERE CONSTRAINT_SCHEMA = %s AND TABLE_NAME = %s
+"""
+"""MariaDB's JSON is a LONGTEXT with such a check."""
+
+
+def table_from_information_schema(
+    schema: str,
+    name: str,
+    columns: Iterable[Sequence[Any]],
+    key: Sequence[str] = (),
+    checks: Collection[str] = (),
+    collation: str | None = None,
+) -> Table:
+    """The table that rows of COLUMNS_QUERY, names of KEY_QUERY and texts of CHECKS_QUERY describe.
+
+    `collation` is the table's own. Raises SourceError, naming table, column and type, for a column that
+    isn't supported.
+    """
+    made = tuple(_column(f"{schema}.{name}", row, checks) for row in columns)
+    indexes = {column.name: i for i, column in enumerate(made)}
+    return Table(
+        schema,
+        name,
+        made,
+        tuple(indexes[column] for column in key),
+        charset=collation.partition("_")[0] if collation else None,
+        collation=collation,
+    )
+
+
+def _column(table: str, row: Sequence[Any], checks: Collection[str]) -> Column:
+    name, type_text, charset, collation, nullable, default, extra = row
+    definition = type_text
+    if charset:
+        definition += f" CHARACTER SET {charset} COLLATE {collation}"
+    if nullable == "NO":
+        definition += " NOT NULL"
+    extra = (extra or "").upper()
+    if "ON UPDATE" in extra:
+        definition += " " + extra[extra.index("ON UPDATE") :]
+    try:
+        if "VIRTUAL GENERATED" in extra or "STORED GENERATED" in extra:
+            raise NotUnderstood("a generated column")
+        if "mariadb-5.3" in type_text and "(" in type_text:
+            # The binlog doesn't say how many digits of a second such a column has.
+            raise NotUnderstood("a fraction in the format of mysql56_temporal_format=OFF")
+        column = read_column_type(name, definition)
+    except NotUnderstood as what:
+        raise SourceError(
+            f"column {name} of table {table} is {type_text}: {what} isn't supported; leave the table out of "
+            f"the feed or change the column. Accepted are {', '.join(KINDS)}"
+        ) from None
+    if column.kind == "text" and f"json_valid(`{name}`)" in checks:
+        column = replace(column, kind="json", length=0)
+    return replace(column, default=None if default == "NULL" else default)

@@ -1,0 +1,123 @@
+"""Raw changes in commit order to transactions of rows and schema changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from ..codec.mysql.entry import (
+    COMMIT,
+    DDL,
+    ROWS,
+    TEXT_ROWS,
+    VOID,
+    Commit,
+    NewTable,
+    decode_commit,
+    decode_statement,
+)  # fmt: skip
+from ..codec.mysql.layout import Layouts
+from ..errors import InvariantViolated
+from ..events import CreateTable, Ddl, Item, KvChange, Piece, RowChange, Transaction
+from .ddl import Change, Tables, read_change
+
+
+class Mounter:
+    """Mounts the pieces of one feed in order. Not thread-safe: it remembers the open transaction."""
+
+    def __init__(self, layouts: Layouts, source: str, tables: Tables) -> None:
+        """`source` is the name that every item carries."""
+        self._layouts: Final = layouts
+        self._source: Final = source
+        self._tables: Final = tables
+        self._void = False
+        """The open transaction was taken back."""
+        self._held: Ddl | None = None
+        """The open transaction's latest schema change, until it is known whether it is its last item."""
+
+    def mount(self, pieces: Sequence[Piece]) -> list[Item]:
+        """The items of `pieces` in order: rows as transactions, schema changes at their places.
+
+        The last item of a transaction, and no other, has `last` set and a position. Raises SourceError
+        where a row can't be read.
+        """
+        items: list[Item] = []
+        for piece in pieces:
+            self._mount(piece, items)
+        return items
+
+    def _mount(self, piece: Piece, items: list[Item]) -> None:
+        commit_ts, start_ts = piece.commit_ts, piece.start_ts
+        layout = self._layouts.layout
+        rows: list[RowChange] = []
+        for change in piece.changes:
+            kind = change.key[-1]
+            if kind == COMMIT:
+                self._end(piece, decode_commit(change.value), rows, items)
+                return
+            if kind == VOID:
+                self._void = True
+            elif self._void:
+                continue
+            elif kind == ROWS:
+                rows += layout(change.region_id).decode_rows(change.value, commit_ts, start_ts)
+            elif kind == TEXT_ROWS:
+                rows += layout(change.region_id).decode_text_rows(change.value, commit_ts, start_ts)
+            elif kind == DDL:
+                ddl = self._read_ddl(change)
+                if ddl is not None:
+                    self._part(piece, rows, items)
+                    rows = []
+                    self._held = ddl
+        if piece.last:
+            raise InvariantViolated(f"the transaction of ts {commit_ts} has no commit")
+        if rows:
+            self._part(piece, rows, items)
+
+    def _part(self, piece: Piece, rows: list[RowChange], items: list[Item]) -> None:
+        """Let out what there is of a transaction that goes on."""
+        if self._held is not None:
+            items.append(self._held)
+            self._held = None
+        if rows:
+            items.append(Transaction(piece.commit_ts, piece.start_ts, self._source, rows, last=False))
+
+    def _end(self, piece: Piece, commit: Commit, rows: list[RowChange], items: list[Item]) -> None:
+        self._void = False
+        if self._held is not None:
+            if not rows and commit.chunk is None:
+                items.append(replace(self._held, position=commit.position, last=True))
+                self._held = None
+                return
+            self._part(piece, [], items)
+        items.append(
+            Transaction(
+                piece.commit_ts, piece.start_ts, self._source, rows, commit.position, True, commit.chunk
+            )
+        )
+
+    def _read_ddl(self, change: KvChange) -> Ddl | None:
+        statement = decode_statement(change.value)
+        query, epoch_seconds = "", 0.0
+        if isinstance(statement, NewTable):
+            table = statement.table
+            made: Change | None = Change(table.schema, table.name, (CreateTable(table),))
+        else:
+            made = read_change(statement, self._tables)
+            query, epoch_seconds = statement.query, statement.epoch_seconds
+        if made is None:
+            return None
+        return Ddl(
+            change.commit_ts,
+            change.start_ts,
+            self._source,
+            made.schema,
+            made.table,
+            query,
+            made.actions,
+            refusal=made.refusal,
+            epoch_seconds=epoch_seconds,
+            last=False,
+        )
