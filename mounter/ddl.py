@@ -16,7 +16,7 @@ from msgspec import Struct
 from ..codec.mysql.definition import read_column
 from ..codec.mysql.entry import Query
 from ..codec.mysql.tokens import NotUnderstood, Tokens
-from ..events import Action, AddColumn, DropColumn
+from ..events import Action, AddColumn, Column, DropColumn
 
 _QUOTED_CHARACTERS: Final = 1000
 """A refusal quotes so much of a statement."""
@@ -161,6 +161,25 @@ def _actions(tokens: Tokens) -> Iterator[Action]:
         raise tokens.unexpected()
 
 
+_NOW: Final = frozenset(
+    {"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_DATE", "CURDATE"}
+)
+
+
+def _added(tokens: Tokens) -> Column:
+    """The column of an ADD. The binlog doesn't hold what its default puts into the rows that are there,
+    so that must be a constant or the time of the statement."""
+    column = read_column(tokens)
+    default = Tokens(column.default or "NULL")
+    default.accept_any("+", "-")
+    value = default.take()
+    known = value.kind in ("number", "string") or default.next.kind == "string"
+    known |= value.value.startswith(("0X", "0B")) or value.value in _NOW | {"NULL", "TRUE", "FALSE"}
+    if not known:
+        raise NotUnderstood(f"DEFAULT {column.default}")
+    return column
+
+
 _NO_COLUMN: Final = frozenset(
     {
         "INDEX",
@@ -195,12 +214,12 @@ def _clause(tokens: Tokens) -> Iterator[Action]:
         yield DropColumn(tokens.name())
         tokens.accept_any("RESTRICT", "CASCADE")
     elif tokens.accept("("):
-        yield AddColumn(read_column(tokens))
+        yield AddColumn(_added(tokens))
         while tokens.accept(","):
-            yield AddColumn(read_column(tokens))
+            yield AddColumn(_added(tokens))
         tokens.expect(")")
     else:
-        column = read_column(tokens)
+        column = _added(tokens)
         after = None
         if tokens.accept("FIRST"):
             after = ""

@@ -7,7 +7,7 @@ A row without NULL takes a straight path; any other row asks for each column tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Context, Decimal
 from itertools import groupby
@@ -15,7 +15,7 @@ from struct import Struct as Packing
 from struct import calcsize
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from ...events import Row
+from ...events import RowChange, Table, Ts
 from .charset import text_decoder
 from .field import Field, Type
 from .values import (
@@ -29,16 +29,16 @@ from .values import (
     set_printer,
 )
 
-ImagesReader: TypeAlias = Callable[[bytes, int, int], tuple[list[Row], int]]
-"""(event, start, end) to the rows between, and where the last of them ended."""
+RowsReader: TypeAlias = Callable[[bytes, int, int, Ts, Ts], list[RowChange]]
+"""(event, where its row images start and end, commit ts, start ts) to the changes they make."""
 
 
-def compile_images(fields: Sequence[Field]) -> ImagesReader:
-    """A function that reads row images one after the other.
+def compile_rows(table: Table, fields: Sequence[Field], op: str) -> RowsReader:
+    """A function that reads the row images of an insert, update or delete, one after the other.
 
-    For bytes that aren't such rows it raises one of UNREADABLE or returns an end that isn't the given one.
+    It raises one of UNREADABLE for bytes that aren't such rows.
     """
-    reader: ImagesReader = _Code(fields).compile_images()
+    reader: RowsReader = _Code(fields).compile_rows(table, op)
     return reader
 
 
@@ -61,6 +61,20 @@ def unreadable_column(fields: Sequence[Field], data: bytes, at: int, end: int) -
             if at > end:
                 return field
     return None
+
+
+_CHANGES: Final = {
+    "insert": ['append(RowChange(commit_ts, start_ts, table, "insert", None, row))'],
+    "delete": ['append(RowChange(commit_ts, start_ts, table, "delete", row, None))'],
+    "update": [
+        "if before is None:",
+        "    before = row",
+        "else:",
+        '    append(RowChange(commit_ts, start_ts, table, "update", before, row))',
+        "    before = None",
+    ],
+}
+"""What becomes of each `row`."""
 
 
 class _Part(NamedTuple):
@@ -125,29 +139,33 @@ class _Code:
 
     # --- functions -------------------------------------------------------------------------------
 
-    def compile_images(self) -> Any:
+    def compile_rows(self, table: Table, op: str) -> Any:
         count = len(self._fields)
-        values = "".join(f"v{i}, " for i in range(count))
         bitmap = (count + 7) // 8
-        unused = -1 << count & (1 << bitmap * 8) - 1  # the bits that have no column are set
+        unused = -1 << count & (1 << bitmap * 8) - 1  # bits that have no column are set
         required = sum(1 << i for i, field in enumerate(self._fields) if not field.column.nullable)
         first = "data[p]" if bitmap == 1 else f"data[p:p + {bitmap}]"
         no_null = unused if bitmap == 1 else unused.to_bytes(bitmap, "little")
+        self._names |= {"RowChange": RowChange, "table": table}
         return self._compile(
-            "def function(data, p, end):",
-            "    rows = []",
-            "    append = rows.append",
+            "def function(data, p, end, commit_ts, start_ts):",
+            "    changes = []",
+            "    append = changes.append",
+            "    before = None",
             "    while p < end:",
             f"        if {first} == {no_null!r}:",
             *_indented(3, self._straight(range(count), skip=bitmap)),
             "        else:",
-            f"            nulls = int.from_bytes({first if bitmap > 1 else 'data[p:p + 1]'}, 'little')",
+            f"            nulls = int.from_bytes(data[p:p + {bitmap}], 'little')",
             f"            if nulls & {required}:",
             "                raise ValueError",
             f"            p += {bitmap}",
             *_indented(3, self._asking()),
-            f"        append(({values}))",
-            "    return rows, p",
+            f"        row = ({''.join(f'v{i}, ' for i in range(count))})",
+            *_indented(2, _CHANGES[op]),
+            "    if p != end or before is not None:",
+            "        raise ValueError",
+            "    return changes",
         )
 
     def compile_column(self) -> Any:
@@ -363,5 +381,5 @@ def _timestamp(i: int, order: str, scale: int) -> _Read:
     )
 
 
-def _indented(levels: int, lines: Iterator[str]) -> list[str]:
+def _indented(levels: int, lines: Iterable[str]) -> list[str]:
     return ["    " * levels + line for line in lines]

@@ -7,19 +7,19 @@ from typing import Final
 
 from ...errors import SourceError
 from ...events import RowChange, Ts
-from .row_code import compile_images, unreadable_column
+from .row_code import RowsReader, compile_rows, unreadable_column
 from .table_map import TableMap
 from .values import UNREADABLE
 
-WRITE: Final = (23, 30)
-UPDATE: Final = (24, 31)
-DELETE: Final = (25, 32)
-"""Event types, as MariaDB and MySQL up to 5.5 write them and as MySQL does since 5.6."""
+_OPS: Final = {23: "insert", 24: "update", 25: "delete", 30: "insert", 31: "update", 32: "delete"}
+"""Rows events by type: as MariaDB and MySQL up to 5.5 write them, and as MySQL does since 5.6."""
+_EXTENSIBLE: Final = 30
+"""From this type on the head may hold more than table and flags."""
 
-_POST_HEADER_ENDS: Final = 27
+_HEAD_BYTES: Final = 19 + 8  # header, table id, flags
 _CHECKSUM_BYTES: Final = 4
 _event_bytes = Packing("<9xI").unpack_from
-_extra_bytes = Packing(f"<{_POST_HEADER_ENDS}xH").unpack_from
+_extra_bytes = Packing(f"<{_HEAD_BYTES}xH").unpack_from
 
 
 class RowsDecoder:
@@ -28,80 +28,62 @@ class RowsDecoder:
     def __init__(self, table_map: TableMap) -> None:
         self._table = table_map.table
         self._fields = table_map.fields
-        self._images = compile_images(table_map.fields)
         count = len(table_map.fields)
+        self._width = bytes((count,)) if count < 251 else b"\xfc" + count.to_bytes(2, "little")
         self._bitmap_bytes = (count + 7) // 8
-        # What follows the post-header of an event whose images hold every column: how many there are
-        # and a bit for each, twice for an update. MariaDB leaves the bits that have no column unset.
-        width = bytes((count,)) if count < 251 else b"\xfc" + count.to_bytes(2, "little")
-        self._width = width
-        bitmap = ((1 << count) - 1).to_bytes(self._bitmap_bytes, "little")
-        self._heads = dict.fromkeys(WRITE + DELETE, width + bitmap)
-        self._heads |= dict.fromkeys(UPDATE, width + bitmap + bitmap)
+        self._readers: dict[int, tuple[bytes, RowsReader]] = {}
 
     def decode(self, event: bytes, commit_ts: Ts, start_ts: Ts) -> list[RowChange]:
-        """The changes of one rows event, its header included and its checksum not, in order.
+        """The changes of one rows event, in order: with its header and without its checksum.
 
         Raises SourceError, naming the table and where possible the column, for an event that isn't
-        whole, whose images lack columns or whose bytes are no values.
+        whole, whose rows lack columns or whose bytes are no values.
         """
-        start = self._images_start(event)
-        try:
-            rows, end = self._images(event, start, len(event))
-        except UNREADABLE:
-            raise self._unreadable(event, start) from None
-        if end != len(event):
-            raise self._unreadable(event, start)
-        table, kind = self._table, event[4]
-        if kind in WRITE:
-            return [RowChange(commit_ts, start_ts, table, "insert", None, row) for row in rows]
-        if kind in DELETE:
-            return [RowChange(commit_ts, start_ts, table, "delete", row, None) for row in rows]
-        if len(rows) % 2:
-            raise self._unreadable(event, start)
-        images = iter(rows)
-        return [
-            RowChange(commit_ts, start_ts, table, "update", before, after)
-            for before, after in zip(images, images, strict=True)
-        ]
-
-    def _images_start(self, event: bytes) -> int:
+        start = 0
         try:
             kind = event[4]
-            head = self._heads.get(kind)
-            if head is None:
-                raise SourceError(f"{self._name}: an event of type {kind} is no rows event")
-            start = _POST_HEADER_ENDS
-            if kind >= WRITE[1]:
-                start += _extra_bytes(event)[0]
+            columns, read = self._readers.get(kind) or self._reader(kind)
+            at = _HEAD_BYTES + (_extra_bytes(event)[0] if kind >= _EXTENSIBLE else 0)
+            if not event.startswith(columns, at):
+                self._check_columns(event, at)
+            start = at + len(columns)
             if _event_bytes(event)[0] - len(event) not in (0, _CHECKSUM_BYTES):
-                raise IndexError
+                raise ValueError
+            return read(event, start, len(event), commit_ts, start_ts)
         except UNREADABLE:
-            raise SourceError(f"{self._name}: a rows event isn't whole") from None
-        if not event.startswith(head, start):
-            self._check_head(event, start)
-        return start + len(head)
+            raise self._unreadable(event, start) from None
 
-    def _check_head(self, event: bytes, start: int) -> None:
-        """Accept a head that differs from the expected one only in bits that have no column."""
+    def _reader(self, kind: int) -> tuple[bytes, RowsReader]:
+        """How the columns of such an event are listed if all are there, and what reads its rows."""
+        op = _OPS.get(kind)
+        if op is None:
+            raise SourceError(f"table {self._table.full_name}: binlog event {kind} holds no rows")
+        count = len(self._fields)
+        # MariaDB leaves the bits unset that have no column.
+        every = ((1 << count) - 1).to_bytes(self._bitmap_bytes, "little")
+        columns = self._width + every * (2 if op == "update" else 1)
+        reader = self._readers[kind] = columns, compile_rows(self._table, self._fields, op)
+        return reader
+
+    def _check_columns(self, event: bytes, start: int) -> None:
+        """Accept what differs from the expected only in bits that have no column."""
         if not event.startswith(self._width, start):
-            raise SourceError(f"{self._name}: a rows event hasn't as many columns as its Table_map")
+            raise ValueError
         at = start + len(self._width)
-        for _ in range(2 if event[4] in UPDATE else 1):
+        for _ in range(2 if _OPS[event[4]] == "update" else 1):
             present = int.from_bytes(event[at : at + self._bitmap_bytes], "little")
+            at += self._bitmap_bytes
+            if at > len(event):
+                raise ValueError
             for i, field in enumerate(self._fields):
                 if not present >> i & 1:
                     raise SourceError(
-                        f"{self._name}: the binlog holds rows without column {field.column.name}: "
-                        "the source must run with binlog_row_image=FULL"
+                        f"table {self._table.full_name}: the binlog holds rows without column "
+                        f"{field.column.name}; the source must run with binlog_row_image=FULL"
                     )
-            at += self._bitmap_bytes
 
     def _unreadable(self, event: bytes, start: int) -> SourceError:
-        field = unreadable_column(self._fields, event, start, len(event))
-        where = f"column {field.column.name} ({field.column.kind})" if field else "the end"
-        return SourceError(f"{self._name}: a row of the binlog can't be read at {where}")
-
-    @property
-    def _name(self) -> str:
-        return f"table {self._table.full_name}"
+        """`start` is where the row images begin, 0 if it isn't known."""
+        field = unreadable_column(self._fields, event, start, len(event)) if start else None
+        where = f"at column {field.column.name} ({field.column.kind})" if field else "to its end"
+        return SourceError(f"table {self._table.full_name}: a rows event can't be read {where}")

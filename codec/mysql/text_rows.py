@@ -11,7 +11,8 @@ from struct import Struct as Packing
 from typing import Any, Final, TypeAlias
 
 from ...errors import SourceError
-from ...events import Column, Kind, Row, RowChange, Table, Ts
+from ...events import Column, Kind, RowChange, Table, Ts
+from .row_code import RowsReader
 from .values import UNREADABLE, text_date, text_datetime, text_time, text_timestamp
 
 SESSION: Final = "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = ''"
@@ -62,7 +63,7 @@ class TextRowsDecoder:
     def __init__(self, table: Table) -> None:
         self._table = table
         self._converters = [_CONVERTERS[column.kind] for column in table.columns]
-        self._read = _compile(self._converters)
+        self._read = _compile(table, self._converters)
 
     def decode(self, packets: bytes, commit_ts: Ts, start_ts: Ts) -> list[RowChange]:
         """An insert for each row of `packets`: row packets one after the other, with their headers.
@@ -70,15 +71,13 @@ class TextRowsDecoder:
         Raises SourceError, naming the table and where possible the column, for what isn't such rows.
         """
         try:
-            rows = self._read(packets, 0, len(packets))
+            return self._read(packets, 0, len(packets), commit_ts, start_ts)
         except UNREADABLE:
             column = self._unreadable_column(packets)
-            where = f"column {column.name} ({column.kind})" if column else "the end"
+            where = f"at column {column.name} ({column.kind})" if column else "to its end"
             raise SourceError(
-                f"table {self._table.full_name}: a row of the snapshot can't be read at {where}"
+                f"table {self._table.full_name}: a row of the snapshot can't be read {where}"
             ) from None
-        table = self._table
-        return [RowChange(commit_ts, start_ts, table, "insert", None, row) for row in rows]
 
     def _unreadable_column(self, data: bytes) -> Column | None:
         """The first column that can't be read; None if the packets themselves are at fault."""
@@ -98,13 +97,19 @@ class TextRowsDecoder:
         return None
 
 
-def _compile(converters: Sequence[_Convert]) -> Callable[[bytes, int, int], list[Row]]:
-    """A function (data, start, end) that reads rows; it raises one of UNREADABLE."""
-    names: dict[str, Any] = {"uint32": _uint32, "length": _length, "unsplit": _unsplit}
+def _compile(table: Table, converters: Sequence[_Convert]) -> RowsReader:
+    """A function that reads the row packets between two places; it raises one of UNREADABLE."""
+    names: dict[str, Any] = {
+        "uint32": _uint32,
+        "length": _length,
+        "unsplit": _unsplit,
+        "RowChange": RowChange,
+        "table": table,
+    }
     lines = [
-        "def function(data, p, end):",
-        "    rows = []",
-        "    append = rows.append",
+        "def function(data, p, end, commit_ts, start_ts):",
+        "    changes = []",
+        "    append = changes.append",
         "    while p < end:",
         "        stop = (uint32(data, p)[0] & 0xFFFFFF) + p + 4",
         "        p += 4",
@@ -128,13 +133,13 @@ def _compile(converters: Sequence[_Convert]) -> Callable[[bytes, int, int], list
     lines += [
         "        if p != stop:",
         "            raise ValueError",
-        f"        append(({values}))",
+        f"        append(RowChange(commit_ts, start_ts, table, 'insert', None, ({values})))",
         "    if p != end:",
         "        raise ValueError",
-        "    return rows",
+        "    return changes",
     ]
     exec(compile("\n".join(lines), "<text rows>", "exec"), names)
-    function: Callable[[bytes, int, int], list[Row]] = names["function"]
+    function: RowsReader = names["function"]
     return function
 
 
