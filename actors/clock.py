@@ -6,7 +6,7 @@ import heapq
 import time
 from collections.abc import Callable
 from itertools import count
-from threading import Condition, RLock, Thread
+from threading import Condition, Thread
 from typing import Protocol
 
 
@@ -42,7 +42,7 @@ class Alarms:
     """A heap of alarms by time; a cancelled one stays in it, empty, until it is worth removing."""
 
     def __init__(self) -> None:
-        self.changed = Condition(RLock())
+        self.changed = Condition()
         self._heap: list[tuple[float, int, Alarm]] = []
         self._numbers = count()
         self._cancelled = 0

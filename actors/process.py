@@ -128,6 +128,8 @@ class Process(Mailbox):
             self.undelivered += outbox.clear()
         try:
             if not outbox.flush():
+                if self.system.hurry:
+                    self._step_out_of_line()
                 return False
         except DeadlockError as error:
             self.outbox = None
@@ -146,11 +148,14 @@ class Process(Mailbox):
             self._drop_messages()
         hand = self.hand
         if not hand:
+            closed = not self.limit  # looked at first: nothing can come between this and an empty take
             hand = self.take(self.chunk)
             self.taken += len(hand)
-        if not hand:
-            self._leave()
-        elif self.by_batch:
+            if not hand:
+                if closed:
+                    self._leave()
+                return
+        if self.by_batch:
             self._deliver_batch(hand)
         else:
             self._deliver_each(hand)
@@ -338,6 +343,9 @@ class Process(Mailbox):
     def abandon(self) -> None:
         """Stop without delivering: `system.hurry` is set."""
         self.stop()
+        self._step_out_of_line()
+
+    def _step_out_of_line(self) -> None:
         outbox = self.outbox
         target = None if outbox is None else outbox.waiting_on
         if outbox is not None and target is not None and target.leave(outbox):

@@ -177,14 +177,13 @@ class ActorSystem:
 
     def _stop_next(self) -> None:
         """Of those spawned before the stop, the last that has not stopped yet."""
+        process = None
         with self._lock:
-            self._stopping_now = None
-            while self._to_stop and self._stopping_now is None:
-                last = self._to_stop.pop()
-                if last.name in self._processes:
-                    self._stopping_now = last
-        if self._stopping_now is not None:
-            self._stopping_now.stop()
+            while process is None and self._to_stop:
+                process = self._processes.get(self._to_stop.pop().name)
+            self._stopping_now = process
+        if process is not None:
+            process.stop()
 
     def forget(self, process: Process) -> None:
         """It has stopped."""

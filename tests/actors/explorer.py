@@ -56,6 +56,8 @@ class Explorer:
         self._current: Thread | None = None
         self._failure: BaseException | None = None
         self._over = threading.Event()
+        self.seconds = 0.0
+        """The time of those who wait with a timeout; passes when one of them gives up."""
 
     def run(self, scenario: Callable[[Explorer], None]) -> None:
         with self._replaced():
@@ -64,7 +66,7 @@ class Explorer:
             first.turn.release()
             self._over.wait()
             for thread in self._threads:
-                thread.real.join()
+                thread.real.join(5)
         if self._failure is not None:
             raise self._failure
 
@@ -73,6 +75,9 @@ class Explorer:
         thread = Thread(self, body, name or f"thread-{len(self._threads)}")
         thread.start()
         return thread
+
+    def queue(self) -> SimpleQueue:
+        return SimpleQueue(self)
 
     # --- whose turn it is ------------------------------------------------------------------------
 
@@ -150,9 +155,7 @@ class Explorer:
             "Lock": lambda: Lock(self),
             "Condition": lambda: Condition(self),
             "SimpleQueue": lambda: SimpleQueue(self),
-            "Thread": lambda target, args=(), name="", daemon=None: Thread(
-                self, lambda: target(*args), name
-            ),
+            "Thread": lambda target, args=(), name="", daemon=None: Thread(self, lambda: target(*args), name),
         }
         before: list[tuple[Any, str, Any]] = []
         for name, module in list(sys.modules.items()):
@@ -260,6 +263,8 @@ class Condition:
         self._owner, self._depth = None, 0
         self._notified.clear()
         notified = self._explorer.pause(lambda: bool(self._notified), timed=timeout is not None)
+        if not notified and timeout is not None:
+            self._explorer.seconds += max(0.0, timeout)
         if self._owner is not None:
             self._explorer.pause(lambda: self._owner is None)
         self._owner, self._depth = me, depth

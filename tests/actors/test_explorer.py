@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tidemill.actors import mailbox
 
 from .explorer import Explorer, Stuck, explore
