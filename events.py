@@ -163,7 +163,7 @@ class Loaded(Struct, frozen=True):
     """How far one table's snapshot got: whole, or up to and including the key `last`."""
 
     last: tuple[int, ...] | None = None
-    """None: the whole table. Only integer keys are resumed inside a table."""
+    """None: the whole table; (): it is there, without rows. Only integer keys are resumed inside a table."""
 
 
 Loading: TypeAlias = dict[str, Loaded]
@@ -173,7 +173,8 @@ Loading: TypeAlias = dict[str, Loaded]
 class Chunk(Struct, frozen=True):
     """Marks a transaction as snapshot rows: `table` is loaded up to `loaded` once it is applied.
 
-    With `table` empty the snapshot is over: every table is whole.
+    With `table` empty the snapshot is over: every table is whole. Of a transaction in pieces each names
+    the table, and the last says how far it is loaded.
     """
 
     table: str

@@ -20,7 +20,7 @@ from ..codec.mysql.entry import (
 )  # fmt: skip
 from ..codec.mysql.layout import Layouts
 from ..errors import InvariantViolated
-from ..events import CreateTable, Ddl, Item, KvChange, Piece, RowChange, Transaction
+from ..events import Chunk, CreateTable, Ddl, Item, KvChange, Loaded, Piece, RowChange, Transaction
 from .ddl import Change, Tables, read_change
 
 
@@ -34,6 +34,8 @@ class Mounter:
         self._tables: Final = tables
         self._void = False
         """The open transaction was taken back."""
+        self._loads = False
+        """The open transaction's rows are part of a snapshot."""
         self._held: Ddl | None = None
         """The open transaction's latest schema change, until it is known whether it is its last item."""
 
@@ -64,6 +66,7 @@ class Mounter:
             elif kind == ROWS:
                 rows += layout(change.region_id).decode_rows(change.value, commit_ts, start_ts)
             elif kind == TEXT_ROWS:
+                self._loads = True
                 rows += layout(change.region_id).decode_text_rows(change.value, commit_ts, start_ts)
             elif kind == DDL:
                 ddl = self._read_ddl(change)
@@ -82,10 +85,13 @@ class Mounter:
             items.append(self._held)
             self._held = None
         if rows:
-            items.append(Transaction(piece.commit_ts, piece.start_ts, self._source, rows, last=False))
+            chunk = Chunk(rows[0].table.full_name, Loaded(())) if self._loads else None
+            items.append(
+                Transaction(piece.commit_ts, piece.start_ts, self._source, rows, last=False, chunk=chunk)
+            )
 
     def _end(self, piece: Piece, commit: Commit, rows: list[RowChange], items: list[Item]) -> None:
-        self._void = False
+        self._void = self._loads = False
         if self._held is not None:
             if not rows and commit.chunk is None:
                 items.append(replace(self._held, position=commit.position, last=True))
