@@ -7,7 +7,7 @@ from .mailbox import MailboxFull, Waiting
 from .outbox import DeadlockError
 from .ref import PooledRef
 from .seeded import SeededSystem
-from .statistics import ActorStatistics, SystemStatistics
+from .statistics import ActorStatistics, StreamStatistics, SystemStatistics
 from .stream import Stream
 from .supervision import Failed, Restart
 from .system import ActorSystem
@@ -28,6 +28,7 @@ __all__ = [
     "Restart",
     "SeededSystem",
     "Stream",
+    "StreamStatistics",
     "SystemClock",
     "SystemStatistics",
     "Target",

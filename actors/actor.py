@@ -68,6 +68,9 @@ class PooledActor(pykka.Actor):
     def send(self, target: Target, message: Any) -> None:
         """Send without waiting. While the target is full, it and what follows waits in this actor's
         outbox, and the actor gets no messages. What goes to a stopped target is dropped and counted.
+
+        Actors that wait for each other in a circle are found: the one that closes it fails with a
+        DeadlockError. That includes sending to itself with a full mailbox; `after(0, ...)` never waits.
         """
         self._process.send(target.actor_inbox, message)
 

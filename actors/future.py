@@ -133,3 +133,11 @@ class Ask:
     def __init__(self, message: Any, future: PooledFuture[Any]) -> None:
         self.message = message
         self.future = future
+
+    def answer(self, value: Any) -> None:
+        with suppress(queue.Full):  # its owner may have set it himself
+            self.future.set(value)
+
+    def fail(self, error: BaseException) -> None:
+        with suppress(queue.Full):
+            self.future.set_exception((type(error), error, error.__traceback__))

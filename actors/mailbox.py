@@ -142,6 +142,13 @@ class Mailbox:
             waiter.step_out()
             return True
 
+    def waiting(self) -> list[Waiting]:
+        """Those in line, first come first."""
+        if not self.line:
+            return []
+        with self.lock:
+            return [waiter.waiting(self) for waiter in self.line or ()]
+
     def take(self, count: int) -> list[Any]:
         """Up to `count` messages in order, for the consumer; their room goes to those in line."""
         with self.lock:
@@ -195,8 +202,8 @@ class Waiter:
         self.name = name
         self.since = since
 
-    def waiting(self, target: str) -> Waiting:
-        return Waiting(self.name, 0, 0, target, self.since)
+    def waiting(self, mailbox: Mailbox) -> Waiting:
+        return Waiting(self.name, 0, 0, mailbox.name, self.since)
 
     @property
     def done(self) -> bool:

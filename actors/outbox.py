@@ -52,9 +52,9 @@ class Outbox(Waiter):
     def add(self, target: Mailbox, message: Any) -> None:
         self._queue.append((target, message))
 
-    def waiting(self, target: str) -> Waiting:
+    def waiting(self, mailbox: Mailbox) -> Waiting:
         owner = self._owner
-        return Waiting(owner.name, len(owner.messages), owner.capacity, target, self.since)
+        return Waiting(owner.name, len(owner.messages), owner.capacity, mailbox.name, self.since)
 
     def flush(self) -> bool:
         """True once empty. False if the actor now stands in line: don't touch it any more.
@@ -103,7 +103,7 @@ class Outbox(Waiter):
         cycle: list[Waiting] = []
         outbox: Outbox | None = self
         while outbox is not None and (target := outbox.waiting_on) is not None:
-            cycle.append(outbox.waiting(target.name))
+            cycle.append(outbox.waiting(target))
             if target is self._owner:
                 return tuple(cycle)
             outbox = target.outbox

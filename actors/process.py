@@ -137,7 +137,8 @@ class Process(Mailbox):
             if self.state is RUNNING or self.state is STARTING:
                 self._fail(None, error)
             else:
-                self._report(Failed(self.ref, self.name, None, error))
+                pause = self.pause_seconds if self.state is FAILED else None
+                self._report(Failed(self.ref, self.name, None, error, pause))
         else:
             self.outbox = None
         return True
@@ -181,24 +182,21 @@ class Process(Mailbox):
         del hand[:done]
 
     def _deliver_batch(self, hand: list[Any]) -> None:
-        if self.marks:
-            self.hand = hand
-            batch = self._next_batch(hand)
-            if not batch:
-                return
-        else:
-            self.hand = None
-            batch = hand
-        size = len(batch)
         now = self.system.clock.now
         started = now()
+        batch = hand
+        self.hand = None
         try:
-            self.actor.on_receive_batch(batch)
+            if self.marks:
+                self.hand = hand
+                batch = self._next_batch(hand)
+            if batch:
+                self.actor.on_receive_batch(batch)
         except BaseException as error:
             self._fail(batch, error)
         seconds = now() - started
         if seconds > SLICE_SECONDS:
-            self.chunk = max(1, size // 2)
+            self.chunk = max(1, self.chunk // 2)
         elif seconds * 4 < SLICE_SECONDS:
             self.chunk = min(MAX_BATCH, self.chunk * 2)
 
@@ -222,9 +220,9 @@ class Process(Mailbox):
         try:
             answer = self.actor._handle_receive(entry.message)
         except BaseException as error:
-            entry.future.set_exception((type(error), error, error.__traceback__))
+            entry.fail(error)
         else:
-            entry.future.set(answer)
+            entry.answer(answer)
         return NOTHING
 
     # --- from state to state ---------------------------------------------------------------------
@@ -265,7 +263,7 @@ class Process(Mailbox):
         except BaseException:
             log.exception("%s: on_failure raised", self.name)
         pause = None
-        if self.respawn is not None and self.limit and self.state is not LEAVING:
+        if self.respawn is not None and self.limit:
             pause = self.respawn.pause(error, self.clock.now())
         if pause is None:
             self.state = LEAVING
@@ -316,8 +314,7 @@ class Process(Mailbox):
             left += batch
         for entry in left:
             if isinstance(entry, Ask):
-                dead = pykka.ActorDeadError(f"{self.name} stopped before handling the message")
-                entry.future.set_exception((type(dead), dead, None))
+                entry.fail(pykka.ActorDeadError(f"{self.name} stopped before handling the message"))
             self.dropped += 1
 
     def _cancel_timers(self) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .mailbox import Waiting
-from .outbox import Outbox
 
 if TYPE_CHECKING:
     from .process import Process
@@ -84,18 +82,19 @@ class SystemStatistics:
     actors: tuple[ActorStatistics, ...]
     """In the order spawned; without those that have stopped."""
     waiting: tuple[Waiting, ...]
-    """Who waits for room in a mailbox: these actors, and the threads and tasks that send to them."""
+    """Who waits for room in the mailbox of one of these actors: actors, threads and tasks. An actor
+    that waits for room elsewhere (another system, a stream) shows so in its own figures."""
     totals: Totals
     """Over all actors, those that have stopped included."""
 
 
-def waiting(process: Process) -> Iterator[Waiting]:
-    """The process itself, if it waits, and the threads and tasks in its line."""
-    outbox = process.outbox
-    target = None if outbox is None else outbox.waiting_on
-    if outbox is not None and target is not None:
-        yield outbox.waiting(target.name)
-    if process.line:
-        with process.lock:
-            line = list(process.line or ())
-        yield from (waiter.waiting(process.name) for waiter in line if not isinstance(waiter, Outbox))
+@dataclass(frozen=True, slots=True)
+class StreamStatistics:
+    """A stream at a moment."""
+
+    name: str
+    depth: int
+    """Items accepted and not yet read."""
+    capacity: int
+    waiting: tuple[Waiting, ...]
+    """The actors that wait for room in it."""

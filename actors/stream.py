@@ -7,6 +7,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from .future import wake
 from .mailbox import Mailbox, Waiter
+from .statistics import StreamStatistics
 
 T = TypeVar("T")
 
@@ -66,8 +67,12 @@ class Stream(Generic[T]):
             low_water = capacity // 2
         if not 0 <= low_water < capacity:
             raise ValueError(f"low_water of {name}: {low_water}; 0 to {capacity - 1}")
+        if max_batch is None:
+            max_batch = capacity
+        if max_batch < 1:
+            raise ValueError(f"max_batch of {name}: {max_batch}; at least 1")
         self.actor_inbox = Handover(capacity, low_water, name)
-        self._max_batch = capacity if max_batch is None else max_batch
+        self._max_batch = max_batch
         self._error: BaseException | None = None
 
     # --- for those who send; any thread ----------------------------------------------------------
@@ -81,6 +86,10 @@ class Stream(Generic[T]):
         if self.actor_inbox.limit:
             self._error = error
         self.actor_inbox.close()
+
+    def statistics(self) -> StreamStatistics:
+        inbox = self.actor_inbox
+        return StreamStatistics(inbox.name, len(inbox.messages), inbox.capacity, tuple(inbox.waiting()))
 
     # --- for the one who reads; in its event loop ------------------------------------------------
 

@@ -15,7 +15,7 @@ from .clock import Clock, SystemClock
 from .future import enter_turns, in_turn, sleep_until_free
 from .process import Process
 from .ref import PooledRef
-from .statistics import ActorStatistics, SystemStatistics, Totals, waiting
+from .statistics import ActorStatistics, SystemStatistics, Totals
 from .supervision import Respawn, Restart
 
 A = TypeVar("A", bound=PooledActor)
@@ -126,7 +126,7 @@ class ActorSystem:
             name=self.name,
             workers=len(self._workers),
             actors=tuple(ActorStatistics.of(process) for process in processes),
-            waiting=tuple(entry for process in processes for entry in waiting(process)),
+            waiting=tuple(entry for process in processes for entry in process.waiting()),
             totals=totals,
         )
 
