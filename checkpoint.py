@@ -69,8 +69,8 @@ def lowest(checkpoints: Iterable[Checkpoint | None], order: Callable[[str], Any]
     None, the rows of all tables. So
 
     * the position (with its ts) is the lowest: a sink that is further skips what it has by its ts.
-      A sink that holds nothing, having no checkpoint or one without a position, is content with any
-      position, as nothing before its snapshot concerns it;
+      A sink without a checkpoint, or with one without a position, holds nothing and is content with
+      any position, as nothing before its snapshot concerns it;
     * a table is loaded as far as the sink that has least of it: a sink that has more drops the rows
       that it has. A table that some sink has nothing of isn't in the result.
 
@@ -86,7 +86,7 @@ def lowest(checkpoints: Iterable[Checkpoint | None], order: Callable[[str], Any]
             f"the checkpoints of this feed's sinks belong to different sources: {', '.join(sorted(sources))}"
         )
     start = min(placed, key=lambda c: (order(c.position), c.ts))
-    loadings: list[Loading | None] = [c.loading if c is not None and c.position else {} for c in found]
+    loadings: list[Loading | None] = [{} if c is None else c.loading for c in found]
     return Checkpoint(start.ts, start.position, _least_loaded(loadings), start.source)
 
 

@@ -32,6 +32,7 @@ class FileSink:
         self.name = name
         self.target = f"file:{path.absolute().resolve()}"
         self._path = path
+        self._new_path = path.with_name(path.name + ".new")
         self._store = store
         self._file: BinaryIO | None = None
         self._durable: Checkpoint | None = None
@@ -43,21 +44,33 @@ class FileSink:
     def open(self) -> Checkpoint | None:
         stored = self._store.load()
         self._durable, length = stored or (None, 0)
+        self._reached, self._ts = None, 0
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self._path.open("ab")
-            there = self._file.tell()
-            if stored is None and there:
-                raise SinkError(f"{self._path} holds something already: remove it, or name another file")
-            if there < length:
-                raise SinkError(
-                    f"{self._path} has {there} bytes, its checkpoint says {length}: put back the whole file, "
-                    "or remove it and its checkpoint to begin again"
-                )
-            self._file.truncate(length)
+            if stored is None:
+                self._begin()
+            else:
+                self._go_on(length)
         except OSError as error:
             raise SinkError(f"can't open {self._path}: {error.strerror}") from error
         return self._durable
+
+    def _begin(self) -> None:
+        """In a file of another name: so a file that is there without a checkpoint is never ours."""
+        if self._path.exists() and self._path.stat().st_size:
+            raise SinkError(f"{self._path} holds something already: remove it, or name another file")
+        self._file = self._new_path.open("wb")
+
+    def _go_on(self, length: int) -> None:
+        if self._new_path.exists():  # the crash came between the first checkpoint and the new name
+            self._new_path.replace(self._path)
+        self._file = self._path.open("ab")
+        there = self._file.tell()
+        if there < length:
+            raise SinkError(
+                f"{self._path} has {there} bytes, its checkpoint says {length}: put back the whole file, "
+                "or remove it and its checkpoint to begin again"
+            )
+        self._file.truncate(length)
 
     def write(self, batch: Batch) -> None:
         if self._file is None:
@@ -71,17 +84,21 @@ class FileSink:
         self._reached = batch.checkpoint
 
     def flush(self) -> Checkpoint | None:
-        if self._file is not None and self._reached is not None and self._reached != self._durable:
-            try:
-                self._file.flush()
-                os.fsync(self._file.fileno())
-            except OSError as error:
-                self._fail(error)
+        file, reached = self._file, self._reached
+        if file is None or reached is None or reached == self._durable:
+            return self._durable
+        try:
+            file.flush()
+            os.fsync(file.fileno())
             reach("sink.before_commit")
-            self._store.save(self._reached, self._file.tell())
-            self._durable = self._reached
-            reach("sink.committed")
-        return self._durable
+            self._store.save(reached, file.tell())
+            if self._durable is None:
+                self._new_path.replace(self._path)
+        except OSError as error:
+            self._fail(error)
+        self._durable = reached
+        reach("sink.committed")
+        return reached
 
     def close(self) -> None:
         file, self._file = self._file, None

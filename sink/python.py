@@ -49,6 +49,8 @@ class PythonSink:
     def open(self) -> Checkpoint | None:
         stored = self._store.load()
         self._durable = self._at = None if stored is None else stored[0]
+        self._pending.clear()
+        self._given = 0
         return self._durable
 
     def write(self, batch: Batch) -> None:

@@ -23,10 +23,20 @@ from ...events import Action, AddColumn, CreateTable, Ddl, DropColumn, Table
 from ...failpoint import reach
 from . import mysql_text as text
 from .runs import Run
-from .target import CHECKPOINT_TABLE, Refused
+from .target import CHECKPOINT_TABLE, MISSING, Refused
 
 INTENT_TABLE: Final = "tidemill_ddl"
 """One row a feed, while a statement runs that commits by itself: what it is to change."""
+
+_OWN_SCHEMA: Final = "tidemill"
+"""Where the checkpoint is when tables go to their own schemas."""
+
+_FEED: Final = "feed VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PRIMARY KEY"
+_TEXT: Final = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL"
+_HOME_TABLES: Final = {
+    CHECKPOINT_TABLE: f"{_FEED}, ts BIGINT NOT NULL, checkpoint {_TEXT}",
+    INTENT_TABLE: f"{_FEED}, table_name {_TEXT}, query {_TEXT}, columns_before {_TEXT}",
+}
 
 _MODES: Final = "NO_AUTO_VALUE_ON_ZERO,STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
 """Values are stored as they are (a zero date, an id of 0) or not at all."""
@@ -48,8 +58,11 @@ _WAITING_HELPS: Final = {
     2055,  # connection lost
     4031,  # disconnected for idleness
 }
-_ABOUT_A_ROW: Final = {1022, 1048, 1062, 1169, 1264, 1265, 1292, 1366, 1406, 1452, 1586, 3140, 4025}
-"""Duplicate key, out of range, truncated, a constraint: some row doesn't fit."""
+_ABOUT_A_ROW: Final = {
+    1022, 1048, 1062, 1169, 1264, 1265, 1292, 1366, 1406, 1411, 1452, 1525, 1586, 1644,
+    1690, 3140, 3819, 4025,
+}  # fmt: skip
+"""Duplicate key, out of range, truncated, a constraint, a trigger's signal: some row doesn't fit."""
 
 _MAX_PLANS: Final = 1000
 
@@ -68,8 +81,10 @@ class MySqlTarget:
     def __init__(self, url: URL, feed: str, schema: str | None = None) -> None:
         self.feed = feed
         self._schema = schema or url.database
-        self._home = text.name(self._schema or "tidemill")
-        self.identity = f"mysql://{url.host or 'localhost'}:{url.port or 3306}/{self._schema or ''}"
+        self._home = text.name(self._schema or _OWN_SCHEMA)
+        host = "127.0.0.1" if url.host in (None, "localhost") else url.host
+        server = url.query.get("unix_socket") or f"{host}:{url.port or 3306}"
+        self.identity = f"mysql://{server}/{self._schema or ''}"
         self._engine = create_engine(
             url.set(drivername="mysql+pymysql"),
             poolclass=NullPool,
@@ -99,18 +114,17 @@ class MySqlTarget:
         self.folds_names = bool(lower_case)
         self._execute("SET time_zone='+00:00', foreign_key_checks=0, unique_checks=1")
         self._set_modes(backslash_escapes=False)
-        self._create_schema(self._home)
-        self._execute(
-            f"CREATE TABLE IF NOT EXISTS {self._home}.{CHECKPOINT_TABLE} ("
-            "feed VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PRIMARY KEY, "
-            "ts BIGINT NOT NULL, checkpoint LONGTEXT CHARACTER SET utf8mb4 NOT NULL) ENGINE=InnoDB"
-        )
-        self._execute(
-            f"CREATE TABLE IF NOT EXISTS {self._home}.{INTENT_TABLE} ("
-            "feed VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PRIMARY KEY, "
-            "table_name TEXT CHARACTER SET utf8mb4 NOT NULL, query LONGTEXT CHARACTER SET utf8mb4 NOT NULL, "
-            "columns_before LONGTEXT CHARACTER SET utf8mb4 NOT NULL) ENGINE=InnoDB"
-        )
+        self._create_home()
+
+    def _create_home(self) -> None:
+        """The tables of this feed's own; what is there needs no right to be made."""
+        schema = self._schema or _OWN_SCHEMA
+        self._create_schema(schema)
+        there = f"SELECT table_name FROM information_schema.tables WHERE table_schema={_quoted(schema)}"
+        known = {name for (name,) in self._rows(there)}
+        for table, columns in _HOME_TABLES.items():
+            if table not in known:
+                self._execute(f"CREATE TABLE IF NOT EXISTS {self._home}.{table} ({columns}) ENGINE=InnoDB")
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -162,7 +176,7 @@ class MySqlTarget:
             while cursor.nextset():
                 touched.append(cursor.rowcount)
         if touched != [statement.rows for statement in statements]:
-            raise Refused("the row to be changed isn't there")
+            raise Refused(MISSING)
         reach("sink.mid_batch")
 
     def _plan(self, table: Table) -> Plan:
@@ -228,7 +242,7 @@ class MySqlTarget:
         return not self._rows(f"SELECT 1 FROM {self._qualified(table)} LIMIT 1")
 
     def create_table(self, table: Table) -> None:
-        self._create_schema(text.name(self._schema or table.schema))
+        self._create_schema(self._schema or table.schema)
         self._define(text.create_table(table, self._qualified(table)))
 
     def alter(self, ddl: Ddl) -> None:
@@ -240,7 +254,7 @@ class MySqlTarget:
         if before is not None and before != have and have is not None and _altered(before, ddl) == set(have):
             return  # done before a crash, which left the intent
         self._intend(ddl, have or {})
-        self._execute(f"SET SESSION timestamp={ddl.epoch_seconds:.6f}")
+        self._execute(f"SET SESSION timestamp={ddl.epoch_seconds:.6f}")  # for DEFAULT CURRENT_TIMESTAMP
         changes = ", ".join(_alteration(action) for action in ddl.actions)
         try:
             self._define(f"ALTER TABLE {self._qualified(table)} {changes}")
@@ -271,8 +285,9 @@ class MySqlTarget:
     def _set_modes(self, *, backslash_escapes: bool) -> None:
         self._execute(f"SET sql_mode='{_MODES}{'' if backslash_escapes else ',NO_BACKSLASH_ESCAPES'}'")
 
-    def _create_schema(self, quoted_name: str) -> None:
-        self._execute(f"CREATE DATABASE IF NOT EXISTS {quoted_name}")
+    def _create_schema(self, schema: str) -> None:
+        if not self._rows(f"SELECT 1 FROM information_schema.schemata WHERE schema_name={_quoted(schema)}"):
+            self._execute(f"CREATE DATABASE IF NOT EXISTS {text.name(schema)}")
 
     def _qualified(self, table: Table) -> str:
         return f"{text.name(self._schema or table.schema)}.{text.name(table.name)}"

@@ -46,13 +46,17 @@ class SqlSink:
         # After a commit whose answer was lost the target has more than this sink knew.
         done = -1 if self._durable is None else self._durable.ts
         items = [item for item in batch.items if item.commit_ts > done]
+        doing = "writing"
         try:
             if items and isinstance(items[0], Ddl):
+                doing = (
+                    f"following {items[0].query!r}" if items[0].query else f"creating {items[0].full_name}"
+                )
                 self._define(items[0])
             else:
                 self._apply([row for item in items if isinstance(item, Transaction) for row in item.rows])
         except Exception as error:
-            self._fail(error, "writing")
+            self._fail(error, doing)
         self._reached = batch.checkpoint
 
     def flush(self) -> Checkpoint | None:
@@ -94,9 +98,9 @@ class SqlSink:
     # --- rows
 
     def _apply(self, changes: list[RowChange]) -> None:
-        self._begin()
         if not changes:
             return
+        self._begin()
         self._database.savepoint()
         try:
             self._database.apply(cut_runs(changes, self._database.max_rows))
@@ -114,28 +118,21 @@ class SqlSink:
                 refused = self._explain(error, "writing")
                 if not isinstance(refused, Refused):
                     raise
-                raise SinkError(
-                    f"{self.target} isn't what its checkpoint says: {change.op} of {describe(change)}: "
-                    f"{refused}. Was it changed by something else?"
-                ) from error
+                raise SinkError(f"{self.target}: {change.op} of {describe(change)}: {refused}") from error
 
     # --- tables
 
     def _define(self, ddl: Ddl) -> None:
-        if self._writing:
-            if self._reached is None:
-                raise InvariantViolated(f"a DDL came after rows of its own transaction: {ddl.query}")
+        if self._writing and self._reached is not None:
             self._commit()
         if not self._database.ddl_commits:
             self._begin()
+        elif self._writing:
+            raise InvariantViolated(f"a DDL came after rows of its own transaction: {ddl.query}")
         if isinstance(ddl.actions[0], CreateTable):
             self._create(ddl.actions[0].table)
-            return
-        try:
+        else:
             self._database.alter(ddl)
-        except Exception as error:
-            explained = self._explain(error, f"following {ddl.query!r}")
-            raise explained from error
 
     def _create(self, table: Table) -> None:
         name = self._database.name_of(table.schema, table.name)
@@ -143,7 +140,7 @@ class SqlSink:
             name.casefold() if self._database.folds_names else name, table.full_name
         )
         if other != table.full_name:
-            raise SinkError(f"{self.target}: {other} and {table.full_name} would both be {name} here")
+            raise SinkError(f"{self.target}: {other} and {table.full_name} would both be called {name}")
         have, wanted = self._database.columns(table), self._database.wanted_columns(table)
         if have is None:
             self._database.create_table(table)

@@ -22,7 +22,7 @@ from ...failpoint import reach
 from .defaults import default_for_existing_rows
 from .runs import Run
 from .sqlite_types import Encode, compile_encode, declared_type, literal
-from .target import CHECKPOINT_TABLE, Refused
+from .target import CHECKPOINT_TABLE, MISSING, Refused
 
 _MAX_PLANS: Final = 1000
 _BUSY_SECONDS: Final = 1.0
@@ -49,6 +49,7 @@ class SqliteTarget:
             connect_args={"isolation_level": None, "timeout": _BUSY_SECONDS, "check_same_thread": False},
         )
         self._connection: sqlite3.Connection | None = None
+        self._saved = False
         self._plans: dict[Table, Plan] = {}
 
     def connect(self) -> None:
@@ -70,12 +71,16 @@ class SqliteTarget:
 
     def begin(self) -> None:
         self._execute("BEGIN IMMEDIATE")
+        self._saved = False
 
     def commit(self) -> None:
         self._execute("COMMIT")
 
     def savepoint(self) -> None:
+        if self._saved:  # they would nest, and each keeps the pages that change after it
+            self._execute("RELEASE tidemill")
         self._execute("SAVEPOINT tidemill")
+        self._saved = True
 
     def rollback_to_savepoint(self) -> None:
         self._execute("ROLLBACK TO tidemill")
@@ -88,7 +93,7 @@ class SqliteTarget:
             sql, rows = self._plan(run.table).prepared(run)
             cursor.executemany(sql, rows)
             if cursor.rowcount != len(rows):
-                raise Refused("the row to be changed isn't there")
+                raise Refused(MISSING)
             reach("sink.mid_batch")
 
     def _plan(self, table: Table) -> Plan:
@@ -177,6 +182,8 @@ class SqliteTarget:
                 return Refused(str(error))
             case sqlite3.SQLITE_FULL:
                 return SinkError(f"{said}: make room, then start again")
+            case sqlite3.SQLITE_CANTOPEN:
+                return SinkError(f"{said}: does the directory exist, with the right to write in it?")
         return SinkError(said)
 
 

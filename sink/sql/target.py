@@ -9,6 +9,8 @@ from ...errors import Retryable, SinkError
 from ...events import Ddl, RowChange, Table
 from .runs import Run
 
+MISSING = "there is no such row; was the target changed by something else?"
+
 CHECKPOINT_TABLE = "tidemill_checkpoint"
 """One row a feed: its checkpoint, in the same database and SQL transaction as the rows."""
 
