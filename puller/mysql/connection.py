@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 from zlib import crc32
 
 import pymysql
+from msgspec import Struct
 from pymysql.constants import CR, ER
 from pymysql.constants.COMMAND import COM_QUERY
 from pymysqlreplication import BinLogStreamReader  # type: ignore[import-untyped]
@@ -38,6 +39,7 @@ _RETRYABLE: Final = frozenset({
     ER.CON_COUNT_ERROR, ER.SERVER_SHUTDOWN, ER.TOO_MANY_USER_CONNECTIONS, ER.LOCK_WAIT_TIMEOUT,
     ER.LOCK_DEADLOCK, ER.QUERY_INTERRUPTED, ER.NET_READ_ERROR, ER.NET_WRITE_INTERRUPTED,
     1927,  # MariaDB: connection was killed
+    ER.TABLE_DEF_CHANGED, ER.NO_SUCH_TABLE,  # since the snapshot began
 })  # fmt: skip
 
 Session: TypeAlias = Any
@@ -99,11 +101,6 @@ class Dump:
 
     def __init__(self, options: MysqlOptions, position: Position) -> None:
         """Raises Retryable or SourceError."""
-        self.server_id = 0
-        """The server's own."""
-        self.version = ""
-        self.epoch_seconds = 0.0
-        """What time it was there when the stream began."""
         if position.offset > 0xFFFFFFFF:
             raise SourceError(
                 f"{position} is beyond 4 GiB, where no server can be asked to start: start again with a new "
@@ -112,22 +109,23 @@ class Dump:
         self._options = options
         self._position = position
         self._cutter = PacketCutter()
+        self.bytes = 0
+        """Read so far."""
         self._end = b""
         self._silent_seconds = 0.0
-        self._connection = connect(options)
+        self._session = connect(options)
         try:
             with translated(options):
                 self._start()
-            self._socket = _taken_over(self._connection)
+            self._socket = _taken_over(self._session)
         except BaseException:
             self.close()
             raise
 
     def _start(self) -> None:
-        row = query(self._connection, "SELECT @@server_id, @@version, UNIX_TIMESTAMP(NOW(6))")[0]
-        self.server_id, self.version, self.epoch_seconds = int(row[0]), str(row[1]), float(row[2])
+        self.server = identify(self._session)
         # A server that writes no checksums any more may have files that have them.
-        self._connection.query("SET @master_binlog_checksum = 'CRC32'")
+        self._session.query("SET @master_binlog_checksum = 'CRC32'")
         reader = BinLogStreamReader(
             connection_settings={},
             server_id=self._options.server_id,
@@ -138,7 +136,7 @@ class Dump:
             slave_heartbeat=self._options.heartbeat_seconds,
             is_mariadb=False,  # True asks by GTID only
             enable_logging=False,
-            pymysql_wrapper=lambda **_: self._connection,
+            pymysql_wrapper=lambda **_: self._session,
         )
         # What fetchone() does first; fetchone() itself would also connect a second time, and connect
         # again on its own whenever the connection is lost.
@@ -158,6 +156,7 @@ class Dump:
                 raise Retryable(f"{self._options.address}: silent for {self._silent_seconds:.0f} s")
             return []
         self._silent_seconds = 0.0
+        self.bytes += len(data)
         payloads = self._cutter.feed(data)
         if payloads and payloads[-1][0]:  # an error packet or an EOF is the last one
             self._end = payloads.pop()
@@ -165,7 +164,7 @@ class Dump:
         return payloads
 
     def close(self) -> None:
-        _close(self._connection)
+        disconnect(self._session)
 
     def _ended(self) -> TidemillError:
         if self._end[0] != _ERROR:
@@ -174,12 +173,12 @@ class Dump:
         if error.args[0] != ER.MASTER_FATAL_ERROR_READING_BINLOG:
             return _translation(self._options, error)
         try:
-            connection = connect(self._options)
+            session = connect(self._options)
         except TidemillError:
             held = ""
         else:
-            held = f"; the server holds {_binlogs(connection)}"
-            _close(connection)
+            held = f"; the server holds {_binlogs(session)}"
+            disconnect(session)
         return SourceError(
             f"{self._options.address}: can't read the binlog from {self._position}: {error.args[1]}{held}. "
             "Start again with a new snapshot; if the position was purged, have the server keep binlogs "
@@ -187,27 +186,44 @@ class Dump:
         )
 
 
-def select(connection: Session, options: MysqlOptions, sql: str) -> Iterator[tuple[bytes, RowCutter]]:
-    """The rows of a query as they come in: (whole raw rows, the cutter with its counts).
+class Result:
+    """The rows of a large query, uncopied, as they come in. Its session is free again once `done`."""
 
-    The bytes are empty when none came within POLL_SECONDS. Left early, the connection is of no use
-    any more. Raises Retryable or SourceError.
-    """
-    cutter = RowCutter()
-    with translated(options):
-        connection._execute_command(COM_QUERY, sql)
-        stream = _taken_over(connection)
-    while not cutter.done:
-        yield cutter.feed(_receive(stream, options)), cutter
-    if cutter.error:
+    def __init__(self, session: Session, options: MysqlOptions, sql: str) -> None:
+        """Raises Retryable or SourceError."""
+        self._options = options
+        self._cutter = RowCutter()
         with translated(options):
-            raise _error(cutter.error)
+            session._execute_command(COM_QUERY, sql)
+            self._socket = _taken_over(session)
+
+    @property
+    def done(self) -> bool:
+        return self._cutter.done
+
+    @property
+    def rows(self) -> int:
+        """How many have come."""
+        return self._cutter.rows
+
+    @property
+    def last_row(self) -> bytes:
+        """The latest of them."""
+        return self._cutter.last_row
+
+    def read(self) -> bytes:
+        """Whole row packets; empty if none came within POLL_SECONDS. Raises Retryable or SourceError."""
+        packets = self._cutter.feed(_receive(self._socket, self._options))
+        if self._cutter.error:
+            with translated(self._options):
+                raise _error(self._cutter.error)
+        return packets
 
 
-def _taken_over(connection: Session) -> socket.socket:
-    stream: socket.socket = connection._sock
+def _taken_over(session: Session) -> socket.socket:
+    stream: socket.socket = session._sock
     stream.settimeout(POLL_SECONDS)
-    connection._current_timeout = POLL_SECONDS  # pymysql sets its own again when it reads
+    session._current_timeout = POLL_SECONDS  # pymysql sets its own again when it reads
     for name, value in ("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3):
         if hasattr(socket, name):
             stream.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
@@ -234,36 +250,38 @@ def _error(payload: bytes) -> pymysql.err.Error:
         return error
 
 
-def binlog_end(options: MysqlOptions) -> tuple[Position, float]:
-    """Where the binlog ends now, and what time the server has. Raises Retryable or SourceError."""
-    connection = connect(options)
-    try:
-        with translated(options):
-            status = query(connection, "SHOW MASTER STATUS")
-            seconds = query(connection, "SELECT UNIX_TIMESTAMP(NOW(6))")[0][0]
-    finally:
-        _close(connection)
-    if not status:
-        raise SourceError(f"{options.address} writes no binlog: start it with log_bin")
-    return Position(status[0][0], status[0][1]), float(seconds)
+class Server(Struct, frozen=True):
+    """Whom a connection led to."""
+
+    server_id: int
+    version: str
+    epoch_seconds: float
+    """Its clock at that moment."""
 
 
-def _binlogs(connection: Session) -> str:
+def identify(session: Session) -> Server:
+    """Raises pymysql's errors: use it inside translated()."""
+    server_id, version, seconds = query(session, "SELECT @@server_id, @@version, UNIX_TIMESTAMP(NOW(6))")[0]
+    return Server(int(server_id), version, float(seconds))
+
+
+def _binlogs(session: Session) -> str:
     """The first and the last binlog in words."""
     try:
-        rows = query(connection, "SHOW BINARY LOGS")
+        rows = query(session, "SHOW BINARY LOGS")
     except pymysql.err.Error as error:
         return f"binlogs that it doesn't list ({error.args[1]})"
     return f"{rows[0][0]} to {rows[-1][0]} (which ends at {rows[-1][1]})"
 
 
-def query(connection: Session, sql: str, *values: object) -> list[tuple[Any, ...]]:
+def query(session: Session, sql: str, *values: object) -> list[tuple[Any, ...]]:
     """All rows of a small result. Raises pymysql's errors: use it inside translated()."""
-    with connection.cursor() as cursor:
+    with session.cursor() as cursor:
         cursor.execute(sql, values or None)
         return list(cursor.fetchall())
 
 
-def _close(connection: Session) -> None:
+def disconnect(session: Session) -> None:
+    """Close it, whatever state it is in."""
     with contextlib.suppress(pymysql.err.Error):
-        connection.close()
+        session.close()

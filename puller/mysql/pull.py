@@ -1,4 +1,4 @@
-"""The way of one source: the snapshot, what was logged until then, the binlog."""
+"""The way of one source: the snapshot, what was logged before it, the binlog."""
 
 from __future__ import annotations
 
@@ -9,61 +9,76 @@ from typing import TypeAlias
 
 from ... import failpoint
 from ...codec.mysql.layout import Layouts
-from ...errors import CheckpointError
-from ...events import Changes, Checkpoint, compose_ts
-from ..puller import Connected, PullerStatistics, SnapshotProgress, State
+from ...errors import CheckpointError, SourceError
+from ...events import Changes, Checkpoint, Loading, Ts, compose_ts
+from ..puller import Connected, Noticed, PullerStatistics, SnapshotProgress, State
 from .binlog import BinlogDecoder
-from .connection import Dump, binlog_end, own_server_id
+from .connection import Dump, Server, connect, disconnect, identify, own_server_id, translated
+from .load import Loader
 from .options import MysqlOptions
 from .position import CommitClock, Position
+from .requirements import survey
+from .snapshot import Snapshot, begin
+from .tables import Follows, is_user_schema
 
-Step: TypeAlias = Changes | Connected | SnapshotProgress | None
+Step: TypeAlias = Changes | Connected | Noticed | SnapshotProgress | None
 """None: nothing came for a moment."""
 Steps: TypeAlias = Generator[Step, None, None]
 
 IDLE_MARGIN_SECONDS = 2.0
-"""How far the clock of an idle source is kept behind the source's own."""
+"""How far the ts of an idle stream is kept behind the source's clock."""
 
 
 class Pull:
-    """Makes a source's changes, one step at a time. What is already made survives a lost connection."""
+    """Makes a source's changes, one step at a time. A lost connection costs nothing that was made."""
 
     def __init__(
         self,
         options: MysqlOptions,
-        follows: Callable[[str, str], bool],
+        follows: Follows,
         layouts: Layouts,
         start: Checkpoint | None,
         anchors: Sequence[Checkpoint],
         now: Callable[[], float],
     ) -> None:
-        """Raises CheckpointError if `start` has no position that can be read."""
-        self.options = replace(options, server_id=options.server_id or own_server_id())
-        self._follows = follows
+        """Raises CheckpointError if `start` has a position that can't be read."""
+        self.retries = 0
+        self._options = replace(options, server_id=options.server_id or own_server_id())
+        self._follows = lambda schema, table: is_user_schema(schema) and follows(schema, table)
         self._layouts = layouts
         self._now = now
-        self._source = start.source if start else ""
         self._clock = CommitClock(start.ts if start else 0, anchors)
+        self._source = ""
+        self._loading: Loading | None = None
         self._decoder: BinlogDecoder | None = None
+        if start is None:
+            self._loading = {} if options.snapshot else None
+        else:
+            self._source = start.source
+            self._loading = None if start.loading is None else dict(start.loading)
+            if start.position:
+                self._start_at(Position.parse(start.position))
+        self._checked = False
         self._state: State = "connecting"
-        self._sent = start.position if start else ""
         self._bytes = 0
         self._connected_at = 0.0
-        self.retries = 0
-        if start is not None and start.position:
-            self._start_at(Position.parse(start.position))
 
     def steps(self) -> Steps:
-        """Endless. Raises Retryable: call it again to go on where it was; SourceError: a person must act."""
+        """Never ends. Raises Retryable: call it again to go on; any other error: a person must act."""
+        if not self._checked:
+            yield from self._check()
+        if self._loading is not None:
+            yield from self._load(self._loading)
+            self._loading = None
         if self._decoder is None:
-            yield from self._begin()
-        yield from self._follow()
+            self._begin()
+        yield from self._follow(None)
 
     def statistics(self) -> PullerStatistics:
         decoder = self._decoder
         return PullerStatistics(
             state=self._state,
-            position=self._sent,
+            position=str(decoder.position) if decoder else "",
             bytes=self._bytes,
             events=decoder.events if decoder else 0,
             row_events=decoder.row_events if decoder else 0,
@@ -74,13 +89,40 @@ class Pull:
             retries=self.retries,
         )
 
-    def _begin(self) -> Steps:
-        position, epoch_seconds = binlog_end(self.options)
-        if self.options.position:
-            position = Position.parse(self.options.position)
-        # Sent on as the first checkpoint, so that a restart doesn't begin later.
-        self._start_at(position).idle(epoch_seconds)
-        yield None
+    def _check(self) -> Steps:
+        found = survey(self._options, self._follows)
+        found.raise_errors()
+        self._checked = True
+        if self._loading is not None:
+            for finding in found.findings:
+                yield Noticed(finding.text)
+
+    def _load(self, loading: Loading) -> Steps:
+        self._state = "connecting"
+        with closing(Snapshot(self._options, self._follows)) as snapshot:
+            yield self._connected(snapshot.server)
+
+            if self._decoder is None:
+                self._start_at(snapshot.position)
+            else:
+                yield from self._follow(snapshot.position)
+            self._state = "snapshot"
+            self._clock.raise_to(_ts(snapshot.server.epoch_seconds))
+            yield from Loader(snapshot, loading, self._clock, self._layouts, self._options).steps()
+
+    def _begin(self) -> None:
+        """Without a snapshot: at the given position, or where the binlog ends now."""
+        session = connect(self._options)
+        try:
+            with translated(self._options):
+                server = identify(session)
+                position = begin(session)
+        finally:
+            disconnect(session)
+        if self._options.position:
+            position = Position.parse(self._options.position)
+        # Sends a first checkpoint, so that a restart doesn't begin later than this start.
+        self._start_at(position).idle(server.epoch_seconds)
 
     def _start_at(self, position: Position) -> BinlogDecoder:
         self._decoder = BinlogDecoder(
@@ -88,24 +130,32 @@ class Pull:
             self._clock,
             self._follows,
             self._layouts.number_of,
-            max_bytes=self.options.max_batch_bytes,
+            max_bytes=self._options.max_batch_bytes,
         )
         return self._decoder
 
-    def _follow(self, until: Position | None = None) -> Steps:
-        """The binlog from the decoder's position, to `until` if that is given."""
+    def _follow(self, until: Position | None) -> Steps:
+        """The binlog from where the decoder stands; endless, or up to `until`."""
         decoder = self._decoder
         assert decoder is not None
         decoder.stop_at(until)
+        if until is not None and decoder.position.rank > until.rank:
+            raise SourceError(
+                f"the binlog of {self._options.address} ends at {until}, before the checkpoint's position "
+                f"{decoder.position}: it was reset, or this is another server; take a new snapshot"
+            )
         if decoder.reached:
             return
-        with closing(Dump(self.options, decoder.position)) as dump:
-            yield self._recognised(dump)
-            skew = dump.epoch_seconds - self._now()
+        self._state = "connecting"
+        with closing(Dump(self._options, decoder.position)) as dump:
+            yield self._connected(dump.server)
+            self._state = "catching up" if until else "following"
+            before = self._bytes
+            skew = dump.server.epoch_seconds - self._now()
             try:
                 while not decoder.reached:
-                    payloads = dump.read()
-                    decoder.feed(payloads)
+                    decoder.feed(dump.read())
+                    self._bytes = before + dump.bytes
                     if decoder.caught_up:
                         decoder.idle(self._now() + skew - IDLE_MARGIN_SECONDS)
                     changes = decoder.take()
@@ -115,12 +165,17 @@ class Pull:
             finally:
                 decoder.rewind()
 
-    def _recognised(self, dump: Dump) -> Connected:
-        source = f"mariadb server {dump.server_id}"
-        if self._source and self._source != source:
+    def _connected(self, server: Server) -> Connected:
+        source = f"mariadb server {server.server_id}"
+        if self._source not in ("", source):
             raise CheckpointError(
-                f"{self.options.address} is {source!r}, but the checkpoint is of {self._source!r}: "
-                "connect to that server, or remove the checkpoint to begin with a new snapshot"
+                f"{self._options.address} is {source}, but the checkpoint is of {self._source}: "
+                "connect to that one, or remove the checkpoint to begin with a new snapshot"
             )
         self._source = source
-        return Connected(source, f"MariaDB {dump.version} at {self.options.address}")
+        self._connected_at = self._now()
+        return Connected(source, f"MariaDB {server.version} at {self._options.address}")
+
+
+def _ts(epoch_seconds: float) -> Ts:
+    return compose_ts(int(epoch_seconds * 1000))

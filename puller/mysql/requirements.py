@@ -1,0 +1,159 @@
+"""What a server must offer to be followed. Looking changes nothing there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, Literal
+
+import pymysql
+from msgspec import Struct
+
+from ...errors import SourceError, TidemillError
+from .connection import Session, connect, disconnect, query, translated
+from .options import MysqlOptions
+from .tables import Follows, SourceTable, find_tables, quoted, read_table
+
+TRANSACTIONAL_ENGINES: Final = frozenset({"InnoDB", "ROCKSDB"})
+_OLDEST: Final = (10, 5)
+_SETTINGS: Final = {
+    "binlog_format": "ROW",
+    "binlog_row_image": "FULL",
+    "binlog_row_metadata": "FULL",
+}
+
+
+class Finding(Struct, frozen=True):
+    severity: Literal["error", "warning"]
+    """error: the source can't be followed; warning: mind this while its tables are loaded."""
+    text: str
+
+
+class Survey(Struct, frozen=True):
+    server: str
+    """Program, version and address; empty if it wasn't reached."""
+    tables: list[SourceTable]
+    """Those that are followed, as far as they can be read."""
+    findings: list[Finding]
+
+    def raise_errors(self) -> None:
+        """Raises SourceError with all findings that are errors, if there are any."""
+        errors = [finding.text for finding in self.findings if finding.severity == "error"]
+        if errors:
+            raise SourceError("; ".join(errors))
+
+
+def check(options: MysqlOptions, follows: Follows) -> Survey:
+    """Like survey(); that the server can't be reached is a finding too."""
+    try:
+        return survey(options, follows)
+    except TidemillError as error:
+        return Survey("", [], [Finding("error", str(error))])
+
+
+def survey(options: MysqlOptions, follows: Follows) -> Survey:
+    """Look at the server, its settings, our rights and the followed tables.
+
+    Raises Retryable or SourceError if it can't be reached.
+    """
+    session = connect(options)
+    try:
+        with translated(options):
+            return _survey(session, options, follows)
+    finally:
+        disconnect(session)
+
+
+def _survey(session: Session, options: MysqlOptions, follows: Follows) -> Survey:
+    version = str(query(session, "SELECT @@version")[0][0])
+    server = f"{version} at {options.address}"
+    if "MariaDB" not in version or _numbers(version) < _OLDEST:
+        wanted = ".".join(map(str, _OLDEST))
+        error = Finding("error", f"{server} can't be followed: MariaDB {wanted} or later is needed")
+        return Survey(server, [], [error])
+    tables: list[SourceTable] = []
+    findings = [*_settings(session), *_rights(session), *_tables(session, follows, tables)]
+    return Survey(server, tables, findings)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+
+
+def _settings(session: Session) -> Iterator[Finding]:
+    if not query(session, "SELECT @@log_bin")[0][0]:
+        yield Finding("error", "the server writes no binlog: set log_bin in its configuration and restart it")
+        return
+    for name, wanted in _SETTINGS.items():
+        found = query(session, f"SELECT @@global.{name}")[0][0]
+        if found != wanted:
+            yield Finding(
+                "error",
+                f"{name} is {found}: SET GLOBAL {name} = {wanted}, in the server's configuration too, and "
+                "have the sessions that are open connect again",
+            )
+
+
+def _rights(session: Session) -> Iterator[Finding]:
+    user = query(session, "SELECT CURRENT_USER()")[0][0]
+    rights = _global_rights(session)
+    if not rights & {"ALL PRIVILEGES", "REPLICATION SLAVE", "REPLICATION REPLICA"}:
+        yield Finding(
+            "error", f"{user} may not read the binlog: GRANT REPLICATION SLAVE ON *.* TO {_account(user)}"
+        )
+    if not rights & {"ALL PRIVILEGES", "BINLOG ADMIN", "SUPER"}:
+        yield Finding(
+            "warning",
+            f"{user} has no right to BINLOG ADMIN: until the first snapshot is complete, an ALTER of a table "
+            "that is loaded already waits, and what uses the table waits behind it",
+        )
+
+
+def _global_rights(session: Session) -> set[str]:
+    """Those on *.*, by roles too."""
+    rights: set[str] = set()
+    for (grant,) in query(session, "SHOW GRANTS"):
+        if match := re.match(r"GRANT (.+?) ON \*\.\* TO ", grant):
+            rights.update(match[1].split(", "))
+    return rights
+
+
+def _account(user: str) -> str:
+    name, _, host = user.rpartition("@")
+    return f"'{name}'@'{host}'"
+
+
+def _tables(session: Session, follows: Follows, tables: list[SourceTable]) -> Iterator[Finding]:
+    found = find_tables(session)
+    followed = [one for one in found if follows(one.schema, one.name)]
+    if not followed:
+        names = ", ".join(one.full_name for one in found[:10]) + (", ..." if len(found) > 10 else "")
+        yield Finding(
+            "error",
+            "no table matches, of those that this user may see: "
+            + (names or "it sees none: GRANT SELECT on them"),
+        )
+    for one in followed:
+        if one.versioned:
+            yield Finding(
+                "error", f"{one.full_name} is system versioned, which isn't supported: leave it out"
+            )
+            continue
+        try:
+            query(session, f"SELECT 1 FROM {quoted(one.schema, one.name)} LIMIT 0")
+            table = read_table(session, one)
+        except SourceError as error:
+            yield Finding("error", str(error))
+            continue
+        except pymysql.err.OperationalError as error:
+            yield Finding("error", f"{one.full_name} can't be read: {error.args[1]}: GRANT SELECT on it")
+            continue
+        if table is None:
+            continue
+        tables.append(table)
+        if table.engine not in TRANSACTIONAL_ENGINES:
+            yield Finding(
+                "warning",
+                f"{one.full_name} is a table of {table.engine}, which has no transactions: don't change it "
+                "while it is loaded",
+            )

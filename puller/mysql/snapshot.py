@@ -1,0 +1,111 @@
+"""A consistent view of the followed tables.
+
+`START TRANSACTION WITH CONSISTENT SNAPSHOT` takes no locks and tells where the binlog stood at that
+very moment: what is read in the transaction is the tables' rows there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Final
+
+import pymysql
+
+from ...codec.mysql.text_rows import SESSION, select_expression
+from ...errors import Retryable, SourceError
+from ...events import Table
+from .connection import Result, Server, Session, connect, disconnect, identify, query, translated
+from .options import MysqlOptions
+from .position import Position
+from .tables import Follows, Found, SourceTable, find_tables, quoted, read_table
+
+_INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+_LOCK_SECONDS: Final = 10
+
+
+class Snapshot:
+    """The tables as they were at `position`. After an error its connection is of no use any more."""
+
+    def __init__(self, options: MysqlOptions, follows: Follows) -> None:
+        """Raises Retryable or SourceError."""
+        self._options = options
+        self._session = connect(options)
+        try:
+            with translated(options):
+                self.server: Server = identify(self._session)
+                # Before the transaction: hold() compares. The server refuses to read an old view of a
+                # table that was rebuilt since, but not of one that was altered instantly.
+                found = [one for one in find_tables(self._session) if follows(one.schema, one.name)]
+                tables = [read_table(self._session, one) for one in found]
+                self.tables = [table for table in tables if table is not None]
+                self.position = begin(self._session)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        disconnect(self._session)
+
+    def hold(self, source: SourceTable) -> None:
+        """Keep `source` from being altered. Raises Retryable if that has happened already."""
+        table = source.table
+        with translated(self._options):
+            query(self._session, "SAVEPOINT loading")
+            query(self._session, f"SELECT 1 FROM {quoted(table.schema, table.name)} LIMIT 0")
+            present = read_table(self._session, Found(table.schema, table.name))
+        if present is None or present.table != table:
+            raise Retryable(f"{table.full_name} was altered since the snapshot: taking a new one", wait=0.0)
+
+    def let_go(self) -> None:
+        """Of the table that was held last."""
+        with translated(self._options):
+            query(self._session, "ROLLBACK TO SAVEPOINT loading")
+
+    def select(self, table: Table, after: Sequence[int] | None, limit: int | None) -> Result:
+        """All rows of `table`, or with `limit` so many of them by key, behind the key `after`."""
+        return Result(self._session, self._options, chunk_query(table, after, limit))
+
+
+def begin(session: Session) -> Position:
+    """Start a transaction that sees the present and nothing later; where the binlog stands now.
+
+    Raises SourceError, or pymysql's errors: use it inside translated().
+    """
+    query(session, SESSION)
+    query(session, f"SET lock_wait_timeout = {_LOCK_SECONDS}, idle_transaction_timeout = 0")
+    query(session, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    # A session that may write to the binlog keeps a table's metadata lock when it goes back to a
+    # savepoint: an ALTER of a table that is loaded would wait for the end of the snapshot.
+    with contextlib.suppress(pymysql.err.OperationalError):
+        query(session, "SET sql_log_bin = 0")
+    query(session, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+    status = dict(query(session, "SHOW STATUS LIKE 'binlog_snapshot%'"))
+    if not status.get("Binlog_snapshot_file"):
+        raise SourceError("the server writes no binlog: start it with log_bin")
+    return Position(status["Binlog_snapshot_file"], int(status["Binlog_snapshot_position"]))
+
+
+def has_integer_key(table: Table) -> bool:
+    return bool(table.key) and all(table.columns[i].kind in _INTEGERS for i in table.key)
+
+
+def chunk_query(table: Table, after: Sequence[int] | None, limit: int | None) -> str:
+    """The SELECT of a table's rows; with `limit` in the order of its key of integers."""
+    columns = ", ".join(select_expression(column) for column in table.columns)
+    sql = f"SELECT {columns} FROM {quoted(table.schema, table.name)}"
+    if limit is None:
+        return sql
+    key = [quoted(table.columns[i].name) for i in table.key]
+    sql += " FORCE INDEX (PRIMARY)"
+    if after is not None:
+        sql += f" WHERE {_behind(key, after)}"
+    return f"{sql} ORDER BY {', '.join(key)} LIMIT {limit}"
+
+
+def _behind(key: Sequence[str], after: Sequence[int]) -> str:
+    # Not (a, b) > (1, 2): for that the optimizer reads the index from its start.
+    condition = f"{key[-1]} > {after[-1]}"
+    for name, value in zip(key[-2::-1], after[-2::-1], strict=True):
+        condition = f"{name} > {value} OR ({name} = {value} AND ({condition}))"
+    return condition

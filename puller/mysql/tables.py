@@ -1,0 +1,80 @@
+"""The source's tables, as its information_schema describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from ...codec.mysql.schema import CHECKS_QUERY, COLUMNS_QUERY, KEY_QUERY, table_from_information_schema
+from ...events import Table
+from .connection import Session, query
+
+Follows: TypeAlias = Callable[[str, str], bool]
+"""Whether a table is followed, by its schema and name."""
+
+SYSTEM_SCHEMAS: Final = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
+
+_TABLES: Final = """
+SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES
+WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY TABLE_SCHEMA, TABLE_NAME
+"""
+_DETAILS: Final = """
+SELECT ENGINE, TABLE_ROWS, TABLE_COLLATION FROM information_schema.TABLES
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
+"""
+
+
+class Found(Struct, frozen=True):
+    """A table that the server has, and that this user may see."""
+
+    schema: str
+    name: str
+    versioned: bool = False
+    """System versioned: it keeps its past rows."""
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+
+class SourceTable(Struct, frozen=True):
+    table: Table
+    engine: str
+    rows_estimated: int
+    """By the server's statistics: may be off by some tens of percent."""
+
+
+def find_tables(session: Session) -> list[Found]:
+    """Every table but the server's own, in the order of their names."""
+    rows = query(session, _TABLES)
+    return [
+        Found(schema, name, kind != "BASE TABLE") for schema, name, kind in rows if is_user_schema(schema)
+    ]
+
+
+def is_user_schema(schema: str) -> bool:
+    return schema.lower() not in SYSTEM_SCHEMAS
+
+
+def read_table(session: Session, found: Found) -> SourceTable | None:
+    """None if it is gone. Raises SourceError for a column that isn't supported."""
+    names = found.schema, found.name
+    details = query(session, _DETAILS, *names)
+    if not details:
+        return None
+    engine, rows, collation = details[0]
+    table = table_from_information_schema(
+        *names,
+        query(session, COLUMNS_QUERY, *names),
+        [row[0] for row in query(session, KEY_QUERY, *names)],
+        [row[0] for row in query(session, CHECKS_QUERY, *names)],
+        collation,
+    )
+    return SourceTable(table, engine, int(rows or 0))
+
+
+def quoted(*names: str) -> str:
+    """Names as SQL writes them, such as `shop`.`order`."""
+    return ".".join(f"`{name.replace('`', '``')}`" for name in names)
