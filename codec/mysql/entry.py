@@ -59,6 +59,8 @@ class Query(Struct, frozen=True, tag="query"):
     """The source's clock when it ran."""
     ansi_quotes: bool = False
     """sql_mode had ANSI_QUOTES: "x" is a name instead of a string."""
+    utc_offset_seconds: int = 0
+    """How far the session's clock was ahead of UTC."""
 
 
 class NewTable(Struct, frozen=True, tag="table"):
