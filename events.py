@@ -246,6 +246,8 @@ class Ddl(Struct, frozen=True):
     epoch_seconds: float = 0.0
     """The source's clock when it ran, for defaults such as CURRENT_TIMESTAMP."""
     last: bool = True
+    utc_offset_seconds: int = 0
+    """How far its session's clock was ahead of UTC: dates and datetimes took that clock's time."""
 
     @property
     def full_name(self) -> str:

@@ -15,6 +15,7 @@ from ..codec.mysql.entry import (
     VOID,
     Commit,
     NewTable,
+    Query,
     decode_commit,
     decode_statement,
 )  # fmt: skip
@@ -106,13 +107,11 @@ class Mounter:
 
     def _read_ddl(self, change: KvChange) -> Ddl | None:
         statement = decode_statement(change.value)
-        query, epoch_seconds = "", 0.0
         if isinstance(statement, NewTable):
-            table = statement.table
+            query, table = Query("", "", 0.0), statement.table
             made: Change | None = Change(table.schema, table.name, (CreateTable(table),))
         else:
-            made = read_change(statement, self._tables)
-            query, epoch_seconds = statement.query, statement.epoch_seconds
+            query, made = statement, read_change(statement, self._tables)
         if made is None:
             return None
         return Ddl(
@@ -121,9 +120,10 @@ class Mounter:
             self._source,
             made.schema,
             made.table,
-            query,
+            query.query,
             made.actions,
             refusal=made.refusal,
-            epoch_seconds=epoch_seconds,
+            epoch_seconds=query.epoch_seconds,
             last=False,
+            utc_offset_seconds=query.utc_offset_seconds,
         )
