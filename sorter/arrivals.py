@@ -21,15 +21,16 @@ WAKE: Final = Wake()
 class Arrivals:
     """New runs and resolved timestamps, from any thread, until the Merger collects them.
 
-    One message wakes the Merger however many tables have something: so 100,000 tables don't fill its
-    mailbox, a busy Merger doesn't stop a Writer, and an idle one hears at once.
+    One message wakes the Merger however many tables have something, and none while it is busy: so
+    100,000 tables don't fill its mailbox, and an idle Merger hears at once.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._runs: list[Run] = []
         self._advanced: dict[Table, Ts] = {}
-        self._woken = False
+        self.busy = False
+        """From what wakes the Merger until it has nothing left to send."""
 
     def post(self, table: Table, runs: list[Run], resolved: Ts, now: float) -> bool:
         """Hand over a table's runs and its resolved ts, together; True if the Merger must be woken.
@@ -52,16 +53,21 @@ class Arrivals:
             return self._wake()
 
     def collect(self) -> tuple[list[Run], dict[Table, Ts]]:
-        """What came since the last time: runs, and the tables whose resolved ts moved, were added or
-        removed. What comes from now on wakes the Merger again."""
+        """What came since the last time: runs, and the tables that advanced, were added or removed."""
         with self._lock:
             runs, self._runs = self._runs, []
             advanced, self._advanced = self._advanced, {}
-            self._woken = False
         return runs, advanced
 
+    def rest(self) -> bool:
+        """The Merger has nothing left to send; False if something came meanwhile. From then on it has
+        to be woken again."""
+        with self._lock:
+            self.busy = bool(self._advanced)
+            return not self.busy
+
     def _wake(self) -> bool:
-        if self._woken:
+        if self.busy:
             return False
-        self._woken = True
+        self.busy = True
         return True

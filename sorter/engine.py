@@ -11,6 +11,7 @@ from typing import Any
 from ..actors import ActorSystem, PooledRef, Target
 from ..events import Ts
 from .arrivals import WAKE, Arrivals
+from .gate import Gate
 from .merge import Merger, Progress
 from .run import Table
 from .tier import Tier
@@ -61,6 +62,7 @@ class Engine:
         self._supervisor = supervisor
         self._tier = tier
         self._arrivals = Arrivals()
+        self._gate = Gate("what is ready to leave")
         self._progress = Progress()
         self._lock = Lock()  # guards the tables
         self._tables: dict[int, tuple[Table, PooledRef[Any]]] = {}
@@ -70,6 +72,7 @@ class Engine:
             tier,
             downstream,
             readers,
+            self._gate,
             self._progress,
             capacity=1 << 16,
             supervisor=supervisor,
@@ -136,6 +139,7 @@ class Engine:
         with self._lock:
             writers = [writer for _, writer in self._tables.values()]
             self._tables.clear()
+        self._gate.close()
         # Not waited for: they may stand before a full mailbox.
         for ref in [*writers, self._merger]:
             ref.stop(block=False)

@@ -14,6 +14,7 @@ from ..actors import PooledActor, PooledRef, Target
 from ..errors import InvariantViolated
 from ..events import KvChange, Piece, Sorted, Ts
 from .arrivals import WAKE, Arrivals
+from .gate import Gate
 from .group import group, merge, unfinished
 from .run import Run, Table, sort, split
 from .tier import Tier
@@ -77,6 +78,7 @@ class Merger(PooledActor):
         tier: Tier,
         downstream: Target,
         readers: Sequence[PooledRef[Any]],
+        gate: Gate,
         progress: Progress,
         open_bytes: int = 8 << 20,
     ) -> None:
@@ -84,6 +86,7 @@ class Merger(PooledActor):
         self._tier = tier
         self._downstream = downstream
         self._readers = readers
+        self._gate = gate
         self._progress = progress
         self._open_bytes = open_bytes
         self._numbers = count()
@@ -107,7 +110,12 @@ class Merger(PooledActor):
                 for run, changes in message.runs:
                     self._reading.pop(run).changes = changes
         self._collect()
-        if self._step():
+        more = self._step()
+        if not more and not self._reading:
+            more = not self._arrivals.rest()
+        if not self._arrivals.busy or not self._tier.is_full():
+            self._gate.open()
+        if more:
             self.send(self.actor_ref, WAKE)
 
     # --- what came -------------------------------------------------------------------------------
@@ -150,7 +158,7 @@ class Merger(PooledActor):
     def _forget_removed(self) -> None:
         for _, _, run in self._waiting:
             if run.table.removed:
-                self._tier.take(run)
+                self._tier.forget(run)
         self._waiting = [entry for entry in self._waiting if not entry[2].table.removed]
         heapify(self._waiting)
 
@@ -185,9 +193,10 @@ class Merger(PooledActor):
 
     def _open_run(self) -> None:
         run = heappop(self._waiting)[2]
-        changes = self._tier.take(run)
         if run.table.removed:
+            self._tier.forget(run)
             return
+        changes = self._tier.take(run)
         if run.heirs is not None:
             for heir in self._tier.heirs(run):
                 self._push(heir)

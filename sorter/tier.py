@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 from threading import Lock
+from typing import Final
 
 from ..events import KvChange
 from .run import Run, Table, cut, sort
+
+READY_BYTES: Final = 16 << 20
+"""Beyond this, the source waits while there is something to send: as much as keeps the Merger busy.
+More would only wait longer, and cost the way through the disk."""
 
 
 class Tier:
@@ -28,6 +33,7 @@ class Tier:
         """In memory and not leaving, in the order they came."""
         self.used_bytes = 0
         self.leaving_bytes = 0
+        self.stored_bytes = 0
         self.spilled_bytes = 0
         self.spilled_runs = 0
 
@@ -55,6 +61,22 @@ class Tier:
                 self._let_go(run)
             return changes
 
+    def read(self, run: Run) -> None:
+        """The run was read back from disk."""
+        with self._lock:
+            run.place = None  # lets the files go once their window is dropped
+            self.stored_bytes -= run.bytes
+
+    def forget(self, run: Run) -> None:
+        """The run's table was removed."""
+        with self._lock:
+            for left in (run, *(run.heirs or ())):
+                if left.changes is not None:
+                    self._let_go(left)
+                elif left.place is not None:
+                    left.place = None
+                    self.stored_bytes -= left.bytes
+
     def heirs(self, run: Run) -> list[Run]:
         """The runs that this one was merged into; once, for whichever of those merged asks first."""
         with self._lock:
@@ -70,9 +92,14 @@ class Tier:
                 return False
             self._let_go(run)
             run.place = place
+            self.stored_bytes += run.bytes
             self.spilled_bytes += run.bytes
             self.spilled_runs += 1
             return True
+
+    def is_full(self) -> bool:
+        """Whether so much is here, in memory or on disk, that what can leave should do so first."""
+        return self.used_bytes + self.stored_bytes > READY_BYTES
 
     def _let_go(self, run: Run) -> None:
         run.changes = None

@@ -8,15 +8,17 @@ from ...events import KvChange
 from ...store import Store
 from ..merge import Loaded, Read
 from ..run import Run
+from ..tier import Tier
 from .layout import Layout, Place
 
 
 class Reader(PooledActor):
     """Reads runs of the tables of one store, which may be written to meanwhile. Raises StoreError."""
 
-    def __init__(self, store: Store, layout: Layout) -> None:
+    def __init__(self, store: Store, layout: Layout, tier: Tier) -> None:
         self._store = store
         self._layout = layout
+        self._tier = tier
 
     def on_receive(self, message: Read) -> None:
         self.send(message.reply_to, Loaded([(run, self._read(run)) for run in message.runs]))
@@ -31,5 +33,5 @@ class Reader(PooledActor):
                 f"table {run.table.id}: {run.count} changes of commit ts {run.first.commit_ts} to"
                 f" {run.newest} can't be read back from {self._store.path} ({place.window.name}): {error}"
             ) from error
-        run.place = None  # lets the window's files go once it is dropped
+        self._tier.read(run)
         return changes

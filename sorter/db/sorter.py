@@ -46,7 +46,7 @@ class DbSorter(Engine):
             return system.spawn(actor_class, *args, capacity=capacity, supervisor=supervisor)
 
         self._compactors = [spawn(Compactor, store) for store in self._stores]
-        self._readers = [spawn(Reader, store, layout) for store in self._stores]
+        self._readers = [spawn(Reader, store, layout, tier) for store in self._stores]
         super().__init__(system, downstream, supervisor, tier, self._readers)
         self._db_actors = [
             spawn(
@@ -68,6 +68,7 @@ class DbSorter(Engine):
             self._tier,
             self._arrivals,
             self._merger,
+            self._gate,
             self._db_actors,
             supervisor=self._supervisor,
         )

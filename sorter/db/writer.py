@@ -9,6 +9,7 @@ from ...actors import PooledActor, PooledRef
 from ...errors import InvariantViolated
 from ...events import Changes, KvChange
 from ..arrivals import WAKE, Arrivals
+from ..gate import Gate
 from ..run import Run, Table, cut, measure, sort, split
 from ..tier import Tier
 from .db import WRITE_BYTES, Write
@@ -19,7 +20,8 @@ RUN_BYTES: Final = 1 << 20
 
 class Writer(PooledActor):
     """Makes sorted runs of what the source tells it, puts them into the memory tier and sends to the
-    DbActors what no longer fits there: while those are behind, it takes nothing from the source."""
+    DbActors what no longer fits there. While those are behind, or the Merger is, it takes nothing
+    from the source."""
 
     def __init__(
         self,
@@ -27,12 +29,14 @@ class Writer(PooledActor):
         tier: Tier,
         arrivals: Arrivals,
         merger: PooledRef[Any],
+        gate: Gate,
         stores: Sequence[PooledRef[Any]],
     ) -> None:
         self._table = table
         self._tier = tier
         self._arrivals = arrivals
         self._merger = merger
+        self._gate = gate
         self._stores = stores
 
     def on_receive_batch(self, messages: Sequence[Changes]) -> None:
@@ -47,6 +51,8 @@ class Writer(PooledActor):
             self.send(self._merger, WAKE)
         if spilled:
             self._spill(spilled)
+        if self._tier.is_full() and self._arrivals.busy:
+            self._wait()
 
     def _runs(self, changes: list[KvChange]) -> list[Run]:
         sort(changes)
@@ -56,6 +62,14 @@ class Writer(PooledActor):
                 f" up to {self._table.resolved} was said to be sent"
             )
         return cut(self._table, changes, measure(changes), RUN_CHANGES, RUN_BYTES)
+
+    def _wait(self) -> None:
+        """Take nothing more from the source until there is less to send."""
+        self._gate.shut()
+        if self._arrivals.busy:  # else the Merger may have opened it before it was shut
+            self.send(self._gate, WAKE)
+        else:
+            self._gate.open()
 
     def _spill(self, runs: list[Run]) -> None:
         by_store: dict[int, list[Run]] = {}

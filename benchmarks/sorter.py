@@ -1,0 +1,235 @@
+"""The sorter against bare RocksDB, on workload W1."""
+
+from __future__ import annotations
+
+import gc
+import json
+import resource
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from ..actors import ActorSystem, PooledActor, PooledRef, SystemClock
+from ..events import PUT, Changes, KvChange, Sorted
+from ..sorter import EventSorter, SorterOptions, open_sorter
+from .rocks import YARDSTICKS, Yardstick
+from .workload import FIRST_TS, Window, w1
+
+MODES = ("write", "fetch", "both", "latency")
+_changes_of = attrgetter("changes")
+_now = SystemClock().now
+
+
+def run(
+    engine: str = "db",
+    tables: int = 16,
+    events: int = 1_000_000,
+    mode: str = "both",
+    memory_tier: int = 64 << 20,
+    layout: str = "block",
+    yardsticks: Sequence[str] = ("one_put", "blocks"),
+) -> dict[str, Any]:
+    """Measure one engine and the yardsticks; figures in million events a second, latency in ms.
+
+    `write` is the time to take everything in, `fetch` the time to get all of it out afterwards,
+    `both` runs them at once, window by window; `latency` sends single events to an idle sorter.
+    """
+    if mode not in MODES:
+        raise ValueError(f"mode {mode!r}: one of {', '.join(MODES)}")
+    measure = _latency if mode == "latency" else _throughput
+    with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name:
+        options = SorterOptions(
+            engine=engine, directory=Path(name, "sorter"), memory_bytes=memory_tier, layout=layout
+        )
+        windows = w1(events, tables) if mode != "latency" else []
+        figures = measure(Ours(options, tables), windows, mode)
+        yardstick = {}
+        for kind in yardsticks:
+            windows = w1(events, tables) if mode != "latency" else []
+            yardstick[kind] = measure(Theirs(YARDSTICKS[kind](Path(name, kind)), tables), windows, mode)
+    return {
+        "bench": "sorter",
+        "settings": {
+            "engine": engine,
+            "tables": tables,
+            "events": events,
+            "mode": mode,
+            "memory_tier": memory_tier,
+            "layout": layout,
+        },
+        "figures": figures,
+        "yardstick": yardstick,
+        "ratio": _ratios(figures, yardstick),
+    }
+
+
+class Received(PooledActor):
+    """The end of the line: counts what arrives."""
+
+    def __init__(self, counter: Counter) -> None:
+        self._counter = counter
+
+    def on_receive(self, message: Sorted) -> None:
+        self._counter.add(sum(map(len, map(_changes_of, message.pieces))), message.resolved)
+
+
+class Counter:
+    """Changes received; `reached` is set once there are `target`."""
+
+    def __init__(self) -> None:
+        self.changes = 0
+        self.target = 0
+        self.reached = Event()
+
+    def add(self, changes: int, _resolved: int) -> None:
+        self.changes += changes
+        if self.changes == self.target:
+            self.reached.set()
+
+    def expect(self, target: int) -> None:
+        self.target = target
+        self.reached.clear()
+        if self.changes == target:
+            self.reached.set()
+
+
+class Ours:
+    """A sorter with its actors."""
+
+    def __init__(self, options: SorterOptions, tables: int) -> None:
+        self._counter = Counter()
+        self._system = ActorSystem("bench")
+        received = self._system.spawn(Received, self._counter, capacity=16)
+        self._sorter: EventSorter = open_sorter(options, self._system, received)
+        self._writers: list[PooledRef[Any]] = [self._sorter.add_table(n, FIRST_TS) for n in range(tables)]
+
+    def write(self, windows: list[Window]) -> None:
+        total = 0
+        for window in windows:
+            for table, changes in window.tables.items():
+                total += len(changes)
+                self._writers[table].tell(Changes(changes))
+            window.tables.clear()
+        for writer in self._writers:  # an ask comes after what was told
+            writer.ask(Changes([]))
+        self._total = total
+
+    def fetch(self, windows: list[Window]) -> None:
+        self._counter.expect(self._total)
+        for writer in self._writers:
+            writer.tell(Changes([], windows[-1].resolved))
+        self._counter.reached.wait()
+
+    def both(self, windows: list[Window]) -> None:
+        total = 0
+        for window in windows:
+            total += sum(map(len, window.tables.values()))
+            for table, writer in enumerate(self._writers):
+                writer.tell(Changes(window.tables.get(table, []), window.resolved))
+            self._sorter.acknowledge(window.resolved - 20 * len(self._writers) * 1000)
+            window.tables.clear()
+        self._counter.expect(total)
+        self._counter.reached.wait()
+
+    def one(self, ts: int) -> None:
+        change = KvChange(ts, ts - 1, PUT, b"k" * 40, b"v" * 150)
+        self._counter.expect(self._counter.changes + 1)
+        first, *others = self._writers
+        for writer in others:
+            writer.tell(Changes([], ts))
+        first.tell(Changes([change], ts))
+        self._counter.reached.wait()
+
+    def close(self) -> dict[str, Any]:
+        self._sorter.close()
+        self._system.stop()
+        return {"disk_bytes": self._sorter.statistics().disk_bytes}
+
+
+class Theirs:
+    """A yardstick's plain loop."""
+
+    def __init__(self, yardstick: Yardstick, tables: int) -> None:
+        self._yardstick = yardstick
+        self._tables = range(tables)
+
+    def write(self, windows: list[Window]) -> None:
+        for window in windows:
+            self._yardstick.write(window)
+            window.tables.clear()
+
+    def fetch(self, windows: list[Window]) -> None:
+        self._yardstick.fetch(self._tables, FIRST_TS, windows[-1].resolved)
+
+    def both(self, windows: list[Window]) -> None:
+        above = FIRST_TS
+        for window in windows:
+            self._yardstick.write(window)
+            window.tables.clear()
+            self._yardstick.fetch(self._tables, above, window.resolved)
+            above = window.resolved
+
+    def one(self, ts: int) -> None:
+        change = KvChange(ts, ts - 1, PUT, b"k" * 40, b"v" * 150)
+        self._yardstick.write(Window({0: [change]}, ts))
+        self._yardstick.fetch(self._tables, ts - 1, ts)
+
+    def close(self) -> dict[str, Any]:
+        return {}
+
+
+def _throughput(subject: Ours | Theirs, windows: list[Window], mode: str) -> dict[str, Any]:
+    gc.collect()
+    count = sum(len(changes) for window in windows for changes in window.tables.values())
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    seconds = {}
+    for phase in ("write", "fetch") if mode != "both" else ("both",):
+        work: Callable[[list[Window]], None] = getattr(subject, phase)
+        started = _now()
+        work(windows)
+        seconds[phase] = _now() - started
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    return {
+        **{phase: round(count / s / 1e6, 3) for phase, s in seconds.items()},
+        "cpu_seconds": round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 2),
+        "peak_rss_above_input_mb": (after.ru_maxrss - before.ru_maxrss) >> 10,
+        **subject.close(),
+    }
+
+
+def _latency(subject: Ours | Theirs, _windows: list[Window], _mode: str) -> dict[str, Any]:
+    taken = []
+    for n in range(2200):
+        started = _now()
+        subject.one(FIRST_TS + 10 * (n + 1))
+        taken.append((_now() - started) * 1e3)
+    taken = sorted(taken[200:])
+    subject.close()
+    return {"p50": round(taken[1000], 4), "p99": round(taken[1980], 4)}
+
+
+def _ratios(figures: dict[str, Any], yardstick: dict[str, dict[str, Any]]) -> dict[str, float]:
+    """Above 1 is better than the yardstick; without a suffix, against one put an event."""
+    ratios = {}
+    for kind, theirs in yardstick.items():
+        suffix = "" if kind == "one_put" else f"_{kind}"
+        for name in ("write", "fetch", "both"):
+            if name in figures:
+                ratios[name + suffix] = round(figures[name] / theirs[name], 2)
+        for name in ("p50", "p99"):
+            if name in figures:
+                ratios[name + suffix] = round(theirs[name] / figures[name], 2)
+    return ratios
+
+
+if __name__ == "__main__":
+    arguments: dict[str, Any] = dict(argument.split("=", 1) for argument in sys.argv[1:])
+    for number in {"tables", "events", "memory_tier"} & arguments.keys():
+        arguments[number] = int(arguments[number])
+    if "yardsticks" in arguments:
+        arguments["yardsticks"] = [kind for kind in arguments["yardsticks"].split(",") if kind]
+    print(json.dumps(run(**arguments)))
