@@ -22,12 +22,6 @@ class Connected(Struct, frozen=True):
     """For people: program, version, address."""
 
 
-class Noticed(Struct, frozen=True):
-    """Something that people should know of while tables are loaded."""
-
-    text: str
-
-
 class Retrying(Struct, frozen=True):
     """Something failed that may succeed later; what was sent so far stays valid."""
 

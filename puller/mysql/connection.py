@@ -258,6 +258,11 @@ class Server(Struct, frozen=True):
     epoch_seconds: float
     """Its clock at that moment."""
 
+    @property
+    def source(self) -> str:
+        """The identity that checkpoints carry."""
+        return f"mariadb server {self.server_id}"
+
 
 def identify(session: Session) -> Server:
     """Raises pymysql's errors: use it inside translated()."""

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from .connection import connect, disconnect, identify, translated
+from .connection import Server, connect, disconnect, identify, translated
 from .options import MysqlOptions
 from .position import Position
 from .snapshot import begin
 
 
 class Probe(Struct, frozen=True):
-    source: str
-    """Its identity: what belongs into `Checkpoint.source`."""
+    server: Server
     end: Position
+
+    @property
+    def source(self) -> str:
+        """The server's identity: what belongs into `Checkpoint.source`."""
+        return self.server.source
 
 
 def probe(options: MysqlOptions) -> Probe:
@@ -21,7 +25,6 @@ def probe(options: MysqlOptions) -> Probe:
     session = connect(options)
     try:
         with translated(options):
-            server = identify(session)
-            return Probe(f"mariadb server {server.server_id}", begin(session))
+            return Probe(identify(session), begin(session))
     finally:
         disconnect(session)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -11,17 +12,20 @@ from ... import failpoint
 from ...codec.mysql.layout import Layouts
 from ...errors import CheckpointError, SourceError
 from ...events import Changes, Checkpoint, Loading, Ts, compose_ts
-from ..puller import Connected, Noticed, PullerStatistics, SnapshotProgress, State
+from ..puller import Connected, PullerStatistics, SnapshotProgress, State
 from .binlog import BinlogDecoder
-from .connection import Dump, Server, connect, disconnect, identify, own_server_id, translated
+from .connection import Dump, Server, own_server_id
 from .load import Loader
 from .options import MysqlOptions
 from .position import CommitClock, Position
+from .probe import probe
 from .requirements import survey
-from .snapshot import Snapshot, begin
+from .snapshot import Snapshot
 from .tables import Follows, is_user_schema
 
-Step: TypeAlias = Changes | Connected | Noticed | SnapshotProgress | None
+log = logging.getLogger("tidemill.puller")
+
+Step: TypeAlias = Changes | Connected | SnapshotProgress | None
 """None: nothing came for a moment."""
 Steps: TypeAlias = Generator[Step, None, None]
 
@@ -52,7 +56,7 @@ class Pull:
         self._loading: Loading | None = None
         self._decoder: BinlogDecoder | None = None
         if start is None:
-            self._loading = {} if options.snapshot else None
+            self._loading = {} if options.snapshot and not options.position else None
         else:
             self._source = start.source
             self._loading = None if start.loading is None else dict(start.loading)
@@ -66,7 +70,7 @@ class Pull:
     def steps(self) -> Steps:
         """Never ends. Raises Retryable: call it again to go on; any other error: a person must act."""
         if not self._checked:
-            yield from self._check()
+            self._check()
         if self._loading is not None:
             yield from self._load(self._loading)
             self._loading = None
@@ -89,13 +93,13 @@ class Pull:
             retries=self.retries,
         )
 
-    def _check(self) -> Steps:
+    def _check(self) -> None:
         found = survey(self._options, self._follows)
         found.raise_errors()
         self._checked = True
         if self._loading is not None:
             for finding in found.findings:
-                yield Noticed(finding.text)
+                log.warning("%s: %s", self._options.address, finding.text)
 
     def _load(self, loading: Loading) -> Steps:
         self._state = "connecting"
@@ -112,17 +116,11 @@ class Pull:
 
     def _begin(self) -> None:
         """Without a snapshot: at the given position, or where the binlog ends now."""
-        session = connect(self._options)
-        try:
-            with translated(self._options):
-                server = identify(session)
-                position = begin(session)
-        finally:
-            disconnect(session)
-        if self._options.position:
-            position = Position.parse(self._options.position)
+        found = probe(self._options)
+        given = self._options.position
+        decoder = self._start_at(Position.parse(given) if given else found.end)
         # Sends a first checkpoint, so that a restart doesn't begin later than this start.
-        self._start_at(position).idle(server.epoch_seconds)
+        decoder.idle(found.server.epoch_seconds)
 
     def _start_at(self, position: Position) -> BinlogDecoder:
         self._decoder = BinlogDecoder(
@@ -166,15 +164,14 @@ class Pull:
                 decoder.rewind()
 
     def _connected(self, server: Server) -> Connected:
-        source = f"mariadb server {server.server_id}"
-        if self._source not in ("", source):
+        if self._source not in ("", server.source):
             raise CheckpointError(
-                f"{self._options.address} is {source}, but the checkpoint is of {self._source}: "
+                f"{self._options.address} is {server.source}, but the checkpoint is of {self._source}: "
                 "connect to that one, or remove the checkpoint to begin with a new snapshot"
             )
-        self._source = source
+        self._source = server.source
         self._connected_at = self._now()
-        return Connected(source, f"MariaDB {server.version} at {self._options.address}")
+        return Connected(server.source, f"MariaDB {server.version} at {self._options.address}")
 
 
 def _ts(epoch_seconds: float) -> Ts:

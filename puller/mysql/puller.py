@@ -11,7 +11,7 @@ from ...actors import PooledActor, Target
 from ...codec.mysql.layout import Layouts
 from ...errors import Retryable
 from ...events import Changes, Checkpoint
-from ..puller import Connected, Noticed, PullerStatistics, Retrying, SnapshotProgress, Statistics
+from ..puller import Connected, PullerStatistics, Retrying, SnapshotProgress, Statistics
 from .options import MysqlOptions
 from .pull import Pull, Step
 
@@ -43,8 +43,8 @@ class MysqlPuller(PooledActor):
         anchors: Sequence[Checkpoint] = (),
     ) -> None:
         """`follows` says of schema and table whether it is followed. `start` is where to resume, None
-        to begin anew; `anchors` are the checkpoints of all sinks. `observer` gets Connected, Noticed,
-        Retrying and SnapshotProgress.
+        to begin anew; `anchors` are the checkpoints of all sinks. `observer` gets Connected, Retrying
+        and SnapshotProgress.
         """
         super().__init__()
         self._options = options
@@ -89,14 +89,16 @@ class MysqlPuller(PooledActor):
             self._tell_observer(step)
 
     def _retry(self, error: Retryable) -> None:
-        first, longest = self._options.retry_seconds
-        seconds = min(longest, first * 2.0**self._failures) if error.wait is None else error.wait
+        seconds = error.wait
+        if seconds is None:
+            seconds = self._options.retry_first_seconds * 2.0 ** min(self._failures, 32)
+            seconds = min(self._options.retry_longest_seconds, seconds)
         self._failures += 1
         self._pull.retries += 1
         self._tell_observer(Retrying(str(error), seconds))
         self._steps = self._pull.steps()
         self.after(seconds, _READ)
 
-    def _tell_observer(self, message: Connected | Noticed | Retrying | SnapshotProgress) -> None:
+    def _tell_observer(self, message: Connected | Retrying | SnapshotProgress) -> None:
         if self._observer is not None:
             self.send(self._observer, message)
