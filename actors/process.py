@@ -186,18 +186,20 @@ class Process(Mailbox):
         started = now()
         batch = hand
         self.hand = None
+        size = 0
         try:
             if self.marks:
                 self.hand = hand
                 batch = self._next_batch(hand)
-            if batch:
+            size = len(batch)
+            if size:
                 self.actor.on_receive_batch(batch)
         except BaseException as error:
             self._fail(batch, error)
         seconds = now() - started
         if seconds > SLICE_SECONDS:
-            self.chunk = max(1, self.chunk // 2)
-        elif seconds * 4 < SLICE_SECONDS:
+            self.chunk = max(1, size // 2)
+        elif seconds * 4 < SLICE_SECONDS and size >= self.chunk:
             self.chunk = min(MAX_BATCH, self.chunk * 2)
 
     def _next_batch(self, hand: list[Any]) -> list[Any]:
