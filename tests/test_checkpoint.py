@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemill.checkpoint import CheckpointFile, lowest
+from tidemill.codec.checkpoint import decode_checkpoint, encode_checkpoint
+from tidemill.errors import CheckpointError
+from tidemill.events import Checkpoint, Loaded, compose_ts
+
+LOADED = st.builds(Loaded, st.none() | st.lists(st.integers(0, 2**64 - 1), max_size=3).map(tuple))
+CHECKPOINTS = st.builds(
+    Checkpoint,
+    st.integers(0, 2**63 - 1),
+    st.text(),
+    st.none() | st.dictionaries(st.text(), LOADED, max_size=4),
+    st.text(),
+)
+
+
+@given(CHECKPOINTS, st.integers(0, 2**63 - 1))
+def test_a_checkpoint_comes_back_from_its_text(checkpoint, length):
+    assert decode_checkpoint(encode_checkpoint(checkpoint, length), "here") == (checkpoint, length)
+
+
+def test_people_can_read_it():
+    ts = compose_ts(1_700_000_000_123)
+    loading = {"shop.orders": Loaded((42,)), "shop.items": Loaded()}
+    text = encode_checkpoint(Checkpoint(ts, "bin.000003:4711", loading, "server 7"))
+    document = json.loads(text)
+    assert document.pop("checksum")
+    assert document == {
+        "version": 1,
+        "ts": ts,
+        "time": "2023-11-14T22:13:20.123+00:00",
+        "position": "bin.000003:4711",
+        "source": "server 7",
+        "loading": {"shop.orders": [42], "shop.items": "whole"},
+    }
+
+
+TEXT = encode_checkpoint(Checkpoint(77, "bin.000003:4711", {"a.b": Loaded((1,))}, "server 7"))
+
+
+@given(st.integers(0, len(TEXT) - 1))
+def test_a_cut_text_is_damaged(length):
+    with pytest.raises(CheckpointError, match=r"the checkpoint in here is damaged.*Put back a copy"):
+        decode_checkpoint(TEXT[:length], "here")
+
+
+@given(st.integers(0, len(TEXT) - 1), st.characters(codec="ascii"))
+def test_another_character_anywhere_is_noticed(index, character):
+    changed = TEXT[:index] + character + TEXT[index + 1 :]
+    try:
+        found = decode_checkpoint(changed, "here")
+    except CheckpointError:
+        return
+    assert found == decode_checkpoint(TEXT, "here")  # white space, or the character that was there
+
+
+@pytest.mark.parametrize("text", ["", "[]", "3", "null", '{"version": 1}', '{"checksum": "0", "version": 1}'])
+def test_what_is_no_checkpoint_is_damaged(text):
+    with pytest.raises(CheckpointError, match="is damaged"):
+        decode_checkpoint(text, "here")
+
+
+def test_another_version_is_named():
+    text = TEXT.replace('"version": 1', '"version": 2')
+    with pytest.raises(CheckpointError, match="version 2; this tidemill reads version 1"):
+        decode_checkpoint(text, "here")
+
+
+# --- the file ---------------------------------------------------------------------------------------
+
+
+def test_a_file_keeps_the_last_one_saved(tmp_path):
+    file = CheckpointFile(tmp_path / "feed" / "sink.json")
+    assert file.load() is None
+    file.save(Checkpoint(1, "a:1"))
+    file.save(Checkpoint(2, "a:2"), 17)
+    assert file.load() == (Checkpoint(2, "a:2"), 17)
+    assert [path.name for path in file.path.parent.iterdir()] == ["sink.json"]
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", TEXT[:50].encode()])
+def test_a_damaged_file_is_named_and_left_alone(tmp_path, content):
+    path = tmp_path / "sink.json"
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"sink\.json is damaged"):
+        CheckpointFile(path).load()
+    assert path.read_bytes() == content
+
+
+def test_a_file_that_cannot_be_read_or_written_is_named(tmp_path):
+    (tmp_path / "sink.json").mkdir()
+    file = CheckpointFile(tmp_path / "sink.json")
+    with pytest.raises(CheckpointError, match=r"can't read the checkpoint .*sink\.json: Is a directory"):
+        file.load()
+    with pytest.raises(CheckpointError, match=r"can't write the checkpoint .*sink\.json: Is a directory"):
+        file.save(Checkpoint(1, "a:1"))
+
+
+def test_a_save_that_fails_leaves_the_last_one(tmp_path, monkeypatch):
+    file = CheckpointFile(tmp_path / "sink.json")
+    file.save(Checkpoint(1, "a:1"))
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(CheckpointError, match="No space left"):
+        file.save(Checkpoint(2, "a:2"))
+    assert file.load() == (Checkpoint(1, "a:1"), 0)
+
+
+def test_a_kill_at_any_write_leaves_a_whole_file(tmp_path):
+    code = """
+import os, signal, sys
+from pathlib import Path
+from tidemill.checkpoint import CheckpointFile
+from tidemill.events import Checkpoint
+file = CheckpointFile(Path(sys.argv[1]))
+file.save(Checkpoint(1, "a:1"))
+calls = int(sys.argv[2])
+def die(*args):
+    global calls
+    if calls == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    calls -= 1
+sys.addaudithook(lambda event, args: die() if event in ("open", "os.rename") else None)
+file.save(Checkpoint(2, "a:2"))
+"""
+    for calls in range(4):
+        path = tmp_path / f"{calls}.json"
+        subprocess.run([sys.executable, "-c", code, path, str(calls)], check=False)
+        assert CheckpointFile(path).load()[0].ts == (1 if calls < 2 else 2)
+
+
+# --- the lowest -------------------------------------------------------------------------------------
+
+
+def place(ts, loading=None, source="s"):
+    return Checkpoint(ts, str(ts), loading, source)
+
+
+def test_without_any_checkpoint_there_is_none():
+    assert lowest([], int) is None
+    assert lowest([None, None], int) is None
+
+
+def test_a_checkpoint_without_a_position_holds_nothing():
+    assert lowest([Checkpoint(0, "", {}), None], int) is None
+    assert lowest([Checkpoint(0, "", {}), place(9)], int) == place(9, {})
+
+
+def test_the_lowest_position_wins():
+    assert lowest([place(12), place(9), place(100)], int) == place(9)
+
+
+def test_a_new_sink_has_nothing_loaded():
+    assert lowest([place(12), None], int) == place(12, {})
+
+
+def test_each_table_is_as_far_as_the_sink_that_has_least_of_it():
+    whole, some, more, made = Loaded(), Loaded((3,)), Loaded((5, 1)), Loaded(())
+    one = place(7, {"a": whole, "b": some, "c": whole, "d": whole, "e": made})
+    two = place(9, {"a": whole, "b": more, "c": some, "e": whole})
+    assert lowest([one, two, place(8)], int) == place(7, {"a": whole, "b": some, "c": some})
+
+
+def test_checkpoints_of_different_sources_do_not_mix():
+    with pytest.raises(CheckpointError, match="different sources: s, t"):
+        lowest([place(1), place(2, source="t")], int)
