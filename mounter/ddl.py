@@ -53,12 +53,12 @@ def read_change(query: Query, tables: Tables) -> Change | None:
         verb = tokens.accept_any("ALTER", "CREATE", "DROP", "RENAME", "TRUNCATE")
         if verb == "ALTER":
             return _read_alter(tokens, query, tables)
-        touched = list(_touched(verb, tokens, query.schema))
-    except NotUnderstood as what:
-        return _refusal((query.schema, ""), str(what), query) if tables.touches(query.schema) else None
+        what, touched = _touched(verb, tokens, query.schema)
+    except NotUnderstood as reason:
+        return _refusal((query.schema, ""), str(reason), query) if tables.touches(query.schema) else None
     for name in touched:
         if _followed(name, tables):
-            return _refusal(name, f"{verb} {'TABLE' if name[1] else 'DATABASE'}", query)
+            return _refusal(name, f"{verb} {what}", query)
     return None
 
 
@@ -73,39 +73,37 @@ def _refusal(name: _Name, what: str, query: Query) -> Change:
     if len(statement) > _QUOTED_CHARACTERS:
         statement = statement[:_QUOTED_CHARACTERS] + " ..."
     where = f"table {schema}.{table}" if table else f"schema {schema}"
-    return Change(
-        schema,
-        table,
-        refusal=f"{where}: {what} can't be followed, only adding and dropping plain columns can: {statement}",
-    )
+    reason = f"{where}: this can't be followed ({what}), only adding and dropping plain columns can"
+    return Change(schema, table, refusal=f"{reason}: {statement}")
 
 
-def _touched(verb: str, tokens: Tokens, schema: str) -> Iterator[_Name]:
-    """The tables that a statement other than ALTER creates, drops, renames or empties, or whose
-    indexes it changes."""
+def _touched(verb: str, tokens: Tokens, schema: str) -> tuple[str, list[_Name]]:
+    """What a statement other than ALTER is about, and the tables that it creates, drops, renames or
+    empties, or whose indexes it changes."""
     if verb == "TRUNCATE":
         tokens.accept("TABLE")
-        yield tokens.qualified_name(schema)
-        return
+        return "TABLE", [tokens.qualified_name(schema)]
     replaces = tokens.accept("OR", "REPLACE")
     tokens.accept_any("UNIQUE", "FULLTEXT", "SPATIAL")
     match tokens.accept_any("TABLE", "TABLES", "INDEX", "DATABASE", "SCHEMA"):
         case "TABLE" | "TABLES":
             _skip_condition(tokens)
-            yield tokens.qualified_name(schema)
-            while verb in ("DROP", "RENAME"):
+            names = [tokens.qualified_name(schema)]
+            if verb != "CREATE":
                 _skip_wait(tokens)
-                if not (tokens.accept(",") or tokens.accept("TO")):
-                    break
-                yield tokens.qualified_name(schema)
+                while tokens.accept_any(",", "TO"):
+                    names.append(tokens.qualified_name(schema))
+                    _skip_wait(tokens)
+            return "TABLE", names
         case "INDEX":
             while not tokens.accept("ON"):
                 if tokens.take().kind == "end":
                     raise tokens.unexpected()
-            yield tokens.qualified_name(schema)
+            return "INDEX", [tokens.qualified_name(schema)]
         case "DATABASE" | "SCHEMA" if verb == "DROP" or replaces:
             _skip_condition(tokens)
-            yield tokens.name(), ""
+            return "DATABASE", [(tokens.name(), "")]
+    return "", []
 
 
 def _read_alter(tokens: Tokens, query: Query, tables: Tables) -> Change | None:

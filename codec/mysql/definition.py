@@ -168,7 +168,7 @@ def _expression(tokens: Tokens) -> str:
 def _word(tokens: Tokens) -> str:
     token = tokens.take()
     if token.kind not in ("word", "string", "name"):
-        raise NotUnderstood(f"a name is missing before {token.text!r}")
+        raise NotUnderstood(f"a name is missing before {token.text}")
     return token.value.lower()
 
 

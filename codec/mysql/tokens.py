@@ -80,7 +80,7 @@ class Tokens:
             return token.value
         if token.kind in ("word", "number"):
             return token.text
-        raise NotUnderstood(f"a name is missing before {token.text!r}")
+        raise NotUnderstood("a name is missing" + (f" before {token.text}" if token.text else ""))
 
     def qualified_name(self, schema: str) -> tuple[str, str]:
         """A table's schema and name; `schema` where it isn't given."""
@@ -90,13 +90,13 @@ class Tokens:
     def number(self) -> int:
         token = self.take()
         if token.kind != "number" or not token.value.isdecimal():
-            raise NotUnderstood(f"{token.text!r} isn't a number")
+            raise NotUnderstood(f"a number is missing before {token.text}")
         return int(token.value)
 
     def string(self) -> str:
         token = self.take()
         if token.kind != "string":
-            raise NotUnderstood(f"{token.text!r} isn't a string")
+            raise NotUnderstood(f"a string is missing before {token.text}")
         return token.value
 
     def text_since(self, start: Token) -> str:

@@ -5,6 +5,7 @@ Where the bytes hold no such value the functions raise one of UNREADABLE.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -13,6 +14,8 @@ from typing import Final
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SETS_KEPT: Final = 1024
+_DATE: Final = re.compile(r"\d{4}-(?:0\d|1[0-2])-(?:[0-2]\d|3[01])")
+_DATETIME: Final = re.compile(_DATE.pattern + r" (?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?")
 
 UNREADABLE: Final = (struct.error, LookupError, ValueError, ArithmeticError)
 """What a row decoder's code raises for bytes that aren't what they should be."""
@@ -39,21 +42,28 @@ def packed_time(packed: int, fraction_bits: int, unit_micros: int) -> timedelta:
     """A TIME as the binlog packs it: sign, hours, 6 bits of minutes, 6 of seconds, the fraction."""
     size = abs(packed)
     clock = size >> fraction_bits
-    minutes, seconds = clock >> 6 & 63, clock & 63
     micros = (size & (1 << fraction_bits) - 1) * unit_micros
+    return _time(packed < 0, clock >> 12, clock >> 6 & 63, clock & 63, micros)
+
+
+def old_time(digits: int) -> timedelta:
+    """A TIME of before MySQL 5.6: its decimal digits are hhmmss."""
+    size = abs(digits)
+    return _time(digits < 0, size // 10_000, size // 100 % 100, size % 100, 0)
+
+
+def text_time(text: bytes) -> timedelta:
+    hours, minutes, seconds = text.removeprefix(b"-").split(b":")
+    second, _, fraction = seconds.partition(b".")
+    micros = int(fraction.ljust(6, b"0"))
+    return _time(text.startswith(b"-"), int(hours), int(minutes), int(second), micros)
+
+
+def _time(negative: bool, hours: int, minutes: int, seconds: int, micros: int) -> timedelta:
     if minutes > 59 or seconds > 59 or micros > 999_999:
         raise ValueError
-    value = timedelta(0, (clock >> 12) * 3600 + minutes * 60 + seconds, micros)
-    return value if packed >= 0 else -value
-
-
-def old_time(hhmmss: int) -> timedelta:
-    """A TIME of before MySQL 5.6: its decimal digits are the clock's."""
-    minutes, seconds = abs(hhmmss) // 100 % 100, abs(hhmmss) % 100
-    if minutes > 59 or seconds > 59:
-        raise ValueError
-    value = timedelta(0, abs(hhmmss) // 10_000 * 3600 + minutes * 60 + seconds)
-    return value if hhmmss >= 0 else -value
+    value = timedelta(0, hours * 3600 + minutes * 60 + seconds, micros)
+    return -value if negative else value
 
 
 def old_datetime(digits: int) -> datetime | str:
@@ -83,14 +93,14 @@ def text_date(text: bytes) -> date | str:
     try:
         return date.fromisoformat(text.decode())
     except ValueError:
-        return printed_date(int(text[:4]), int(text[5:7]), int(text[8:]))
+        return _as_printed(_DATE, text)
 
 
 def text_datetime(text: bytes) -> datetime | str:
     try:
         return datetime.fromisoformat(text.decode())
     except ValueError:
-        return _odd_datetime(text)
+        return _as_printed(_DATETIME, text)
 
 
 def text_timestamp(text: bytes) -> datetime | str:
@@ -98,20 +108,11 @@ def text_timestamp(text: bytes) -> datetime | str:
     try:
         return datetime.fromisoformat(text.decode() + "+00:00")
     except ValueError:
-        return _odd_datetime(text)
+        return _as_printed(_DATETIME, text)
 
 
-def _odd_datetime(text: bytes) -> str:
-    fraction = text[20:]
-    micros = int(fraction.ljust(6, b"0")) if fraction else 0
-    parts = [int(text[at : at + width]) for at, width in ((0, 4), (5, 2), (8, 2), (11, 2), (14, 2), (17, 2))]
-    year, month, day, hour, minute, second = parts
-    return printed_datetime(year, month, day, hour, minute, second, micros, len(fraction))
-
-
-def text_time(text: bytes) -> timedelta:
-    hours, minutes, seconds = text.split(b":")
-    whole, _, fraction = seconds.partition(b".")
-    micros = int(fraction.ljust(6, b"0")) if fraction else 0
-    value = timedelta(0, abs(int(hours)) * 3600 + int(minutes) * 60 + int(whole), micros)
-    return -value if text.startswith(b"-") else value
+def _as_printed(pattern: re.Pattern[str], text: bytes) -> str:
+    printed = text.decode()
+    if pattern.fullmatch(printed) is None:
+        raise ValueError
+    return printed

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import struct
-
 import pytest
-
-from tidemill.errors import SourceError
 
 from .vectors import Vector, as_printed, load, outcome
 

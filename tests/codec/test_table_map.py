@@ -1,0 +1,100 @@
+"""Table_map events: names, metadata and what of them isn't supported."""
+
+from __future__ import annotations
+
+from threading import Thread
+
+import pytest
+
+from tidemill.codec.mysql.layout import Layouts
+from tidemill.codec.mysql.table_map import names_of, parse_table_map
+from tidemill.errors import SourceError
+from tidemill.events import Column, Table
+
+from .encoder import BINARY, INT, VARCHAR, ColumnSpec, table_map
+from .vectors import load
+
+
+def test_names_are_read_without_the_rest() -> None:
+    assert names_of(table_map(INT)) == ("shop", "t")
+    assert names_of("\x06größ".encode() + b"\0\x03" + "日".encode() + b"\0") == ("größ", "日")
+
+
+def test_a_table_has_its_columns_and_its_key() -> None:
+    """Recorded: CREATE TABLE t (a VARCHAR(100), b INT UNSIGNED NOT NULL, y YEAR, c SMALLINT, d DECIMAL(5,2)
+    UNSIGNED, e ENUM('x','é') CHARACTER SET latin1, s SET('q','ü'), f BINARY(3), PRIMARY KEY (c, a(10)))."""
+    recorded = (
+        "0473686f7000017400080f030d02f6fefefe0a90010502f701f801fe03f40101d003022d3f0410016101620179"
+        "016301640165017301660b02082d050602017102c3bc060502017801e909040300000a"
+    )
+    text = {"charset": "utf8mb4", "collation": "utf8mb4_general_ci"}
+    assert parse_table_map(bytes.fromhex(recorded)).table == Table(
+        "shop",
+        "t",
+        (
+            Column("a", "varchar", length=100, nullable=False, **text),
+            Column("b", "int", unsigned=True, nullable=False),
+            Column("y", "year"),
+            Column("c", "smallint", nullable=False),
+            Column("d", "decimal", unsigned=True, length=5, scale=2),
+            Column("e", "enum", members=("x", "é"), charset="latin1", collation="latin1_swedish_ci"),
+            Column("s", "set", members=("q", "ü"), **text),
+            Column("f", "binary", length=3),
+        ),
+        key=(3, 0),
+    )
+
+
+def test_without_full_metadata_the_error_names_table_and_setting() -> None:
+    with pytest.raises(SourceError, match=r"table shop\.t: .*binlog_row_metadata=FULL"):
+        parse_table_map(table_map(INT, full=False))
+
+
+@pytest.mark.parametrize(
+    ("column", "what"),
+    [
+        (ColumnSpec(255, b"\4", collation=BINARY), "GEOMETRY"),
+        (ColumnSpec(245, b"\4"), "JSON in MySQL's binary format"),
+        (ColumnSpec(140, b"\2", collation=46), "COMPRESSED"),
+        (ColumnSpec(141, b"\2\1", collation=46), "COMPRESSED"),
+        (ColumnSpec(0), "DECIMAL in the format before MySQL 5.0"),
+        (ColumnSpec(200), "type 200"),
+        (VARCHAR._replace(collation=97), "character set eucjpms"),
+        (VARCHAR._replace(collation=2000), "collation 2000"),
+    ],
+)
+def test_what_is_not_supported_is_named_with_its_column(column: ColumnSpec, what: str) -> None:
+    with pytest.raises(SourceError) as raised:
+        parse_table_map(table_map(INT, column))
+    assert str(raised.value) == f"column c1 of table shop.t: {what} isn't supported; leave the table out"
+
+
+def test_more_than_250_columns() -> None:
+    table = parse_table_map(table_map(*[INT] * 300)).table
+    assert [column.name for column in table.columns] == [f"c{i}" for i in range(300)]
+
+
+def test_a_layout_has_one_number_however_often_it_comes() -> None:
+    layouts = Layouts()
+    payloads = [vector.table_map for vector in load()]
+    numbers: list[list[int]] = []
+
+    def register() -> None:
+        numbers.append([layouts.number_of(payload) for payload in payloads])
+
+    threads = [Thread(target=register) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(one == numbers[0] for one in numbers)
+    assert sorted(set(numbers[0])) == list(range(1, len(set(payloads)) + 1))
+
+
+def test_a_layout_of_snapshot_rows_is_its_table() -> None:
+    layouts = Layouts()
+    table = Table("shop", "t", (Column("a", "int"),))
+    number = layouts.add_table(table)
+    assert layouts.add_table(Table("shop", "t", (Column("a", "int"),))) == number
+    assert layouts.layout(number).table is table
+    assert layouts.number_of(table_map(INT)) != number
