@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..errors import Retryable, SinkError
@@ -84,21 +85,14 @@ class Delivery:
 
         Raises Retryable, after which nothing is lost and `run` goes on; NotKept and Fatal end it.
         """
-        try:
+        with self._undone_by_retryable():
             while (batch := self._next_batch()) is not None:
                 self.sink.write(batch)
                 self._written += 1
                 if batch.checkpoint is not None and (self._unflushed_rows or isinstance(batch.items[0], Ddl)):
-                    self.flush(now)
+                    self._flush(now)
             if self._rests() and now >= self._next_rowless:
-                self.flush(now)
-        except Retryable as error:
-            self._retries += 1
-            self._error = str(error)
-            self._written = 0
-            if not self._complete:
-                raise NotKept(str(error), error.wait) from error
-            raise
+                self._flush(now)
         self._error = None
         return max(0.0, self._next_rowless - now) if self._rests() else None
 
@@ -107,7 +101,11 @@ class Delivery:
         return bool(self._kept) and self._kept[-1].checkpoint is not None
 
     def flush(self, now: float) -> None:
-        """Make durable what is written, and report what is."""
+        """Make durable what is written, and report what is. Raises as `run` does."""
+        with self._undone_by_retryable():
+            self._flush(now)
+
+    def _flush(self, now: float) -> None:
         checkpoint = self.sink.flush()
         if not self._kept or self._kept[-1].checkpoint is not None:
             self._batches += len(self._kept)
@@ -119,6 +117,18 @@ class Delivery:
         if checkpoint is not None and checkpoint != self._checkpoint:
             self._checkpoint = checkpoint
             self.acknowledged(checkpoint)
+
+    @contextmanager
+    def _undone_by_retryable(self) -> Iterator[None]:
+        try:
+            yield
+        except Retryable as error:
+            self._retries += 1
+            self._error = str(error)
+            self._written = 0
+            if not self._complete:
+                raise NotKept(str(error), error.wait) from error
+            raise
 
     def close(self) -> None:
         self.sink.close()

@@ -116,7 +116,7 @@ class FileSink:
         moment = datetime.fromtimestamp(physical_ms(item.commit_ts) / 1000, UTC)
         head: dict[str, Any] = {"ts": str(item.commit_ts), "time": moment.isoformat(timespec="milliseconds")}
         if isinstance(item, Ddl):
-            yield head | {"op": "ddl", "schema": item.schema, "table": item.table} | _definition(item)
+            yield head | _definition(item)
             return
         if item.chunk is not None:
             head["snapshot"] = True
@@ -166,10 +166,15 @@ def _value(column: Column, var: str) -> str:
 
 
 def _definition(ddl: Ddl) -> dict[str, Any]:
-    """What the statement was; for a table of the snapshot, its columns."""
-    created = [action.table for action in ddl.actions if isinstance(action, CreateTable)]
-    if ddl.query or not created:
-        return {"query": ddl.query}
-    table = created[0]
-    key = [table.columns[i].name for i in table.key]
-    return {"columns": [{"name": c.name, "kind": c.kind} for c in table.columns], "key": key}
+    """The statement; of a table that is about to be loaded, its columns."""
+    where = {"schema": ddl.schema, "table": ddl.table}
+    for action in ddl.actions:
+        if isinstance(action, CreateTable):
+            columns = action.table.columns
+            return {
+                "op": "create",
+                **where,
+                "columns": [{"name": column.name, "kind": column.kind} for column in columns],
+                "key": [columns[index].name for index in action.table.key],
+            }
+    return {"op": "alter", **where, "query": ddl.query}

@@ -29,12 +29,15 @@ class PythonSink:
         store: CheckpointStore,
         *,
         explicit: bool = False,
+        ddl: bool = True,
     ) -> None:
+        """Without `ddl` schema changes are left out, as empty transactions are."""
         self.name = name
         self.target = f"python:{name}"
         self._receive = receive
         self._store = store
         self._explicit = explicit
+        self._ddl = ddl
         self._durable: Checkpoint | None = None
         self._at: Checkpoint | None = None
         self._pending: deque[tuple[Ts, Checkpoint]] = deque()
@@ -54,7 +57,7 @@ class PythonSink:
         return self._durable
 
     def write(self, batch: Batch) -> None:
-        items = [item for item in batch.items if isinstance(item, Ddl) or item.rows]
+        items = [item for item in batch.items if self._is_given(item)]
         if items:
             try:
                 self._receive(items)
@@ -65,7 +68,7 @@ class PythonSink:
                     f"sink {self.name}: the code that receives its rows raised {error!r}"
                 ) from error
         for item in batch.items:
-            if isinstance(item, Ddl) or item.rows:
+            if self._is_given(item):
                 self._given = item.commit_ts
             if self._at is not None and item.last:
                 self._at = advance(self._at, item)
@@ -77,6 +80,9 @@ class PythonSink:
                 self._acknowledged = self._given
         if len(self._pending) > _MAX_PENDING:  # keep every second: resuming a little earlier is safe
             self._pending = deque([*self._pending][1::2])
+
+    def _is_given(self, item: Item) -> bool:
+        return self._ddl if isinstance(item, Ddl) else bool(item.rows)
 
     def flush(self) -> Checkpoint | None:
         reached = self._durable

@@ -1,0 +1,264 @@
+"""What every sink must do: the suite that each of them passes, and a history that it is tried with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import pytest
+from msgspec.structs import replace
+
+from tidemill.events import (
+    AddColumn,
+    Batch,
+    Checkpoint,
+    Chunk,
+    Column,
+    DropColumn,
+    Item,
+    Loaded,
+    Row,
+    Table,
+    Transaction,
+)
+from tidemill.sink import Delivery, DeliveryOptions, Sink
+
+from .world import LOOSE, ORDERS, PAIRS, alter, at, batch, chunk, create, delete, insert, transaction, update
+
+ORDERS_2 = replace(ORDERS, columns=(*ORDERS.columns, Column("paid", "int", nullable=False, default="7")))
+ORDERS_3 = replace(ORDERS_2, columns=(ORDERS_2.columns[0], ORDERS_2.columns[2]))
+STATES = [ORDERS_3, PAIRS, LOOSE]
+"""The tables as they are in the end."""
+
+HISTORY: list[Item] = [
+    create(1, ORDERS),
+    chunk(2, ORDERS, (2,), insert(ORDERS, 1, "one"), insert(ORDERS, 2, "two")),
+    chunk(3, ORDERS, None, insert(ORDERS, 3, None)),
+    create(4, PAIRS),
+    transaction(5, insert(PAIRS, 1, "a", 1), last=False, chunk=Chunk("shop.pairs", Loaded(()))),
+    chunk(5, PAIRS, None, insert(PAIRS, 1, "A", 2**62)),
+    create(6, LOOSE),
+    chunk(7, LOOSE, None, *[insert(LOOSE, 1, "same")] * 3, insert(LOOSE, None, None)),
+    transaction(8, chunk=Chunk("")),
+    # two tables in turns; a key that comes and goes
+    transaction(
+        9,
+        insert(ORDERS, 4, "four"),
+        insert(PAIRS, 2, "b", 2),
+        delete(ORDERS, 4, "four"),
+        insert(ORDERS, 4, "again"),
+        update(PAIRS, (2, "b", 2), (2, "b", 3)),
+        update(PAIRS, (2, "b", 3), (2, "b", 4)),
+    ),
+    # keys that change places
+    transaction(
+        10,
+        update(ORDERS, (1, "one"), (99, "one")),
+        update(ORDERS, (2, "two"), (1, "two")),
+        update(ORDERS, (99, "one"), (2, "one")),
+    ),
+    transaction(11),
+    # rows without a key: one of many that are the same, and those that differ by case or blanks only
+    transaction(
+        12,
+        delete(LOOSE, 1, "same"),
+        update(LOOSE, (1, "same"), (1, "SAME")),
+        insert(LOOSE, 1, "same "),
+        update(LOOSE, (None, None), (None, "")),
+    ),
+    transaction(13, delete(LOOSE, 1, "same"), update(LOOSE, (1, "SAME"), (1, "sàme"))),
+    # a transaction in pieces
+    transaction(14, *[insert(ORDERS, i, "piece") for i in range(10, 15)], last=False),
+    transaction(14, *[update(ORDERS, (i, "piece"), (i, "2")) for i in range(10, 15)], last=False),
+    transaction(14, delete(ORDERS, 11, "2"), delete(ORDERS, 12, "2")),
+    alter(
+        15, ORDERS, "ALTER TABLE orders ADD paid INT NOT NULL DEFAULT 7", AddColumn(ORDERS_2.columns[2], None)
+    ),
+    transaction(16, insert(ORDERS_2, 20, "new", 1), update(ORDERS_2, (1, "two", 7), (1, "two", 8))),
+    alter(17, ORDERS, "ALTER TABLE orders DROP note", DropColumn("note")),
+    transaction(18, insert(ORDERS_3, 21, 2), delete(ORDERS_3, 3, 7)),
+]
+
+
+class Place(Protocol):
+    """A target that outlives its sinks."""
+
+    at_least_once: bool
+
+    def sink(self) -> Sink:
+        """A new one, as after a restart."""
+
+    def rows(self, table: Table) -> list[Row]:
+        """What is there, as Python values, in any order."""
+
+
+class Killed(Exception):
+    pass
+
+
+class Mortal:
+    """A sink that dies just before or just after one of its calls."""
+
+    def __init__(self, sink: Sink, calls: int, when: str) -> None:
+        self._sink = sink
+        self.left = calls
+        self._when = when
+        self.name = sink.name
+        self.target = sink.target
+
+    def _live(self, call: Callable[[], Any]) -> Any:
+        self.left -= 1
+        if self.left == 0 and self._when == "before":
+            raise Killed
+        result = call()
+        if self.left == 0:
+            raise Killed
+        return result
+
+    def open(self) -> Checkpoint | None:
+        return self._sink.open()
+
+    def write(self, batch: Batch) -> None:
+        self._live(lambda: self._sink.write(batch))
+
+    def flush(self) -> Checkpoint | None:
+        return self._live(self._sink.flush)
+
+    def close(self) -> None:
+        self._sink.close()
+
+
+def feed(sink: Sink, items: list[Item], max_rows: int = 3) -> Delivery:
+    """Deliver what `sink` lacks of `items`, then close it."""
+    try:
+        work = Delivery(sink, sink.open(), "src", DeliveryOptions(max_rows=max_rows, rowless_seconds=0))
+        for item in items:
+            work.accept([item])
+            work.run(0)
+        return work
+    finally:
+        sink.close()
+
+
+def apply(items: list[Item], tables: dict[str, Counter[Row]]) -> None:
+    """What the items of HISTORY do to tables that hold each row so often."""
+    for item in items:
+        if isinstance(item, Transaction):
+            for change in item.rows:
+                rows = tables[change.table.full_name]
+                if change.before is not None:
+                    assert rows[change.before] > 0
+                    rows[change.before] -= 1
+                if change.after is not None:
+                    rows[change.after] += 1
+            continue
+        rows = tables.setdefault(item.full_name, Counter())
+        for action in item.actions:
+            if isinstance(action, AddColumn):
+                tables[item.full_name] = Counter({(*row, 7): count for row, count in (+rows).items()})
+            elif isinstance(action, DropColumn):
+                tables[item.full_name] = sum(
+                    (Counter({(row[0], row[2]): count}) for row, count in (+rows).items()), Counter()
+                )
+
+
+def expected(items: list[Item]) -> dict[str, Counter[Row]]:
+    """The rows that the tables have in the end."""
+    tables: dict[str, Counter[Row]] = {}
+    apply(items, tables)
+    return {name: +rows for name, rows in tables.items()}
+
+
+def found(place: Place) -> dict[str, Counter[Row]]:
+    return {table.full_name: Counter(place.rows(table)) for table in STATES}
+
+
+class Conformance:
+    """Subclasses give the fixture `place`."""
+
+    @pytest.fixture
+    def place(self) -> Place:
+        raise NotImplementedError
+
+    def test_the_target_ends_with_the_rows_of_the_source(self, place):
+        feed(place.sink(), HISTORY)
+        assert found(place) == expected(HISTORY)
+
+    @pytest.mark.parametrize("max_rows", [1, 2, 1000])
+    def test_the_size_of_batches_does_not_matter(self, place, max_rows):
+        feed(place.sink(), HISTORY, max_rows)
+        assert found(place) == expected(HISTORY)
+
+    @pytest.mark.parametrize("when", ["before", "after"])
+    @pytest.mark.parametrize("every", [1, 2, 3, 5, 7, 11, 13, 17, 23])
+    def test_dying_over_and_over_changes_nothing(self, place, every, when):
+        """Each life is so many calls long, but for one more than the last that got nowhere."""
+        calls, reached = every, None
+        for _ in range(200):
+            mortal = Mortal(place.sink(), calls, when)
+            try:
+                feed(mortal, HISTORY)
+                break
+            except Killed:
+                sink = place.sink()
+                checkpoint = sink.open()
+                sink.close()
+                calls = every if checkpoint != reached else calls + 1
+                reached = checkpoint
+        else:
+            pytest.fail("it never got to the end")
+        assert found(place) == expected(HISTORY)
+
+    def test_a_new_target_has_no_checkpoint(self, place):
+        sink = place.sink()
+        assert sink.open() is None
+        assert sink.flush() is None
+        sink.close()
+
+    def test_what_was_flushed_is_where_the_next_one_begins(self, place):
+        work = feed(place.sink(), HISTORY)
+        reached = work.statistics().checkpoint
+        assert reached == at(18)
+        sink = place.sink()
+        assert sink.open() == reached
+        assert sink.flush() == reached
+        sink.close()
+
+    def test_while_loading_the_checkpoint_says_how_far(self, place):
+        feed(place.sink(), HISTORY[:3])
+        sink = place.sink()
+        assert sink.open() == at(3, loading={"shop.orders": Loaded()})
+        sink.close()
+
+    def test_an_empty_transaction_moves_the_checkpoint(self, place):
+        feed(place.sink(), HISTORY[:9])
+        feed(place.sink(), [*HISTORY[:9], transaction(11)])
+        sink = place.sink()
+        assert sink.open() == at(11)
+        sink.close()
+
+    def test_inside_a_transaction_nothing_is_done_yet(self, place):
+        feed(place.sink(), HISTORY[:9])
+        sink = place.sink()
+        before = sink.open()
+        sink.write(batch(transaction(20, insert(ORDERS, 50, "x"), last=False)))
+        assert sink.flush() == before
+        sink.write(batch(transaction(20, insert(ORDERS, 51, "x"), last=False)))
+        assert sink.flush() == before
+        sink.close()
+        again = place.sink()
+        assert again.open() == before
+        again.close()
+        if not place.at_least_once:
+            assert Counter(place.rows(ORDERS)) == expected(HISTORY[:9])["shop.orders"]
+
+    def test_closing_twice_or_unopened_is_no_error(self, place):
+        sink = place.sink()
+        sink.close()
+        sink.open()
+        sink.close()
+        sink.close()
+
+    def test_two_sinks_of_one_target_say_so(self, place):
+        assert place.sink().target == place.sink().target

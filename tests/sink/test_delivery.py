@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import pytest
+
+from tidemill.errors import Retryable, SinkError
+from tidemill.events import AddColumn, Batch, Checkpoint, Column, Ddl
+from tidemill.sink.delivery import Delivery, DeliveryOptions, NotKept
+
+from .world import ORDERS, alter, at, insert, transaction
+
+
+class Script:
+    """A sink that notes what is called, and raises what it is told to."""
+
+    name = "script"
+    target = "memory"
+
+    def __init__(self) -> None:
+        self.calls: list[object] = []
+        self.errors: list[Exception | None] = []
+        self.reached: Checkpoint | None = None
+
+    def open(self) -> Checkpoint | None:
+        return None
+
+    def write(self, batch: Batch) -> None:
+        self._maybe_fail()
+        rows = [row.after[0] for item in batch.items if not isinstance(item, Ddl) for row in item.rows]
+        self.calls.append(rows)
+        self.reached = batch.checkpoint
+
+    def flush(self) -> Checkpoint | None:
+        self._maybe_fail()
+        self.calls.append("flush")
+        return self.reached
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+    def _maybe_fail(self) -> None:
+        if self.errors and (error := self.errors.pop(0)) is not None:
+            raise error
+
+
+def delivery(script, **options):
+    made = Delivery(script, at(0), "src", DeliveryOptions(**options))
+    made.told = []
+    made.acknowledged = made.told.append
+    return made
+
+
+def rows(ts, *ids, last=True):
+    return transaction(ts, *[insert(ORDERS, i, "") for i in ids], last=last)
+
+
+def test_what_waits_is_one_batch():
+    script = Script()
+    work = delivery(script)
+    work.accept([rows(1, 1), rows(2, 2, 3)])
+    work.accept([rows(3, 4)])
+    assert work.run(0) is None
+    assert script.calls == [[1, 2, 3, 4], "flush"]
+    assert work.told == [at(3)]
+
+
+def test_a_batch_ends_at_the_first_transaction_that_fills_it():
+    script = Script()
+    work = delivery(script, max_rows=3)
+    work.accept([rows(1, 1, 2), rows(2, 3, 4), rows(3, 5)])
+    work.run(0)
+    assert script.calls == [[1, 2, 3, 4], "flush", [5], "flush"]
+    assert work.told == [at(2), at(3)]
+
+
+def test_no_batch_ends_between_transactions_of_the_same_ts():
+    script = Script()
+    work = delivery(script, max_rows=1)
+    work.accept([rows(1, 1), rows(1, 2), rows(2, 3)])
+    work.run(0)
+    assert script.calls == [[1, 2], "flush", [3], "flush"]
+
+
+def test_a_large_transaction_is_written_in_pieces_and_flushed_once():
+    script = Script()
+    work = delivery(script, max_rows=2)
+    work.accept([rows(1, 1, 2, last=False), rows(1, 3, 4, last=False)])
+    assert work.run(0) is None
+    assert script.calls == [[1, 2], [3, 4]]
+    work.accept([rows(1, 5), rows(2, 6)])
+    work.run(0)
+    assert script.calls[2:] == [[5, 6], "flush"]
+    assert work.told == [at(2)]
+
+
+def test_a_ddl_is_alone_and_flushed():
+    script = Script()
+    work = delivery(script)
+    work.accept([rows(1, 1), alter(2, ORDERS, "ALTER", AddColumn(Column("x", "int"))), rows(3, 2)])
+    work.run(0)
+    assert script.calls == [[1], "flush", [], "flush", [2], "flush"]
+    assert work.told == [at(1), at(2), at(3)]
+
+
+def test_a_refused_ddl_stops_behind_what_came_before_it():
+    script = Script()
+    work = delivery(script)
+    refused = Ddl(2, 0, "src", "shop", "orders", "DROP TABLE orders", (), "log:2", "is not followed")
+    work.accept([rows(1, 1), refused, rows(3, 2)])
+    with pytest.raises(SinkError, match=r"shop\.orders: is not followed: DROP TABLE orders"):
+        work.run(0)
+    assert work.told == [at(1)]
+
+
+def test_a_checkpoint_that_moves_without_rows_is_flushed_now_and_then():
+    script = Script()
+    work = delivery(script, rowless_seconds=1.0)
+    work.accept([transaction(1)])
+    assert work.run(10.0) is None
+    work.accept([transaction(2)])
+    assert work.run(10.25) == 0.75
+    work.accept([transaction(3)])
+    assert work.run(10.5) == 0.5
+    assert work.told == [at(1)]
+    assert work.run(11.0) is None
+    assert work.told == [at(1), at(3)]
+
+
+def test_rows_take_a_resting_checkpoint_along():
+    script = Script()
+    work = delivery(script)
+    work.accept([transaction(1)])
+    work.run(0.0)
+    work.accept([transaction(2)])
+    work.run(0.1)
+    work.accept([rows(3, 1)])
+    assert work.run(0.2) is None
+    assert work.told == [at(1), at(3)]
+
+
+@pytest.mark.parametrize("failing", range(3))
+def test_after_retryable_the_same_batches_come_again(failing):
+    script = Script()
+    script.errors = [None] * failing + [Retryable("busy")]
+    work = delivery(script, max_rows=2)
+    work.accept([rows(1, 1, 2, last=False), rows(1, 3), rows(2, 4)])
+    with pytest.raises(Retryable, match="busy"):
+        work.run(0)
+    assert work.statistics().error == "busy"
+    work.accept([rows(3, 5)])
+    del script.calls[:]
+    work.run(0)
+    assert script.calls == [[1, 2], [3, 4], "flush", [5], "flush"]
+    assert work.told == [at(2), at(3)]
+    assert work.statistics().error is None
+
+
+def test_a_flush_that_fails_is_done_again():
+    script = Script()
+    work = delivery(script)
+    work.accept([transaction(1)])
+    work.run(0.0)
+    work.accept([transaction(2)])
+    work.run(0.1)
+    script.errors = [Retryable("busy")]
+    with pytest.raises(Retryable):
+        work.flush(0.2)
+    del script.calls[:]
+    work.run(5.0)
+    assert script.calls == [[], "flush"]
+    assert work.told == [at(1), at(2)]
+
+
+def test_a_transaction_too_large_to_keep_is_left_to_the_source():
+    script = Script()
+    work = delivery(script, max_rows=2, max_kept_rows=3)
+    work.accept([rows(1, 1, 2, last=False), rows(1, 3, 4, last=False)])
+    work.run(0)
+    script.errors = [Retryable("gone", 7.0)]
+    work.accept([rows(1, 5)])
+    with pytest.raises(NotKept, match="gone") as caught:
+        work.run(0)
+    assert caught.value.wait == 7.0
+
+
+def test_keeping_begins_anew_with_the_next_transaction():
+    script = Script()
+    work = delivery(script, max_rows=2, max_kept_rows=3)
+    work.accept([rows(1, 1, 2, last=False), rows(1, 3, 4, last=False), rows(1, 5)])
+    work.run(0)
+    script.errors = [Retryable("gone")]
+    work.accept([rows(2, 6)])
+    with pytest.raises(Retryable) as caught:
+        work.run(0)
+    assert not isinstance(caught.value, NotKept)
+    work.run(0)
+    assert script.calls[-2:] == [[6], "flush"]
+
+
+def test_statistics_count_what_is_acknowledged():
+    work = delivery(Script())
+    work.accept([rows(1, 1, 2), rows(2, 3)])
+    work.run(0)
+    statistics = work.statistics()
+    assert (statistics.rows, statistics.batches, statistics.retries) == (3, 1, 0)
+    assert statistics.checkpoint == at(2)
