@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import count
 from threading import Lock
 from typing import Any
@@ -14,37 +13,10 @@ from .arrivals import WAKE, Arrivals
 from .gate import Gate
 from .merge import Merger, Progress
 from .run import Table
+from .sorter import SorterOptions, SorterStatistics, Wait
 from .tier import Tier
 
 _uids = count(1)
-
-
-@dataclass(frozen=True, slots=True)
-class SorterStatistics:
-    """A sorter at a moment."""
-
-    tables: int
-    resolved: Ts
-    """The least over the tables; what lies at or below leaves."""
-    sent: Ts
-    """Everything at or below has left."""
-    memory_bytes: int
-    """Changes in memory, those on their way to disk included."""
-    leaving_bytes: int
-    """Changes on their way to disk."""
-    spilled_bytes: int
-    """Changes that went to disk since the start, by what they took in memory."""
-    disk_bytes: int
-    """Written to disk and not dropped yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Something that waits, on what, and since when by the clock's `now()`."""
-
-    what: str
-    on: str
-    since: float
 
 
 class Engine:
@@ -52,6 +24,7 @@ class Engine:
 
     def __init__(
         self,
+        options: SorterOptions,
         system: ActorSystem,
         downstream: Target,
         supervisor: PooledRef[Any] | None,
@@ -74,6 +47,7 @@ class Engine:
             readers,
             self._gate,
             self._progress,
+            options.merge_bytes,
             capacity=1 << 16,
             supervisor=supervisor,
         )

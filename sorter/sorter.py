@@ -10,7 +10,34 @@ from typing import Any, Protocol
 from ..actors import ActorSystem, PooledRef, Target
 from ..errors import ConfigError
 from ..events import Ts
-from .engine import SorterStatistics, Wait
+
+
+@dataclass(frozen=True, slots=True)
+class SorterStatistics:
+    """A sorter at a moment."""
+
+    tables: int
+    resolved: Ts
+    """The least over the tables; what lies at or below leaves."""
+    sent: Ts
+    """Everything at or below has left."""
+    memory_bytes: int
+    """Changes in memory, those on their way to disk included."""
+    leaving_bytes: int
+    """Changes on their way to disk."""
+    spilled_bytes: int
+    """Changes that went to disk since the start, by what they took in memory."""
+    disk_bytes: int
+    """Written to disk and not dropped yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Something that waits, on what, and since when by the clock's `now()`."""
+
+    what: str
+    on: str
+    since: float
 
 
 class EventSorter(Protocol):
@@ -57,14 +84,21 @@ class SorterOptions:
     """Going beyond stops the feed with a StoreError; None leaves it to the disk."""
     layout: str = "block"
     """`block` writes sorted runs of about 1,000 changes as one value, `event` each change by itself."""
+    block_changes: int = 1000
+    """A run on disk holds at most this many changes ..."""
+    block_bytes: int = 256 << 10
+    """... and about this much."""
+    merge_bytes: int = 8 << 20
+    """What may be open while tables are merged. A transaction larger than this leaves in stretches."""
     stores: int = 8
-    """RocksDB instances; each is opened when first written to."""
+    """RocksDB instances, opened when first written to. A table's changes all go to one."""
 
     def __post_init__(self) -> None:
         _one_of("engine", self.engine, tuple(_ENGINES))
         _one_of("layout", self.layout, ("block", "event"))
         _at_least("memory_bytes", self.memory_bytes, 0)
-        _at_least("stores", self.stores, 1)
+        for name in ("block_changes", "block_bytes", "merge_bytes", "stores"):
+            _at_least(name, getattr(self, name), 1)
         if self.max_disk_bytes is not None:
             _at_least("max_disk_bytes", self.max_disk_bytes, 1 << 20)
         if self.engine == "db" and self.directory is None:
@@ -85,11 +119,11 @@ def open_sorter(
 
 
 def _open_memory(
-    _options: SorterOptions, system: ActorSystem, downstream: Target, supervisor: PooledRef[Any] | None
+    options: SorterOptions, system: ActorSystem, downstream: Target, supervisor: PooledRef[Any] | None
 ) -> EventSorter:
     from .memory.sorter import MemorySorter
 
-    return MemorySorter(system, downstream, supervisor)
+    return MemorySorter(options, system, downstream, supervisor)
 
 
 def _open_db(

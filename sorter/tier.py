@@ -8,7 +8,9 @@ from threading import Lock
 from typing import Final
 
 from ..events import KvChange
-from .run import Run, Table, cut, sort
+from ..store import Window
+from .index import Index
+from .run import Place, Run, Table, cut, sort
 
 READY_BYTES: Final = 16 << 20
 """Beyond this, the source waits while there is something to send: as much as keeps the Merger busy.
@@ -23,19 +25,18 @@ class Tier:
     stored; what is taken before never touches the disk.
     """
 
-    def __init__(self, quota_bytes: int | None, *, block_count: int = 1000, block_bytes: int = 256 << 10):
+    def __init__(self, quota_bytes: int | None, block_changes: int = 1000, block_bytes: int = 256 << 10):
         """Without a quota nothing ever goes to disk. `block_*` bound the runs that do."""
         self.quota_bytes = quota_bytes
-        self._block_count = block_count
+        self._block_changes = block_changes
         self._block_bytes = block_bytes
         self._lock = Lock()
+        self._index = Index()
         self._held: dict[Run, None] = {}
         """In memory and not leaving, in the order they came."""
         self.used_bytes = 0
         self.leaving_bytes = 0
-        self.stored_bytes = 0
         self.spilled_bytes = 0
-        self.spilled_runs = 0
 
     def add(self, runs: Iterable[Run]) -> list[Run]:
         """Hold runs. Returns runs that the caller must send to disk: maybe these, maybe others."""
@@ -64,8 +65,7 @@ class Tier:
     def read(self, run: Run) -> None:
         """The run was read back from disk."""
         with self._lock:
-            run.place = None  # lets the files go once their window is dropped
-            self.stored_bytes -= run.bytes
+            self._index.remove(run)
 
     def forget(self, run: Run) -> None:
         """The run's table was removed."""
@@ -73,9 +73,7 @@ class Tier:
             for left in (run, *(run.heirs or ())):
                 if left.changes is not None:
                     self._let_go(left)
-                elif left.place is not None:
-                    left.place = None
-                    self.stored_bytes -= left.bytes
+                self._index.remove(left)
 
     def heirs(self, run: Run) -> list[Run]:
         """The runs that this one was merged into; once, for whichever of those merged asks first."""
@@ -85,21 +83,34 @@ class Tier:
             run.heirs.clear()
             return heirs
 
-    def stored(self, run: Run, place: object) -> bool:
-        """The run is on disk now; False if it was taken before."""
+    def stored(self, run: Run, place: Place) -> None:
+        """The run is on disk now, unless it was taken meanwhile."""
         with self._lock:
-            if run.changes is None:
-                return False
-            self._let_go(run)
-            run.place = place
-            self.stored_bytes += run.bytes
-            self.spilled_bytes += run.bytes
-            self.spilled_runs += 1
-            return True
+            if run.changes is not None:
+                self._let_go(run)
+                self._index.add(run, place)
+                self.spilled_bytes += run.bytes
+
+    def moved(self, run: Run, place: Place) -> None:
+        """The run is in another place, unless it was read meanwhile."""
+        with self._lock:
+            if run.place is not None:
+                self._index.remove(run)
+                self._index.add(run, place)
+
+    def live_bytes(self, window: Window) -> int:
+        """Bytes of a window that are still to be read."""
+        with self._lock:
+            return self._index.live_bytes(window)
+
+    def runs_in(self, window: Window) -> list[tuple[Run, Place]]:
+        """The runs of a window that are still to be read."""
+        with self._lock:
+            return [(run, run.place) for run in self._index.runs(window) if run.place is not None]
 
     def is_full(self) -> bool:
         """Whether so much is here, in memory or on disk, that what can leave should do so first."""
-        return self.used_bytes + self.stored_bytes > READY_BYTES
+        return self.used_bytes + self._index.memory_bytes > READY_BYTES
 
     def _let_go(self, run: Run) -> None:
         run.changes = None
@@ -127,7 +138,7 @@ class Tier:
         changes: list[KvChange] = list(chain.from_iterable(run.changes or () for run in reversed(runs)))
         sort(changes)
         size = sum(run.bytes for run in runs)
-        blocks = cut(table, changes, size, self._block_count, self._block_bytes)
+        blocks = cut(table, changes, size, self._block_changes, self._block_bytes)
         heirs = blocks[:]
         for run in runs:
             run.changes = None

@@ -10,7 +10,6 @@ from typing import Final, NoReturn
 
 from rocksdict import BlockBasedOptions, DBCompressionType, Options, Rdict, WriteBatch, WriteOptions
 
-from .. import failpoint
 from ..errors import StoreError
 from .batch import Batch
 from .iterator import Iterator
@@ -19,15 +18,18 @@ from .window import Window
 _NEVER: Final = 1 << 30
 """A trigger that is never reached: nothing is compacted in the background, so writes never slow down."""
 
-_MOST_WINDOWS: Final = 16
+MOST_WINDOWS: Final = 16
 """Beyond this many, windows grow: RocksDB lists every family in a file at each change of them."""
+
+LARGEST_WINDOW_BYTES: Final = 1 << 30
+"""Windows don't grow beyond: in too many files each read takes long."""
 
 
 class Store:
     """Windows of keys and values in one RocksDB, opened at the first write.
 
-    No log is written, and what an earlier run left is not read: the sources have it all. One thread
-    may write while others read and drop. Every method raises StoreError if the disk or RocksDB
+    No log is written, and what an earlier run left is not read: the sources have it all. Any thread
+    may call any method but `close`, which comes last. All raise StoreError if the disk or RocksDB
     fails; the message says what failed and where.
     """
 
@@ -41,7 +43,9 @@ class Store:
         self._write_options.no_slowdown = True
         self._db: Rdict | None = None
         self._names = count(1)
-        self._lock = Lock()  # guards the fields below
+        self.bytes = 0
+        """Written and not dropped: in files, or about to be."""
+        self._lock = Lock()  # guards what follows, and `bytes`
         self._windows: list[Window] = []
         self._current: Window | None = None
         self._closed = False
@@ -57,6 +61,7 @@ class Store:
             except Exception as error:
                 self._fail("can't be written", error)
             window.bytes += batch.bytes
+            self.bytes += batch.bytes
             window.newest = max(window.newest, batch.newest)
             return window
 
@@ -72,45 +77,42 @@ class Store:
         """The pairs of a window from `lower` up to but not including `upper`."""
         return Iterator(window, lower, upper, str(self.path))
 
-    def drop(self, acknowledged: int) -> int:
-        """Drop the windows whose contents are all at or below the ts `acknowledged`; returns bytes."""
+    def end_window(self) -> None:
+        """Begin a new window with the next write, unless there are many."""
         with self._lock:
-            dead = [w for w in self._windows if w.newest <= acknowledged]
-            if not dead:
-                return 0
-            self._windows = [w for w in self._windows if w.newest > acknowledged]
-            if self._current in dead:
+            if len(self._windows) < MOST_WINDOWS:
                 self._current = None
-        for window in dead:
-            failpoint.reach("store.compacting")
-            try:
-                assert self._db is not None
-                self._db.drop_column_family(window.name)
-            except Exception as error:
-                self._fail(f"can't drop window {window.name}", error)
-        return sum(w.bytes for w in dead)
 
-    @property
-    def windows(self) -> list[Window]:
-        """The windows that aren't dropped, oldest first."""
+    def ended(self) -> list[Window]:
+        """The windows that nothing is written to any more, oldest first."""
         with self._lock:
-            return list(self._windows)
+            return [window for window in self._windows if window is not self._current]
 
-    @property
-    def bytes(self) -> int:
-        """Written and not dropped; on disk or about to be."""
-        return sum(window.bytes for window in self.windows)
+    def drop(self, window: Window) -> None:
+        """Drop a window that has ended. Its files go once nobody reads it."""
+        with self._lock:
+            assert self._db is not None
+            assert window is not self._current
+            self._windows.remove(window)
+            self.bytes -= window.bytes
+        try:
+            self._db.drop_column_family(window.name)
+        except Exception as error:
+            self._fail(f"can't drop {window.name}", error)
 
     def close(self) -> None:
         """Let RocksDB go. The files stay until the scratch directory is wiped. Safe to repeat."""
         with self._lock:
-            self._closed = True
-            self._windows.clear()
+            windows, self._windows = self._windows, []
             self._current = None
-            if self._db is not None:
-                with contextlib.suppress(Exception):  # a failed disk fails here again
-                    self._db.close()
-                self._db = None
+            self._closed = True
+            if self._db is None:
+                return
+            with contextlib.suppress(Exception):  # a failed disk fails here again
+                for window in windows:  # else closing would flush them
+                    self._db.drop_column_family(window.name)
+                self._db.close()
+            self._db = None
 
     def _put(self, window: Window, batch: Batch) -> None:
         assert self._db is not None
@@ -153,7 +155,7 @@ class Store:
         return window
 
     def _limit(self) -> int:
-        return max(self._window_bytes, sum(w.bytes for w in self._windows) // _MOST_WINDOWS)
+        return min(max(self._window_bytes, self.bytes // MOST_WINDOWS), LARGEST_WINDOW_BYTES)
 
     def _fail(self, what: str, error: Exception) -> NoReturn:
         if "No space left on device" in str(error):

@@ -10,9 +10,9 @@ from msgspec import Struct
 from ...actors import PooledActor
 from ...errors import StoreError
 from ...store import Batch, Store
-from ..run import Run
+from ..run import Place, Run
 from ..tier import Tier
-from .layout import Layout, Place
+from .layout import Layout
 
 WRITE_BYTES: Final = 1 << 20
 """A Write carries about this much: RocksDB writes a batch with the interpreter's lock held."""
@@ -50,7 +50,9 @@ class DbActor(PooledActor):
         for run in message.runs:
             changes = run.changes  # once: it may be taken at any time, which is no reason to stop
             if changes is not None:
-                written.append((run, self._layout.put(batch, run, changes)))
+                before = batch.bytes
+                lower, upper, keys = self._layout.put(batch, run, changes)
+                written.append((run, lower, upper, keys, batch.bytes - before))
         if not written:
             return
         if self._max_disk_bytes is not None and self._disk_bytes() + batch.bytes > self._max_disk_bytes:
@@ -59,5 +61,5 @@ class DbActor(PooledActor):
                 " are not acknowledged yet; raise max_disk_bytes or see what the slowest sink waits for"
             )
         window = self._store.write(batch)
-        for run, keys in written:
-            self._tier.stored(run, Place(window, *keys))
+        for run, lower, upper, keys, size in written:
+            self._tier.stored(run, Place(window, lower, upper, keys, size))

@@ -9,23 +9,13 @@ import msgspec
 
 from ...errors import StoreError
 from ...events import KvChange
-from ...store import Batch, Store, Window
-from ..run import Run
+from ...store import Batch, Store
+from ..run import Place, Run
 from .key import block_key, event_key
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode_block: Final = msgspec.msgpack.Decoder(list[KvChange]).decode
 _decode_event: Final = msgspec.msgpack.Decoder(KvChange).decode
-
-
-class Place(msgspec.Struct, frozen=True):
-    """Where a run is: the keys from `lower` to `upper`, both included, of a window."""
-
-    window: Window
-    lower: bytes
-    upper: bytes
-    count: int
-    """Keys of the run among them."""
 
 
 class Layout(Protocol):
@@ -66,8 +56,8 @@ class EventLayout:
     def get(self, store: Store, place: Place) -> list[KvChange]:
         pairs = store.iterate(place.window, place.lower, place.upper + b"\0")
         changes = [_decode_event(_unseal(value)) for _, value in pairs]
-        if len(changes) < place.count:
-            raise StoreError(f"{place.count - len(changes)} changes are missing")
+        if len(changes) < place.keys:
+            raise StoreError(f"{place.keys - len(changes)} changes are missing")
         return changes
 
 

@@ -9,7 +9,7 @@ from ...store import Store
 from ..merge import Loaded, Read
 from ..run import Run
 from ..tier import Tier
-from .layout import Layout, Place
+from .layout import Layout
 
 
 class Reader(PooledActor):
@@ -25,7 +25,7 @@ class Reader(PooledActor):
 
     def _read(self, run: Run) -> list[KvChange]:
         place = run.place
-        assert isinstance(place, Place)
+        assert place is not None
         try:
             changes = self._layout.get(self._store, place)
         except (StoreError, ValueError) as error:

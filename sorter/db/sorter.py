@@ -40,14 +40,14 @@ class DbSorter(Engine):
         self._scratch = Scratch(options.directory)
         self._stores = [Store(self._scratch.new_store()) for _ in range(options.stores)]
         layout = LAYOUTS[options.layout]
-        tier = Tier(options.memory_bytes)
+        tier = Tier(options.memory_bytes, options.block_changes, options.block_bytes)
 
         def spawn(actor_class: type[Any], *args: Any, capacity: int = 1 << 16) -> PooledRef[Any]:
             return system.spawn(actor_class, *args, capacity=capacity, supervisor=supervisor)
 
-        self._compactors = [spawn(Compactor, store) for store in self._stores]
+        self._compactors = [spawn(Compactor, store, tier) for store in self._stores]
         self._readers = [spawn(Reader, store, layout, tier) for store in self._stores]
-        super().__init__(system, downstream, supervisor, tier, self._readers)
+        super().__init__(options, system, downstream, supervisor, tier, self._readers)
         self._db_actors = [
             spawn(
                 DbActor,

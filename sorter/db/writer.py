@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Final
 
 from ...actors import PooledActor, PooledRef
@@ -40,12 +41,20 @@ class Writer(PooledActor):
         self._stores = stores
 
     def on_receive_batch(self, messages: Sequence[Changes]) -> None:
-        changes = messages[0].changes
-        resolved = messages[0].resolved
-        if len(messages) > 1:
-            changes = [change for message in messages for change in message.changes]
-            resolved = max(message.resolved for message in messages)
-        runs = self._runs(changes) if changes else []
+        runs: list[Run] = []
+        lists: list[list[KvChange]] = []
+        gathered = 0
+        resolved = 0
+        for message in messages:
+            resolved = max(resolved, message.resolved)
+            if message.changes:
+                lists.append(message.changes)
+                gathered += len(message.changes)
+                if gathered >= RUN_CHANGES:
+                    runs += self._runs(lists)
+                    lists, gathered = [], 0
+        if lists:
+            runs += self._runs(lists)
         spilled = self._tier.add(runs) if runs else []
         if self._arrivals.post(self._table, runs, resolved, self.clock.now()):
             self.send(self._merger, WAKE)
@@ -54,7 +63,8 @@ class Writer(PooledActor):
         if self._tier.is_full() and self._arrivals.busy:
             self._wait()
 
-    def _runs(self, changes: list[KvChange]) -> list[Run]:
+    def _runs(self, lists: list[list[KvChange]]) -> list[Run]:
+        changes = lists[0] if len(lists) == 1 else list(chain.from_iterable(lists))
         sort(changes)
         if changes[0].commit_ts <= self._table.resolved:
             raise InvariantViolated(

@@ -11,6 +11,7 @@ from ...events import Changes, KvChange, Ts
 from ..arrivals import WAKE, Arrivals
 from ..engine import Engine
 from ..run import Run, Table, measure, sort
+from ..sorter import SorterOptions
 from ..tier import Tier
 
 
@@ -20,8 +21,14 @@ class MemorySorter(Engine):
     Unbounded: it never slows a source down. For tests, and for streams known to be small.
     """
 
-    def __init__(self, system: ActorSystem, downstream: Target, supervisor: PooledRef[Any] | None) -> None:
-        super().__init__(system, downstream, supervisor, Tier(None))
+    def __init__(
+        self,
+        options: SorterOptions,
+        system: ActorSystem,
+        downstream: Target,
+        supervisor: PooledRef[Any] | None,
+    ) -> None:
+        super().__init__(options, system, downstream, supervisor, Tier(None))
 
     def _spawn_writer(self, table: Table) -> PooledRef[Any]:
         return self._system.spawn(

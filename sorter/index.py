@@ -1,0 +1,46 @@
+"""Which runs are on disk, and where."""
+
+from __future__ import annotations
+
+from ..store import Window
+from .run import Place, Run
+
+
+class Index:
+    """The runs in each window that aren't read back yet: about 400 bytes for a block of 1,000 changes.
+
+    Guarded by the Tier's lock.
+    """
+
+    def __init__(self) -> None:
+        self._runs: dict[Window, dict[Run, None]] = {}
+        self._live_bytes: dict[Window, int] = {}
+        self.memory_bytes = 0
+        """What the runs would take in memory."""
+
+    def add(self, run: Run, place: Place) -> None:
+        run.place = place
+        window = place.window
+        self._runs.setdefault(window, {})[run] = None
+        self._live_bytes[window] = self._live_bytes.get(window, 0) + place.bytes
+        self.memory_bytes += run.bytes
+
+    def remove(self, run: Run) -> None:
+        place = run.place
+        if place is None:
+            return
+        run.place = None
+        window = place.window
+        runs = self._runs[window]
+        del runs[run]
+        self._live_bytes[window] -= place.bytes
+        if not runs:
+            del self._runs[window], self._live_bytes[window]
+        self.memory_bytes -= run.bytes
+
+    def live_bytes(self, window: Window) -> int:
+        """Bytes of a window that are still to be read."""
+        return self._live_bytes.get(window, 0)
+
+    def runs(self, window: Window) -> list[Run]:
+        return list(self._runs.get(window, ()))
