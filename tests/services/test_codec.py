@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from random import Random
 from typing import Any
+from unicodedata import category
 
 import pytest
 from pymysql.constants.COMMAND import COM_QUERY
 
 from tidemill.benchmarks.mariadb import MariaDb
+from tidemill.benchmarks.shop import TABLES, VALUES, every_type
 from tidemill.codec.mysql.charset import max_bytes, text_decoder
 from tidemill.codec.mysql.collation import collation
+from tidemill.codec.mysql.layout import Layouts
 from tidemill.codec.mysql.schema import CHECKS_QUERY, COLUMNS_QUERY, KEY_QUERY, table_from_information_schema
 from tidemill.codec.mysql.table_map import parse_table_map
 from tidemill.codec.mysql.text_rows import SESSION, select_expression
-from tidemill.events import Table
+from tidemill.errors import SourceError
+from tidemill.events import Row, Table
 
 from ..codec.vectors import Vector, load, outcome, save
 
@@ -27,30 +33,29 @@ class Source:
 
     def __init__(self, server: MariaDb, database: str) -> None:
         self._directory = server.data_directory
-        self._database = database
+        self.database = database
         self._connection = server.connect(database=database)
-        self._cursor = self._connection.cursor()
+        self.cursor = self._connection.cursor()
         self.query(f"{SESSION}, sql_mode = 'ALLOW_INVALID_DATES'")
 
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        self._cursor.execute(statement, values or None)
-        return list(self._cursor.fetchall())
+        self.cursor.execute(statement, values or None)
+        return list(self.cursor.fetchall())
 
-    def events(self, *statements: str) -> list[bytes]:
-        """The binlog events that the statements leave, without checksums."""
+    @contextmanager
+    def recorded(self) -> Iterator[list[bytes]]:
+        """Binlog events of what is done inside, without checksums; the list is filled at the end."""
+        events: list[bytes] = []
         self.query("FLUSH BINARY LOGS")
         file = self.query("SHOW MASTER STATUS")[0][0]
-        for statement in statements:
-            self.query(statement)
+        yield events
         self.query("FLUSH BINARY LOGS")
         log = (self._directory / file).read_bytes()
-        events = []
         at = 4
         while at < len(log):
             size = int.from_bytes(log[at + 9 : at + 13], "little")
             events.append(log[at : at + size - 4])
             at += size
-        return events
 
     def packets(self, statement: str) -> bytes:
         """The row packets of a result, with their headers."""
@@ -70,7 +75,7 @@ class Source:
         return b"".join(rows)
 
     def table(self, name: str) -> Table:
-        where = (self._database, name)
+        where = (self.database, name)
         return table_from_information_schema(
             *where,
             self.query(COLUMNS_QUERY, *where),
@@ -86,16 +91,21 @@ def source(mariadb: MariaDb, database: str) -> Iterator[Source]:
     source._connection.close()
 
 
+def selection(table: Table) -> str:
+    """The SELECT of a snapshot, in the order of the key."""
+    return f"SELECT {', '.join(map(select_expression, table.columns))} FROM {table.name} ORDER BY id"
+
+
 def capture(source: Source, vector: Vector) -> Vector:
     """The vector's rows as this server writes and prints them."""
     rows = ", ".join(f"({i}, {literal}, {-i})" for i, literal in enumerate(vector.literals))
-    events = source.events(
+    source.query(
         "CREATE OR REPLACE TABLE v "
-        f"(id INT NOT NULL PRIMARY KEY, c {vector.definition}, z TINYINT NOT NULL) CHARSET utf8mb4",
-        f"INSERT IGNORE INTO v VALUES {rows}",
+        f"(id INT NOT NULL PRIMARY KEY, c {vector.definition}, z TINYINT NOT NULL) CHARSET utf8mb4"
     )
+    with source.recorded() as events:
+        source.query(f"INSERT IGNORE INTO v VALUES {rows}")
     table = source.table("v")
-    expressions = ", ".join(map(select_expression, table.columns))
     text = table.columns[1].kind not in ("binary", "varbinary", "blob", "bit")
     printed = source.query(f"SELECT {'CONCAT(c)' if text else 'c'} FROM v ORDER BY id")
     return Vector(
@@ -103,7 +113,7 @@ def capture(source: Source, vector: Vector) -> Vector:
         vector.literals,
         next(event[27:] for event in events if event[4] == TABLE_MAP),
         tuple(event for event in events if event[4] in ROWS),
-        source.packets(f"SELECT {expressions} FROM v ORDER BY id"),
+        source.packets(selection(table)),
         tuple(value for (value,) in printed),
     )
 
@@ -121,3 +131,132 @@ def test_the_recorded_rows_are_what_this_server_writes(captured: list[Vector]) -
         assert outcome(vector) == recorded.outcome, vector.definition
         assert vector.packets == recorded.packets, vector.definition
         assert [event[27:] for event in vector.events] == [event[27:] for event in recorded.events]
+
+
+def test_a_table_is_the_same_in_the_schema_and_in_the_binlog(source: Source) -> None:
+    for vector in load():
+        if vector.definition == "JSON":
+            continue  # the binlog calls it a text
+        source.query(
+            f"CREATE OR REPLACE TABLE v (a INT, c {vector.definition}, b CHAR(20), PRIMARY KEY (b, a)) "
+            "CHARSET utf8mb4"
+        )
+        with source.recorded() as events:
+            source.query("INSERT IGNORE INTO v VALUES (1, 0, 'x')")
+        (payload,) = (event[27:] for event in events if event[4] == TABLE_MAP)
+        assert parse_table_map(payload).table == source.table("v"), vector.definition
+
+
+def test_both_decoders_agree_on_random_changes_of_every_type(source: Source) -> None:
+    rng = Random(7)
+    layouts = Layouts()
+    source.query(f"CREATE TABLE t ({TABLES['every_type']}) CHARSET utf8mb4")
+    columns = ["id", *VALUES]
+    with source.recorded() as events:
+        insert = f"INSERT INTO t ({', '.join(columns)}) VALUES ({', '.join(['%s'] * len(columns))})"
+        source.cursor.executemany(insert, [every_type(rng, i) for i in range(300)])
+        update = f"UPDATE t SET {', '.join(f'{column} = %s' for column in VALUES)} WHERE id = %s"
+        for i in range(100):
+            source.query(update, *every_type(rng, i)[1:], i)
+        source.query("DELETE FROM t WHERE id % 6 = 5")
+    layout = layouts.layout(layouts.number_of(next(e[27:] for e in events if e[4] == TABLE_MAP)))
+    rows: dict[int, Row] = {}
+    for change in (c for e in events if e[4] in ROWS for c in layout.decode_rows(e, 1, 1)):
+        if change.before is not None:
+            assert repr(rows.pop(change.before[0])) == repr(change.before)
+        if change.after is not None:
+            rows[change.after[0]] = change.after
+    table = source.table("t")
+    assert table.columns[-1].kind == "json"
+    snapshot = layouts.layout(layouts.add_table(table)).decode_text_rows(
+        source.packets(selection(table)), 1, 1
+    )
+    assert len(snapshot) == 250
+    for change in snapshot:
+        assert change.after is not None
+        assert repr(change.after) == repr(rows.pop(change.after[0]))
+    assert not rows
+
+
+def test_collations_have_the_ids_of_the_server(source: Source) -> None:
+    listed = source.query(
+        "SELECT ID, CHARACTER_SET_NAME, FULL_COLLATION_NAME "
+        "FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
+    )
+    assert len(listed) > 1000
+    for number, charset, name in listed:
+        assert collation(number) == (charset, name)
+
+
+def test_characters_are_those_of_the_server(source: Source) -> None:
+    """Every byte of the one-byte sets, every pair of bytes that is a character of the others."""
+    unsupported = []
+    charsets = source.query("SELECT CHARACTER_SET_NAME, MAXLEN FROM information_schema.CHARACTER_SETS")
+    for charset, width in charsets:
+        assert max_bytes(charset) == width
+        try:
+            decode = text_decoder(charset)
+        except LookupError:
+            unsupported.append(charset)
+            continue
+        characters = [bytes((byte,)) for byte in range(256)]
+        if width > 1:
+            characters = [bytes((high, low)) for high in range(0x81, 0xFF) for low in range(0x40, 0xFF)]
+        if charset == "utf32":
+            characters = [one.rjust(4, b"\0") for one in characters]
+        for start in range(0, len(characters), 2000):
+            some = characters[start : start + 2000]
+            texts = (f"HEX(CONVERT(CONVERT(x'{one.hex()}' USING {charset}) USING utf8mb4))" for one in some)
+            for one, utf8 in zip(some, source.query(f"SELECT {', '.join(texts)}")[0], strict=True):
+                text = bytes.fromhex(utf8 or "").decode(errors="ignore")  # half of a pair in UTF-16
+                if len(text) != 1 or (text == "?" and width > 1):
+                    continue  # no character of the set
+                if charset == "ujis" and category(text) == "Co":
+                    with pytest.raises(UnicodeDecodeError):
+                        decode(one)  # of private use: Python's codec has none
+                else:
+                    assert decode(one) == text, (charset, one)
+    assert sorted(unsupported) == ["armscii8", "binary", "dec8", "eucjpms", "geostd8", "keybcs2", "swe7"]
+
+
+@pytest.mark.parametrize(
+    ("definition", "what"),
+    [
+        ("c UUID", "type uuid"),
+        ("c INET6", "type inet6"),
+        ("c POINT", "type point"),
+        ("c GEOMETRY", "type geometry"),
+        ("c VARCHAR(20) COMPRESSED", "COMPRESSED"),
+        ("c INT AS (id + 1) VIRTUAL", "a generated column"),
+        ("c INT AS (id + 1) STORED", "a generated column"),
+        ("c YEAR(2)", "YEAR(2)"),
+        ("c ENUM('a') CHARACTER SET binary", "enum with CHARACTER SET binary"),
+        ("c VARCHAR(20) CHARACTER SET keybcs2", "character set keybcs2"),
+    ],
+)
+def test_an_unsupported_column_is_an_error_that_names_it(source: Source, definition: str, what: str) -> None:
+    source.query(f"CREATE TABLE t (id INT, {definition})")
+    with pytest.raises(SourceError) as raised:
+        source.table("t")
+    assert f"column c of table {source.database}.t is " in str(raised.value)
+    assert f": {what} isn't supported" in str(raised.value)
+    assert "tinyint, smallint" in str(raised.value)
+
+
+def test_defaults_are_those_of_the_schema(source: Source) -> None:
+    source.query(
+        "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT, i INT NOT NULL DEFAULT -5, "
+        "v VARCHAR(9) DEFAULT 'it''s', e INT DEFAULT (1 + 1), b BIT(3) DEFAULT b'101', "
+        "d DATETIME(3) DEFAULT NOW(3) ON UPDATE NOW(3), h INT INVISIBLE DEFAULT 3)"
+    )
+    columns = {c.name: (c.nullable, c.default, c.on_update) for c in source.table("t").columns}
+    assert columns == {
+        "id": (False, None, None),
+        "n": (True, None, None),
+        "i": (False, "-5", None),
+        "v": (True, "'it''s'", None),
+        "e": (True, "(1 + 1)", None),
+        "b": (True, "b'101'", None),
+        "d": (True, "current_timestamp(3)", "CURRENT_TIMESTAMP(3)"),
+        "h": (True, "3", None),
+    }

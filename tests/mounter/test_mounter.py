@@ -1,0 +1,262 @@
+"""Pieces of raw changes and the items that they are mounted to."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidemill.codec.mysql.entry import (
+    COMMIT,
+    DDL,
+    ROWS,
+    TEXT_ROWS,
+    VOID,
+    Commit,
+    NewTable,
+    Query,
+    decode_commit,
+    decode_statement,
+    encode_commit,
+    encode_statement,
+    entry_key,
+)
+from tidemill.codec.mysql.layout import Layouts
+from tidemill.errors import InvariantViolated, SourceError
+from tidemill.events import (
+    PUT,
+    AddColumn,
+    Chunk,
+    Column,
+    CreateTable,
+    Ddl,
+    Item,
+    KvChange,
+    Loaded,
+    Piece,
+    RowChange,
+    Table,
+    Transaction,
+)
+from tidemill.mounter import Mounter
+from tidemill.routing import TableFilter
+
+from ..codec.encoder import DELETE, INSERT, INT, rows_event, table_map
+
+TS = 100
+TABLE = Table("shop", "t", (Column("c0", "int"),), key=(0,))
+
+
+class Bench:
+    """A mounter, and raw changes for it as a puller makes them."""
+
+    def __init__(self) -> None:
+        self.layouts = Layouts()
+        self.binlog = self.layouts.number_of(table_map(INT))
+        self.snapshot = self.layouts.add_table(TABLE)
+        self.mounter = Mounter(self.layouts, "source-1", TableFilter(["shop.*"]))
+
+    def transaction(self, *words: str, ts: int = TS) -> list[KvChange]:
+        """A change for each word: "+1" and "-1" insert and delete, "=1" is a snapshot's row."""
+        return [self.change(number, word, ts) for number, word in enumerate(words, 1)]
+
+    def change(self, number: int, word: str, ts: int) -> KvChange:
+        region = 0
+        match word[0], word[1:]:
+            case "+" | "-" as sign, rest:
+                kind, region = ROWS, self.binlog
+                row = [int(rest).to_bytes(4, "little")]
+                value = rows_event(INSERT if sign == "+" else DELETE, [row])
+            case "=", rest:
+                kind, region = TEXT_ROWS, self.snapshot
+                value = bytes((len(rest) + 1, 0, 0, 0, len(rest))) + rest.encode()
+            case "!", statement:
+                kind, value = DDL, encode_statement(Query("shop", statement, 12.5, utc_offset_seconds=3600))
+            case "*", "":
+                kind, value = DDL, encode_statement(NewTable(TABLE))
+            case "x", "":
+                kind, value, number = VOID, b"", 0
+            case ".", "":
+                kind, value = COMMIT, encode_commit(Commit("log:7"))
+            case ".", chunk:
+                kind, value = COMMIT, encode_commit(Commit("log:7", Chunk(chunk, Loaded((3,)))))
+            case _:
+                raise ValueError(word)
+        return KvChange(ts, ts, PUT, entry_key(number, kind), value, region_id=region)
+
+    def mount(self, *words: str) -> list[Item]:
+        return self.mounter.mount([Piece(TS, TS, 1, self.transaction(*words))])
+
+
+def described(items: list[Item]) -> list[str]:
+    """A line for each item: its rows or actions, "..." where the transaction goes on, else its position."""
+    lines = []
+    for item in items:
+        assert (item.commit_ts, item.start_ts, item.source) == (TS, TS, "source-1")
+        end = item.position if item.last else "..."
+        assert bool(item.position) == item.last
+        if isinstance(item, Transaction):
+            rows = [f"{'+' if r.op == 'insert' else '-'}{(r.after or r.before or ())[0]}" for r in item.rows]
+            chunk = [f"chunk {item.chunk.table} {item.chunk.loaded.last}"] if item.chunk else []
+            lines.append(" ".join([*rows, *chunk, end]))
+        else:
+            what = item.refusal or " ".join(type(action).__name__ for action in item.actions)
+            lines.append(f"{item.full_name}: {what} {end}")
+    return lines
+
+
+def test_rows_become_one_transaction() -> None:
+    (item,) = Bench().mount("+1", "-2", ".")
+    table = item.rows[0].table  # type: ignore[union-attr]
+    assert table == TABLE
+    assert item == Transaction(
+        TS,
+        TS,
+        "source-1",
+        [RowChange(TS, TS, table, "insert", None, (1,)), RowChange(TS, TS, table, "delete", (2,), None)],
+        "log:7",
+    )
+
+
+def test_a_transaction_without_rows_moves_the_position() -> None:
+    assert described(Bench().mount(".")) == ["log:7"]
+
+
+def test_snapshot_rows_come_with_their_chunk() -> None:
+    assert described(Bench().mount("=1", "=2", ".shop.t")) == ["+1 +2 chunk shop.t (3,) log:7"]
+
+
+def test_a_table_about_to_be_loaded() -> None:
+    assert Bench().mount("*", ".") == [
+        Ddl(TS, TS, "source-1", "shop", "t", "", (CreateTable(TABLE),), "log:7"),
+    ]
+
+
+def test_a_schema_change_is_an_item_of_its_own() -> None:
+    statement = "ALTER TABLE t ADD x INT"
+    assert Bench().mount(f"!{statement}", ".") == [
+        Ddl(
+            TS,
+            TS,
+            "source-1",
+            "shop",
+            "t",
+            statement,
+            (AddColumn(Column("x", "int")),),
+            "log:7",
+            epoch_seconds=12.5,
+            utc_offset_seconds=3600,
+        )
+    ]
+
+
+def test_a_refused_statement_is_quoted() -> None:
+    (item,) = Bench().mount("!TRUNCATE t", ".")
+    assert isinstance(item, Ddl)
+    assert item.actions == ()
+    assert item.refusal.endswith(": TRUNCATE t")
+
+
+def test_a_statement_about_other_tables_only_moves_the_position() -> None:
+    assert described(Bench().mount("!TRUNCATE other.t", ".")) == ["log:7"]
+
+
+def test_a_schema_change_keeps_its_place_between_rows() -> None:
+    assert described(Bench().mount("+1", "!ALTER TABLE t DROP x", "+2", "!ALTER TABLE t DROP y", ".")) == [
+        "+1 ...",
+        "shop.t: DropColumn ...",
+        "+2 ...",
+        "shop.t: DropColumn log:7",
+    ]
+
+
+def test_a_schema_change_with_a_chunk_is_followed_by_it() -> None:
+    assert described(Bench().mount("*", ".shop.t")) == [
+        "shop.t: CreateTable ...",
+        "chunk shop.t (3,) log:7",
+    ]
+
+
+def test_a_transaction_in_pieces_ends_with_its_position() -> None:
+    bench = Bench()
+    changes = bench.transaction("+1", "+2", "+3", ".")
+    pieces = [Piece(TS, TS, 1, [change], last=change is changes[-1]) for change in changes]
+    assert described(bench.mounter.mount(pieces[:2])) == ["+1 ...", "+2 ..."]
+    assert described(bench.mounter.mount(pieces[2:])) == ["+3 ...", "log:7"]
+
+
+def test_a_transaction_that_was_taken_back_only_moves_the_position() -> None:
+    bench = Bench()
+    changes = sorted(bench.transaction("+1", "!TRUNCATE t", "x", "+3", "."))
+    pieces = [Piece(TS, TS, 1, [change], last=change is changes[-1]) for change in changes]
+    assert described(bench.mounter.mount(pieces)) == ["log:7"]
+    assert described(bench.mount("+1", ".")) == ["+1 log:7"]
+
+
+@given(
+    words=st.lists(st.sampled_from(["+1", "-2", "=3", "!ALTER TABLE t DROP x", "!GRANT x"]), max_size=6),
+    cuts=st.sets(st.integers(1, 6)),
+    calls=st.booleans(),
+)
+@settings(deadline=None)
+def test_pieces_make_no_difference(words: list[str], cuts: set[int], calls: bool) -> None:
+    whole = Bench().mount(*words, ".")
+    bench = Bench()
+    changes = bench.transaction(*words, ".")
+    bounds = [0, *sorted(cut for cut in cuts if cut < len(changes)), len(changes)]
+    pieces = [
+        Piece(TS, TS, 1, changes[start:end], last=end == len(changes)) for start, end in pairwise(bounds)
+    ]
+    items = (
+        [item for piece in pieces for item in bench.mounter.mount([piece])]
+        if calls
+        else bench.mounter.mount(pieces)
+    )
+    assert joined(items) == joined(whole)
+    assert [item.last for item in items] == [False] * (len(items) - 1) + [True]
+    assert [item.position for item in items][-1] == "log:7"
+
+
+def joined(items: list[Item]) -> list[object]:
+    """Rows and statements in order, without the cuts."""
+    flat: list[object] = []
+    for item in items:
+        if isinstance(item, Transaction):
+            flat += [(row.op, row.before, row.after) for row in item.rows]
+        else:
+            flat.append(item.query)
+    return flat
+
+
+def test_a_transaction_without_commit_is_a_bug() -> None:
+    with pytest.raises(InvariantViolated, match="no commit"):
+        Bench().mount("+1")
+
+
+def test_damaged_rows_stop_with_the_name_of_their_table() -> None:
+    bench = Bench()
+    first, commit = bench.transaction("+1", ".")
+    damaged = KvChange(TS, TS, PUT, first.key, first.value[:-1], region_id=first.region_id)
+    with pytest.raises(SourceError, match=r"table shop\.t"):
+        bench.mounter.mount([Piece(TS, TS, 1, [damaged, commit])])
+
+
+# --- the encoding between puller and mounter ------------------------------------------------------------
+
+
+def test_keys_sort_by_number() -> None:
+    keys = [entry_key(number, kind) for number in (0, 1, 255, 256, 2**40) for kind in (ROWS, COMMIT)]
+    assert sorted(keys) == keys
+
+
+@pytest.mark.parametrize("chunk", [None, Chunk(""), Chunk("shop.t", Loaded((1, -(2**63), 2**64 - 1)))])
+def test_a_commit_comes_back(chunk: Chunk | None) -> None:
+    commit = Commit("mysql-bin.000003:4711", chunk)
+    assert decode_commit(encode_commit(commit)) == commit
+
+
+@pytest.mark.parametrize("statement", [NewTable(TABLE), Query("s", "ALTER ...", 1.5, True, -3600)])
+def test_a_statement_comes_back(statement: NewTable | Query) -> None:
+    assert decode_statement(encode_statement(statement)) == statement
