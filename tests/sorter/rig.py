@@ -1,0 +1,138 @@
+"""A sorter with everything around it, and the model that its output is held against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tidemill.actors import ActorSystem, Failed, PooledActor, PooledRef, SeededSystem
+from tidemill.events import PUT, Changes, KvChange, Piece, Sorted
+from tidemill.sorter import SorterOptions, open_sorter
+
+ENGINES = {
+    "memory": {"engine": "memory"},
+    "db": {"engine": "db"},
+    "db, through the disk": {"engine": "db", "memory_bytes": 0},
+    "db, small": {"engine": "db", "memory_bytes": 4000, "block_changes": 7, "merge_bytes": 3000, "stores": 2},
+    "db, one put an event": {"engine": "db", "memory_bytes": 4000, "layout": "event", "block_changes": 50},
+}
+"""Options by name: every engine and layout, with memory for all, a little or nothing."""
+
+
+class Downstream(PooledActor):
+    """Keeps what the sorter sends."""
+
+    def __init__(self, received: list[Sorted]) -> None:
+        self._received = received
+
+    def on_receive(self, message: Sorted) -> None:
+        self._received.append(message)
+
+
+class Supervisor(PooledActor):
+    def __init__(self, failures: list[Failed]) -> None:
+        self._failures = failures
+
+    def on_receive(self, message: Failed) -> None:
+        self._failures.append(message)
+
+
+class Rig:
+    """A sorter of `options` in `system`, its output and failures, and a plain list of what went in."""
+
+    def __init__(
+        self, directory: Path, system: ActorSystem | None = None, *, capacity: int = 1 << 16, **options: Any
+    ) -> None:
+        self.directory = directory
+        self.system = system or SeededSystem(1)
+        self.received: list[Sorted] = []
+        self.failures: list[Failed] = []
+        self.downstream = self.system.spawn(Downstream, self.received, capacity=capacity)
+        supervisor = self.system.spawn(Supervisor, self.failures)
+        self.sorter = open_sorter(
+            SorterOptions(directory=directory, **options), self.system, self.downstream, supervisor
+        )
+        self.writers: dict[int, PooledRef[Any]] = {}
+        self.resolved: dict[int, int] = {}
+        self.told: dict[int, list[KvChange]] = {}
+
+    def __enter__(self) -> Rig:
+        return self
+
+    def __exit__(self, *_exc_info: object) -> None:
+        self.sorter.close()
+        self.system.stop(timeout=0.0 if isinstance(self.system, SeededSystem) else 10.0)
+
+    # --- input -----------------------------------------------------------------------------------
+
+    def add(self, *tables: int, resolved: int = 0) -> None:
+        for table in tables:
+            self.writers[table] = self.sorter.add_table(table, resolved)
+            self.resolved[table] = resolved
+            self.told[table] = []
+
+    def remove(self, table: int) -> None:
+        self.sorter.remove_table(table)
+        del self.writers[table], self.resolved[table], self.told[table]
+
+    def tell(self, table: int, changes: Iterable[KvChange] = (), resolved: int = 0) -> None:
+        changes = list(changes)
+        self.told[table] += changes
+        self.resolved[table] = max(self.resolved[table], resolved)
+        self.writers[table].tell(Changes(changes, resolved))
+
+    def run(self, seconds: float = 0.0) -> None:
+        assert isinstance(self.system, SeededSystem)
+        self.system.run(seconds)
+
+    # --- output ----------------------------------------------------------------------------------
+
+    @property
+    def pieces(self) -> list[Piece]:
+        return [piece for message in self.received for piece in message.pieces]
+
+    def delivered(self, table: int) -> list[KvChange]:
+        return [change for piece in self.pieces if piece.table == table for change in piece.changes]
+
+    def expected(self, table: int) -> list[KvChange]:
+        """What must have left by now: each change once, in commit order, up to what all have resolved."""
+        up_to = min(self.resolved.values())
+        once = {(c.commit_ts, c.start_ts, c.op, c.key): c for c in self.told[table]}
+        return sorted(change for change in once.values() if change.commit_ts <= up_to)
+
+    def check(self) -> None:
+        """All that must leave has left, nothing else has, and it is well formed."""
+        assert [failed.error for failed in self.failures] == []
+        self.check_form()
+        for table in self.told:
+            assert self.delivered(table) == self.expected(table)
+        if self.resolved:
+            assert self.sorter.statistics().sent >= min(self.resolved.values())
+
+    def check_form(self) -> None:
+        """Order, whole transactions, and nothing at or below a resolved ts after it."""
+        resolved = -1
+        open_transaction: tuple[int, int] | None = None
+        before = (-1, -1)
+        for message in self.received:
+            for piece in message.pieces:
+                transaction = (piece.commit_ts, piece.start_ts)
+                assert piece.commit_ts > resolved, "a piece came after everything up to its ts was sent"
+                assert all((c.commit_ts, c.start_ts) == transaction for c in piece.changes)
+                if open_transaction is None:
+                    assert transaction > before, "a transaction came twice, or too late"
+                else:
+                    assert transaction == open_transaction, "something came between two pieces"
+                open_transaction = None if piece.last else transaction
+                before = transaction
+            assert message.resolved >= resolved
+            resolved = message.resolved
+            if open_transaction is not None:
+                assert resolved < open_transaction[0], "resolved in the middle of a transaction"
+
+
+def put(commit_ts: int, key: bytes | str, value: bytes = b"", start_ts: int | None = None) -> KvChange:
+    """A PUT that started one before it committed."""
+    start_ts = commit_ts - 1 if start_ts is None else start_ts
+    return KvChange(commit_ts, start_ts, PUT, key.encode() if isinstance(key, str) else key, value)

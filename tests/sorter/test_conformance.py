@@ -1,0 +1,190 @@
+"""What every engine does."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tidemill.errors import InvariantViolated
+from tidemill.events import DELETE, KvChange
+
+from .rig import put
+
+
+@pytest.fixture
+def rig(make_rig, engine):
+    return make_rig(**engine)
+
+
+def test_changes_leave_in_commit_order_up_to_the_least_resolved_ts(rig):
+    rig.add(1, 2)
+    rig.tell(1, [put(30, "c"), put(10, "a"), put(20, "b")], resolved=25)
+    rig.tell(2, [put(15, "x"), put(22, "y")], resolved=20)
+    rig.run()
+    assert [(p.commit_ts, p.table) for p in rig.pieces] == [(10, 1), (15, 2), (20, 1)]
+    rig.check()
+    rig.tell(2, resolved=40)
+    rig.run()
+    rig.check()
+    rig.tell(1, resolved=40)
+    rig.run()
+    assert [(p.commit_ts, p.table) for p in rig.pieces][3:] == [(22, 2), (30, 1)]
+    rig.check()
+
+
+def test_within_a_transaction_deletes_come_before_puts_then_keys_ascend(rig):
+    rig.add(1)
+    changes = [
+        KvChange(9, 5, op, key, b"")
+        for op, key in [(1, b"b"), (0, b"c"), (1, b"a"), (0, b"a"), (1, b""), (1, b"\xff")]
+    ]
+    rig.tell(1, changes, resolved=9)
+    rig.run()
+    (piece,) = rig.pieces
+    assert [(c.op, c.key) for c in piece.changes] == [
+        (0, b"a"), (0, b"c"), (1, b""), (1, b"a"), (1, b"b"), (1, b"\xff"),
+    ]  # fmt: skip
+    rig.check()
+
+
+def test_transactions_of_one_commit_ts_leave_by_start_ts(rig):
+    rig.add(1, 2)
+    rig.tell(1, [put(9, "a", start_ts=7), put(9, "b", start_ts=3)], resolved=9)
+    rig.tell(2, [put(9, "c", start_ts=5), put(9, "d", start_ts=3)], resolved=9)
+    rig.run()
+    found = [(p.start_ts, p.table, p.last) for p in rig.pieces]
+    assert sorted(found[:2]) == [(3, 1, found[0][1] == 2), (3, 2, found[0][1] == 1)]
+    assert found[2:] == [(5, 2, True), (7, 1, True)]
+    rig.check()
+
+
+def test_a_transaction_over_several_tables_is_one_group_of_pieces(rig):
+    rig.add(1, 2, 3)
+    for table in (1, 2, 3):
+        rig.tell(table, [put(9, f"{table}.{n}") for n in range(3)] + [put(8, "x"), put(10, "y")], resolved=10)
+    rig.run()
+    assert [p.last for p in rig.pieces if p.commit_ts == 9] == [False, False, True]
+    rig.check()
+
+
+def test_a_change_that_comes_twice_leaves_once(rig):
+    rig.add(1)
+    rig.tell(1, [put(5, "a"), put(6, "a"), put(6, "b")])
+    rig.run()
+    rig.tell(1, [put(6, "b"), put(5, "a"), put(7, "c")], resolved=7)
+    rig.run()
+    assert [c.key for c in rig.delivered(1)] == [b"a", b"a", b"b", b"c"]
+    rig.check()
+
+
+def test_without_changes_the_resolved_ts_moves_on(rig):
+    rig.add(1, 2)
+    rig.tell(1, resolved=50)
+    rig.run()
+    assert rig.received == []
+    rig.tell(2, resolved=40)
+    rig.run()
+    assert [(m.pieces, m.resolved) for m in rig.received] == [([], 40)]
+    rig.tell(2, resolved=40)
+    rig.tell(2, resolved=30)
+    rig.run()
+    assert len(rig.received) == 1
+
+
+def test_the_fields_of_a_change_come_out_as_they_went_in(rig):
+    rig.add(7)
+    change = KvChange((1 << 63) - 1, (1 << 63) - 2, DELETE, b"\0k\xff", b"\0" * 999, b"old\xff", 1 << 40)
+    rig.tell(7, [change, put(5, "before" * 1000)], resolved=(1 << 63) - 1)
+    rig.run()
+    assert rig.delivered(7)[1] == change
+    rig.check()
+
+
+def test_a_table_added_later_holds_everything_back_until_it_is_resolved(rig):
+    rig.add(1)
+    rig.tell(1, [put(5, "a")], resolved=10)
+    rig.run()
+    rig.add(2, resolved=10)
+    rig.tell(1, [put(15, "b")], resolved=20)
+    rig.run()
+    rig.check()
+    assert len(rig.pieces) == 1
+    rig.tell(2, [put(12, "x")], resolved=20)
+    rig.run()
+    assert [p.commit_ts for p in rig.pieces] == [5, 12, 15]
+    rig.check()
+
+
+def test_a_removed_table_holds_nothing_back_and_sends_nothing_more(rig):
+    rig.add(1, 2)
+    rig.tell(1, [put(n, "a", bytes(500)) for n in range(5, 15)], resolved=20)
+    rig.tell(2, [put(n, "x", bytes(500)) for n in range(7, 17)], resolved=3)
+    rig.run()
+    rig.remove(2)
+    rig.run()
+    assert {p.table for p in rig.pieces} == {1}
+    rig.check()
+    assert rig.sorter.statistics().memory_bytes == 0
+    rig.add(2, resolved=20)
+    rig.tell(2, [put(21, "y")], resolved=30)
+    rig.tell(1, resolved=30)
+    rig.run()
+    assert rig.delivered(2) == [put(21, "y")]
+
+
+def test_a_table_is_added_once_and_removed_once(rig):
+    rig.add(1)
+    with pytest.raises(ValueError, match="table 1 is in the sorter already"):
+        rig.sorter.add_table(1)
+    rig.remove(1)
+    with pytest.raises(KeyError):
+        rig.sorter.remove_table(1)
+
+
+def test_a_change_at_or_below_its_tables_resolved_ts_is_a_bug_of_its_source(rig):
+    rig.add(1)
+    rig.tell(1, resolved=10)
+    rig.run()
+    rig.tell(1, [put(10, "late")], resolved=20)
+    rig.run()
+    (failed,) = rig.failures
+    assert isinstance(failed.error, InvariantViolated)
+    assert "table 1: a change of commit ts 10 came after everything up to 10" in str(failed.error)
+
+
+def test_a_full_downstream_stops_the_sorter_and_loses_nothing(make_rig, engine):
+    rig = make_rig(seed=3, capacity=1, **engine)
+    rig.add(1, 2)
+    rng = random.Random(1)
+    for step in range(1, 30):
+        for table in (1, 2):
+            changes = [put(rng.randrange(step * 100 - 99, step * 100), f"{n}") for n in range(20)]
+            rig.tell(table, changes, resolved=step * 100)
+    rig.run()
+    rig.check()
+
+
+def test_tables_that_lag_and_overlap_with_acknowledgements_in_between(make_rig, engine):
+    rng = random.Random(5)
+    rig = make_rig(seed=5, **engine)
+    tables = range(1, 9)
+    rig.add(*tables)
+    for n in range(300):
+        table = rng.choice(tables)
+        resolved = rig.resolved[table]
+        changes = [
+            put(resolved + rng.randrange(1, 400), f"{n}.{i}", rng.randbytes(9)) for i in range(rng.randrange(30))
+        ]
+        rig.tell(table, changes, resolved=resolved + rng.randrange(200))
+        if rng.random() < 0.3:
+            rig.run()
+            rig.check()
+            rig.sorter.acknowledge(rig.sorter.statistics().sent)
+    for table in tables:
+        rig.tell(table, resolved=10**6)
+    rig.run()
+    rig.check()
+    assert rig.sorter.statistics().memory_bytes == 0
+    if "memory_bytes" in engine:
+        assert rig.sorter.statistics().spilled_bytes > 4 * engine["memory_bytes"]
