@@ -90,24 +90,27 @@ class Outbox(Waiter):
         return True
 
     def line_up(self, mailbox: Mailbox) -> None:
-        now = self._owner.clock.now()
+        self.since = self._owner.clock.now()
         with _graph:
-            self.waiting_on, self.since = mailbox, now
-            cycle = self._cycle()
+            cycle = self._cycle(mailbox)
             if cycle:
-                self.waiting_on = None
                 raise DeadlockError(cycle)
+            self.waiting_on = mailbox
 
-    def _cycle(self) -> tuple[Waiting, ...]:
-        """The circle that this outbox closes, if it does. Each actor waits on at most one mailbox."""
-        cycle: list[Waiting] = []
-        outbox: Outbox | None = self
-        while outbox is not None and (target := outbox.waiting_on) is not None:
+    def _cycle(self, mailbox: Mailbox) -> tuple[Waiting, ...]:
+        """The circle that waiting on the mailbox would close, if any.
+
+        There is none yet and each actor waits on at most one mailbox, so following them comes to an end.
+        """
+        cycle = [self.waiting(mailbox)]
+        while mailbox is not self._owner:
+            outbox = mailbox.outbox
+            target = None if outbox is None else outbox.waiting_on
+            if outbox is None or target is None:
+                return ()
             cycle.append(outbox.waiting(target))
-            if target is self._owner:
-                return tuple(cycle)
-            outbox = target.outbox
-        return ()
+            mailbox = target
+        return tuple(cycle)
 
     def step_out(self) -> None:
         with _graph:

@@ -56,6 +56,7 @@ class Explorer:
         self._current: Thread | None = None
         self._failure: BaseException | None = None
         self._over = threading.Event()
+        self._draws = 0
         self.seconds = 0.0
         """The time of those who wait with a timeout; passes when one of them gives up."""
 
@@ -107,6 +108,9 @@ class Explorer:
         alive = [thread for thread in self._threads if thread.alive]
         able = [thread for thread in alive if thread.until is None or thread.until()]
         timed = [thread for thread in alive if thread.timed and thread not in able]
+        # Now and then a thread is held back for a while, so that the others pass it by far.
+        self._draws += 1
+        able = [thread for thread in able if thread.held_until <= self._draws] or able
         if able and (not timed or self.random.random() < 0.95):
             return self.random.choice(able)
         if timed:
@@ -145,6 +149,9 @@ class Explorer:
 
     def _trace_line(self, _frame: FrameType, event: str, _arg: object) -> Any:
         if event == "line" and self.random.random() < self._switching:
+            me = self._current
+            if me is not None and self.random.random() < 0.2:
+                me.held_until = self._draws + self.random.randrange(200)
             self.pause()
         return self._trace_line
 
@@ -185,6 +192,7 @@ class Thread:
         self.alive = True
         self.until: Callable[[], bool] | None = None
         self.timed = False
+        self.held_until = 0
         self.real = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:

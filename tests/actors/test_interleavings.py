@@ -235,6 +235,22 @@ def test_senders_in_an_outbox_or_blocked_are_released_when_the_target_stops() ->
     explore(scenario)
 
 
+def test_a_sender_that_comes_back_from_a_full_mailbox_delivers_what_it_accepts_until_it_is_stopped() -> None:
+    def scenario(explorer: Explorer) -> None:
+        system = small_system()
+        heard: list[Any] = []
+        last = system.spawn(Recorder, heard, capacity=1)
+        sender = system.spawn(Forwarder, last, copies=3, capacity=4)
+        sender.tell(1)
+        explorer.pause(lambda: len(messages(heard)) >= 2 and sender.actor_inbox.outbox is None)
+        sender.tell(2)
+        sender.stop()
+        system.stop()
+        assert messages(heard) == [1, 1, 1, 2, 2, 2]
+
+    explore(scenario)
+
+
 def test_actors_that_flood_each_other_are_named_and_the_others_go_on() -> None:
     def scenario(explorer: Explorer) -> None:
         system = small_system()
@@ -406,6 +422,8 @@ def test_a_clock_calls_once_at_the_time_or_never_after_a_cancel() -> None:
         explorer.pause(lambda: len(called) + len(prevented) == 6)
         assert sorted([n for n, _ in called] + prevented) == [0, 1, 2, 2, 3, 4]
         assert all(seconds >= 5.0 - n for n, seconds in called)
+        clock.call_at(9.0, lambda: called.append((9, explorer.seconds)))
+        explorer.pause(lambda: called[-1][0] == 9)
 
     explore(scenario)
 
@@ -468,6 +486,22 @@ def test_a_stream_hands_over_everything_in_order_and_never_holds_more_than_its_c
         assert_in_order(got, "a", list(range(5)))
         assert_in_order(got, "b", list(range(5)))
         assert loop.wakes <= 11
+
+    explore(scenario)
+
+
+def test_a_reader_of_a_stream_never_sleeps_on_items() -> None:
+    def scenario(explorer: Explorer) -> None:
+        stream: Stream[int] = Stream(4)
+        loop = Loop(explorer.queue())
+        got: list[int] = []
+
+        async def read() -> None:
+            while len(got) < 3:
+                got.extend(await anext(stream))
+
+        all_of(explorer, lambda: loop.run(read()), lambda: [stream.try_put(n) for n in range(3)])
+        assert got == [0, 1, 2]
 
     explore(scenario)
 

@@ -9,6 +9,7 @@ import pykka
 import pytest
 
 from tidemill.actors import ActorSystem, PooledActor, SeededSystem
+from tidemill.actors.process import Process
 
 from .cast import Forwarder, Recorder, messages
 
@@ -52,6 +53,28 @@ def test_an_actor_that_is_asked_to_stop_refuses_at_once_and_delivers_what_it_acc
         ref.tell("late")
     assert stopping.get() is True
     assert messages(heard) == ["accepted"]
+
+
+def test_a_message_accepted_in_the_last_moment_before_a_stop_is_delivered(
+    seeded: SeededSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[Any] = []
+    last = seeded.spawn(Recorder, heard, capacity=1)
+    ref = seeded.spawn(Forwarder, last, copies=3)
+    take = Process.take
+
+    def take_and_be_interrupted(self: Process, count: int) -> list[Any]:
+        taken = take(self, count)
+        if self is ref.actor_inbox and not taken and ref.is_alive():
+            ref.tell("last")
+            ref.stop(block=False)
+        return taken
+
+    monkeypatch.setattr(Process, "take", take_and_be_interrupted)
+    ref.tell("first")  # its copies don't fit, so the actor comes back later with nothing to take
+    seeded.run()
+    assert not ref.is_alive()
+    assert messages(heard) == ["first"] * 3 + ["last"] * 3
 
 
 def test_an_actor_can_stop_itself(seeded: SeededSystem) -> None:
@@ -173,15 +196,32 @@ def test_an_actor_knows_its_name_its_system_its_clock_and_itself(seeded: SeededS
     assert ref.ask("?") == ("me", seeded, seeded.clock, ref)
 
 
-def test_whatever_an_actor_raises_its_worker_lives_on() -> None:
+@pytest.mark.parametrize("kind", [ValueError, SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_whatever_an_actor_raises_its_worker_lives_on(
+    seeded: SeededSystem, kind: type[BaseException]
+) -> None:
     class Leaving(PooledActor):
-        def on_receive(self, message: type[BaseException]) -> None:
-            raise message
+        def on_receive(self, message: Any) -> None:
+            raise kind
 
-    with ActorSystem("test", workers=1) as system:
-        for kind in (ValueError, SystemExit, KeyboardInterrupt, GeneratorExit):
-            system.spawn(Leaving).tell(kind)
-            with pytest.raises(kind):
-                system.spawn(Leaving).ask(kind)
-        assert system.spawn(Recorder, []).ask("still here") == ("heard", "still here")
-        assert system.statistics().totals.failed == 4
+    class LeavingByBatch(Leaving):
+        def on_receive_batch(self, messages: Any) -> None:
+            raise kind
+
+    class LeavingAtStart(PooledActor):
+        def on_start(self) -> None:
+            raise kind
+
+    class LeavingAtStop(PooledActor):
+        def on_stop(self) -> None:
+            raise kind
+
+    for actor_class in (Leaving, LeavingByBatch):
+        with pytest.raises(kind):
+            seeded.spawn(actor_class).ask("leave")
+        seeded.spawn(actor_class).tell("leave")
+    seeded.spawn(LeavingAtStart)
+    seeded.spawn(LeavingAtStop).stop()
+    assert seeded.spawn(Recorder, []).ask("still here") == ("heard", "still here")
+    seeded.run()
+    assert seeded.statistics().totals.failed == 4

@@ -70,6 +70,17 @@ def test_batches_grow_to_what_fits_into_a_slice(milliseconds: float) -> None:
     assert max(sizes) >= min(MAX_BATCH, fits / 8)
 
 
+def test_batches_shrink_when_messages_become_slow() -> None:
+    class Tiring(SlowBatch):
+        def on_receive_batch(self, messages: Sequence[Any]) -> None:
+            self.seconds = 0.0 if messages[0] < 100 else 0.001
+            super().on_receive_batch(messages)
+
+    heard = share_a_worker(Tiring, 0)
+    assert MAX_BATCH in heard
+    assert heard[-2] <= SLICE_SECONDS / 0.001
+
+
 def test_one_at_a_time_even_with_many_workers() -> None:
     heard: list[Any] = []
     with ActorSystem("test", workers=4) as system:
