@@ -178,20 +178,9 @@ def _added(tokens: Tokens) -> Column:
     return column
 
 
-_NO_COLUMN: Final = frozenset(
-    {
-        "INDEX",
-        "KEY",
-        "PRIMARY",
-        "UNIQUE",
-        "FULLTEXT",
-        "SPATIAL",
-        "CONSTRAINT",
-        "FOREIGN",
-        "CHECK",
-        "PARTITION",
-    }
-)
+_NO_COLUMN: Final = frozenset({
+    "INDEX", "KEY", "PRIMARY", "UNIQUE", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "PARTITION",
+})  # fmt: skip
 """What else ADD and DROP may be about. All of them are reserved words."""
 
 

@@ -23,10 +23,10 @@ _TYPES: Final[dict[str, Kind]] = {
 _LENGTH_BYTES: Final = {"TINY": 1, "LONG": 4, "MEDI": 3, "TEXT": 2, "BLOB": 2}
 """By the first letters of a text's or blob's type."""
 
-_REFUSED: Final = frozenset(
-    {"AUTO_INCREMENT", "PRIMARY", "UNIQUE", "KEY", "REFERENCES", "CHECK", "CONSTRAINT", "GENERATED", "AS"}
-    | {"COMPRESSED", "INVISIBLE", "WITH", "WITHOUT", "BINARY", "ASCII", "UNICODE", "REF_SYSTEM_ID"}
-)
+_REFUSED: Final = frozenset({
+    "AUTO_INCREMENT", "PRIMARY", "UNIQUE", "KEY", "REFERENCES", "CHECK", "CONSTRAINT", "GENERATED", "AS",
+    "COMPRESSED", "INVISIBLE", "WITH", "WITHOUT", "BINARY", "ASCII", "UNICODE", "REF_SYSTEM_ID",
+})  # fmt: skip
 """Attributes that are more than a plain column's, and old ways to name a charset."""
 
 
@@ -36,24 +36,25 @@ def read_column(tokens: Tokens) -> Column:
     Raises NotUnderstood for a type that isn't supported and for attributes other than the sign, charset,
     collation, NULL, DEFAULT, ON UPDATE and COMMENT.
     """
-    name = tokens.name()
+    return _read_column(tokens.name(), tokens)
+
+
+def parse_column(name: str, definition: str) -> Column:
+    """The column of a type and attributes such as "int(10) unsigned NOT NULL"; errors as read_column."""
+    tokens = Tokens(definition)
+    column = _read_column(name, tokens)
+    if tokens.next.kind != "end":
+        raise tokens.unexpected()
+    return column
+
+
+def _read_column(name: str, tokens: Tokens) -> Column:
     details = _read_type(tokens)
     while _read_attribute(tokens, details):
         pass
     token = tokens.next
     if token.kind == "word" and token.value in _REFUSED:
         raise NotUnderstood(token.value)
-    return _column(name, **details)
-
-
-def read_column_type(name: str, text: str) -> Column:
-    """The column of a whole type text such as "int(10) unsigned"; NotUnderstood as read_column."""
-    tokens = Tokens(text)
-    details = _read_type(tokens)
-    while _read_attribute(tokens, details):
-        pass
-    if tokens.next.kind != "end":
-        raise tokens.unexpected()
     return _column(name, **details)
 
 

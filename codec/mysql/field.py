@@ -62,23 +62,19 @@ METADATA_BYTES: Final[dict[int, int]] = {
 }
 """Bytes of metadata that a Table_map event has for a column; other types have none."""
 
-NUMERIC: Final = frozenset(
-    {
-        *(Type.OLD_DECIMAL, Type.TINY, Type.SHORT, Type.INT24, Type.LONG, Type.LONGLONG),
-        *(Type.NEWDECIMAL, Type.FLOAT, Type.DOUBLE, Type.YEAR),
-    }
-)
+NUMERIC: Final = frozenset({
+    Type.OLD_DECIMAL, Type.TINY, Type.SHORT, Type.INT24, Type.LONG, Type.LONGLONG, Type.NEWDECIMAL,
+    Type.FLOAT, Type.DOUBLE, Type.YEAR,
+})  # fmt: skip
 """Those with a bit in the metadata's signedness."""
 
-TEXTUAL: Final = frozenset(
-    {
-        *(Type.STRING, Type.VAR_STRING, Type.VARCHAR, Type.BLOB, Type.GEOMETRY),
-        *(Type.BLOB_COMPRESSED, Type.VARCHAR_COMPRESSED),
-    }
-)
+TEXTUAL: Final = frozenset({
+    Type.STRING, Type.VAR_STRING, Type.VARCHAR, Type.BLOB, Type.GEOMETRY, Type.BLOB_COMPRESSED,
+    Type.VARCHAR_COMPRESSED,
+})  # fmt: skip
 """Those with a collation in the metadata; enums and sets have a list of their own."""
 
-KINDS: Final[dict[int, Kind]] = {
+KIND_OF_TYPE: Final[dict[int, Kind]] = {
     Type.TINY: "tinyint",
     Type.SHORT: "smallint",
     Type.INT24: "mediumint",
@@ -104,9 +100,8 @@ KINDS: Final[dict[int, Kind]] = {
     Type.ENUM: "enum",
     Type.SET: "set",
 }
-"""What holds text is the kind of bytes instead where its collation is binary."""
-
 BYTES_KINDS: Final[dict[Kind, Kind]] = {"char": "binary", "varchar": "varbinary", "text": "blob"}
+"""What a kind of text is where its collation is binary."""
 
 
 class Field(Struct, frozen=True):

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ...errors import SourceError
 from ...events import Column, Table
-from .definition import KINDS, read_column_type
+from .definition import KINDS, parse_column
 from .tokens import NotUnderstood
 
 COLUMNS_QUERY: Final = """
@@ -68,7 +68,7 @@ def _column(table: str, row: Sequence[Any], checks: Collection[str]) -> Column:
         if "mariadb-5.3" in type_text and "(" in type_text:
             # The binlog doesn't say how many digits of a second such a column has.
             raise NotUnderstood("a fraction in the format of mysql56_temporal_format=OFF")
-        column = read_column_type(name, definition)
+        column = parse_column(name, definition)
     except NotUnderstood as what:
         raise SourceError(
             f"column {name} of table {table} is {type_text}: {what} isn't supported; leave the table out of "

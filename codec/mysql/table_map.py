@@ -16,7 +16,7 @@ from ...errors import SourceError
 from ...events import Column, Table
 from .charset import max_bytes, text_decoder
 from .collation import collation
-from .field import BYTES_KINDS, KINDS, METADATA_BYTES, NUMERIC, TEXTUAL, UNSUPPORTED, Field, Type
+from .field import BYTES_KINDS, KIND_OF_TYPE, METADATA_BYTES, NUMERIC, TEXTUAL, UNSUPPORTED, Field, Type
 
 
 class TableMap(Struct, frozen=True):
@@ -182,9 +182,9 @@ class _Unsupported(Exception):
 
 
 def _field(i: int, code: int, size: int, nullable: bool, optional: _Optional) -> Field:
-    if code not in KINDS:
+    if code not in KIND_OF_TYPE:
         raise _Unsupported(UNSUPPORTED.get(code, f"type {code}"))
-    kind = KINDS[code]
+    kind = KIND_OF_TYPE[code]
     details: dict[str, Any] = {}
     if code in TEXTUAL or code in (Type.ENUM, Type.SET):
         charset, order = _collation(optional.collations[i])
@@ -193,7 +193,7 @@ def _field(i: int, code: int, size: int, nullable: bool, optional: _Optional) ->
         elif kind in BYTES_KINDS:
             kind = BYTES_KINDS[kind]
         else:
-            raise _Unsupported(f"an {kind} with CHARACTER SET binary")
+            raise _Unsupported(f"{kind} with CHARACTER SET binary")
     match kind:
         case "decimal":
             details["length"], details["scale"] = size & 0xFF, size >> 8

@@ -69,8 +69,8 @@ class Tokens:
         """Step over one of these words and return it; empty if none comes next."""
         return next((value for value in values if self.accept(value)), "")
 
-    def expect(self, *values: str) -> None:
-        if not self.accept(*values):
+    def expect(self, value: str) -> None:
+        if not self.accept(value):
             raise self.unexpected()
 
     def name(self) -> str:
