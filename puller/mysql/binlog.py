@@ -74,8 +74,8 @@ class BinlogDecoder:
     position: one empty transaction stands for all of them. Of one above `max_bytes` the parts are
     handed out as they come; should it not be committed in the end, a VOID takes them back.
 
-    When the connection is lost, rewind() and feed from `position` again: what was handed out of the
-    transaction that was open is skipped.
+    Each dump begins with resume() and at `position`. After a lost connection what was handed out of
+    the transaction that was open is skipped.
     """
 
     def __init__(
@@ -102,7 +102,8 @@ class BinlogDecoder:
         self._max_bytes = max_bytes
         self._file = position.file
         self._offset = position.offset
-        self._created = 0  # the file's own time; 0: not known yet
+        self._created: Ts = 0  # the file's own time; 0: not known yet
+        self._server_ts: Ts = 0
         self._from_start = position.offset <= _FILE_START
         self._until: tuple[int, int] | None = None
         self._tail: int | None = -4  # where a payload's checksum begins
@@ -171,8 +172,9 @@ class BinlogDecoder:
         del changes[whole:]
         return Changes(changes, self._clock.last) if changes else None
 
-    def rewind(self) -> None:
-        """The connection is gone: the open transaction will come again, from its start."""
+    def resume(self, epoch_seconds: float) -> None:
+        """A dump begins at `position`; by the server's clock it is `epoch_seconds`."""
+        self._server_ts = compose_ts(int(epoch_seconds * 1000))
         self._close()
 
     def idle(self, epoch_seconds: float) -> None:
@@ -184,7 +186,7 @@ class BinlogDecoder:
 
     def _begin(self, event: bytes) -> None:
         if self._open:
-            self._take_back()
+            raise SourceError(f"the transaction after {self.position} has no end: look at the server's disk")
         gtid = event[_HEADER:]
         if self._handed and gtid != self._gtid:
             raise SourceError(
@@ -259,10 +261,14 @@ class BinlogDecoder:
         self._number = self._handed
 
     def _take_back(self) -> None:
-        """The latest transaction has no end: the server went down while it wrote it."""
+        """The file ends within the transaction: the server went down while it wrote it.
+
+        It uses up a ts all the same: in what parts it was read must not make a difference.
+        """
         if self._handed:
             self._void()
             self._end()
+        self._clock.last = self._ts
         self._close()
 
     # --- the other events ------------------------------------------------------------------------
@@ -354,14 +360,16 @@ class BinlogDecoder:
     def _describe(self, payload: bytes) -> None:
         """A format description: a file's first event, sent also when reading starts inside the file."""
         self._tail = -4 if payload[-5] else None
-        created = _u32(payload, 1)[0]
-        if self._from_start:
-            self._clock.raise_to(compose_ts(created * 1000))
-        elif created != (self._created or created) or 0 < self._clock.last < compose_ts(created * 1000):
-            raise SourceError(
-                f"{self._file} is younger than what was read of it up to {self.position}: the binlog was "
-                "reset, or this is another server; start again with a new snapshot"
-            )
+        created = compose_ts(_u32(payload, 1)[0] * 1000)
+        if not self._from_start:
+            # Later than the server's clock is no proof: that clock was set back.
+            younger = 0 < self._clock.last < created <= self._server_ts
+            if younger or self._created not in (0, created):
+                raise SourceError(
+                    f"{self._file} is younger than what was read of it up to {self.position}: the binlog was "
+                    "reset, or this is another server; start again with a new snapshot"
+                )
+        self._clock.raise_to(created)
         self._created = created
         self._from_start = False
 
@@ -372,12 +380,12 @@ class BinlogDecoder:
         file = event[_HEADER + 8 :].decode()
         if file == self._file:
             return
-        if self._open or self._handed:
-            self._take_back()
         self._file = file
         self._offset = _u64(event, _HEADER)[0]
         self._from_start = True
         self._tables.clear()
+        if self._open or self._handed:
+            self._take_back()
         self._arrive()
 
     def _event(self, payload: bytes) -> bytes:

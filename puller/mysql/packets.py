@@ -102,6 +102,8 @@ class RowCutter:
     def feed(self, data: bytes) -> bytes:
         """The whole rows that `data` completes."""
         data = self._held.join(data)
+        if not data:
+            return b""
         start = first = 0
         begin = 0  # of the rows
         last = -1

@@ -150,18 +150,16 @@ class Pull:
             self._state = "catching up" if until else "following"
             before = self._bytes
             skew = dump.server.epoch_seconds - self._now()
-            try:
-                while not decoder.reached:
-                    decoder.feed(dump.read())
-                    self._bytes = before + dump.bytes
-                    if decoder.caught_up:
-                        decoder.idle(self._now() + skew - IDLE_MARGIN_SECONDS)
-                    changes = decoder.take()
-                    if changes is not None:
-                        failpoint.reach("binlog.batch_read")
-                    yield changes
-            finally:
-                decoder.rewind()
+            decoder.resume(dump.server.epoch_seconds)
+            while not decoder.reached:
+                decoder.feed(dump.read())
+                self._bytes = before + dump.bytes
+                if decoder.caught_up:
+                    decoder.idle(self._now() + skew - IDLE_MARGIN_SECONDS)
+                changes = decoder.take()
+                if changes is not None:
+                    failpoint.reach("binlog.batch_read")
+                yield changes
 
     def _connected(self, server: Server) -> Connected:
         if self._source not in ("", server.source):

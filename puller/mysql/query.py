@@ -29,6 +29,10 @@ _INSERT = re.compile(
     rf"(?:INSERT|REPLACE)\s+(?:(?:LOW_PRIORITY|HIGH_PRIORITY|DELAYED|IGNORE)\s+)*(?:INTO\s+)?{_NAME}", re.I
 )
 _LOAD = re.compile(rf"\bINTO\s+TABLE\s+{_NAME}", re.I)
+_NO_NAMES: Final = frozenset(
+    {"FROM", "JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "OUTER", "NATURAL", "STRAIGHT_JOIN"}
+    | {"ON", "USING", "AS", "AND", "OR", "PARTITION"}
+)
 _UPDATE = re.compile(r"UPDATE\s+(?:(?:LOW_PRIORITY|IGNORE)\s+)*(.*?)\sSET\s", re.I | re.DOTALL)
 _DELETE = re.compile(
     r"DELETE\s+(?:(?:LOW_PRIORITY|QUICK|IGNORE)\s+)*(.*?)(?:\sWHERE\s|\sORDER\s|\sLIMIT\s|\sRETURNING\s|;|$)",
@@ -101,7 +105,8 @@ def changed_tables(statement: str) -> list[tuple[str, str]] | None:
     if match := _INSERT.match(statement) or _LOAD.search(statement):
         return [_unquoted(match[1], match[2])]
     if match := _UPDATE.match(statement) or _DELETE.match(statement):
-        return [_unquoted(*names) for names in _NAMES.findall(match[1])]
+        found = _NAMES.findall(match[1])
+        return [_unquoted(*names) for names in found if names[1].upper() not in _NO_NAMES]
     return None
 
 

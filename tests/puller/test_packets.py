@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemill.puller.mysql.packets import PacketCutter, RowCutter, text_values
+
+LONGEST = 0xFFFFFF
+EOF = b"\xfe\x00\x00\x02\x00"
+
+
+def packets(payload: bytes, number: int = 0) -> bytes:
+    """A payload as the server sends it."""
+    parts = [payload[at : at + LONGEST] for at in range(0, len(payload) + 1, LONGEST)]
+    return b"".join(
+        len(part).to_bytes(3, "little") + bytes([(number + i) % 256]) + part for i, part in enumerate(parts)
+    )
+
+
+def text_row(values: list[bytes | None]) -> bytes:
+    return b"".join(b"\xfb" if value is None else length(len(value)) + value for value in values)
+
+
+def length(number: int) -> bytes:
+    if number < 0xFB:
+        return bytes([number])
+    for first, width in ((0xFC, 2), (0xFD, 3), (0xFE, 8)):
+        if number < 1 << 8 * width:
+            return bytes([first]) + number.to_bytes(width, "little")
+    raise ValueError(number)
+
+
+def pieces(data: bytes, cuts: list[int]) -> Iterator[bytes]:
+    """`data` cut after so many bytes each, the rest in one."""
+    for size in cuts:
+        if data[:size]:
+            yield data[:size]
+        data = data[size:]
+    if data:
+        yield data
+
+
+sizes = st.lists(st.integers(1, 40), max_size=60)
+rows = st.lists(st.lists(st.none() | st.binary(max_size=300), min_size=1, max_size=4), max_size=12)
+
+
+@given(st.lists(st.binary(min_size=1, max_size=200), max_size=20), sizes)
+def test_payloads_are_the_same_however_the_stream_is_split(payloads: list[bytes], cuts: list[int]) -> None:
+    cutter = PacketCutter()
+    stream = b"".join(packets(payload) for payload in payloads)
+    assert [found for piece in pieces(stream, cuts) for found in cutter.feed(piece)] == payloads
+
+
+def test_a_payload_of_more_than_16_mib_is_joined_from_its_packets() -> None:
+    for size in LONGEST - 1, LONGEST, LONGEST + 5, 2 * LONGEST:
+        payload = b"x" * size
+        stream = packets(b"before") + packets(payload) + packets(b"after")
+        for step in (len(stream), 1 << 20, LONGEST + 2):
+            cutter = PacketCutter()
+            found = [p for at in range(0, len(stream), step) for p in cutter.feed(stream[at : at + step])]
+            assert found == [b"before", payload, b"after"]
+
+
+def result(rows: list[list[bytes | None]], columns: int = 1) -> bytes:
+    definition = b"\x03def" + b"\x00" * 20
+    head = [bytes([columns]), *[definition] * columns, EOF]
+    return b"".join(packets(payload) for payload in [*head, *map(text_row, rows), EOF])
+
+
+@given(rows, sizes)
+def test_rows_are_the_same_however_the_stream_is_split(
+    rows: list[list[bytes | None]], cuts: list[int]
+) -> None:
+    cutter = RowCutter()
+    assert b"".join(map(cutter.feed, pieces(result(rows), cuts))) == b"".join(
+        packets(text_row(row)) for row in rows
+    )
+    assert (cutter.done, cutter.rows, cutter.error) == (True, len(rows), b"")
+    if rows:
+        assert text_values(cutter.last_row) == rows[-1]
+
+
+def test_a_row_of_several_packets_stays_in_one_piece() -> None:
+    # The second packet begins like an EOF and the third like an error, and neither is one.
+    payload = text_row([b"a" * (LONGEST - 4) + b"\xfe" + b"b" * (LONGEST - 1) + b"\xff\x00", b"last"])
+    stream = b"".join(map(packets, [b"\x02", b"\x03def", b"\x03def", EOF, b"\x011", payload, EOF]))
+    cutter = RowCutter()
+    step = LONGEST // 2
+    found = [cutter.feed(stream[at : at + step]) for at in range(0, len(stream), step)]
+    assert [piece for piece in found if piece] == [packets(b"\x011"), packets(payload)]
+    assert cutter.rows == 2
+    assert text_values(cutter.last_row)[1] == b"last"
+    assert cutter.done
+
+
+def test_a_first_value_of_more_than_16_mib_is_no_eof() -> None:
+    payload = text_row([b"v" * (LONGEST + 1)])
+    assert payload[0] == 0xFE
+    cutter = RowCutter()
+    assert cutter.feed(b"".join(map(packets, [b"\x01", EOF, payload]))) == packets(payload)
+    assert not cutter.done
+
+
+def test_an_error_ends_a_result_before_its_rows_and_between_them() -> None:
+    error = b"\xff\x84\x05#HY000Table definition has changed"
+    for before in [], [b"\x01", b"\x03def", EOF], [b"\x01", b"\x03def", EOF, b"\x011"]:
+        cutter = RowCutter()
+        cutter.feed(b"".join(map(packets, [*before, error])))
+        assert (cutter.done, cutter.error) == (True, error)
