@@ -1,0 +1,85 @@
+"""Tables from rows of information_schema, as MariaDB 10.11 gives them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tidemill.codec.mysql.schema import table_from_information_schema
+from tidemill.errors import SourceError
+from tidemill.events import Column, Table
+
+UTF8 = ("utf8mb4", "utf8mb4_general_ci")
+PLAIN = (None, None, "YES", "NULL", "")
+
+
+def test_a_table_with_its_key_and_its_defaults() -> None:
+    rows: list[tuple[Any, ...]] = [
+        ("id", "bigint(20) unsigned", None, None, "NO", None, "auto_increment"),
+        ("name", "varchar(20)", *UTF8, "NO", "'it''s'", ""),
+        ("state", "enum('a','it''s')", "latin1", "latin1_bin", "YES", "NULL", ""),
+        ("doc", "longtext", "utf8mb4", "utf8mb4_bin", "YES", "NULL", ""),
+        ("price", "decimal(12,2)", *PLAIN),
+        ("at", "timestamp(3)", None, None, "NO", "current_timestamp(3)", "on update current_timestamp(3)"),
+        ("raw", "binary(16)", *PLAIN),
+        ("old", "time /* mariadb-5.3 */", *PLAIN),
+    ]
+    table = table_from_information_schema(
+        "shop", "t", rows, ["name", "id"], {"json_valid(`doc`)"}, "utf8mb4_general_ci"
+    )
+    assert table == Table(
+        "shop",
+        "t",
+        (
+            Column("id", "bigint", unsigned=True, nullable=False),
+            Column(
+                "name",
+                "varchar",
+                length=20,
+                charset="utf8mb4",
+                collation="utf8mb4_general_ci",
+                nullable=False,
+                default="'it''s'",
+            ),
+            Column("state", "enum", members=("a", "it's"), charset="latin1", collation="latin1_bin"),
+            Column("doc", "json", charset="utf8mb4", collation="utf8mb4_bin"),
+            Column("price", "decimal", length=12, scale=2),
+            Column(
+                "at",
+                "timestamp",
+                scale=3,
+                nullable=False,
+                default="current_timestamp(3)",
+                on_update="CURRENT_TIMESTAMP(3)",
+            ),
+            Column("raw", "binary", length=16),
+            Column("old", "time"),
+        ),
+        key=(1, 0),
+        charset="utf8mb4",
+        collation="utf8mb4_general_ci",
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [
+        (("c", "uuid", *PLAIN), "type uuid"),
+        (("c", "varchar(20) /*M!100301 COMPRESSED*/", *UTF8, "YES", "NULL", ""), "COMPRESSED"),
+        (("c", "int(11)", None, None, "YES", "NULL", "STORED GENERATED"), "a generated column"),
+        (
+            ("c", "datetime(3) /* mariadb-5.3 */", *PLAIN),
+            "a fraction in the format of mysql56_temporal_format=OFF",
+        ),
+        (
+            ("c", "char(5)", "eucjpms", "eucjpms_bin", "YES", "NULL", ""),
+            "character set eucjpms",
+        ),
+    ],
+)
+def test_what_is_not_supported_is_named_with_what_is(row: tuple[Any, ...], what: str) -> None:
+    with pytest.raises(SourceError) as raised:
+        table_from_information_schema("shop", "t", [row])
+    assert str(raised.value).startswith(f"column c of table shop.t is {row[1]}: {what} isn't supported; ")
+    assert str(raised.value).endswith("year, enum, set, json")
