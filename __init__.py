@@ -6,6 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .embedded import OpenFeed as OpenFeed
+    from .embedded import follow as follow
+    from .embedded import open_feed as open  # noqa: A004, F401
     from .errors import Fatal as Fatal
     from .errors import InvariantViolated as InvariantViolated
     from .errors import Retryable as Retryable
@@ -20,6 +23,9 @@ __version__ = "0.1.0"
 # Lazy (PEP 562): importing one stage must not import all of them, and an eager root makes test
 # runners that start inside the package import every module twice.
 _HOMES = {
+    "OpenFeed": ".embedded",
+    "follow": ".embedded",
+    "open": ".embedded",
     "Fatal": ".errors",
     "InvariantViolated": ".errors",
     "Retryable": ".errors",
@@ -35,7 +41,7 @@ __all__ = [*_HOMES, "__version__"]
 
 def __getattr__(name: str) -> object:
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name], __name__), name)
+        return getattr(import_module(_HOMES[name], __name__), "open_feed" if name == "open" else name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

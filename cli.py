@@ -79,12 +79,14 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run a feed until it is stopped (Ctrl-C), fails, or reaches --until."""
-    from .feed import Feed, feed_options
+    from .feed import Feed
+    from .options import feed_options, open_sinks
 
     found = _tables(file, source, sink, table, name, data_dir)
     if until is not None:
         found["until"] = until
-    feed = Feed(feed_options(found))
+    options = feed_options(found)
+    feed = Feed(options, open_sinks(options))
     stopping = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
@@ -136,7 +138,8 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Connect, verify rights and settings, show which tables match. Changes nothing."""
-    from .feed import check_feed, feed_options
+    from .check import check_feed
+    from .options import feed_options
 
     findings = check_feed(feed_options(_tables(file, source, sink, table, name, data_dir)))
     for finding in findings:
@@ -149,7 +152,7 @@ def check(
 
 
 def _load(file: Path | None, name: str | None, data_dir: Path | None) -> FeedStatus:
-    from .feed import feed_directory
+    from .options import feed_directory
 
     return StatusFile(feed_directory(_tables(file, None, None, None, name, data_dir))).load()
 

@@ -54,11 +54,17 @@ def build(cls: type[T], table: Mapping[str, Any], where: str, *, also: Collectio
         if key in known
     }
     try:
-        return msgspec.convert(values, cls)
+        return msgspec.convert(values, cls, dec_hook=_path)
     except msgspec.ValidationError as error:
         message, _, at = str(error).partition(" - at ")
         key = at.strip("`").removeprefix("$") or ""
         raise ConfigError(f"{where}{key}: {message[:1].lower()}{message[1:]}") from None
+
+
+def _path(kind: type, value: object) -> object:
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    raise NotImplementedError
 
 
 def reject_unknown(table: Mapping[str, Any], known: Collection[str], where: str) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Generic, Self, TypeVar
 
+import pykka
+
 from .future import wake
 from .mailbox import Mailbox, Waiter
+from .ref import BlockedThread
 from .statistics import StreamStatistics
 
 T = TypeVar("T")
@@ -80,6 +83,18 @@ class Stream(Generic[T]):
     def try_put(self, item: T) -> bool:
         """Put an item in from outside of an actor; False if there is no room or it is closed."""
         return self.actor_inbox.offer(item)
+
+    def put(self, item: T) -> None:
+        """Put an item in; this thread sleeps while there is no room. Not from an actor's turn in a
+        system whose workers others need. Raises pykka.ActorDeadError once the stream is closed.
+        """
+        if self.actor_inbox.offer(item):
+            return
+        waiter = BlockedThread([item], 0, 0.0)
+        if not self.actor_inbox.enter(waiter):
+            waiter.asleep.acquire()
+        if not waiter.done:
+            raise pykka.ActorDeadError(f"the stream {self.actor_inbox.name} is closed")
 
     def finish(self, error: BaseException | None = None) -> None:
         """No more items: after those accepted the reader's loop ends, or raises `error`."""

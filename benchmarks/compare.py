@@ -14,10 +14,14 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pymysql
 from pymysql.cursors import SSCursor
+
+from ..events import Column
+from ..sink.sql.sqlite_types import from_sqlite
 
 Printed: TypeAlias = tuple[str | None, ...]
 Rows: TypeAlias = Callable[[], Iterator[Printed]]
@@ -41,7 +45,7 @@ def source_columns(connection: pymysql.Connection[Any], schema: str, table: str)
             " WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
             (schema, table),
         )
-        return [PrintedColumn(*row) for row in cursor.fetchall()]
+        return [PrintedColumn(name, kind, int(scale)) for name, kind, scale in cursor.fetchall()]
 
 
 def mariadb_rows(
@@ -71,21 +75,27 @@ def mariadb_rows(
     return rows
 
 
-def sqlite_rows(
-    path: str, table: str, columns: Sequence[PrintedColumn], restore: Callable[[PrintedColumn, Any], Any]
-) -> Rows:
-    """A table of a SQLite database; `restore` turns what is stored into the Python value."""
+def sqlite_rows(path: Path, table: str, columns: Sequence[PrintedColumn]) -> Rows:
+    """A table of a SQLite database, in the source's print."""
+    kinds = [_kind(column) for column in columns]
     query = f"SELECT {', '.join(quoted(c.name) for c in columns)} FROM {quoted(table)}"
 
     def rows() -> Iterator[Printed]:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
             for row in connection.execute(query):
                 yield tuple(
-                    printed(column, restore(column, value))
-                    for column, value in zip(columns, row, strict=True)
+                    printed(column, from_sqlite(kind, value))
+                    for column, kind, value in zip(columns, kinds, row, strict=True)
                 )
 
     return rows
+
+
+def _kind(column: PrintedColumn) -> Column:
+    kind: Any = column.data_type
+    for short in ("text", "blob"):
+        kind = short if kind.endswith(short) else kind
+    return Column(column.name, kind, scale=column.scale)
 
 
 def quoted(name: str) -> str:

@@ -8,7 +8,6 @@ Everything it makes is in `.demo` under the working directory and goes when it e
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import subprocess
 import sys
@@ -16,9 +15,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import sleep as pause
 from typing import Any
-
-import pymysql
 
 from ..errors import CheckpointError
 from ..status import StatusFile
@@ -45,7 +43,8 @@ url = "sqlite:///{directory}/shop.db"
 
 [[sink]]
 name = "copy"
-url = "{copy_url}"
+url = "{url}"
+schema = "{copy}"
 """
 
 
@@ -77,21 +76,19 @@ def run(directory: Path, server: MariaDb, options: argparse.Namespace) -> Compar
     shop.create(writable)
     shop.fill(writable, options.rows)
     config = directory / "feed.toml"
-    config.write_text(
-        FEED.format(directory=directory, url=server.url(), copy_url=server.url(COPY, scheme="mysql+pymysql"))
-    )
+    config.write_text(FEED.format(directory=directory, url=server.url(), copy=COPY))
     print(f"writers start; tidemill run feed.toml, {options.seconds:.0f} s")
     writers = shop.Writers(lambda: server.connect(autocommit=False)).start()
     try:
         with following(config):
-            wait(options.seconds / 3)
+            pause(options.seconds / 3)
             with server.connect() as connection, connection.cursor() as cursor:
                 cursor.execute(
                     "ALTER TABLE shop.orders ADD COLUMN gift VARCHAR(40) NOT NULL DEFAULT 'none' AFTER total"
                 )
-            wait(options.seconds / 3)
+            pause(options.seconds / 3)
             shop.insert_many(writable, options.large)
-            wait(options.seconds / 3)
+            pause(options.seconds / 3)
             committed = writers.stop()
             until_caught_up(directory / "state", server)
     finally:
@@ -130,7 +127,7 @@ def until_caught_up(state: Path, server: MariaDb) -> None:
                 raise SystemExit(f"the feed failed: {status.detail}")
             if status.sinks and all(place(sink.position) >= end for sink in status.sinks):
                 return
-        wait(0.2)
+        pause(0.2)
         # The copy's own writes go to the same log: only their position moves on.
         end = min(end, log_end(server))
 
@@ -154,13 +151,9 @@ def compare_copies(sqlite_path: Path, server: MariaDb, schema: str = "shop", cop
     pairs = {}
     for table, listed in columns.items():
         source = mariadb_rows(server.connect, schema, table, listed)
-        pairs[f"{table} in SQLite"] = (source, sqlite_copy(sqlite_path, schema, table, listed, server))
+        pairs[f"{table} in SQLite"] = (source, sqlite_rows(sqlite_path, f"{schema}.{table}", listed))
         pairs[f"{table} in MariaDB"] = (source, mariadb_rows(server.connect, copy, table, listed))
     return compare(pairs)
-
-
-def wait(seconds: float) -> None:
-    signal.sigtimedwait([], seconds)
 
 
 if __name__ == "__main__":

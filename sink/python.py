@@ -64,9 +64,7 @@ class PythonSink:
             except TidemillError:
                 raise
             except Exception as error:
-                raise SinkError(
-                    f"sink {self.name}: the code that receives its rows raised {error!r}"
-                ) from error
+                raise SinkError(f"sink {self.name}: its function raised {error!r}") from error
         for item in batch.items:
             if self._is_given(item):
                 self._given = item.commit_ts

@@ -15,7 +15,8 @@ LEAVES = {
     "codec": {"events", "errors"},
 }
 STAGES = {"puller", "sorter", "mounter", "routing", "sink"}
-KNOWS_STAGES = {"feed", "cli"}
+WIRING = {"options", "pipeline", "feed", "embedded", "check", "cli"}
+"""The root modules that put the stages together; no stage imports them."""
 FOREIGN = {
     "actors": {"pykka"},
     "store": {"rocksdict", "msgspec"},
@@ -33,10 +34,11 @@ def allowed(part: str) -> set[str]:
         return LEAVES[part] | {part}
     if part in STAGES:
         return VOCABULARY | set(LEAVES) | {part}
-    if part in KNOWS_STAGES or part == "benchmarks":
-        return VOCABULARY | set(LEAVES) | STAGES | KNOWS_STAGES | {"config", "checkpoint", "benchmarks"}
+    if part in WIRING or part == "benchmarks":
+        mine = {"config", "checkpoint", "status", "progress", "benchmarks"}
+        return VOCABULARY | set(LEAVES) | STAGES | WIRING | mine
     if part == "__init__":
-        return VOCABULARY | {"feed"}
+        return VOCABULARY | {"embedded"}
     return VOCABULARY | set(LEAVES) | {part}
 
 

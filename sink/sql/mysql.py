@@ -86,7 +86,7 @@ class MySqlTarget:
         server = url.query.get("unix_socket") or f"{host}:{url.port or 3306}"
         self.identity = f"mysql://{server}/{self._schema or ''}"
         self._engine = create_engine(
-            url.set(drivername="mysql+pymysql"),
+            url.set(drivername="mysql+pymysql", database=""),  # which is made if missing
             poolclass=NullPool,
             connect_args={
                 "client_flag": CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS,
@@ -252,7 +252,8 @@ class MySqlTarget:
         # Columns that are the same before and after (one is dropped and added again) can't tell
         # whether it was done: then it is done again, which changes nothing.
         if before is not None and before != have and have is not None and _altered(before, ddl) == set(have):
-            return  # done before a crash, which left the intent
+            self._intended = True  # done before a crash, which left the intent
+            return
         self._intend(ddl, have or {})
         self._execute(f"SET SESSION timestamp={ddl.epoch_seconds:.6f}")  # for DEFAULT CURRENT_TIMESTAMP
         changes = ", ".join(_alteration(action) for action in ddl.actions)

@@ -35,7 +35,8 @@ url = "sqlite:///{directory}/shop.db"
 
 [[sink]]
 name = "copy"
-url = "{copy_url}"
+url = "{url}"
+schema = "{copy}"
 """
 
 SNAPSHOT_POINTS = ["snapshot.chunk_read"]
@@ -49,8 +50,7 @@ def server(private_mariadb: MariaDb) -> MariaDb:
 
 def write_config(directory: Path, server: MariaDb) -> Path:
     config = directory / "feed.toml"
-    copy_url = server.url(COPY, scheme="mysql+pymysql")
-    config.write_text(FEED.format(directory=directory, url=server.url(), copy_url=copy_url))
+    config.write_text(FEED.format(directory=directory, url=server.url(), copy=COPY))
     return config
 
 

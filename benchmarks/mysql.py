@@ -1,0 +1,308 @@
+"""MariaDB to Python and to another MariaDB, each beside a yardstick of the same run.
+
+* `follow_large`, `follow_small`: the whole pipeline into a Python callback, rows a second, against the
+  library mysql-replication reading the same log to Python values; transactions of 1,000 rows and of one.
+* `latency`: from the commit to the callback on an idle stream, against a bare blocking reader of the
+  same events.
+* `snapshot`: a table into another schema of the server, against `mariadb-dump | mariadb`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+from pymysqlreplication import BinLogStreamReader
+from pymysqlreplication.event import HeartbeatLogEvent
+from pymysqlreplication.row_event import WriteRowsEvent
+
+from ..embedded import follow
+from ..events import Item, Transaction, row_count
+from ..feed import Feed
+from ..options import checkpoint_file, feed_options, open_sinks
+from ..sink.python import PythonSink
+from .mariadb import PASSWORD, MariaDb
+
+COLUMNS = (
+    "id INT NOT NULL PRIMARY KEY, big BIGINT UNSIGNED, price DECIMAL(12,2), ratio DOUBLE,"
+    " name VARCHAR(60), at DATETIME, flag TINYINT, note TEXT"
+)
+
+
+def run(
+    *, large_rows: int = 200_000, small_rows: int = 30_000, snapshot_rows: int = 200_000, rounds: int = 3
+) -> dict[str, Any]:
+    """One result in the form that all benchmarks share; a ratio above 1 is better than the yardstick."""
+    figures: dict[str, float] = {}
+    yardstick: dict[str, float] = {}
+    with (
+        tempfile.TemporaryDirectory(prefix="tidemill-bench-") as folder,
+        MariaDb(Path(folder) / "mariadb") as server,
+    ):
+        _create(server)
+        large = _write(server, large_rows, 1_000)
+        small = _write(server, small_rows, 1)
+        for name, span, rows in (("large", large, large_rows), ("small", small, small_rows)):
+            ours, theirs = _in_turn(
+                rounds,
+                partial(_follow, server, Path(folder), span, rows),
+                partial(_read_with_library, server, span, rows),
+            )
+            figures[f"follow_{name}"], yardstick[f"follow_{name}"] = rows / ours, rows / theirs
+        ours, theirs = _latencies(server, Path(folder))
+        figures["latency_ms"], yardstick["latency_ms"] = 1e3 * ours, 1e3 * theirs
+        _fill(server, snapshot_rows)
+        ours, theirs = _in_turn(
+            rounds,
+            partial(_snapshot, server, Path(folder)),
+            partial(_dump_and_load, server),
+        )
+        figures["snapshot"], yardstick["snapshot"] = snapshot_rows / ours, snapshot_rows / theirs
+    ratio = {name: figures[name] / yardstick[name] for name in figures if name != "latency_ms"}
+    ratio["latency"] = yardstick["latency_ms"] / figures["latency_ms"]
+    settings = {"large_rows": large_rows, "small_rows": small_rows, "snapshot_rows": snapshot_rows}
+    return {
+        "bench": "mysql",
+        "settings": {**settings, "rounds": rounds},
+        "figures": figures,
+        "yardstick": yardstick,
+        "ratio": ratio,
+    }
+
+
+def _in_turn(
+    rounds: int, ours: Callable[[int], float], theirs: Callable[[int], float]
+) -> tuple[float, float]:
+    """The medians of two measurements made in turn, so that a machine's drift meets both."""
+    pairs = [(ours(number), theirs(number)) for number in range(rounds)]
+    return statistics.median(pair[0] for pair in pairs), statistics.median(pair[1] for pair in pairs)
+
+
+# --- following -----------------------------------------------------------------------------------
+
+
+def _create(server: MariaDb) -> None:
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE bench")
+        for name in ("followed", "idle", "loaded"):
+            cursor.execute(f"CREATE TABLE bench.{name} ({COLUMNS})")
+
+
+def _row(key: int) -> tuple[Any, ...]:
+    moment = f"2026-03-0{key % 9 + 1} 04:05:06"
+    return (key, 2**63 + key, f"{key % 10_000}.25", key / 7, f"name of {key}", moment, key % 100, "n" * 40)
+
+
+def _write(server: MariaDb, rows: int, size: int) -> tuple[str, str]:
+    """Rows in transactions of `size`; the positions before and after."""
+    marks = ",".join(["%s"] * 8)
+    with server.connect(autocommit=False) as connection, connection.cursor() as cursor:
+        start = _end(cursor)
+        for first in range(0, rows, size):
+            keys = range(first, min(rows, first + size))
+            cursor.executemany(
+                f"REPLACE INTO bench.followed VALUES ({marks})",
+                [_row(1_000_000 * size + key) for key in keys],
+            )
+            connection.commit()
+        return start, _end(cursor)
+
+
+def _end(cursor: Any) -> str:
+    cursor.execute("SHOW MASTER STATUS")
+    file, offset = cursor.fetchone()[:2]
+    return f"{file}:{offset}"
+
+
+def _follow(server: MariaDb, folder: Path, span: tuple[str, str], rows: int, number: int) -> float:
+    """Seconds from the first row to the last, through the whole pipeline."""
+    count = 0
+    first = last = 0.0
+
+    def receive(txn: Transaction) -> None:
+        nonlocal count, first, last
+        if not count:
+            first = time.perf_counter()
+        count += len(txn.rows)
+        last = time.perf_counter()
+
+    start, end = span
+    follow(
+        receive,
+        server.url(),
+        ["bench.followed"],
+        data_dir=folder / f"follow-{end.replace(':', '-')}-{number}",
+        until=end,
+        source_options={"snapshot": False, "position": start},
+    )
+    if count != rows:
+        raise RuntimeError(f"{count} rows arrived, {rows} were written")
+    return last - first
+
+
+def _settings(server: MariaDb) -> dict[str, Any]:
+    return {"host": server.host, "port": server.port, "user": "root", "passwd": PASSWORD}
+
+
+def _read_with_library(server: MariaDb, span: tuple[str, str], rows: int, _number: int) -> float:
+    file, _, offset = span[0].rpartition(":")
+    stream = BinLogStreamReader(
+        connection_settings=_settings(server),
+        server_id=77_001,
+        log_file=file,
+        log_pos=int(offset),
+        resume_stream=True,
+        blocking=False,
+        only_events=[WriteRowsEvent],
+        enable_logging=False,
+    )
+    count, first, last = 0, 0.0, 0.0
+    for event in stream:
+        if not count:
+            first = time.perf_counter()
+        count += len(event.rows)
+        last = time.perf_counter()
+        if count >= rows:
+            break
+    stream.close()
+    return last - first
+
+
+# --- latency -------------------------------------------------------------------------------------
+
+
+def _latencies(server: MariaDb, folder: Path, commits: int = 300) -> tuple[float, float]:
+    """Median seconds from before a commit to the row's arrival: ours, and a bare reader's."""
+    return _latency_of_feed(server, folder, commits), _latency_of_reader(server, commits)
+
+
+def _commit_one_by_one(server: MariaDb, commits: int, arrived: Sequence[float], first: int) -> float:
+    with server.connect() as connection, connection.cursor() as cursor:
+        marks = ",".join(["%s"] * 8)
+        begun = []
+        for number in range(commits):
+            begun.append(time.perf_counter())
+            cursor.execute(f"INSERT INTO bench.idle VALUES ({marks})", _row(first + number))
+            while len(arrived) <= number:
+                time.sleep(0.0005)
+            time.sleep(0.003)
+    taken = [there - here for here, there in zip(begun, arrived, strict=True)]
+    return statistics.median(taken[commits // 10 :])
+
+
+def _latency_of_feed(server: MariaDb, folder: Path, commits: int) -> float:
+    arrived: list[float] = []
+    with server.connect() as connection, connection.cursor() as cursor:
+        start = _end(cursor)
+
+    options = feed_options(
+        {
+            "data_dir": str(folder / "latency"),
+            "source": {
+                "url": server.url(),
+                "tables": ["bench.idle"],
+                "snapshot": False,
+                "position": start,
+            },
+        }
+    )
+
+    def receive(items: Sequence[Item]) -> None:
+        arrived.extend([time.perf_counter()] * row_count(items))
+
+    feed = Feed(options, [PythonSink("python", receive, checkpoint_file(options, "python"))])
+    feed.start()
+    try:
+        return _commit_one_by_one(server, commits, arrived, 0)
+    finally:
+        feed.stop()
+        feed.wait()
+
+
+def _latency_of_reader(server: MariaDb, commits: int) -> float:
+    """The library's own connection, read by a thread that blocks in it; nothing is decoded."""
+    arrived: list[float] = []
+    ready = Event()
+    with server.connect() as connection, connection.cursor() as cursor:
+        file, _, offset = _end(cursor).rpartition(":")
+    stream = BinLogStreamReader(
+        connection_settings=_settings(server),
+        server_id=77_002,
+        log_file=file,
+        log_pos=int(offset),
+        resume_stream=True,
+        blocking=True,
+        slave_heartbeat=0.05,
+        only_events=[HeartbeatLogEvent],
+        enable_logging=False,
+    )
+
+    def read() -> None:
+        stream.fetchone()  # connects; the first heartbeat
+        ready.set()
+        connection = stream._stream_connection
+        while len(arrived) < commits:
+            payload = connection._read_packet()._data
+            if payload[5] in (23, 30):  # behind status byte and timestamp: the event's type
+                arrived.append(time.perf_counter())
+
+    thread = Thread(target=read)
+    thread.start()
+    ready.wait()
+    result = _commit_one_by_one(server, commits, arrived, commits)
+    thread.join()
+    stream.close()
+    return result
+
+
+# --- the snapshot --------------------------------------------------------------------------------
+
+
+def _fill(server: MariaDb, rows: int) -> None:
+    marks = ",".join(["%s"] * 8)
+    with server.connect(autocommit=False) as connection, connection.cursor() as cursor:
+        for first in range(0, rows, 5_000):
+            keys = range(first, min(rows, first + 5_000))
+            cursor.executemany(f"INSERT INTO bench.loaded VALUES ({marks})", [_row(key) for key in keys])
+        connection.commit()
+
+
+def _snapshot(server: MariaDb, folder: Path, number: int) -> float:
+    options = feed_options(
+        {
+            "name": f"snapshot-{number}",
+            "data_dir": str(folder / f"snapshot-{number}"),
+            "until": "now",
+            "source": {"url": server.url(), "tables": ["bench.loaded"]},
+            "sink": [{"url": server.url(f"copy_{number}", scheme="mysql+pymysql")}],
+        }
+    )
+    feed = Feed(options, open_sinks(options))
+    begun = time.perf_counter()
+    feed.start()
+    feed.wait()
+    taken = time.perf_counter() - begun
+    if feed.error is not None:
+        raise feed.error
+    return taken
+
+
+def _dump_and_load(server: MariaDb, _number: int) -> float:
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("DROP DATABASE IF EXISTS dumped")
+        cursor.execute("CREATE DATABASE dumped")
+    login = [f"--host={server.host}", f"--port={server.port}", "--user=root", f"--password={PASSWORD}"]
+    dump = [shutil.which("mariadb-dump") or "mariadb-dump", *login, "--single-transaction", "bench", "loaded"]
+    load = [shutil.which("mariadb") or "mariadb", *login, "dumped"]
+    begun = time.perf_counter()
+    with subprocess.Popen(dump, stdout=subprocess.PIPE) as dumping:
+        subprocess.run(load, stdin=dumping.stdout, check=True)
+    return time.perf_counter() - begun

@@ -1,0 +1,143 @@
+"""What a feed is made of, from the tables of a feed.toml."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from . import config
+from .checkpoint import CheckpointFile
+from .errors import ConfigError
+from .puller.mysql.options import MysqlOptions
+from .routing import TableFilter
+from .sink import Sink, open_sink
+from .sorter import SorterOptions
+
+SOURCES = ("mysql", "mariadb")
+DATA_DIR = Path("tidemill-data")
+KEYS = ("name", "data_dir", "until", "source", "sink", "sorter")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkOptions:
+    """Where one sink writes."""
+
+    name: str
+    url: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The rest of its section, which depends on the kind of sink."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedOptions:
+    """Everything a feed needs; checked, but nothing has been connected."""
+
+    name: str = "tidemill"
+    """Whose checkpoints these are: several feeds may write to one database."""
+    data_dir: Path = DATA_DIR
+    """Status, checkpoints of sinks that can't hold them, and scratch files."""
+    source: MysqlOptions
+    tables: TableFilter
+    sinks: tuple[SinkOptions, ...] = ()
+    sorter: SorterOptions
+    until: str = ""
+    """A position at which the feed is finished; "now" is the source's end when it starts; empty: none."""
+
+
+def feed_directory(found: Mapping[str, Any]) -> Path:
+    """Where a feed with these tables keeps its files."""
+    return Path(found.get("data_dir", DATA_DIR))
+
+
+def feed_options(found: Mapping[str, Any]) -> FeedOptions:
+    """Raises ConfigError for whatever is missing, unknown or out of range."""
+    config.reject_unknown(found, KEYS, "")
+    for key, kind in (("name", str), ("data_dir", str), ("until", str), ("source", dict), ("sorter", dict)):
+        if key in found and not isinstance(found[key], kind):
+            raise ConfigError(f"{key}: expected a {'table' if kind is dict else 'string'}")
+    directory = feed_directory(found)
+    source = found.get("source", {})
+    sorter = {"directory": str(directory / "scratch"), **found.get("sorter", {})}
+    return FeedOptions(
+        name=found.get("name", "tidemill"),
+        data_dir=directory,
+        source=_source(source),
+        tables=TableFilter(_patterns(source)),
+        sinks=tuple(_sinks(found.get("sink", []))),
+        sorter=config.build(SorterOptions, sorter, "sorter"),
+        until=found.get("until", ""),
+    )
+
+
+def _source(section: Mapping[str, Any]) -> MysqlOptions:
+    url = section.get("url")
+    if not isinstance(url, str) or not url:
+        raise ConfigError('source.url: missing; for instance "mysql://user:password@host:3306"')
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ConfigError(f"source.url: {error}") from None
+    if parts.scheme not in SOURCES:
+        raise ConfigError(f"source.url: no source {parts.scheme!r}; accepted: {', '.join(SOURCES)}")
+    if parts.path.strip("/") or parts.query:
+        raise ConfigError("source.url: ends after host and port; the tables are chosen by source.tables")
+    given: dict[str, Any] = {"host": parts.hostname, "port": port}
+    given |= {
+        "user": unquote(parts.username) if parts.username else None,
+        "password": unquote(parts.password) if parts.password else None,
+    }
+    given = {key: value for key, value in given.items() if value is not None}
+    rest = {key: value for key, value in section.items() if key not in ("url", "tables")}
+    return config.build(MysqlOptions, {**given, **rest}, "source")
+
+
+def _patterns(section: Mapping[str, Any]) -> list[str]:
+    patterns = section.get("tables", [])
+    if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
+        raise ConfigError('source.tables: expected a list of patterns, for instance ["shop.*"]')
+    return patterns
+
+
+def _sinks(sections: Any) -> list[SinkOptions]:
+    if not isinstance(sections, list) or not all(isinstance(section, dict) for section in sections):
+        raise ConfigError("sink: expected [[sink]] tables")
+    found = [_sink(number, section) for number, section in enumerate(sections, 1)]
+    names = [sink.name for sink in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"sink.name: two sinks are called {name!r}; each needs a name of its own")
+    return found
+
+
+def _sink(number: int, section: Mapping[str, Any]) -> SinkOptions:
+    url = section.get("url")
+    if not isinstance(url, str) or not url:
+        raise ConfigError(f'sink {number}: url: missing; for instance "sqlite:///copy.db"')
+    name = section.get("name", f"sink-{number}")
+    if not isinstance(name, str) or not name:
+        raise ConfigError(f"sink {number}: name: expected a string")
+    rest = {key: value for key, value in section.items() if key not in ("url", "name")}
+    return SinkOptions(name=name, url=url, options=rest)
+
+
+def open_sinks(options: FeedOptions) -> list[Sink]:
+    """The sinks that the options name, not opened yet. Raises ConfigError."""
+    return [
+        open_sink(
+            sink.name,
+            sink.url,
+            feed=options.name,
+            store=checkpoint_file(options, sink.name),
+            options=sink.options,
+        )
+        for sink in options.sinks
+    ]
+
+
+def checkpoint_file(options: FeedOptions, sink: str) -> CheckpointFile:
+    """Where the checkpoint of a sink is kept whose target can't."""
+    return CheckpointFile(options.data_dir / f"{options.name}.{sink}.checkpoint")
