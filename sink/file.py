@@ -63,13 +63,13 @@ class FileSink:
     def _go_on(self, length: int) -> None:
         if self._new_path.exists():  # the crash came between the first checkpoint and the new name
             self._new_path.replace(self._path)
-        self._file = self._path.open("ab")
-        there = self._file.tell()
+        there = self._path.stat().st_size if self._path.exists() else 0
         if there < length:
             raise SinkError(
                 f"{self._path} has {there} bytes, its checkpoint says {length}: put back the whole file, "
                 "or remove it and its checkpoint to begin again"
             )
+        self._file = self._path.open("ab")
         self._file.truncate(length)
 
     def write(self, batch: Batch) -> None:

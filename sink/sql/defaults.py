@@ -40,7 +40,7 @@ def default_for_existing_rows(column: Column, epoch_seconds: float) -> Any:
     value = _parse(text, epoch_seconds)
     try:
         return _convert(column, value)
-    except (ValueError, ArithmeticError, AttributeError, TypeError):
+    except (ValueError, ArithmeticError, LookupError):
         raise SinkError(
             f"column {column.name}: what DEFAULT {column.default} put into the existing rows can't be "
             "computed here: load the table anew"
@@ -157,10 +157,11 @@ def _micros(fraction: str, column: Column) -> int:
 
 def _members(column: Column, text: str) -> str:
     """Spelled and ordered as the column's definition has them."""
-    if column.kind == "enum":
-        return next(m for m in column.members if m.casefold() == text.casefold())
-    chosen = {part.casefold() for part in text.split(",")}
-    return ",".join(m for m in column.members if m.casefold() in chosen)
+    spelled = {member.casefold(): member for member in column.members}
+    chosen = {
+        spelled[part.casefold()] for part in ([text] if column.kind == "enum" else text.split(",")) if part
+    }
+    return ",".join(member for member in column.members if member in chosen)
 
 
 def _implicit(column: Column) -> Any:

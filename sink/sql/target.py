@@ -11,6 +11,8 @@ from .runs import Run
 
 MISSING = "there is no such row; was the target changed by something else?"
 
+_MAX_CHARS = 100
+
 CHECKPOINT_TABLE = "tidemill_checkpoint"
 """One row a feed: its checkpoint, in the same database and SQL transaction as the rows."""
 
@@ -87,4 +89,9 @@ def describe(change: RowChange) -> str:
     row = change.before if change.before is not None else change.after
     assert row is not None
     index = table.key or range(len(table.columns))
-    return f"{table.full_name} ({', '.join(f'{table.columns[i].name}={row[i]!r}' for i in index)})"
+    return f"{table.full_name} ({', '.join(f'{table.columns[i].name}={_shortened(row[i])}' for i in index)})"
+
+
+def _shortened(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _MAX_CHARS else text[:_MAX_CHARS] + "…"

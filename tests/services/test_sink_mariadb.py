@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
+from decimal import Decimal
 
 import pytest
+from msgspec.structs import replace
 
-from tidemill.events import Chunk, Table
-from tidemill.sink import open_sink
+from tidemill.errors import CheckpointError, Retryable, SinkError
+from tidemill.events import AddColumn, Chunk, Column, DropColumn, Table, Transaction
+from tidemill.sink import Delivery, DeliveryOptions, open_sink
+from tidemill.sink.sql.mysql import MySqlTarget
 from tidemill.sink.text import datetime_text, time_text
 
 from ..sink import kinds
-from ..sink.conformance import Conformance, feed
-from ..sink.world import LOOSE, MemoryStore, chunk, create, delete, insert, transaction, update
+from ..sink.conformance import HISTORY, STATES, Conformance, expected, feed
+from ..sink.world import (
+    LOOSE,
+    ORDERS,
+    PAIRS,
+    MemoryStore,
+    alter,
+    batch,
+    chunk,
+    create,
+    delete,
+    insert,
+    transaction,
+    update,
+)
 
 
 class MariaDbPlace:
@@ -121,3 +138,456 @@ def test_a_row_without_key_is_told_from_those_that_only_look_alike(place):
         feed(place.sink(), [transaction(ts, delete(LOOSE, 1, word))])
         left = words[ts - 29 :]
         assert Counter(place.rows(LOOSE)) == Counter((1, word) for word in left)
+
+
+# --- definitions ------------------------------------------------------------------------------------
+
+
+def definition(place, table):
+    return place.query(f"SHOW CREATE TABLE `{table}`")[0][1]
+
+
+BY_HAND = r"""
+CREATE TABLE goods (
+  id bigint unsigned NOT NULL,
+  kind enum('a','it''s','b\\c') CHARACTER SET latin1 COLLATE latin1_bin NOT NULL DEFAULT 'it''s',
+  name varchar(30) CHARACTER SET utf8mb3 COLLATE utf8mb3_general_ci NULL DEFAULT 'a\\b\'c',
+  price decimal(10,2) unsigned NOT NULL DEFAULT 1.50,
+  made timestamp(3) NOT NULL DEFAULT current_timestamp(3) ON UPDATE current_timestamp(3),
+  seen datetime NULL,
+  note tinytext NULL,
+  body longblob NULL,
+  flags bit(5) NULL DEFAULT b'101',
+  born year NULL,
+  extra json NULL,
+  PRIMARY KEY (kind, id)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb3 COLLATE=utf8mb3_bin
+"""
+
+GOODS = Table(
+    "shop",
+    "goods",
+    (
+        Column("id", "bigint", unsigned=True, nullable=False),
+        Column(
+            "kind",
+            "enum",
+            members=("a", "it's", "b\\c"),
+            charset="latin1",
+            collation="latin1_bin",
+            nullable=False,
+            default="'it''s'",
+        ),
+        Column(
+            "name",
+            "varchar",
+            length=30,
+            charset="utf8mb3",
+            collation="utf8mb3_general_ci",
+            default=r"'a\\b\'c'",
+        ),
+        Column("price", "decimal", True, 10, 2, nullable=False, default="1.50"),
+        Column(
+            "made",
+            "timestamp",
+            scale=3,
+            nullable=False,
+            default="current_timestamp(3)",
+            on_update="current_timestamp(3)",
+        ),
+        Column("seen", "datetime"),
+        Column("note", "text", length=1, charset="utf8mb3", collation="utf8mb3_bin"),
+        Column("body", "blob", length=4),
+        Column("flags", "bit", length=5, default="b'101'"),
+        Column("born", "year"),
+        Column("extra", "json"),
+    ),
+    key=(1, 0),
+    charset="utf8mb3",
+    collation="utf8mb3_bin",
+)
+
+
+def test_a_table_is_created_as_it_is_in_the_source(place):
+    place.query(BY_HAND)
+    wanted = definition(place, "goods")
+    place.query("DROP TABLE goods")
+    feed(place.sink(), [create(1, GOODS)])
+    assert definition(place, "goods") == wanted
+
+
+def test_a_key_of_long_texts_has_prefixes(place):
+    columns = (
+        Column("a", "text", length=2, charset="utf8mb4", collation="utf8mb4_bin", nullable=False),
+        Column("b", "blob", length=1, nullable=False),
+    )
+    table = Table("shop", "long_keys", columns, key=(0, 1))
+    rows = [(str(n) + "x" * 500, b"y" * 200) for n in range(3)]
+    loaded(place, table, rows=rows)
+    feed(place.sink(), [transaction(30, delete(table, *rows[1]))])
+    assert Counter(place.rows(table)) == Counter([rows[0], rows[2]])
+
+
+def test_names_may_hold_any_character(place):
+    columns = (Column('`a` {b} "c" \\ %s', "int", nullable=False), Column("select", "varchar", length=5))
+    table = Table("shop", "odd `name` {0} %", columns, key=(0,))
+    loaded(place, Table(table.schema, table.name, columns, (0,)), rows=[(1, "x"), (2, "y")])
+    feed(place.sink(), [transaction(30, update(table, (1, "x"), (1, "z")), delete(table, 2, "y"))])
+    assert place.query("SELECT * FROM `odd ``name`` {0} %`") == [(1, "z")]
+
+
+def test_without_a_database_tables_go_to_their_own_schemas(mariadb, database):
+    place = MariaDbPlace(mariadb, "")
+    table = replace(ORDERS, schema=f"{database}_made")
+    try:
+        feed(place.sink(), [create(1, table), chunk(2, table, None, insert(table, 1, "x"))])
+        assert place.query(f"SELECT * FROM {database}_made.orders") == [(1, "x")]
+        assert place.query("SELECT feed, ts FROM tidemill.tidemill_checkpoint") == [("test", 2)]
+    finally:
+        place.query("DROP DATABASE tidemill")
+        place.query(f"DROP DATABASE {database}_made")
+
+
+def test_a_schema_can_be_chosen(mariadb, database):
+    place = MariaDbPlace(mariadb, "")
+    feed(place.sink(schema=database), [create(1, ORDERS), chunk(2, ORDERS, None, insert(ORDERS, 1, "x"))])
+    assert place.query(f"SELECT * FROM {database}.orders") == [(1, "x")]
+    assert place.query(f"SELECT ts FROM {database}.tidemill_checkpoint") == [(2,)]
+
+
+def test_a_table_that_is_there_is_used_if_it_is_empty_and_the_same(place):
+    place.query(BY_HAND.replace("NOT NULL", "not null"))
+    feed(place.sink(), [create(1, GOODS)])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("INSERT INTO orders VALUES (1, 'mine')", "shop.orders is about to be loaded"),
+        (
+            "ALTER TABLE orders ADD mine INT",
+            "it has id int key, note varchar.40., mine int in place of id int",
+        ),
+        ("ALTER TABLE orders MODIFY note VARCHAR(39)", "not as shop.orders is"),
+        ("ALTER TABLE orders DROP PRIMARY KEY", "not as shop.orders is"),
+    ],
+)
+def test_a_table_with_rows_or_of_another_shape_is_never_written_to(place, change, message):
+    place.query("CREATE TABLE orders (id INT PRIMARY KEY, note VARCHAR(40))")
+    place.query(change)
+    with pytest.raises(SinkError, match=message):
+        feed(place.sink(), [create(1, ORDERS)])
+
+
+# --- one row change for each row event --------------------------------------------------------------
+
+
+def test_triggers_on_the_target_count_each_event_once(place):
+    place.query("CREATE TABLE counted (what VARCHAR(20), n INT)")
+    feed(place.sink(), HISTORY[:9])
+    for table in ("orders", "pairs", "loose"):
+        for what in ("INSERT", "UPDATE", "DELETE"):
+            place.query(
+                f"CREATE TRIGGER {table}_{what} AFTER {what} ON {table} FOR EACH ROW "
+                f"INSERT INTO counted VALUES ('{table} {what}', 1)"
+            )
+    feed(place.sink(), HISTORY, max_rows=1000)
+    events = Counter(
+        f"{change.table.name} {change.op.upper()}"
+        for item in HISTORY[9:]
+        if isinstance(item, Transaction)
+        for change in item.rows
+    )
+    assert Counter(dict(place.query("SELECT what, COUNT(*) FROM counted GROUP BY what"))) == events
+
+
+def test_updates_that_change_nothing_are_found_all_the_same(place):
+    loaded(place, ORDERS, rows=[(1, "a"), (2, "b")])
+    feed(place.sink(), [transaction(30, update(ORDERS, (1, "a"), (1, "a")))])
+    assert place.rows(ORDERS) == [(1, "a"), (2, "b")]
+
+
+def test_a_unique_key_that_wanders_within_a_batch_is_followed(place):
+    """One after the other these updates never collide."""
+    loaded(place, ORDERS, rows=[(1, "a"), (2, "b"), (3, "c")])
+    place.query("ALTER TABLE orders ADD UNIQUE (note)")
+    moves = [
+        update(ORDERS, (3, "c"), (3, "d")),
+        update(ORDERS, (2, "b"), (2, "c")),
+        update(ORDERS, (1, "a"), (1, "b")),
+    ]
+    feed(place.sink(), [transaction(30, *moves)], max_rows=1000)
+    assert place.rows(ORDERS) == [(1, "b"), (2, "c"), (3, "d")]
+
+
+# --- divergence -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "named"),
+    [
+        (ORDERS, update(ORDERS, (7, "x"), (7, "y")), "update of shop.orders .id=7.: there is no such row"),
+        (ORDERS, delete(ORDERS, 7, "x"), "delete of shop.orders .id=7.: there is no such row"),
+        (ORDERS, update(ORDERS, (7, "x"), (8, "y")), "update of shop.orders .id=7.: there is no such row"),
+        (ORDERS, insert(ORDERS, 1, "x"), "insert of shop.orders .id=1.: Duplicate entry '1'"),
+        (ORDERS, insert(ORDERS, 9, "x" * 41), "insert of shop.orders .id=9.: Data too long"),
+        (LOOSE, delete(LOOSE, 1, "other"), "delete of shop.loose .n=1, word='other'.: there is no such row"),
+        (
+            LOOSE,
+            update(LOOSE, (2, None), (2, "")),
+            "update of shop.loose .n=2, word=None.: there is no such row",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_named_and_nothing_is_written(place, table, change, named):
+    loaded(place, table, rows=[(1, "a"), (2, "b")])
+    others = [insert(table, n, "new") for n in range(100, 110)]
+    with pytest.raises(SinkError, match=named):
+        feed(place.sink(), [transaction(30, *others, change, insert(table, 200, "new"))], max_rows=1000)
+    assert place.rows(table) == [(1, "a"), (2, "b")]
+    sink = place.sink()
+    assert sink.open().ts == 20
+    sink.close()
+
+
+def test_a_missing_column_or_table_is_named(place):
+    loaded(place, ORDERS, LOOSE)
+    place.query("ALTER TABLE orders DROP note")
+    with pytest.raises(SinkError, match=r"isn't as shop\.orders is: it has the columns id"):
+        feed(place.sink(), [transaction(30, insert(ORDERS, 1, "x"))])
+    place.query("DROP TABLE loose")
+    with pytest.raises(SinkError, match=r"isn't as shop\.loose is: it isn't there"):
+        feed(place.sink(), [transaction(30, insert(LOOSE, 1, "x"))])
+
+
+def test_the_same_feed_twice_is_noticed(place):
+    loaded(place, ORDERS)
+    one, two = place.sink(), place.sink()
+    one.open(), two.open()
+    one.write(batch(transaction(30, insert(ORDERS, 1, "x"))))
+    one.flush()
+    two.write(batch(transaction(31, insert(ORDERS, 2, "x"))))
+    with pytest.raises(SinkError, match="moved by somebody else; is the same feed running twice"):
+        two.flush()
+    one.close()
+    assert place.rows(ORDERS) == [(1, "x")]
+
+
+def test_several_feeds_share_a_database(place):
+    loaded(place, ORDERS)
+    other = MariaDbPlace(place.server, place.database, feed="other")
+    loaded(other, PAIRS)
+    feed(place.sink(), [transaction(30, insert(ORDERS, 1, "x"))])
+    assert place.query("SELECT feed, ts FROM tidemill_checkpoint") == [("other", 20), ("test", 30)]
+
+
+def test_a_damaged_checkpoint_is_named(place):
+    loaded(place, ORDERS)
+    place.query("UPDATE tidemill_checkpoint SET checkpoint = REPLACE(checkpoint, 'log:20', 'log:21')")
+    with pytest.raises(CheckpointError, match="table tidemill_checkpoint, feed 'test' is damaged"):
+        place.sink().open()
+
+
+# --- schema changes ---------------------------------------------------------------------------------
+
+WIDER = replace(
+    ORDERS, columns=(ORDERS.columns[0], Column("n", "int", nullable=False, default="5"), ORDERS.columns[1])
+)
+ADD = alter(
+    30, ORDERS, "ALTER TABLE orders ADD n INT NOT NULL DEFAULT 5 AFTER id", AddColumn(WIDER.columns[1], "id")
+)
+
+
+class Lost(Exception):
+    pass
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_crash_around_a_schema_change_does_it_once(place, when, monkeypatch):
+    loaded(place, ORDERS, rows=[(1, "a")])
+    define = MySqlTarget._define
+
+    def dies(self, statement):
+        if when == "after":
+            define(self, statement)
+        raise Lost
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MySqlTarget, "_define", dies)
+        with pytest.raises(Lost):
+            feed(place.sink(), [ADD])
+    assert len(place.query("SELECT * FROM tidemill_ddl")) == 1
+    feed(place.sink(), [ADD, transaction(31, insert(WIDER, 2, 6, "b"))])
+    assert place.rows(WIDER) == [(1, 5, "a"), (2, 6, "b")]
+    assert place.query("SELECT * FROM tidemill_ddl") == []
+
+
+def test_a_column_that_is_there_without_an_intent_is_an_error(place):
+    loaded(place, ORDERS)
+    place.query("ALTER TABLE orders ADD n INT")
+    with pytest.raises(SinkError, match=r"following 'ALTER TABLE orders ADD n .*Duplicate column name 'n'"):
+        feed(place.sink(), [ADD])
+
+
+def test_a_column_that_is_dropped_and_added_in_one_statement_begins_anew(place, monkeypatch):
+    loaded(place, ORDERS, rows=[(1, "a")])
+    fresh = replace(ORDERS.columns[1], default="'new'")
+    both = alter(30, ORDERS, "ALTER TABLE orders DROP note, ADD note", DropColumn("note"), AddColumn(fresh))
+    with monkeypatch.context() as patched:
+        patched.setattr(MySqlTarget, "_define", lambda *_: (_ for _ in ()).throw(Lost()))
+        with pytest.raises(Lost):
+            feed(place.sink(), [both])
+    feed(place.sink(), [both])
+    assert place.rows(ORDERS) == [(1, "new")]
+
+
+def test_existing_rows_get_the_time_of_the_source(place):
+    loaded(place, ORDERS, rows=[(1, "a")])
+    column = Column("at", "timestamp", scale=3, nullable=False, default="current_timestamp(3)")
+    feed(place.sink(), [alter(30, ORDERS, "ALTER", AddColumn(column, ""), epoch_seconds=1_700_000_000.25)])
+    assert place.query("SELECT UNIX_TIMESTAMP(at) FROM orders") == [(Decimal("1700000000.250"),)]
+    assert [name for name, *_ in place.query("SHOW COLUMNS FROM orders")] == ["at", "id", "note"]
+
+
+# --- a target that can't, for now -------------------------------------------------------------------
+
+
+def test_a_connection_that_is_killed_is_made_anew_and_nothing_is_lost(place):
+    sink = place.sink()
+    work = Delivery(sink, sink.open(), "src", DeliveryOptions(max_rows=2, rowless_seconds=0))
+    retries = 0
+    for number, item in enumerate(HISTORY):
+        if number % 2:
+            place.query(f"KILL {sink._database._rows('SELECT CONNECTION_ID()')[0][0]}")
+        work.accept([item])
+        while True:
+            try:
+                work.run(0)
+                break
+            except Retryable:
+                retries += 1
+    sink.close()
+    assert retries >= len(HISTORY) // 2
+    assert {table.full_name: Counter(place.rows(table)) for table in STATES} == expected(HISTORY)
+
+
+def test_a_commit_whose_answer_is_lost_is_not_done_twice(place, monkeypatch):
+    loaded(place, ORDERS)
+    sink = place.sink()
+    work = Delivery(sink, sink.open(), "src")
+    commit = MySqlTarget.commit
+
+    def answer_is_lost(self):
+        commit(self)
+        raise Retryable("connection lost")
+
+    work.accept([transaction(30, insert(ORDERS, 1, "x"), insert(ORDERS, 2, "x"))])
+    with monkeypatch.context() as patched:
+        patched.setattr(MySqlTarget, "commit", answer_is_lost)
+        with pytest.raises(Retryable):
+            work.run(0)
+    work.accept([transaction(31, insert(ORDERS, 3, "x"))])
+    work.run(0)
+    sink.close()
+    assert place.rows(ORDERS) == [(1, "x"), (2, "x"), (3, "x")]
+    assert work.statistics().checkpoint.ts == 31
+
+
+def test_a_row_that_others_have_locked_is_waited_for(place):
+    loaded(place, ORDERS, rows=[(1, "a")])
+    sink = place.sink()
+    work = Delivery(sink, sink.open(), "src")
+    sink._database._execute("SET innodb_lock_wait_timeout=1")
+    with place.server.connect(database=place.database) as other, other.cursor() as cursor:
+        cursor.execute("START TRANSACTION")
+        cursor.execute("SELECT * FROM orders WHERE id = 1 FOR UPDATE")
+        work.accept([transaction(30, update(ORDERS, (1, "a"), (1, "b")))])
+        with pytest.raises(Retryable, match="Lock wait timeout exceeded"):
+            work.run(0)
+    work.run(0)
+    sink.close()
+    assert place.rows(ORDERS) == [(1, "b")]
+
+
+def test_a_server_that_comes_back_is_found_again(private_mariadb):
+    private_mariadb.start()
+    with private_mariadb.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE shop")
+    place = MariaDbPlace(private_mariadb, "shop")
+    sink = place.sink()
+    work = Delivery(sink, sink.open(), "src", DeliveryOptions(rowless_seconds=0))
+    work.accept(HISTORY[:12])
+    work.run(0)
+    private_mariadb.kill()
+    work.accept(HISTORY[12:])
+    for _ in range(2):
+        with pytest.raises(Retryable, match=r"mysql://127\.0\.0\.1"):
+            work.run(0)
+    private_mariadb.start()
+    work.run(0)
+    sink.close()
+    assert {table.full_name: Counter(place.rows(table)) for table in STATES} == expected(HISTORY)
+
+
+def test_a_read_only_server_is_an_error_that_says_so(private_mariadb):
+    private_mariadb.start()
+    with private_mariadb.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE shop")
+        cursor.execute("CREATE USER app@'%' IDENTIFIED BY 'secret'")
+        cursor.execute("GRANT ALL ON shop.* TO app@'%'")
+        cursor.execute("SET GLOBAL read_only = 1")
+    url = private_mariadb.url("shop", user="app", password="secret")
+    sink = open_sink("copy", url, feed="test", store=MemoryStore())
+    with pytest.raises(SinkError, match="--read-only option"):
+        sink.open()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"password": "wrong"}, SinkError, "Access denied for user 'root'"),
+        ({"database": "nowhere"}, SinkError, "Unknown database 'nowhere'"),
+    ],
+)
+def test_a_target_that_refuses_us_is_an_error(mariadb, options, error, message):
+    url = mariadb.url(**{"database": "", **options})
+    with pytest.raises(error, match=message):
+        open_sink("copy", url, feed="test", store=MemoryStore()).open()
+
+
+def test_a_server_that_is_not_there_may_come(mariadb):
+    sink = open_sink("copy", "mysql://root@127.0.0.1:1/shop", feed="test", store=MemoryStore())
+    with pytest.raises(Retryable, match=r"mysql://127\.0\.0\.1:1/shop: connecting: Can't connect"):
+        sink.open()
+
+
+def test_a_row_larger_than_the_server_takes_says_what_to_raise(place):
+    table = Table(
+        "shop", "lumps", (Column("id", "int", nullable=False), Column("b", "blob", length=4)), key=(0,)
+    )
+    loaded(place, table)
+    sink = place.sink()
+    sink.open()
+    sink._database._packet_bytes = 1_000_000
+    fits = [insert(table, n, b"x" * 400_000) for n in range(4)]
+    sink.write(batch(transaction(30, *fits, insert(table, 4, b""))))
+    sink.flush()
+    with pytest.raises(
+        SinkError, match=r"raise its max_allowed_packet \(now 1000000\) to at least 1000\d\d\d"
+    ):
+        sink.write(batch(transaction(31, insert(table, 9, b"x" * 500_000))))
+    assert place.query("SELECT COUNT(*) FROM lumps") == [(5,)]
+
+
+def test_a_large_transaction_is_one_transaction_in_the_target(place):
+    loaded(place, ORDERS)
+    sink = place.sink()
+    sink.open()
+    for first in range(0, 3000, 1000):
+        piece = [insert(ORDERS, n, "x") for n in range(first, first + 1000)]
+        sink.write(batch(transaction(30, *piece, last=False)))
+        assert place.query("SELECT COUNT(*) FROM orders") == [(0,)]
+    sink.write(batch(transaction(30, *[delete(ORDERS, n, "x") for n in range(3000) if n % 3])))
+    sink.flush()
+    sink.close()
+    assert place.query("SELECT COUNT(*), SUM(id) FROM orders") == [(1000, sum(range(0, 3000, 3)))]

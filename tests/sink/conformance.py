@@ -104,6 +104,7 @@ class Mortal:
         self._sink = sink
         self.left = calls
         self._when = when
+        self.flushed = 0
         self.name = sink.name
         self.target = sink.target
 
@@ -123,7 +124,12 @@ class Mortal:
         self._live(lambda: self._sink.write(batch))
 
     def flush(self) -> Checkpoint | None:
-        return self._live(self._sink.flush)
+        flush = self._sink.flush
+        return self._live(lambda: self._counted(flush()))
+
+    def _counted(self, checkpoint: Checkpoint | None) -> Checkpoint | None:
+        self.flushed += 1
+        return checkpoint
 
     def close(self) -> None:
         self._sink.close()
@@ -191,21 +197,17 @@ class Conformance:
         assert found(place) == expected(HISTORY)
 
     @pytest.mark.parametrize("when", ["before", "after"])
-    @pytest.mark.parametrize("every", [1, 2, 3, 7])
+    @pytest.mark.parametrize("every", [1, 3, 7])
     def test_dying_over_and_over_changes_nothing(self, place, every, when):
         """Each life is so many calls long, but for one more than the last that got nowhere."""
-        calls, reached = every, None
+        calls = every
         for _ in range(200):
             mortal = Mortal(place.sink(), calls, when)
             try:
                 feed(mortal, HISTORY)
                 break
             except Killed:
-                sink = place.sink()
-                checkpoint = sink.open()
-                sink.close()
-                calls = every if checkpoint != reached else calls + 1
-                reached = checkpoint
+                calls = every if mortal.flushed else calls + 1
         else:
             pytest.fail("it never got to the end")
         assert found(place) == expected(HISTORY)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+
+from tidemill.errors import ConfigError
+from tidemill.sink import open_sink
+
+from .world import MemoryStore
+
+
+def opened(target, **options):
+    return open_sink("copy", target, feed="f", store=MemoryStore(), options=options)
+
+
+@pytest.mark.parametrize(
+    ("url", "target"),
+    [
+        ("sqlite:////var/lib/copy.db", "sqlite:/var/lib/copy.db"),
+        ("sqlite:////var/lib/../lib/copy.db", "sqlite:/var/lib/copy.db"),
+        ("mysql://root:secret@localhost/", "mysql://127.0.0.1:3306/"),
+        ("mysql://app@127.0.0.1:3306/", "mysql://127.0.0.1:3306/"),
+        ("mariadb://root@db:3307/shop", "mysql://db:3307/shop"),
+        ("mysql+pymysql://root@db/shop?unix_socket=/run/db.sock", "mysql:///run/db.sock/shop"),
+        ("file:///var/rows.ndjson", "file:/var/rows.ndjson"),
+        ("file:/var/rows.ndjson", "file:/var/rows.ndjson"),
+        (print, "python:copy"),
+    ],
+)
+def test_a_target_is_spelled_one_way(url, target):
+    assert opened(url).target == target
+
+
+def test_a_chosen_schema_is_part_of_the_target():
+    assert opened("mysql://db/", schema="copy").target == opened("mysql://db/copy").target
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "message"),
+    [
+        ("orders.db", {}, "sink copy: 'orders.db' is not a URL; accepted: sqlite:///file, mysql://"),
+        (
+            "postgresql://db/shop",
+            {},
+            "sink copy: no sink writes to 'postgresql'; accepted: sqlite:///file, mysql://",
+        ),
+        ("oracle9i://db/shop", {}, "sink copy: no sink writes to 'oracle9i'; accepted: sqlite"),
+        ("sqlite://", {}, "an SQLite sink needs a file"),
+        ("sqlite:///:memory:", {}, "an SQLite sink needs a file"),
+        ("file://", {}, "sink copy: 'file://' names no file; for instance file:///var/rows.ndjson"),
+        ("file:///x", {"schema": "y"}, "sink copy: unknown option 'schema'; accepted: none"),
+        ("sqlite:///x", {"schema": "y"}, "sink copy: unknown option 'schema'; accepted: table_name"),
+        ("sqlite:///x", {"table_name": 3}, "sink copy: table_name must be a str, not 3"),
+        ("sqlite:///x", {"table_name": "orders"}, "table_name 'orders' must have {table} in it"),
+        ("sqlite:///x", {"table_name": "{tabel}"}, "table_name '{tabel}' must have {table} in it"),
+        ("mysql://db/", {"table_name": "y"}, "sink copy: unknown option 'table_name'; accepted: schema"),
+    ],
+)
+def test_what_is_wrong_is_said_with_what_is_accepted(target, options, message):
+    with pytest.raises(ConfigError) as caught:
+        opened(target, **options)
+    assert message in str(caught.value)

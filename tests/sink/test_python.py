@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import pytest
+
+from tidemill.errors import Retryable, SinkError
+from tidemill.events import Checkpoint
+from tidemill.sink import Delivery, DeliveryOptions
+from tidemill.sink.python import PythonSink
+
+from .world import ORDERS, MemoryStore, at, batch, insert, transaction
+
+
+def opened(receive, store=None, *, explicit=False):
+    sink = PythonSink("copy", receive, store or MemoryStore(), explicit=explicit)
+    sink.open()
+    return sink
+
+
+def rows(ts, *ids, last=True):
+    return transaction(ts, *[insert(ORDERS, i, "") for i in ids], last=last)
+
+
+def test_a_function_gets_the_items_of_each_batch_without_empty_ones():
+    heard = []
+    sink = opened(heard.append)
+    sink.write(batch(rows(1, 1), transaction(2), rows(3, 2)))
+    sink.write(batch(transaction(4)))
+    assert heard == [[rows(1, 1), rows(3, 2)]]
+    assert sink.flush() == at(4)
+
+
+def test_what_the_function_returned_from_is_processed():
+    store = MemoryStore()
+    sink = opened(lambda items: None, store)
+    sink.write(batch(rows(1, 1)))
+    sink.flush()
+    assert store.load() == (at(1), 0)
+    assert opened(None, store).flush() == at(1)
+
+
+def test_with_acknowledgements_only_what_was_acknowledged_is():
+    store = MemoryStore()
+    store.save(at(0))
+    sink = opened(lambda items: None, store, explicit=True)
+    items = [rows(ts, ts) for ts in (1, 2, 3)]
+    sink.write(batch(*items))
+    sink.write(batch(rows(4, 4)))
+    assert sink.flush() == at(0)
+    sink.acknowledge(items[1])
+    assert sink.flush() == at(2)
+    sink.acknowledge(items[0])
+    assert sink.flush() == at(2)
+    sink.acknowledge(rows(4, 4))
+    assert sink.flush() == at(4)
+    assert store.load() == (at(4), 0)
+
+
+def test_empty_transactions_need_no_acknowledgement_but_those_before_them_do():
+    sink = opened(lambda items: None, explicit=True)
+    sink.write(batch(transaction(1)))
+    assert sink.flush() == at(1)
+    sink.write(batch(rows(2, 1), transaction(3)))
+    assert sink.flush() == at(1)
+    sink.acknowledge(rows(2, 1))
+    assert sink.flush() == at(3)
+
+
+def test_a_piece_is_not_yet_its_transaction():
+    sink = opened(lambda items: None, explicit=True)
+    sink.write(batch(rows(1, 1)))
+    sink.write(batch(rows(2, 2, last=False)))
+    sink.acknowledge(rows(2, 2))
+    assert sink.flush() == at(1)
+    sink.write(batch(rows(2, 3)))
+    assert sink.flush() == at(2)
+
+
+def test_reopened_it_begins_at_what_was_processed():
+    store = MemoryStore()
+    sink = opened(lambda items: None, store, explicit=True)
+    sink.write(batch(rows(1, 1)))
+    sink.acknowledge(rows(1, 1))
+    sink.flush()
+    sink.write(batch(rows(2, 2)))
+    sink.close()
+    assert sink.open() == at(1)
+    sink.write(batch(rows(2, 2)))
+    assert sink.flush() == at(1)
+    sink.acknowledge(rows(2, 2))
+    assert sink.flush() == at(2)
+
+
+def test_an_error_of_the_function_is_fatal_and_named():
+    def broken(items):
+        raise ZeroDivisionError("1/0")
+
+    with pytest.raises(SinkError, match=r"sink copy: its function raised ZeroDivisionError\('1/0'\)"):
+        opened(broken).write(batch(rows(1, 1)))
+
+
+def test_a_function_may_ask_for_the_same_again():
+    heard = []
+
+    def busy(items):
+        heard.append(items)
+        if len(heard) == 1:
+            raise Retryable("not now", 3.0)
+
+    sink = opened(busy)
+    work = Delivery(sink, Checkpoint(0, "log:0"), "src")
+    work.accept([rows(1, 1)])
+    with pytest.raises(Retryable):
+        work.run(0)
+    work.run(0)
+    assert heard == [[rows(1, 1)], [rows(1, 1)]]
+    assert work.statistics().checkpoint == at(1)
+
+
+def test_what_is_never_acknowledged_takes_bounded_memory(monkeypatch):
+    monkeypatch.setattr("tidemill.sink.python._MAX_PENDING", 10)
+    store = MemoryStore()
+    store.save(at(0))
+    sink = opened(lambda items: None, store, explicit=True)
+    work = Delivery(sink, at(0), "src", DeliveryOptions(max_rows=1))
+    work.accept([rows(ts, ts) for ts in range(1, 101)])
+    work.run(0)
+    assert len(sink._pending) <= 10
+    sink.acknowledge(rows(60, 60))
+    assert 0 <= sink.flush().ts <= 60
+    sink.acknowledge(rows(100, 100))
+    assert sink.flush() == at(100)
