@@ -179,7 +179,8 @@ class Merger(PooledActor):
             if not parts:  # every open run begins with the change that the next one begins with
                 self._open_run()
                 return True
-        self._send(self._pieces(parts, bound), parts, min(self._progress.resolved, bound.commit_ts - 1))
+        if parts or whole:
+            self._send(self._pieces(parts, bound), parts, min(self._progress.resolved, bound.commit_ts - 1))
         if whole:
             self._put_back()
         return bool(parts) and not whole

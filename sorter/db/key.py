@@ -36,8 +36,13 @@ def event_key(table: Table, change: KvChange) -> bytes:
 
 
 def store_of(table_id: int, stores: int) -> int:
-    """FNV-1 (64 bits) of the little-endian table id, mod the number of stores: the same in every run."""
+    """The number of the store that a table's changes go to: the same in every run."""
+    return fnv1(table_id.to_bytes(8, "little")) % stores
+
+
+def fnv1(data: bytes) -> int:
+    """The FNV-1 hash of 64 bits."""
     digest = 0xCBF29CE484222325
-    for byte in table_id.to_bytes(8, "little"):
+    for byte in data:
         digest = digest * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF ^ byte
-    return digest % stores
+    return digest

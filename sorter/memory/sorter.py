@@ -53,6 +53,10 @@ class Writer(PooledActor):
         self._unsorted: list[KvChange] = []
         self._rest: list[KvChange] = []
 
+    def on_receive(self, message: Changes) -> None:
+        """An ask: answered once the changes, and all told before, are in the sorter's hands."""
+        self.on_receive_batch([message])
+
     def on_receive_batch(self, messages: Sequence[Changes]) -> None:
         resolved = self._table.resolved
         for message in messages:

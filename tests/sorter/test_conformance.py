@@ -174,7 +174,8 @@ def test_tables_that_lag_and_overlap_with_acknowledgements_in_between(make_rig, 
         table = rng.choice(tables)
         resolved = rig.resolved[table]
         changes = [
-            put(resolved + rng.randrange(1, 400), f"{n}.{i}", rng.randbytes(9)) for i in range(rng.randrange(30))
+            put(resolved + rng.randrange(1, 400), f"{n}.{i}", rng.randbytes(9))
+            for i in range(rng.randrange(30))
         ]
         rig.tell(table, changes, resolved=resolved + rng.randrange(200))
         if rng.random() < 0.3:

@@ -1,0 +1,60 @@
+"""Histories as text: commands in, ----, what left. `--rewrite` writes down what leaves now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tidemill.events import DELETE, PUT, KvChange
+
+from .rig import ENGINES, Rig
+
+CASES = sorted(Path(__file__).parent.glob("cases/*.txt"))
+
+
+@pytest.mark.parametrize("path", CASES, ids=[path.stem for path in CASES])
+def test_case(path, make_rig, engine, rewrite):
+    wanted = path.read_text()
+    blocks = [block.partition("----")[0] for block in wanted.strip().split("\n\n")]
+    rig = make_rig(**engine)
+    found = "\n\n".join(f"{commands}----\n{play(rig, commands)}" for commands in blocks) + "\n"
+    if rewrite and engine is ENGINES["memory"]:
+        path.write_text(found)
+    assert found == wanted
+
+
+def play(rig: Rig, commands: str) -> str:
+    """Run one block's commands, then the actors; what left since the last block."""
+    before = len(rig.received)
+    for line in commands.splitlines():
+        if not line.startswith("#"):
+            command(rig, *line.split())
+    rig.run(2)
+    left = [str(failed.error) for failed in rig.failures]
+    for message in rig.received[before:]:
+        for piece in message.pieces:
+            changes = ", ".join(
+                f"{'put' if c.op == PUT else 'delete'} {c.key.decode()}" for c in piece.changes
+            )
+            more = "" if piece.last else " ..."
+            left.append(f"{piece.start_ts}-{piece.commit_ts} table {piece.table}: {changes}{more}")
+    if rig.received[before:]:
+        left.append(f"resolved {rig.received[-1].resolved}")
+    return "\n".join(left) or "nothing"
+
+
+def command(rig: Rig, table: str, verb: str, *words: str) -> None:
+    match verb, words:
+        case "joins", ("above", ts):
+            rig.add(int(table), resolved=int(ts))
+        case "leaves", ():
+            rig.remove(int(table))
+        case (("put" | "delete"), (key, span)):
+            start_ts, _, commit_ts = span.partition("-")
+            op = PUT if verb == "put" else DELETE
+            rig.tell(int(table), [KvChange(int(commit_ts), int(start_ts), op, key.encode(), b"")])
+        case "resolved", (ts,):
+            rig.tell(int(table), resolved=int(ts))
+        case _:
+            raise ValueError(f"no such command: {table} {verb} {' '.join(words)}")
