@@ -18,7 +18,6 @@ from ...codec.mysql.entry import (
     ROWS,
     VOID,
     Commit,
-    Query,
     encode_commit,
     encode_statement,
     entry_key,
@@ -28,7 +27,7 @@ from ...errors import SourceError
 from ...events import PUT, Changes, KvChange, Ts, compose_ts
 from .compression import ROWS_COMPRESSED, uncompress_rows
 from .position import CommitClock, Position
-from .query import DDL_VERBS, DML_VERBS, changed_tables, parse_query, verb
+from .query import DDL_VERBS, DML_VERBS, LoggedStatement, changed_tables, verb
 
 QUERY: Final = 2
 ROTATE: Final = 4
@@ -104,6 +103,7 @@ class BinlogDecoder:
         self._offset = position.offset
         self._created: Ts = 0  # the file's own time; 0: not known yet
         self._server_ts: Ts = 0
+        self._utc_offset = 0
         self._from_start = position.offset <= _FILE_START
         self._until: tuple[int, int] | None = None
         self._tail: int | None = -4  # where a payload's checksum begins
@@ -172,9 +172,11 @@ class BinlogDecoder:
         del changes[whole:]
         return Changes(changes, self._clock.last) if changes else None
 
-    def resume(self, epoch_seconds: float) -> None:
-        """A dump begins at `position`; by the server's clock it is `epoch_seconds`."""
+    def resume(self, epoch_seconds: float, utc_offset_seconds: int = 0) -> None:
+        """A dump begins at `position`; by the server's clock it is `epoch_seconds`, and its own time
+        zone is so far ahead of UTC."""
         self._server_ts = compose_ts(int(epoch_seconds * 1000))
+        self._utc_offset = utc_offset_seconds
         self._close()
 
     def idle(self, epoch_seconds: float) -> None:
@@ -200,7 +202,7 @@ class BinlogDecoder:
 
     def _add_rows(self, event: bytes, layout: int) -> None:
         if not self._open:
-            raise SourceError(f"{self.position} is inside a transaction: start between two")
+            raise self._not_between()
         if self._gtid[_GTID_FLAGS] & _PREPARED_XA:
             raise SourceError(
                 f"the transaction after {self.position} is an XA transaction that is only prepared: these "
@@ -243,12 +245,12 @@ class BinlogDecoder:
         self._savepoints.clear()
 
     def _roll_back(self, savepoint: str = "") -> None:
-        number = self._savepoints[savepoint] if savepoint else 0
+        number = self._savepoints.get(savepoint, -1) if savepoint else 0
         if number < self._handed:
             if savepoint:
                 raise SourceError(
-                    f"the transaction after {self.position} goes back to a savepoint after it had more than "
-                    f"{self._max_bytes} bytes of changes: start again behind it with a new snapshot"
+                    f"the transaction after {self.position} goes back to savepoint {savepoint}, and what "
+                    "followed that is sent on: take a new snapshot, with a larger max_batch_bytes"
                 )
             self._void()
             return
@@ -300,8 +302,8 @@ class BinlogDecoder:
             return
         event = self._event(payload)
         if kind in (QUERY, QUERY_COMPRESSED):
-            body = event[_HEADER:]
-            self._take_query(event, parse_query(_u32(event)[0], body, compressed=kind == QUERY_COMPRESSED))
+            logged = LoggedStatement(event[_HEADER:], compressed=kind == QUERY_COMPRESSED)
+            self._take_statement(event, logged)
         elif kind in ROWS_COMPRESSED:
             layout = self._tables[event[_HEADER : _HEADER + 6]]
             if layout != _UNWANTED:
@@ -310,8 +312,8 @@ class BinlogDecoder:
             self._commit(event)
         elif kind == EXECUTE_LOAD_QUERY:
             # Thirteen bytes of its own stand between a query's fixed part and its status variables.
-            body = event[_HEADER : _HEADER + 13] + event[_HEADER + 26 :]
-            self._take_query(event, parse_query(_u32(event)[0], body))
+            logged = LoggedStatement(event[_HEADER : _HEADER + 13] + event[_HEADER + 26 :])
+            self._take_statement(event, logged)
         elif kind not in WITHOUT_EFFECT and not _u16(event, 17)[0] & _IGNORABLE:
             raise SourceError(
                 f"after {self.position} the binlog has an event of type {kind}, which can't be followed"
@@ -320,28 +322,30 @@ class BinlogDecoder:
             self._move(event)
             self._arrive()
 
-    def _take_query(self, event: bytes, query: Query) -> None:
-        statement = query.query
-        if statement == "COMMIT":
-            self._commit(event)
-            return
-        if statement == "ROLLBACK":
+    def _take_statement(self, event: bytes, logged: LoggedStatement) -> None:
+        if not self._open:
+            raise self._not_between()
+        text = logged.text
+        if text == "ROLLBACK":
             self._roll_back()
-            self._commit(event)
-            return
-        if statement.startswith("SAVEPOINT "):
-            self._savepoints[statement.removeprefix("SAVEPOINT ")] = self._number
-        elif statement.startswith("ROLLBACK TO "):
-            self._roll_back(statement.removeprefix("ROLLBACK TO "))
-        elif (first := verb(statement)) in DDL_VERBS:
-            if not self._is_half_of_alter():
-                self._number += 1
-                if self._number > self._handed:
-                    self._add(self._number, DDL, encode_statement(query))
+        elif text.startswith("SAVEPOINT "):
+            self._savepoints[text.removeprefix("SAVEPOINT ")] = self._number
+        elif text.startswith("ROLLBACK TO "):
+            self._roll_back(text.removeprefix("ROLLBACK TO "))
+        elif (first := verb(text)) in DDL_VERBS:
+            self._add_ddl(event, logged)
         elif first in DML_VERBS:
-            self._refuse_statement(query)
-        if self._gtid[_GTID_FLAGS] & _STANDALONE:
+            self._refuse(logged)
+        if text in ("COMMIT", "ROLLBACK") or self._gtid[_GTID_FLAGS] & _STANDALONE:
             self._commit(event)
+
+    def _add_ddl(self, event: bytes, logged: LoggedStatement) -> None:
+        if self._is_half_of_alter():
+            return
+        self._number += 1
+        if self._number > self._handed:
+            query = logged.as_query(_u32(event)[0], self._utc_offset)
+            self._add(self._number, DDL, encode_statement(query))
 
     def _is_half_of_alter(self) -> bool:
         """With binlog_alter_two_phase an ALTER is logged when it starts and once more at its end."""
@@ -349,11 +353,12 @@ class BinlogDecoder:
         at = _GTID_FLAGS + 1 + (8 if flags & _GROUP_COMMIT else 0)
         return bool(self._gtid[at] & (_START_ALTER | _ROLLBACK_ALTER))
 
-    def _refuse_statement(self, query: Query) -> None:
-        tables = changed_tables(query.query)
-        if tables is None or any(self._follows(schema or query.schema, name) for schema, name in tables):
+    def _refuse(self, logged: LoggedStatement) -> None:
+        """If it may change a followed table."""
+        tables = changed_tables(logged.text)
+        if tables is None or any(self._follows(schema or logged.schema, name) for schema, name in tables):
             raise SourceError(
-                f"after {self.position} the binlog has a statement instead of rows, {query.query[:200]!r}: "
+                f"after {self.position} the binlog has a statement instead of rows, {logged.text[:200]!r}: "
                 "set binlog_format = ROW for all sessions, then take a new snapshot"
             )
 
@@ -399,6 +404,9 @@ class BinlogDecoder:
                 "disk and the network"
             )
         return event
+
+    def _not_between(self) -> SourceError:
+        return SourceError(f"{self.position} is inside a transaction: start between two")
 
     def _move(self, event: bytes) -> None:
         """To the event's end. Its 32 bits wrap where one transaction makes a file larger than 4 GiB."""

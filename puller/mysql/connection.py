@@ -20,7 +20,7 @@ import pymysql
 from msgspec import Struct
 from pymysql.constants import CR, ER
 from pymysql.constants.COMMAND import COM_QUERY
-from pymysqlreplication import BinLogStreamReader  # type: ignore[import-untyped]
+from pymysqlreplication import BinLogStreamReader
 
 from ...errors import Retryable, SourceError, TidemillError
 from .options import MysqlOptions
@@ -44,6 +44,10 @@ _RETRYABLE: Final = frozenset({
 
 Session: TypeAlias = Any
 """A pymysql Connection, of which more is used here than its type stubs know."""
+_IDENTIFY: Final = (
+    "SELECT @@server_id, @@version, UNIX_TIMESTAMP(NOW(6)),"
+    " TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(), CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', 'SYSTEM'))"
+)
 _ERROR: Final = 0xFF
 _calls = count()
 
@@ -257,6 +261,8 @@ class Server(Struct, frozen=True):
     version: str
     epoch_seconds: float
     """Its clock at that moment."""
+    utc_offset_seconds: int
+    """How far its own time zone was ahead of UTC."""
 
     @property
     def source(self) -> str:
@@ -266,8 +272,8 @@ class Server(Struct, frozen=True):
 
 def identify(session: Session) -> Server:
     """Raises pymysql's errors: use it inside translated()."""
-    server_id, version, seconds = query(session, "SELECT @@server_id, @@version, UNIX_TIMESTAMP(NOW(6))")[0]
-    return Server(int(server_id), version, float(seconds))
+    server_id, version, seconds, offset = query(session, _IDENTIFY)[0]
+    return Server(int(server_id), version, float(seconds), int(offset))
 
 
 def _binlogs(session: Session) -> str:

@@ -150,7 +150,7 @@ class Pull:
             self._state = "catching up" if until else "following"
             before = self._bytes
             skew = dump.server.epoch_seconds - self._now()
-            decoder.resume(dump.server.epoch_seconds)
+            decoder.resume(dump.server.epoch_seconds, dump.server.utc_offset_seconds)
             while not decoder.reached:
                 decoder.feed(dump.read())
                 self._bytes = before + dump.bytes

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from struct import Struct
 from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pymysql.charset import charset_by_id
 
 from ...codec.mysql.entry import Query
+from ...errors import SourceError
 from .compression import uncompress
 
 DDL_VERBS: Final = frozenset({"CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE"})
@@ -20,6 +23,8 @@ _head = Struct("<IIBHH").unpack_from  # thread, seconds it took, length of schem
 _STATUS_WIDTHS: Final = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 128: 3, 129: 8}
 _SQL_MODE, _CHARSET, _TIME_ZONE, _CATALOG, _MICROSECONDS = 1, 4, 5, 6, 128
 _ANSI_QUOTES: Final = 4
+_HEAD: Final = 13
+_OFFSET = re.compile(r"([+-])(\d+):(\d+)")
 
 # What may stand before the first word; the server runs what is inside /*! */ and /*M! */.
 _VERB = re.compile(r"(?:\s+|/\*M?!\d*|/\*.*?\*/|--[ \t][^\n]*\n|\#[^\n]*\n|\()*([A-Za-z]+)", re.DOTALL)
@@ -40,53 +45,77 @@ _DELETE = re.compile(
 )
 
 
-def parse_query(epoch_seconds: int, body: bytes, *, compressed: bool = False) -> Query:
+class LoggedStatement:
     """The body of a query event."""
-    _, _, schema_length, _, status_length = _head(body)
-    status_end = 13 + status_length
-    schema_end = status_end + schema_length
-    ansi_quotes = False
-    encoding = "utf-8"
-    microseconds = 0
-    for code, value in _status(body[13:status_end]):
-        if code == _SQL_MODE:
-            ansi_quotes = bool(int.from_bytes(value, "little") & _ANSI_QUOTES)
-        elif code == _CHARSET:
-            encoding = _encoding(int.from_bytes(value[:2], "little"))
-        elif code == _MICROSECONDS:
-            microseconds = int.from_bytes(value, "little")
-    statement = body[schema_end + 1 :]
-    if compressed:
-        statement = uncompress(statement)
-    return Query(
-        schema=body[status_end:schema_end].decode(),
-        query=statement.decode(encoding, "replace"),
-        epoch_seconds=epoch_seconds + microseconds / 1e6,
-        ansi_quotes=ansi_quotes,
-    )
+
+    def __init__(self, body: bytes, *, compressed: bool = False) -> None:
+        _, _, schema_length, _, status_length = _head(body)
+        status_end = _HEAD + status_length
+        schema_end = status_end + schema_length
+        self._status = dict(_variables(body[_HEAD:status_end]))
+        text = body[schema_end + 1 :]
+        self.schema = body[status_end:schema_end].decode()
+        """The session's default database."""
+        self.text = (uncompress(text) if compressed else text).decode(self._encoding(), "replace")
+
+    def as_query(self, epoch_seconds: int, system_offset_seconds: int) -> Query:
+        """With all that may count for its effect.
+
+        `system_offset_seconds` is how far the server's own time zone is ahead of UTC. Raises SourceError
+        if the session had a zone that isn't known here.
+        """
+        status = self._status
+        zone = status.get(_TIME_ZONE, b"SYSTEM").decode()
+        return Query(
+            schema=self.schema,
+            query=self.text,
+            epoch_seconds=epoch_seconds + _number(status.get(_MICROSECONDS, b"")) / 1e6,
+            ansi_quotes=bool(_number(status.get(_SQL_MODE, b"")) & _ANSI_QUOTES),
+            utc_offset_seconds=(
+                system_offset_seconds if zone == "SYSTEM" else _utc_offset(zone, epoch_seconds)
+            ),
+        )
+
+    def _encoding(self) -> str:
+        collation = _number(self._status.get(_CHARSET, b"")[:2])  # of what the client sends
+        try:
+            return charset_by_id(collation).encoding
+        except KeyError:
+            return "utf-8"
 
 
-def _status(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The status variables up to the first one of a kind that isn't known."""
+def _variables(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The status variables (kind, value) up to the first one of a kind that isn't known."""
     at = 0
     while at < len(data):
         code = data[at]
         at += 1
         if code in (_TIME_ZONE, _CATALOG):
-            at += 1 + data[at]
-            continue
-        width = _STATUS_WIDTHS.get(code)
-        if width is None:
+            width = data[at]
+            at += 1
+        elif code in _STATUS_WIDTHS:
+            width = _STATUS_WIDTHS[code]
+        else:
             return
         yield code, data[at : at + width]
         at += width
 
 
-def _encoding(charset: int) -> str:
+def _number(value: bytes) -> int:
+    return int.from_bytes(value, "little")
+
+
+def _utc_offset(zone: str, epoch_seconds: int) -> int:
+    if match := _OFFSET.fullmatch(zone):
+        seconds = int(match[2]) * 3600 + int(match[3]) * 60
+        return -seconds if match[1] == "-" else seconds
     try:
-        return charset_by_id(charset).encoding
-    except KeyError:
-        return "utf-8"
+        offset = datetime.fromtimestamp(epoch_seconds, ZoneInfo(zone)).utcoffset()
+    except (ZoneInfoNotFoundError, ValueError):
+        raise SourceError(
+            f"a statement was run in the time zone {zone!r}, which isn't known here: install tzdata"
+        ) from None
+    return int(offset.total_seconds()) if offset else 0
 
 
 def verb(statement: str) -> str:
