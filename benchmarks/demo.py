@@ -80,7 +80,7 @@ def run(directory: Path, server: MariaDb, options: argparse.Namespace) -> Compar
     print(f"writers start; tidemill run feed.toml, {options.seconds:.0f} s")
     writers = shop.Writers(lambda: server.connect(autocommit=False)).start()
     try:
-        with following(config):
+        with following(config) as process:
             pause(options.seconds / 3)
             with server.connect() as connection, connection.cursor() as cursor:
                 cursor.execute(
@@ -90,7 +90,7 @@ def run(directory: Path, server: MariaDb, options: argparse.Namespace) -> Compar
             shop.insert_many(writable, options.large)
             pause(options.seconds / 3)
             committed = writers.stop()
-            until_caught_up(directory / "state", server)
+            until_caught_up(directory / "state", server, process.pid)
     finally:
         writers.stop()
     writable.close()
@@ -114,22 +114,20 @@ def following(config: Path) -> Iterator[subprocess.Popen[bytes]]:
         raise SystemExit(f"tidemill run ended with status {status}")
 
 
-def until_caught_up(state: Path, server: MariaDb) -> None:
-    """Wait until every sink's checkpoint is where the source's log ends."""
+def until_caught_up(state: Path, server: MariaDb, pid: int) -> None:
+    """Wait until every sink of the feed with this process id is where the source's log ends now."""
     end = log_end(server)
     while True:
         try:
             status = StatusFile(state).load()
         except CheckpointError:
             status = None
-        if status is not None:
+        if status is not None and status.pid == pid:
             if status.state == "failed":
                 raise SystemExit(f"the feed failed: {status.detail}")
             if status.sinks and all(place(sink.position) >= end for sink in status.sinks):
                 return
         pause(0.2)
-        # The copy's own writes go to the same log: only their position moves on.
-        end = min(end, log_end(server))
 
 
 def log_end(server: MariaDb) -> tuple[str, int]:
