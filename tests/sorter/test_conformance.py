@@ -189,3 +189,41 @@ def test_tables_that_lag_and_overlap_with_acknowledgements_in_between(make_rig, 
     assert rig.sorter.statistics().memory_bytes == 0
     if "memory_bytes" in engine:
         assert rig.sorter.statistics().spilled_bytes > 4 * engine["memory_bytes"]
+
+
+def test_a_transaction_larger_than_everything_leaves_in_pieces(make_rig, engine):
+    """Told in any order, between two small ones; the engine's quotas are far below its 12 MB."""
+    engine = engine if engine["engine"] == "memory" else {**engine, "block_changes": 100, "merge_bytes": 1 << 20}
+    rig = make_rig(**engine)
+    rig.add(1, 2)
+    rig.tell(2, [put(9, "before")], resolved=99)
+    keys = list(range(3000))
+    random.Random(2).shuffle(keys)
+    for n in range(0, len(keys), 50):
+        rig.tell(1, [put(10, b"%06d" % key, bytes(4000)) for key in keys[n : n + 50]])
+        rig.run()
+        if "memory_bytes" in engine:
+            assert rig.sorter.statistics().memory_bytes <= engine["memory_bytes"] + 250_000
+    rig.tell(1, [put(11, "after")], resolved=99)
+    rig.run()
+    rig.check()
+    sizes = [sum(len(change.value) for change in piece.changes) for piece in rig.pieces]
+    assert max(sizes) <= 1 << 20
+    assert max(len(message.pieces) for message in rig.received) < 20
+    assert [piece.last for piece in rig.pieces if piece.commit_ts == 10][-1]
+    assert len(rig.pieces) > 12
+
+
+@pytest.mark.parametrize("other", [1, 2])
+def test_a_table_removed_in_the_middle_of_a_large_transaction_ends_it(make_rig, engine, other):
+    rig = make_rig(seed=other, **{**engine, "merge_bytes": 3000})
+    rig.add(1, 2)
+    for table in (1, 2):
+        rig.tell(table, [put(10, f"{n:03}", bytes(100)) for n in range(200)], resolved=20)
+    while not rig.received:
+        rig.system.step()
+    rig.remove(other)
+    rig.run()
+    rig.check_form()
+    assert rig.pieces[-1].last
+    assert rig.delivered(3 - other) == rig.expected(3 - other)

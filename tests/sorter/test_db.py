@@ -251,7 +251,7 @@ def test_a_full_disk_stops_the_feed_with_a_clear_error(small_disk, make_rig):
 
 def test_a_directory_in_use_is_refused_with_its_name_and_holder(make_rig, tmp_path):
     make_rig()
-    with pytest.raises(StoreError, match="scratch directory .*scratch is in use by pid"):
+    with pytest.raises(StoreError, match=r"scratch directory .*scratch is in use by pid"):
         make_rig()
 
 

@@ -109,9 +109,9 @@ def test_a_damaged_file_is_an_error_and_not_an_early_end(store):
         data[50_000] ^= 0xFF
         path.write_bytes(data)
     read = []
-    with pytest.raises(StoreError, match="can't be read.*[Cc]orrupt"):
+    with pytest.raises(StoreError, match=r"can't be read.*[Cc]orrupt"):
         read.extend(store.iterate(window, b"k", b"l"))
-    with pytest.raises(StoreError, match="can't be read.*[Cc]orrupt"):
+    with pytest.raises(StoreError, match=r"can't be read.*[Cc]orrupt"):
         [store.get(window, f"k{n:03}".encode()) for n in range(100)]
 
 
@@ -176,5 +176,5 @@ def test_a_second_process_is_told_the_directory_and_who_holds_it(tmp_path):
 
 def test_a_directory_that_cannot_be_made_is_a_store_error(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="scratch directory .*file/inside"):
+    with pytest.raises(StoreError, match=r"scratch directory .*file/inside"):
         Scratch(tmp_path / "file" / "inside")
