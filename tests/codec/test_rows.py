@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemill.codec.mysql.layout import Layout, Layouts
+from tidemill.codec.mysql.values import UNREADABLE, set_printer
 from tidemill.errors import SourceError
 from tidemill.events import RowChange
 
@@ -234,8 +235,17 @@ def test_bytes_that_are_no_value_are_refused_by_column() -> None:
 
 
 def test_a_null_in_a_column_that_is_not_null_is_refused() -> None:
+    made = bytearray(rows_event(INSERT, [row(1, None, None)]))
+    made[29] |= 1
     with pytest.raises(SourceError, match="at column c0"):
-        decode(SMALL, rows_event(INSERT, [[None, None, None]]))
+        decode(SMALL, bytes(made))
+
+
+def test_bits_of_a_set_that_has_no_such_members_are_refused() -> None:
+    printed = set_printer(("a", "b", "c"))
+    assert printed(0b101) == "a,c"
+    with pytest.raises(UNREADABLE):
+        printed(0b1000)
 
 
 def test_a_first_image_without_a_second_is_refused() -> None:

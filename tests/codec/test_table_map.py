@@ -6,6 +6,7 @@ from threading import Thread
 
 import pytest
 
+from tidemill.codec.mysql.collation import collation
 from tidemill.codec.mysql.layout import Layouts
 from tidemill.codec.mysql.table_map import names_of, parse_table_map
 from tidemill.errors import SourceError
@@ -67,6 +68,23 @@ def test_what_is_not_supported_is_named_with_its_column(column: ColumnSpec, what
     with pytest.raises(SourceError) as raised:
         parse_table_map(table_map(INT, column))
     assert str(raised.value) == f"column c1 of table shop.t: {what} isn't supported; leave the table out"
+
+
+@pytest.mark.parametrize(
+    ("number", "names"),
+    [
+        (8, ("latin1", "latin1_swedish_ci")),
+        (63, ("binary", "binary")),
+        (224, ("utf8mb4", "utf8mb4_unicode_ci")),
+        (255, ("utf8mb4", None)),
+        (610, ("utf8mb4", "utf8mb4_thai_520_w2")),
+        (1070, ("utf8mb4", "utf8mb4_nopad_bin")),
+        (2304, ("utf8mb4", "utf8mb4_uca1400_ai_ci")),
+        (2503, ("utf8mb4", "utf8mb4_uca1400_croatian_nopad_as_cs")),
+    ],
+)
+def test_collations_have_the_servers_numbers(number: int, names: tuple[str, str | None]) -> None:
+    assert collation(number) == names
 
 
 def test_more_than_250_columns() -> None:

@@ -121,9 +121,10 @@ def test_text_that_is_no_value_is_refused_by_column(kind: Kind, text: bytes) -> 
     assert str(raised.value) == f"table shop.t: a row of the snapshot can't be read at column c1 ({kind})"
 
 
-def test_a_packet_that_is_longer_than_its_columns_is_refused() -> None:
-    with pytest.raises(SourceError, match="to its end"):
-        decode(layout_of("int"), packets(b"1", b"2"))
+def test_a_packet_of_another_length_than_its_columns_is_refused() -> None:
+    for data in (packets(b"1", b"2"), b"\3\0\0\0\x011", b"\1\0\0\0\x011"):
+        with pytest.raises(SourceError, match="to its end"):
+            decode(layout_of("int"), data)
 
 
 def test_names_are_quoted_and_inexact_types_are_selected_exactly() -> None:

@@ -187,6 +187,20 @@ def test_a_transaction_in_pieces_ends_with_its_position() -> None:
     assert described(bench.mounter.mount(pieces[2:])) == ["+3 ...", "log:7"]
 
 
+def test_every_piece_of_a_snapshot_names_its_table() -> None:
+    bench = Bench()
+    changes = bench.transaction("=1", "=2", ".shop.t")
+    pieces = [Piece(TS, TS, 1, [change], last=change is changes[-1]) for change in changes]
+    assert described(bench.mounter.mount(pieces)) == [
+        "+1 chunk shop.t () ...",
+        "+2 chunk shop.t () ...",
+        "chunk shop.t (3,) log:7",
+    ]
+    assert described(bench.mounter.mount([Piece(TS, TS, 1, bench.transaction("+1"), last=False)])) == [
+        "+1 ..."
+    ]
+
+
 def test_a_transaction_that_was_taken_back_only_moves_the_position() -> None:
     bench = Bench()
     changes = sorted(bench.transaction("+1", "!TRUNCATE t", "x", "+3", "."))
