@@ -26,6 +26,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+bench = typer.Typer(no_args_is_help=True, help="Measure, each figure beside a yardstick of the same run.")
+app.add_typer(bench, name="bench")
+
 LOOK_SECONDS = 0.25
 
 FeedFile = Annotated[Path | None, typer.Argument(help="feed.toml; or give --source, --sink and --table")]
@@ -149,6 +152,45 @@ def check(
             typer.echo(f"{finding.level:7} {finding.about}: {finding.text}")
     if any(finding.level == "error" for finding in findings):
         raise typer.Exit(1)
+
+
+@bench.command("actors")
+def bench_actors(as_json: Json = False) -> None:
+    """Tells, asks and 100,000 actors, against pykka.ThreadingActor."""
+    _bench("actors", as_json)
+
+
+@bench.command("sorter")
+def bench_sorter(
+    engine: Annotated[str, typer.Option(help="db or memory")] = "db",
+    tables: Annotated[int, typer.Option(min=1)] = 16,
+    events: Annotated[int, typer.Option(min=1)] = 1_000_000,
+    mode: Annotated[str, typer.Option(help="write, fetch, both or latency")] = "both",
+    memory_tier: Annotated[str, typer.Option(help='bytes that stay in memory, as 0 or "64MiB"')] = "64MiB",
+    as_json: Json = False,
+) -> None:
+    """Workload W1 through a sorter, against bare loops over RocksDB."""
+    size = config.parse_bytes(int(memory_tier) if memory_tier.isdigit() else memory_tier, "--memory-tier")
+    _bench("sorter", as_json, engine=engine, tables=tables, events=events, mode=mode, memory_tier=size)
+
+
+@bench.command("mysql")
+def bench_mysql(as_json: Json = False) -> None:
+    """MariaDB to Python and to MariaDB, against mysql-replication and mariadb-dump."""
+    _bench("mysql", as_json)
+
+
+@bench.command("sink")
+def bench_sink(as_json: Json = False) -> None:
+    """Rows into SQLite and MariaDB, against bare drivers."""
+    _bench("sink", as_json)
+
+
+def _bench(name: str, as_json: bool, **settings: Any) -> None:
+    from .benchmarks.report import BENCHES, report
+
+    result = BENCHES[name](**settings)
+    typer.echo(json.dumps(result) if as_json else report(result))
 
 
 def _load(file: Path | None, name: str | None, data_dir: Path | None) -> FeedStatus:
