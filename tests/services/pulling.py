@@ -1,0 +1,247 @@
+"""A puller on a real server, and copies of its tables made of what it sends."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from threading import Condition
+from types import TracebackType
+from typing import Any, Self
+
+from tidemill.actors import ActorSystem, Failed, PooledActor
+from tidemill.benchmarks.mariadb import PASSWORD, MariaDb
+from tidemill.checkpoint import lowest
+from tidemill.codec.mysql.layout import Layouts
+from tidemill.events import (
+    AddColumn,
+    Changes,
+    Checkpoint,
+    CreateTable,
+    Item,
+    KvChange,
+    Piece,
+    Row,
+    RowChange,
+    Transaction,
+)
+from tidemill.mounter import Mounter
+from tidemill.puller.mysql.options import MysqlOptions
+from tidemill.puller.mysql.position import Position
+from tidemill.puller.mysql.puller import MysqlPuller
+from tidemill.routing import TableFilter
+from tidemill.sink.gate import Gate
+
+SOON_SECONDS = 30
+
+
+class Copy:
+    """A target in memory. Like one whose process is killed, it takes nothing in after `ends` was true."""
+
+    def __init__(self, ends: Callable[[Item], bool] = lambda item: False) -> None:
+        self.checkpoint: Checkpoint | None = None
+        self.tables: dict[str, Counter[Row]] = {}
+        self.ends = ends
+        self.restart()
+
+    def restart(self, ends: Callable[[Item], bool] = lambda item: False) -> None:
+        self.ends = ends
+        self.ended = False
+        self._gate = Gate(self.checkpoint)
+        self._open: list[Item] = []
+
+    def take(self, item: Item) -> None:
+        if self.ended or ((admitted := self._gate.admit(item)) is None and not item.last):
+            return
+        if admitted is not None:
+            self._open.append(admitted)
+        if item.last:
+            for part in self._open:
+                self._apply(part)
+            self._open = []
+            self.checkpoint = self._gate.checkpoint
+            self.ended = self.ends(item)
+
+    def _apply(self, item: Item) -> None:
+        if isinstance(item, Transaction):
+            for row in item.rows:
+                self._change(row)
+            return
+        assert not item.refusal, item
+        for action in item.actions:
+            match action:
+                case CreateTable():
+                    self.tables[item.full_name] = Counter()
+                case AddColumn():
+                    rows = self.tables[item.full_name]
+                    self.tables[item.full_name] = Counter({(*row, None): n for row, n in rows.items()})
+                case _:
+                    raise NotImplementedError(action)
+
+    def _change(self, change: RowChange) -> None:
+        rows = self.tables[change.table.full_name]
+        if change.before is not None:
+            assert rows[change.before] > 0, f"{change} of a row that isn't there"
+            rows[change.before] -= 1
+        if change.after is not None:
+            rows[change.after] += 1
+            if change.table.key:
+                assert rows[change.after] == 1, f"{change} of a row that is there"
+
+
+class Collector(PooledActor):
+    """Stands in the sorter's place. What it gets it keeps, and gives to the copies."""
+
+    def __init__(self, pulling: Pulling) -> None:
+        super().__init__()
+        self._pulling = pulling
+
+    def on_receive(self, message: Any) -> None:
+        self._pulling.hear(message)
+
+
+class Pulling:
+    """A puller at work until the end of the `with` block.
+
+    `hold()` makes its output full, so that it stops reading, until `release()`.
+    """
+
+    def __init__(
+        self,
+        server: MariaDb,
+        *patterns: str,
+        copies: Sequence[Copy] = (),
+        start: Checkpoint | None = None,
+        **options: Any,
+    ) -> None:
+        self.options = MysqlOptions(port=server.port, password=PASSWORD, heartbeat_seconds=0.2)
+        self.options = replace(self.options, **options)
+        self.batches: list[Changes] = []
+        self.messages: list[Any] = []
+        self.items: list[Item] = []
+        self.error: BaseException | None = None
+        self.resolved = 0
+        self._changed = Condition()
+        self._held = False
+        self._copies = copies
+        self._filter = TableFilter(list(patterns))
+        self._layouts = Layouts()
+        self._mounter = Mounter(self._layouts, "test", self._filter)
+        self._pending: defaultdict[int, list[KvChange]] = defaultdict(list)
+        found = [copy.checkpoint for copy in copies]
+        self._start = start or lowest(found, order=lambda text: Position.parse(text).rank)
+        self._anchors = [at for at in found if at is not None and at.position]
+
+    def __enter__(self) -> Self:
+        self._system = ActorSystem("blocking", workers=3)
+        collector = self._system.spawn(Collector, self, capacity=1, name="output")
+        observer = self._system.spawn(Collector, self, name="observer")
+        self.puller = self._system.spawn(
+            MysqlPuller,
+            self.options,
+            self._filter.matches,
+            self._layouts,
+            collector,
+            observer=observer,
+            start=self._start,
+            anchors=self._anchors,
+            supervisor=observer,
+            name="puller",
+        )
+        return self
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+        self._system.stop(timeout=SOON_SECONDS)
+        if error is None and self.error is not None and not self._expected:
+            raise self.error
+
+    _expected = False
+
+    def hold(self) -> None:
+        with self._changed:
+            self._held = True
+
+    def release(self) -> None:
+        with self._changed:
+            self._held = False
+            self._changed.notify_all()
+
+    def hear(self, message: Any) -> None:
+        with self._changed:
+            if isinstance(message, Changes):
+                self._changed.wait_for(lambda: not self._held)
+                self.batches.append(message)
+                self._mount(message)
+            elif isinstance(message, Failed):
+                self.error = message.error
+            else:
+                self.messages.append(message)
+            self._changed.notify_all()
+
+    def _mount(self, changes: Changes) -> None:
+        for change in changes.changes:
+            assert change.commit_ts > self.resolved
+            self._pending[change.commit_ts].append(change)
+        assert changes.resolved >= self.resolved
+        self.resolved = changes.resolved
+        for ts in sorted(ts for ts in self._pending if ts <= self.resolved):
+            made = sorted(self._pending.pop(ts), key=lambda change: change.key)
+            assert len({change.key for change in made}) == len(made)
+            for item in self._mounter.mount([Piece(ts, ts, 1, made)]):
+                self.items.append(item)
+                for copy in self._copies:
+                    copy.take(item)
+
+    def wait_for(self, what: Callable[[], object]) -> None:
+        """Until `what()` is true; raises the puller's error if that comes first."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: what() or self.error, SOON_SECONDS):
+                raise TimeoutError(f"after {self.items[-3:]} and {self.messages[-3:]}")
+        if self.error is not None:
+            raise self.error
+
+    def wait_for_message(self, kind: type) -> None:
+        """Until the observer was told one more of them than before."""
+        before = sum(isinstance(message, kind) for message in self.messages)
+        self.wait_for(lambda: sum(isinstance(message, kind) for message in self.messages) > before)
+
+    def wait_for_error(self) -> BaseException:
+        """The error that ended the puller."""
+        with self._changed:
+            self._expected = True
+            assert self._changed.wait_for(lambda: self.error, SOON_SECONDS), self.messages
+        assert self.error is not None
+        return self.error
+
+    def catch_up(self, end: Position) -> None:
+        """Until all copies have everything up to `end`, the snapshot included."""
+
+        def there(at: Checkpoint | None) -> bool:
+            return at is not None and at.loading is None and Position.parse(at.position).rank >= end.rank
+
+        self.wait_for(lambda: all(there(copy.checkpoint) or copy.ended for copy in self._copies))
+
+
+def binlog_end(server: MariaDb) -> Position:
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW MASTER STATUS")
+        file, offset = cursor.fetchall()[0][:2]
+        return Position(file, offset)
+
+
+def source_rows(server: MariaDb, database: str) -> dict[str, Counter[Row]]:
+    """What the tables of `database` hold."""
+    with server.connect(database=database) as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW TABLES")
+        found = {}
+        for (name,) in cursor.fetchall():
+            cursor.execute(f"SELECT * FROM `{name}`")
+            found[f"{database}.{name}"] = Counter(cursor.fetchall())
+        return found
+
+
+def rows_of(copy: Copy) -> dict[str, Counter[Row]]:
+    return {name: +rows for name, rows in copy.tables.items()}
