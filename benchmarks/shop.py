@@ -266,8 +266,11 @@ class Writers:
         clients: int = 3,
         schema: str = "shop",
         seed: int = 7,
+        pause_seconds: float = 0.0,
     ) -> None:
+        """`pause_seconds` is how long each client rests after a transaction."""
         self._connect = connect
+        self._pause_seconds = pause_seconds
         self._schema = schema
         self._stop = Event()
         self.transactions = [0] * clients
@@ -297,6 +300,7 @@ class Writers:
                     while True:
                         step += 1
                         self._transaction(connection, client, step, rng)
+                        self._stop.wait(self._pause_seconds)
             self._stop.wait(0.05)
 
     def _transaction(

@@ -136,7 +136,7 @@ def kill_everywhere(tmp_path: Path, server: MariaDb, times: int, orders: int) ->
     # Killed while it follows a busy source, which is killed in between as well.
     forget(server, "in_copy")
     count_changes(server, "shop", "in_source")
-    writers = shop.Writers(lambda: server.connect(autocommit=False), clients=2).start()
+    writers = shop.Writers(lambda: server.connect(autocommit=False), clients=2, pause_seconds=0.01).start()
     try:
         for number, point in enumerate(STREAM_POINTS):
             for nth in range(times):
@@ -172,7 +172,7 @@ def test_a_snapshot_killed_while_the_source_changes_ends_identical(tmp_path, ser
     with server.connect(autocommit=False) as connection:
         shop.create(connection)
         shop.fill(connection, 2_000)
-    writers = shop.Writers(lambda: server.connect(autocommit=False), clients=2).start()
+    writers = shop.Writers(lambda: server.connect(autocommit=False), clients=2, pause_seconds=0.01).start()
     try:
         hits = [
             run_until_killed(config, "snapshot.chunk_read", nth, tmp_path / "feed.log")

@@ -1,0 +1,180 @@
+"""Feeds inside a program: for, async for, a callback; each with its acknowledgements."""
+
+import asyncio
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+import tidemill
+from tidemill.benchmarks.demo import log_end
+from tidemill.benchmarks.mariadb import MariaDb
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture
+def orders(mariadb: MariaDb, database: str) -> str:
+    """A table of three rows, and its database's name."""
+    execute(
+        mariadb,
+        f"CREATE TABLE {database}.orders (id INT PRIMARY KEY, total DECIMAL(8,2))",
+        f"INSERT INTO {database}.orders VALUES (1, 1.50), (2, 2.50), (3, NULL)",
+    )
+    return database
+
+
+def execute(server: MariaDb, *statements: str) -> None:
+    with server.connect() as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def opened(
+    server: MariaDb, database: str, state: Path, until: str | None = "now", **more
+) -> tidemill.OpenFeed:
+    return tidemill.open(server.url(), [f"{database}.*"], data_dir=state, until=until, **more)
+
+
+def keys(feed: tidemill.OpenFeed, ack: bool = True) -> list:
+    found = []
+    for txn in feed:
+        found += [(row.op, row.after_dict()["id"]) for row in txn.rows]
+        if ack:
+            feed.ack(txn)
+    return found
+
+
+def test_a_loop_gets_the_rows_that_are_there_and_after_a_restart_those_that_came(mariadb, orders, tmp_path):
+    with opened(mariadb, orders, tmp_path) as feed:
+        assert keys(feed) == [("insert", 1), ("insert", 2), ("insert", 3)]
+    execute(
+        mariadb,
+        f"UPDATE {orders}.orders SET total = 9 WHERE id = 2",
+        f"INSERT INTO {orders}.orders VALUES (4, 4)",
+    )
+    with opened(mariadb, orders, tmp_path) as feed:
+        assert keys(feed) == [("update", 2), ("insert", 4)]
+    with opened(mariadb, orders, tmp_path) as feed:
+        assert keys(feed) == []
+
+
+def test_what_was_not_acknowledged_comes_again(mariadb, orders, tmp_path):
+    with opened(mariadb, orders, tmp_path) as feed:
+        keys(feed)
+    execute(mariadb, *(f"INSERT INTO {orders}.orders VALUES ({key}, 0)" for key in range(10, 20)))
+    end = "{}:{}".format(*log_end(mariadb))
+    with opened(mariadb, orders, tmp_path, until=end) as feed:
+        for txn in feed:
+            if txn.rows[0].after[0] == 14:
+                feed.ack(txn)
+                break
+    with opened(mariadb, orders, tmp_path, until=end) as feed:
+        assert keys(feed) == [("insert", key) for key in range(15, 20)]
+
+
+def test_leaving_the_loop_early_ends_the_feed_even_while_more_comes(mariadb, orders, tmp_path):
+    execute(mariadb, f"INSERT INTO {orders}.orders SELECT seq, 1 FROM {orders}.seq_100_to_20000")
+    with opened(mariadb, orders, tmp_path, until=None, source_options={"chunk_rows": 50}) as feed:
+        for _txn in feed:
+            break
+    assert feed.status().state == "stopped"
+
+
+async def test_an_async_loop_gets_batches_and_leaves_the_event_loop_free(mariadb, orders, tmp_path):
+    beats = 0
+
+    async def beat() -> None:
+        nonlocal beats
+        while True:
+            beats += 1
+            await asyncio.sleep(0)
+
+    beating = asyncio.create_task(beat())
+    rows = []
+    async with opened(mariadb, orders, tmp_path) as feed:
+        before = beats
+        async for batch in feed.batches():
+            rows += [row.after[0] for txn in batch for row in txn.rows]
+            feed.ack(batch[-1])
+    beating.cancel()
+    assert rows == [1, 2, 3]
+    assert beats - before > 100
+
+
+async def test_async_for_over_the_feed_itself_gives_transactions(mariadb, orders, tmp_path):
+    async with opened(mariadb, orders, tmp_path) as feed:
+        found = []
+        async for txn in feed:
+            found.append(len(txn.rows))
+            feed.ack(txn)
+    assert sum(found) == 3
+
+
+async def test_leaving_an_async_loop_early_ends_the_feed(mariadb, orders, tmp_path):
+    execute(mariadb, f"INSERT INTO {orders}.orders SELECT seq, 1 FROM {orders}.seq_100_to_20000")
+    async with opened(mariadb, orders, tmp_path, until=None, source_options={"chunk_rows": 50}) as feed:
+        async for _batch in feed.batches():
+            break
+    assert feed.status().state == "stopped"
+
+
+def test_a_callback_gets_each_transaction_and_what_it_raises_stops_the_feed(mariadb, orders, tmp_path):
+    found = []
+
+    def receive(txn: tidemill.Transaction) -> None:
+        if len(found) == 1:
+            raise RuntimeError("no more room")
+        found.append([row.after[0] for row in txn.rows])
+
+    url, tables = mariadb.url(), [f"{orders}.*"]
+    with pytest.raises(tidemill.Fatal, match="no more room"):
+        tidemill.follow(
+            receive, url, tables, data_dir=tmp_path, until="now", source_options={"chunk_rows": 2}
+        )
+    assert found == [[1, 2]]
+    again = []
+    tidemill.follow(lambda txn: again.extend(txn.rows), url, tables, data_dir=tmp_path, until="now")
+    assert [row.after[0] for row in again][-1] == 3
+
+
+def test_a_fault_of_the_source_ends_the_loop_with_its_error(mariadb, orders, tmp_path):
+    with (
+        pytest.raises(tidemill.Fatal, match=r"no table matches|matches no table"),
+        tidemill.open(mariadb.url(), ["nothing_here.*"], data_dir=tmp_path) as feed,
+    ):
+        list(feed)
+
+
+def test_a_large_transaction_comes_in_parts_and_only_the_last_is_marked(mariadb, orders, tmp_path):
+    with opened(mariadb, orders, tmp_path) as feed:
+        keys(feed)
+    execute(mariadb, f"INSERT INTO {orders}.orders SELECT seq, 1 FROM {orders}.seq_1000_to_200000")
+    parts = []
+    with opened(mariadb, orders, tmp_path) as feed:
+        for txn in feed:
+            parts.append((txn.commit_ts, len(txn.rows), txn.last))
+            feed.ack(txn)
+    assert sum(rows for _, rows, _ in parts) == 199_001
+    assert len({ts for ts, _, _ in parts}) == 1
+    assert len(parts) > 1
+    assert [last for _, _, last in parts] == [False] * (len(parts) - 1) + [True]
+
+
+@pytest.mark.parametrize("name", ["embedded", "embedded_async"])
+def test_the_example_runs(name, mariadb, tmp_path, capsys, monkeypatch):
+    execute(
+        mariadb,
+        "CREATE DATABASE IF NOT EXISTS shop",
+        "CREATE TABLE IF NOT EXISTS shop.greetings (id INT PRIMARY KEY, word VARCHAR(20))",
+        "REPLACE INTO shop.greetings VALUES (1, 'hello')",
+    )
+    monkeypatch.setattr(sys, "argv", [name, mariadb.url(), str(tmp_path), "now"])
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    output = capsys.readouterr().out
+    expected = {
+        "embedded": "insert shop.greetings None {'id': 1, 'word': 'hello'}\n",
+        "embedded_async": "1 rows, ",
+    }
+    assert expected[name] in output
