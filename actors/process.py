@@ -164,22 +164,22 @@ class Process(Mailbox):
     def _deliver_each(self, hand: list[Any]) -> None:
         self.hand = hand
         receive = self.actor.on_receive
+        marked = self.marks > 0
         now = self.system.clock.now
         deadline = now() + SLICE_SECONDS
-        done = 0
+        left = iter(hand)
         message: Any = None
         try:
-            for message in hand:
-                done += 1
-                if self.marks:
-                    message = self._open(message)
-                if message is not NOTHING:
+            for message in left:
+                if not marked:
+                    receive(message)
+                elif (message := self._open(message)) is not NOTHING:
                     receive(message)
                 if self.outbox is not None or now() >= deadline:
                     break
         except BaseException as error:  # a worker outlives whatever an actor raises
             self._fail(message, error)
-        del hand[:done]
+        self.hand = list(left)
 
     def _deliver_batch(self, hand: list[Any]) -> None:
         now = self.system.clock.now

