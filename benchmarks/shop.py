@@ -267,8 +267,10 @@ class Writers:
         schema: str = "shop",
         seed: int = 7,
         pause_seconds: float = 0.0,
+        transfers_only: bool = False,
     ) -> None:
         """`pause_seconds` is how long each client rests after a transaction."""
+        self._steps = (_transfer,) if transfers_only else _STEPS
         self._connect = connect
         self._pause_seconds = pause_seconds
         self._schema = schema
@@ -311,7 +313,7 @@ class Writers:
         try:
             with connection.cursor() as cursor:
                 cursor.execute(f"USE `{self._schema}`")
-                _STEPS[rng.randrange(len(_STEPS))](cursor, rng, 1_000_000_000 * (client + 1) + step)
+                self._steps[rng.randrange(len(self._steps))](cursor, rng, 1_000_000_000 * (client + 1) + step)
             connection.commit()
             self.transactions[client] += 1
         except pymysql.err.OperationalError as error:
