@@ -22,7 +22,7 @@ FOREIGN = {
     "store": {"rocksdict", "msgspec"},
     "codec": {"msgspec"},
     "sorter": {"msgspec"},
-    "mounter": {"msgspec", "sqlglot"},
+    "mounter": {"msgspec"},
     "routing": set(),
     "puller": {"msgspec", "pymysql", "pymysqlreplication"},
     "sink": {"msgspec", "sqlalchemy", "pymysql"},
@@ -33,12 +33,16 @@ def allowed(part: str) -> set[str]:
     if part in LEAVES:
         return LEAVES[part] | {part}
     if part in STAGES:
-        return VOCABULARY | set(LEAVES) | {part}
+        if part == "progress":
+        return {"status"}
+    return VOCABULARY | set(LEAVES) | {part}
     if part in WIRING or part == "benchmarks":
         mine = {"config", "checkpoint", "status", "progress", "benchmarks"}
         return VOCABULARY | set(LEAVES) | STAGES | WIRING | mine
     if part == "__init__":
         return VOCABULARY | {"embedded"}
+    if part == "progress":
+        return {"status"}
     return VOCABULARY | set(LEAVES) | {part}
 
 

@@ -45,10 +45,7 @@ def look_at_sqlite(path: Path) -> tuple[int, int, int]:
 
 def look_at_mariadb(server: MariaDb) -> tuple[int, int, int]:
     with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT 1 FROM information_schema.tables WHERE table_schema = '{COPY}' AND table_name = 'accounts'"
-        )
-        if not cursor.fetchall():
+        if not cursor.execute(f"SHOW TABLES FROM {COPY} LIKE 'accounts'"):
             return 0, 0, 0
         cursor.execute(LOOK.format(f"{COPY}.accounts"))
         count, total, weighted = cursor.fetchone()
