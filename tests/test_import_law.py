@@ -33,9 +33,7 @@ def allowed(part: str) -> set[str]:
     if part in LEAVES:
         return LEAVES[part] | {part}
     if part in STAGES:
-        if part == "progress":
-        return {"status"}
-    return VOCABULARY | set(LEAVES) | {part}
+        return VOCABULARY | set(LEAVES) | {part}
     if part in WIRING or part == "benchmarks":
         mine = {"config", "checkpoint", "status", "progress", "benchmarks"}
         return VOCABULARY | set(LEAVES) | STAGES | WIRING | mine

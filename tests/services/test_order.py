@@ -45,7 +45,8 @@ def look_at_sqlite(path: Path) -> tuple[int, int, int]:
 
 def look_at_mariadb(server: MariaDb) -> tuple[int, int, int]:
     with server.connect() as connection, connection.cursor() as cursor:
-        if not cursor.execute(f"SHOW TABLES FROM {COPY} LIKE 'accounts'"):
+        known = "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = 'accounts'"
+        if not cursor.execute(known, COPY):
             return 0, 0, 0
         cursor.execute(LOOK.format(f"{COPY}.accounts"))
         count, total, weighted = cursor.fetchone()
