@@ -107,7 +107,6 @@ class Gate:
 
 def advance(checkpoint: Checkpoint, item: Item) -> Checkpoint:
     """What a target at `checkpoint` is at once `item`, the last piece of its transaction, is applied."""
-    position = item.position or checkpoint.position
     loading = checkpoint.loading
     if loading is not None:
         if isinstance(item, Transaction):
@@ -116,10 +115,9 @@ def advance(checkpoint: Checkpoint, item: Item) -> Checkpoint:
                 loading = None
             elif chunk is not None and not covers(loading.get(chunk.table), chunk.loaded):
                 loading = {**loading, chunk.table: chunk.loaded}
-        elif position and creates_for_snapshot(item) and item.full_name not in loading:
-            # Without a position nobody could say which changes of the table it has seen.
+        elif creates_for_snapshot(item) and item.full_name not in loading:
             loading = {**loading, item.full_name: CREATED}
-    return Checkpoint(item.commit_ts, position, loading, checkpoint.source)
+    return Checkpoint(item.commit_ts, item.position, loading, checkpoint.source)
 
 
 def creates_for_snapshot(ddl: Ddl) -> bool:

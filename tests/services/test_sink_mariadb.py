@@ -542,17 +542,17 @@ def test_a_read_only_server_is_an_error_that_says_so(private_mariadb):
         sink.open()
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"password": "wrong"}, SinkError, "Access denied for user 'root'"),
-        ({"database": "nowhere"}, SinkError, "Unknown database 'nowhere'"),
-    ],
-)
-def test_a_target_that_refuses_us_is_an_error(mariadb, options, error, message):
-    url = mariadb.url(**{"database": "", **options})
-    with pytest.raises(error, match=message):
-        open_sink("copy", url, feed="test", store=MemoryStore()).open()
+def test_a_database_that_is_missing_is_made(mariadb, database):
+    place = MariaDbPlace(mariadb, f"{database}_new")
+    loaded(place, ORDERS, rows=[(1, "x")])
+    assert place.rows(ORDERS) == [(1, "x")]
+    place.query(f"DROP DATABASE {place.database}")
+
+
+def test_a_wrong_password_is_an_error_that_says_so(mariadb):
+    sink = open_sink("copy", mariadb.url(password="wrong"), feed="test", store=MemoryStore())
+    with pytest.raises(SinkError, match="connecting: Access denied for user 'root'"):
+        sink.open()
 
 
 def test_a_server_that_is_not_there_may_come(mariadb):

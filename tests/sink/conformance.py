@@ -244,13 +244,14 @@ class Conformance:
         feed(place.sink(), HISTORY[:9])
         sink = place.sink()
         before = sink.open()
+        sink.write(batch(transaction(19)))
         sink.write(batch(transaction(20, insert(ORDERS, 50, "x"), last=False)))
-        assert sink.flush() == before
+        assert sink.flush() in (before, at(19))
         sink.write(batch(transaction(20, insert(ORDERS, 51, "x"), last=False)))
-        assert sink.flush() == before
+        assert sink.flush() in (before, at(19))
         sink.close()
         again = place.sink()
-        assert again.open() == before
+        assert again.open() in (before, at(19))
         again.close()
         if not place.at_least_once:
             assert Counter(place.rows(ORDERS)) == expected(HISTORY[:9])["shop.orders"]

@@ -111,6 +111,12 @@ def test_changes_beyond_the_loaded_keys_wait_for_the_snapshot():
     ]
 
 
+def test_a_table_without_key_that_was_only_created_has_no_rows_yet():
+    gate = Gate(at(1, loading={"shop.loose": CREATED}))
+    assert gate.admit(transaction(2, insert(LOOSE, 1, "a"))).rows == []
+    assert len(gate.admit(chunk(3, LOOSE, None, insert(LOOSE, 1, "a"))).rows) == 1
+
+
 def test_rows_of_a_chunk_that_are_there_are_dropped():
     gate = Gate(at(1, loading={"shop.orders": Loaded((10,)), "shop.loose": Loaded()}))
     trimmed = gate.admit(chunk(2, ORDERS, (12,), *[insert(ORDERS, i, "") for i in (9, 10, 11, 12)]))

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from tidemill.events import Column
 from tidemill.sink.sql.runs import cut_runs
 
 from .world import LOOSE, ORDERS, PAIRS, delete, insert, update
@@ -30,6 +32,11 @@ def test_tables_do_not_cut_each_other():
 def test_a_key_that_comes_twice_cuts():
     changes = [update(ORDERS, (1, "a"), (1, "b")), update(ORDERS, (2, "a"), (2, "b"))]
     assert shape([*changes, *changes]) == [("orders", "update", 2), ("orders", "update", 2)]
+
+
+def test_another_version_of_the_table_cuts():
+    wider = replace(ORDERS, columns=(*ORDERS.columns, Column("n", "int")))
+    assert shape([insert(ORDERS, 1, "a"), insert(wider, 2, "b", 3)]) == [("orders", "insert", 1)] * 2
 
 
 def test_without_a_key_nothing_cuts():

@@ -4,7 +4,7 @@ import sqlite3
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tidemill.events import Column
@@ -43,6 +43,7 @@ def test_a_row_is_found_by_its_value(column, values):
     connection.close()
 
 
+@example([9, 10**19, 2**63, 10**19 - 1, 2**63 - 1, 2**64 - 1])
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=2, unique=True))
 def test_unsigned_integers_keep_their_order(values):
     column = Column("v", "bigint", True)

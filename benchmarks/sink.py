@@ -1,0 +1,182 @@
+"""The SQL sinks alone, each beside a plain yardstick with the same rows; rows a second, committed.
+
+* `sqlite`: inserts, against `sqlite3.executemany` of the tuples that the sink makes of them.
+* `mariadb`: inserts, against the client `mariadb` with a dump of the same rows by `mariadb-dump`.
+* `mariadb_update`: an update of each row by its key, against the client with a file of UPDATEs.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+from ..checkpoint import CheckpointFile
+from ..events import Chunk, Column, CreateTable, Ddl, Item, Loaded, Row, RowChange, Table, Transaction
+from ..sink import Delivery, open_sink
+from ..sink.sql.sqlite_types import compile_encode, declared_type
+from .mariadb import PASSWORD, MariaDb
+
+TABLE: Final = Table(
+    "bench",
+    "orders",
+    (
+        Column("id", "int", nullable=False),
+        Column("big", "bigint", unsigned=True),
+        Column("price", "decimal", length=12, scale=2),
+        Column("ratio", "double"),
+        Column("name", "varchar", length=60, charset="utf8mb4", collation="utf8mb4_general_ci"),
+        Column("at", "datetime"),
+        Column("flag", "tinyint"),
+        Column("note", "text", length=2, charset="utf8mb4", collation="utf8mb4_general_ci"),
+    ),
+    key=(0,),
+)
+_BATCH: Final = 10_000
+_MOMENT: Final = datetime(2026, 3, 1, 4, 5, 6, tzinfo=UTC).replace(tzinfo=None)
+
+
+def run(*, rows: int = 200_000, updates: int = 50_000, rounds: int = 3) -> dict[str, Any]:
+    """One result in the form that all benchmarks share; a ratio above 1 is better than the yardstick."""
+    before = [_row(key, "n" * 40) for key in range(rows)]
+    after = [_row(key, "m" * 40) for key in range(updates)]
+    ours: dict[str, list[float]] = {"sqlite": [], "mariadb": [], "mariadb_update": []}
+    theirs: dict[str, list[float]] = {name: [] for name in ours}
+    with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name, MariaDb(Path(name, "db")) as server:
+        for number in range(rounds):
+            folder = Path(name, str(number))
+            folder.mkdir()
+            url = f"sqlite:///{folder / 'ours.db'}"
+            ours["sqlite"].append(_deliver(url, _loads(before)))
+            theirs["sqlite"].append(_executemany(folder / "theirs.db", before))
+            copy, dumped = f"copy_{number}", f"dumped_{number}"
+            ours["mariadb"].append(_deliver(server.url(copy), _loads(before)))
+            theirs["mariadb"].append(_load(server, _dump(server, folder, copy), dumped))
+            ours["mariadb_update"].append(_deliver(server.url(copy), _updates(before, after)))
+            theirs["mariadb_update"].append(_load(server, _statements(folder, after), dumped))
+    counts = {"sqlite": rows, "mariadb": rows, "mariadb_update": updates}
+    figures = {name: round(counts[name] / statistics.median(ours[name])) for name in ours}
+    yardstick = {name: round(counts[name] / statistics.median(theirs[name])) for name in ours}
+    return {
+        "bench": "sink",
+        "settings": {"rows": rows, "updates": updates, "rounds": rounds},
+        "figures": figures,
+        "yardstick": yardstick,
+        "ratio": {name: round(figures[name] / yardstick[name], 2) for name in ours},
+    }
+
+
+def _row(key: int, note: str) -> Row:
+    price = Decimal(key % 10_000) / 4
+    return (key, 2**63 + key, price, key / 7, f"name of {key}", _MOMENT, key % 100, note)
+
+
+# --- ours -------------------------------------------------------------------------------------------
+
+
+def _loads(rows: Sequence[Row]) -> list[Item]:
+    """The snapshot of the table, in chunks."""
+    create = Ddl(1, 0, "bench", TABLE.schema, TABLE.name, "", (CreateTable(TABLE),), "log:1")
+    loads = [
+        Transaction(
+            2 + first,
+            0,
+            "bench",
+            [RowChange(0, 0, TABLE, "insert", None, row) for row in rows[first : first + _BATCH]],
+            "log:1",
+            chunk=Chunk(TABLE.full_name, Loaded((first + _BATCH,))),
+        )
+        for first in range(0, len(rows), _BATCH)
+    ]
+    return [create, *loads, Transaction(2 + len(rows), 0, "bench", [], "log:1", chunk=Chunk(""))]
+
+
+def _updates(before: Sequence[Row], after: Sequence[Row]) -> list[Item]:
+    pairs = zip(before, after, strict=False)
+    changes = [RowChange(0, 0, TABLE, "update", old, new) for old, new in pairs]
+    return [
+        Transaction(1_000_000_000 + first, 0, "bench", changes[first : first + _BATCH], "log:2")
+        for first in range(0, len(changes), _BATCH)
+    ]
+
+
+def _deliver(url: str, items: list[Item]) -> float:
+    """Seconds to write all items; the first, which may make the table, is not counted."""
+    sink = open_sink("bench", url, feed="bench", store=CheckpointFile(Path("unused")))
+    with closing(sink):
+        work = Delivery(sink, sink.open(), "bench")
+        work.accept(items[:1])
+        work.run(0)
+        work.accept(items[1:])
+        begun = time.perf_counter()
+        work.run(0)
+        return time.perf_counter() - begun
+
+
+# --- the yardsticks ---------------------------------------------------------------------------------
+
+
+def _executemany(path: Path, rows: Sequence[Row]) -> float:
+    encoded = compile_encode(TABLE.columns, range(len(TABLE.columns)))(rows)
+    columns = ", ".join(f"{column.name} {declared_type(column)}" for column in TABLE.columns)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute(f"CREATE TABLE orders ({columns}, PRIMARY KEY (id))")
+        begun = time.perf_counter()
+        for first in range(0, len(rows), _BATCH):
+            connection.execute("BEGIN IMMEDIATE")
+            marks = ",".join("?" * len(TABLE.columns))
+            connection.executemany(f"INSERT INTO orders VALUES ({marks})", encoded[first : first + _BATCH])
+            connection.execute("COMMIT")
+        return time.perf_counter() - begun
+
+
+def _login(server: MariaDb) -> list[str]:
+    return [f"--host={server.host}", f"--port={server.port}", "--user=root", f"--password={PASSWORD}"]
+
+
+def _dump(server: MariaDb, folder: Path, database: str) -> Path:
+    path = folder / "dump.sql"
+    program = shutil.which("mariadb-dump") or "mariadb-dump"
+    with path.open("wb") as file:
+        subprocess.run([program, *_login(server), database, TABLE.name], stdout=file, check=True)
+    return path
+
+
+def _statements(folder: Path, rows: Sequence[Row]) -> Path:
+    path = folder / "updates.sql"
+    with path.open("w") as file:
+        file.write("START TRANSACTION;\n")
+        for key, *values in rows:
+            pairs = zip(TABLE.columns[1:], values, strict=True)
+            changes = ", ".join(f"{column.name} = '{value}'" for column, value in pairs)
+            file.write(f"UPDATE {TABLE.name} SET {changes} WHERE id = {key};\n")
+        file.write("COMMIT;\n")
+    return path
+
+
+def _load(server: MariaDb, path: Path, database: str) -> float:
+    with closing(server.connect()) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE IF NOT EXISTS {database}")
+    program = shutil.which("mariadb") or "mariadb"
+    begun = time.perf_counter()
+    with path.open("rb") as file:
+        subprocess.run([program, *_login(server), database], stdin=file, check=True)
+    return time.perf_counter() - begun
+
+
+if __name__ == "__main__":
+    print(
+        json.dumps(run(**{name: int(value) for name, _, value in (a.partition("=") for a in sys.argv[1:])}))
+    )
