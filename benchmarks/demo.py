@@ -107,9 +107,12 @@ def following(config: Path) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen([sys.executable, "-m", "tidemill.cli", "run", str(config)])
     try:
         yield process
-    finally:
-        process.send_signal(signal.SIGINT)
-        status = process.wait(timeout=120)
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    process.send_signal(signal.SIGINT)
+    status = process.wait(timeout=120)
     if status != 0:
         raise SystemExit(f"tidemill run ended with status {status}")
 

@@ -46,7 +46,7 @@ def look_at_sqlite(path: Path) -> tuple[int, int, int]:
 def look_at_mariadb(server: MariaDb) -> tuple[int, int, int]:
     with server.connect() as connection, connection.cursor() as cursor:
         known = "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = 'accounts'"
-        if not cursor.execute(known, COPY):
+        if not cursor.execute(known, (COPY,)):
             return 0, 0, 0
         cursor.execute(LOOK.format(f"{COPY}.accounts"))
         count, total, weighted = cursor.fetchone()
