@@ -12,54 +12,51 @@ from ...errors import StoreError
 from ...store import Batch, Store
 from ..run import Place, Run
 from ..tier import Tier
-from .layout import Layout
 
 WRITE_BYTES: Final = 1 << 20
 """A Write carries about this much: RocksDB writes a batch with the interpreter's lock held."""
 
 
-class Write(Struct, frozen=True):
-    """To a DbActor: put these runs on disk, unless they are taken before."""
+class Written(Struct, frozen=True, gc=False):
+    """A run as its Writer put it into a batch."""
 
-    runs: list[Run]
+    run: Run
+    lower: bytes
+    upper: bytes
+    keys: int
+    bytes: int
+
+
+class Write(Struct, frozen=True):
+    """To a DbActor: put this batch on disk, which holds these runs."""
+
+    batch: Batch
+    runs: list[Written]
 
 
 class DbActor(PooledActor):
-    """Writes runs into its store and tells the memory tier where they are.
+    """Writes batches into its store and tells the memory tier where the runs are.
 
     Waits for nobody, so whoever waits for it gets on. Raises StoreError.
     """
 
     def __init__(
-        self,
-        store: Store,
-        layout: Layout,
-        tier: Tier,
-        disk_bytes: Callable[[], int],
-        max_disk_bytes: int | None,
+        self, store: Store, tier: Tier, disk_bytes: Callable[[], int], max_disk_bytes: int | None
     ) -> None:
         self._store = store
-        self._layout = layout
         self._tier = tier
         self._disk_bytes = disk_bytes
         self._max_disk_bytes = max_disk_bytes
 
     def on_receive(self, message: Write) -> None:
-        batch = Batch()
-        written = []
-        for run in message.runs:
-            changes = run.changes  # once: it may be taken at any time, which is no reason to stop
-            if changes is not None:
-                before = batch.bytes
-                lower, upper, keys = self._layout.put(batch, run, changes)
-                written.append((run, lower, upper, keys, batch.bytes - before))
-        if not written:
-            return
+        batch = message.batch
+        if all(written.run.changes is None for written in message.runs):
+            return  # all taken meanwhile
         if self._max_disk_bytes is not None and self._disk_bytes() + batch.bytes > self._max_disk_bytes:
             raise StoreError(
                 f"the sorter's disk quota is used up: {self._disk_bytes()} of {self._max_disk_bytes} bytes"
                 " are not acknowledged yet; raise max_disk_bytes or see what the slowest sink waits for"
             )
         window = self._store.write(batch)
-        for run, lower, upper, keys, size in written:
-            self._tier.stored(run, Place(window, lower, upper, keys, size))
+        for w in message.runs:
+            self._tier.stored(w.run, Place(window, w.lower, w.upper, w.keys, w.bytes))

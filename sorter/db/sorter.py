@@ -39,25 +39,17 @@ class DbSorter(Engine):
         assert options.directory is not None
         self._scratch = Scratch(options.directory)
         self._stores = [Store(self._scratch.new_store()) for _ in range(options.stores)]
-        layout = LAYOUTS[options.layout]
+        self._layout = LAYOUTS[options.layout]
         tier = Tier(options.memory_bytes, options.block_changes, options.block_bytes)
 
         def spawn(actor_class: type[Any], *args: Any, capacity: int = 1 << 16) -> PooledRef[Any]:
             return system.spawn(actor_class, *args, capacity=capacity, supervisor=supervisor)
 
         self._compactors = [spawn(Compactor, store, tier) for store in self._stores]
-        self._readers = [spawn(Reader, store, layout, tier) for store in self._stores]
+        self._readers = [spawn(Reader, store, self._layout, tier) for store in self._stores]
         super().__init__(options, system, downstream, supervisor, tier, self._readers)
         self._db_actors = [
-            spawn(
-                DbActor,
-                store,
-                layout,
-                tier,
-                self._disk_bytes,
-                options.max_disk_bytes,
-                capacity=_WRITES_WAITING,
-            )
+            spawn(DbActor, store, tier, self._disk_bytes, options.max_disk_bytes, capacity=_WRITES_WAITING)
             for store in self._stores
         ]
 
@@ -69,6 +61,7 @@ class DbSorter(Engine):
             self._arrivals,
             self._merger,
             self._gate,
+            self._layout,
             self._db_actors,
             supervisor=self._supervisor,
         )

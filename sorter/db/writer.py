@@ -8,11 +8,13 @@ from typing import Any, Final
 
 from ...actors import PooledActor, PooledRef
 from ...events import Changes, KvChange
+from ...store import Batch
 from ..arrivals import WAKE, Arrivals
 from ..gate import Gate
 from ..run import Run, Table, cut, measure, sort, split
 from ..tier import Tier
-from .db import WRITE_BYTES, Write
+from .db import WRITE_BYTES, Write, Written
+from .layout import Layout
 
 RUN_CHANGES: Final = 4096
 RUN_BYTES: Final = 1 << 20
@@ -30,14 +32,16 @@ class Writer(PooledActor):
         arrivals: Arrivals,
         merger: PooledRef[Any],
         gate: Gate,
-        stores: Sequence[PooledRef[Any]],
+        layout: Layout,
+        db_actors: Sequence[PooledRef[Any]],
     ) -> None:
         self._table = table
         self._tier = tier
         self._arrivals = arrivals
         self._merger = merger
         self._gate = gate
-        self._stores = stores
+        self._layout = layout
+        self._db_actors = db_actors
 
     def on_receive(self, message: Changes) -> None:
         """An ask: answered once the changes, and all told before, are in the sorter's hands."""
@@ -85,4 +89,16 @@ class Writer(PooledActor):
             by_store.setdefault(run.table.store, []).append(run)
         for store, its_runs in by_store.items():
             for part in split(its_runs, WRITE_BYTES):
-                self.send(self._stores[store], Write(part))
+                self.send(self._db_actors[store], self._write(part))
+
+    def _write(self, runs: list[Run]) -> Write:
+        # Here, and not in the DbActor: what has just been sorted is still in the processor's cache.
+        batch = Batch()
+        written = []
+        for run in runs:
+            changes = run.changes  # once: the Merger may take it at any time
+            if changes is not None:
+                before = batch.bytes
+                lower, upper, keys = self._layout.put(batch, run, changes)
+                written.append(Written(run, lower, upper, keys, batch.bytes - before))
+        return Write(batch, written)
