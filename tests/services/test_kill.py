@@ -27,7 +27,7 @@ tables = ["shop.*"]
 chunk_rows = 500
 
 [sorter]
-memory_bytes = "64KiB"
+memory_bytes = 0
 
 [[sink]]
 name = "sqlite"
