@@ -1,0 +1,28 @@
+"""The demo, shortened: it says identical only where that is so."""
+
+import pytest
+
+from tidemill.benchmarks import demo
+
+from .conftest import require_mariadb
+
+SHORT = ["--seconds", "3", "--rows", "400", "--large", "3000"]
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    require_mariadb()
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_demo_ends_identical_and_leaves_nothing_behind(tmp_path, capsys):
+    assert demo.main(SHORT) == 0
+    assert "identical: " in capsys.readouterr().out
+    assert list((tmp_path / ".demo").iterdir()) == []
+
+
+def test_one_row_changed_by_hand_makes_the_demo_fail_and_is_shown(capsys):
+    assert demo.main([*SHORT, "--spoil"]) == 1
+    output = capsys.readouterr().out
+    assert "accounts in MariaDB: 10,000 rows in the source, 10,000 in the target" in output
+    assert "only in the target: 1 rows\n    ('4711'," in output
