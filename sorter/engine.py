@@ -35,7 +35,7 @@ class Engine:
         self._supervisor = supervisor
         self._tier = tier
         self._arrivals = Arrivals()
-        self._gate = Gate("what is ready to leave")
+        self._gate = Gate(tier, self._arrivals)
         self._progress = Progress()
         self._lock = Lock()  # guards the tables
         self._tables: dict[int, tuple[Table, PooledRef[Any]]] = {}
@@ -103,9 +103,9 @@ class Engine:
             waits.append(Wait(what, f"table {slowest.id}, the least resolved", slowest.since))
         mine = {self._merger.name, *(writer.name for _, writer in list(self._tables.values()))}
         waits += (
-            Wait(waiting.name, f"room in {waiting.waiting_on}", waiting.since)
-            for waiting in self._system.statistics().waiting
-            if waiting.name in mine
+            Wait(actor.name, actor.waiting_on, actor.since or 0.0)
+            for actor in self._system.statistics().actors
+            if actor.waiting_on is not None and actor.name in mine
         )
         return waits
 

@@ -1,34 +1,66 @@
-"""Where Writers wait while the Merger has enough to send."""
+"""Where Writers wait while the sorter has enough."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from ..actors import PooledActor
 from ..actors.mailbox import Mailbox
+from .arrivals import Arrivals
+from .tier import Tier
+
+LEAVING_BYTES: Final = 16 << 20
+"""Beyond this, what goes to disk waits for the disk."""
+
+READY_BYTES: Final = 16 << 20
+"""With this much here, in memory or on disk, what can leave does so before more comes in. It keeps the
+Merger busy; more would only wait longer, and cost the way through the disk."""
 
 _WIDE: Final = 1 << 30
 
 
 class Gate(Mailbox):
-    """Something to send to that has room only while it is open: an actor that sends to a shut gate is
-    not polled until it opens. Nobody receives what is sent."""
+    """A mailbox that nobody reads: it has room while the gate is open, and an actor that has sent to it
+    while it is shut gets no messages until it opens.
 
-    __slots__ = ()
+    Whoever changes what `is_needed` looks at calls `open_if_possible` afterwards, so a Writer that
+    finds it needed, shuts it and finds it still needed is sure to be let through later.
+    """
 
-    def __init__(self, name: str) -> None:
-        super().__init__(_WIDE, name)
+    __slots__ = ("_arrivals", "_tier")
+
+    def __init__(self, tier: Tier, arrivals: Arrivals) -> None:
+        super().__init__(_WIDE, "room in the sorter")
+        self._tier = tier
+        self._arrivals = arrivals
 
     @property
     def actor_inbox(self) -> Gate:
         return self
 
-    def shut(self) -> None:
+    def is_needed(self) -> bool:
+        """Whether more from the sources would do no good now."""
+        tier = self._tier
+        if tier.leaving_bytes > LEAVING_BYTES:
+            return True
+        return self._arrivals.busy and tier.used_bytes + tier.stored_bytes > READY_BYTES
+
+    def hold(self, writer: PooledActor) -> None:
+        """Have a Writer, in its turn, get no more messages until the gate is open."""
         with self.lock:
             if self.limit:
                 self.limit = 1
                 self.messages = [None]
+        if self.is_needed():
+            writer.send(self, None)
+        else:
+            self._open()
 
-    def open(self) -> None:
+    def open_if_possible(self) -> None:
+        if self.limit == 1 and not self.is_needed():
+            self._open()
+
+    def _open(self) -> None:
         with self.lock:
             if self.limit:
                 self.limit = _WIDE

@@ -113,8 +113,7 @@ class Merger(PooledActor):
         more = self._step()
         if not more and not self._reading:
             more = not self._arrivals.rest()
-        if not self._arrivals.busy or not self._tier.is_full():
-            self._gate.open()
+        self._gate.open_if_possible()
         if more:
             self.send(self.actor_ref, WAKE)
 

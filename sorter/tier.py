@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 from threading import Lock
-from typing import Final
 
 from ..events import KvChange
 from ..store import Window
 from .index import Index
 from .run import Place, Run, Table, cut, sort
-
-READY_BYTES: Final = 16 << 20
-"""Beyond this, the source waits while there is something to send: as much as keeps the Merger busy.
-More would only wait longer, and cost the way through the disk."""
 
 
 class Tier:
@@ -108,9 +103,10 @@ class Tier:
         with self._lock:
             return [(run, run.place) for run in self._index.runs(window) if run.place is not None]
 
-    def is_full(self) -> bool:
-        """Whether so much is here, in memory or on disk, that what can leave should do so first."""
-        return self.used_bytes + self._index.memory_bytes > READY_BYTES
+    @property
+    def stored_bytes(self) -> int:
+        """What the runs on disk would take in memory."""
+        return self._index.memory_bytes
 
     def _let_go(self, run: Run) -> None:
         run.changes = None

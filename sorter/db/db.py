@@ -10,6 +10,7 @@ from msgspec import Struct
 from ...actors import PooledActor
 from ...errors import StoreError
 from ...store import Batch, Store
+from ..gate import Gate
 from ..run import Place, Run
 from ..tier import Tier
 
@@ -41,17 +42,18 @@ class DbActor(PooledActor):
     """
 
     def __init__(
-        self, store: Store, tier: Tier, disk_bytes: Callable[[], int], max_disk_bytes: int | None
+        self, store: Store, tier: Tier, gate: Gate, disk_bytes: Callable[[], int], max_disk_bytes: int | None
     ) -> None:
         self._store = store
         self._tier = tier
+        self._gate = gate
         self._disk_bytes = disk_bytes
         self._max_disk_bytes = max_disk_bytes
 
     def on_receive(self, message: Write) -> None:
         batch = message.batch
         if all(written.run.changes is None for written in message.runs):
-            return  # all taken meanwhile
+            return  # the Merger took them, and saw to the gate
         if self._max_disk_bytes is not None and self._disk_bytes() + batch.bytes > self._max_disk_bytes:
             raise StoreError(
                 f"the sorter's disk quota is used up: {self._disk_bytes()} of {self._max_disk_bytes} bytes"
@@ -60,3 +62,4 @@ class DbActor(PooledActor):
         window = self._store.write(batch)
         for w in message.runs:
             self._tier.stored(w.run, Place(window, w.lower, w.upper, w.keys, w.bytes))
+        self._gate.open_if_possible()

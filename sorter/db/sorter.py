@@ -49,7 +49,15 @@ class DbSorter(Engine):
         self._readers = [spawn(Reader, store, self._layout, tier) for store in self._stores]
         super().__init__(options, system, downstream, supervisor, tier, self._readers)
         self._db_actors = [
-            spawn(DbActor, store, tier, self._disk_bytes, options.max_disk_bytes, capacity=_WRITES_WAITING)
+            spawn(
+                DbActor,
+                store,
+                tier,
+                self._gate,
+                self._disk_bytes,
+                options.max_disk_bytes,
+                capacity=_WRITES_WAITING,
+            )
             for store in self._stores
         ]
 

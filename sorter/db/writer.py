@@ -23,7 +23,7 @@ RUN_BYTES: Final = 1 << 20
 class Writer(PooledActor):
     """Makes sorted runs of what the source tells it, puts them into the memory tier and sends to the
     DbActors what no longer fits there. While those are behind, or the Merger is, it takes nothing
-    from the source."""
+    from its source."""
 
     def __init__(
         self,
@@ -67,21 +67,13 @@ class Writer(PooledActor):
             self.send(self._merger, WAKE)
         if spilled:
             self._spill(spilled)
-        if self._tier.is_full() and self._arrivals.busy:
-            self._wait()
+        if self._gate.is_needed():
+            self._gate.hold(self)
 
     def _runs(self, lists: list[list[KvChange]]) -> list[Run]:
         changes = lists[0] if len(lists) == 1 else list(chain.from_iterable(lists))
         sort(changes)
         return cut(self._table, changes, measure(changes), RUN_CHANGES, RUN_BYTES)
-
-    def _wait(self) -> None:
-        """Take nothing more from the source until there is less to send."""
-        self._gate.shut()
-        if self._arrivals.busy:  # else the Merger may have opened it before it was shut
-            self.send(self._gate, WAKE)
-        else:
-            self._gate.open()
 
     def _spill(self, runs: list[Run]) -> None:
         by_store: dict[int, list[Run]] = {}
