@@ -90,6 +90,8 @@ class FileSink:
         try:
             file.flush()
             os.fsync(file.fileno())
+            if self._durable is None:
+                _sync(self._path.parent)  # or the file might not be there after a power failure
             reach("sink.before_commit")
             self._store.save(reached, file.tell())
             if self._durable is None:
@@ -143,6 +145,14 @@ class FileSink:
             values = compile_rows(len(table.columns), f"{{{', '.join(parts)}}}", {})
             self._tables[table] = values
         return values
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _value(column: Column, var: str) -> str:

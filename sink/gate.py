@@ -90,7 +90,11 @@ class Gate:
             return item
         if have.last is None:
             return _with_rows(item, [])
-        return _with_rows(item, [row for row in item.rows if not _within(row, row.after, have.last)])
+        # The rows of a chunk come in the order of their keys.
+        there = 0
+        while there < len(item.rows) and _within(item.rows[there], item.rows[there].after, have.last):
+            there += 1
+        return _with_rows(item, item.rows[there:]) if there else item
 
     def _catch_up(self, item: Transaction, loading: Loading) -> Transaction:
         rows = []

@@ -41,9 +41,9 @@ class Sink(Protocol):
         only with a later batch that has one.
 
         Raises Retryable if the target can't take it now: everything written since the last flush is
-        undone, and comes again from its first batch. Raises SinkError
-        if it can never be written, or if the target isn't what the checkpoint says: a row to be
-        changed is missing, one to be inserted is there.
+        undone, and comes again from its first batch. Raises SinkError if it can never be written, or
+        if the target isn't what the checkpoint says: a row to be changed is missing, one to be
+        inserted is there.
         """
 
     def flush(self) -> Checkpoint | None:

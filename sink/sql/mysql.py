@@ -23,7 +23,7 @@ from ...events import Action, AddColumn, CreateTable, Ddl, DropColumn, Table
 from ...failpoint import reach
 from . import mysql_text as text
 from .runs import Run
-from .target import CHECKPOINT_TABLE, MISSING, Refused
+from .target import CHECKPOINT_TABLE, MAX_PLANS, MISSING, Refused, check_columns
 
 INTENT_TABLE: Final = "tidemill_ddl"
 """One row a feed, while a statement runs that commits by itself: what it is to change."""
@@ -64,8 +64,6 @@ _ABOUT_A_ROW: Final = {
 }  # fmt: skip
 """Duplicate key, out of range, truncated, a constraint, a trigger's signal: some row doesn't fit."""
 
-_MAX_PLANS: Final = 1000
-
 
 class Statement(NamedTuple):
     text: str
@@ -103,7 +101,10 @@ class MySqlTarget:
         self.folds_names = False
 
     def connect(self) -> None:
-        pooled = self._engine.raw_connection()
+        try:
+            pooled = self._engine.raw_connection()
+        except RuntimeError as error:  # PyMySQL lacks a package that the server's login needs
+            raise SinkError(f"{self.identity}: {error}") from error
         self._connection = pooled.driver_connection
         pooled.detach()
         ((version, packet_bytes, lower_case),) = self._rows(
@@ -112,7 +113,7 @@ class MySqlTarget:
         self._is_mariadb = "mariadb" in version.lower()
         self._packet_bytes = int(packet_bytes)
         self.folds_names = bool(lower_case)
-        self._execute("SET time_zone='+00:00', foreign_key_checks=0, unique_checks=1")
+        self._execute("SET time_zone='+00:00', foreign_key_checks=0, sql_safe_updates=0")
         self._set_modes(backslash_escapes=False)
         self._create_home()
 
@@ -182,13 +183,8 @@ class MySqlTarget:
     def _plan(self, table: Table) -> Plan:
         plan = self._plans.get(table)
         if plan is None:
-            have = self.columns(table)
-            if have is None or set(have) != {column.name for column in table.columns}:
-                raise SinkError(
-                    f"{self.name_of(table.schema, table.name)} isn't as {table.full_name} is: it "
-                    + (f"has the columns {', '.join(have)}" if have else "isn't there")
-                )
-            if len(self._plans) >= _MAX_PLANS:
+            check_columns(self, table)
+            if len(self._plans) >= MAX_PLANS:
                 self._plans.clear()
             plan = self._plans[table] = Plan(table, self._qualified(table))
         return plan
@@ -204,7 +200,8 @@ class MySqlTarget:
     def save_checkpoint(self, previous_ts: int | None, ts: int, content: str) -> bool:
         table, key, content = f"{self._home}.{CHECKPOINT_TABLE}", _quoted(self.feed), _quoted(content)
         if previous_ts is None:
-            saved = self._execute(f"INSERT IGNORE INTO {table} VALUES ({key},{ts},{content})")
+            absent = f"NOT EXISTS (SELECT 1 FROM {table} WHERE feed={key})"
+            saved = self._execute(f"INSERT INTO {table} SELECT {key},{ts},{content} FROM DUAL WHERE {absent}")
         else:
             saved = self._execute(
                 f"UPDATE {table} SET ts={ts},checkpoint={content} WHERE feed={key} AND ts={previous_ts}"
@@ -257,10 +254,8 @@ class MySqlTarget:
         self._intend(ddl, have or {})
         self._execute(f"SET SESSION timestamp={ddl.epoch_seconds:.6f}")  # for DEFAULT CURRENT_TIMESTAMP
         changes = ", ".join(_alteration(action) for action in ddl.actions)
-        try:
-            self._define(f"ALTER TABLE {self._qualified(table)} {changes}")
-        finally:
-            self._execute("SET SESSION timestamp=DEFAULT")
+        self._define(f"ALTER TABLE {self._qualified(table)} {changes}")
+        self._execute("SET SESSION timestamp=DEFAULT")
 
     def _intent(self, ddl: Ddl) -> dict[str, str] | None:
         """The columns before this very statement, if it may have run before a crash."""
@@ -278,10 +273,8 @@ class MySqlTarget:
     def _define(self, statement: str) -> None:
         """Run a statement that holds text of the source, whose strings escape with backslashes."""
         self._set_modes(backslash_escapes=True)
-        try:
-            self._execute(statement)
-        finally:
-            self._set_modes(backslash_escapes=False)
+        self._execute(statement)
+        self._set_modes(backslash_escapes=False)
 
     def _set_modes(self, *, backslash_escapes: bool) -> None:
         self._execute(f"SET sql_mode='{_MODES}{'' if backslash_escapes else ',NO_BACKSLASH_ESCAPES'}'")
@@ -296,8 +289,7 @@ class MySqlTarget:
     # --- the driver
 
     def _cursor(self) -> pymysql.cursors.Cursor:
-        if self._connection is None:
-            raise Retryable(f"not connected to {self.identity}")
+        assert self._connection is not None
         return self._connection.cursor()
 
     def _execute(self, statement: str) -> int:

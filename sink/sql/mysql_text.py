@@ -89,13 +89,11 @@ def _value(column: Column, var: str) -> str:
         return f"Q+repr({var})+Q"
     if kind == "time":
         return f"Q+time_text({var})+Q"
-    if kind == "timestamp":  # in UTC, as the session is; one that Python has no value for is a str
+    if kind == "datetime":  # one that Python has no value for is a str
+        return f"Q+({var}.isoformat(' ') if isinstance({var},date) else {var})+Q"
+    if kind == "timestamp":  # in UTC, as the session is
         return f"Q+({var}.isoformat(' ').removesuffix('+00:00') if isinstance({var},date) else {var})+Q"
-    return (
-        f"Q+({var}.isoformat(' ') if isinstance({var},date) else {var})+Q"
-        if kind == "datetime"
-        else (f"Q+str({var})+Q")
-    )
+    return f"Q+str({var})+Q"
 
 
 def _operand(column: Column, var: str) -> str:

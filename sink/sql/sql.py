@@ -30,13 +30,13 @@ class SqlSink:
         self._sources: dict[str, str] = {}  # source's table by its name here
 
     def open(self) -> Checkpoint | None:
+        where = f"{self.target}, table {CHECKPOINT_TABLE}, feed {self._database.feed!r}"
         try:
             self._database.connect()
             text = self._database.load_checkpoint()
+            self._durable = None if text is None else decode_checkpoint(text, where)[0]
         except Exception as error:
             self._fail(error, "connecting")
-        where = f"{self.target}, table {CHECKPOINT_TABLE}, feed {self._database.feed!r}"
-        self._durable = None if text is None else decode_checkpoint(text, where)[0]
         self._connected = True
         return self._durable
 
@@ -48,11 +48,9 @@ class SqlSink:
         items = [item for item in batch.items if item.commit_ts > done]
         doing = "writing"
         try:
-            if items and isinstance(items[0], Ddl):
-                doing = (
-                    f"following {items[0].query!r}" if items[0].query else f"creating {items[0].full_name}"
-                )
-                self._define(items[0])
+            if items and isinstance(ddl := items[0], Ddl):
+                doing = f"following {ddl.query!r}" if ddl.query else f"creating {ddl.full_name}"
+                self._define(ddl)
             else:
                 self._apply([row for item in items if isinstance(item, Transaction) for row in item.rows])
         except Exception as error:

@@ -22,10 +22,9 @@ from ...events import Action, AddColumn, Ddl, DropColumn, Row, RowChange, Table
 from ...failpoint import reach
 from .defaults import default_for_existing_rows
 from .runs import Run
-from .sqlite_types import Encode, compile_encode, declared_type, literal
-from .target import CHECKPOINT_TABLE, MISSING, Refused
+from .sqlite_types import Encode, compile_encode, declared_type
+from .target import CHECKPOINT_TABLE, MAX_PLANS, MISSING, Refused, check_columns
 
-_MAX_PLANS: Final = 1000
 _BUSY_SECONDS: Final = 1.0
 """So long a call waits for another writer; then it is tried again from the start."""
 
@@ -92,24 +91,18 @@ class SqliteTarget:
     # --- rows
 
     def apply(self, runs: Sequence[Run]) -> None:
-        cursor = self._live().cursor()
+        assert self._connection is not None
         for run in runs:
             sql, rows = self._plan(run.table).prepared(run)
-            cursor.executemany(sql, rows)
-            if cursor.rowcount != len(rows):
+            if self._connection.executemany(sql, rows).rowcount != len(rows):
                 raise Refused(MISSING)
             reach("sink.mid_batch")
 
     def _plan(self, table: Table) -> Plan:
         plan = self._plans.get(table)
         if plan is None:
-            have = self.columns(table)
-            if have is None or set(have) != {column.name for column in table.columns}:
-                raise SinkError(
-                    f"{self.name_of(table.schema, table.name)} isn't as {table.full_name} is: it "
-                    + (f"has the columns {', '.join(have)}" if have else "isn't there")
-                )
-            if len(self._plans) >= _MAX_PLANS:
+            check_columns(self, table)
+            if len(self._plans) >= MAX_PLANS:
                 self._plans.clear()
             plan = self._plans[table] = Plan(table, self._qualified(table))
         return plan
@@ -165,13 +158,9 @@ class SqliteTarget:
 
     # --- the driver
 
-    def _live(self) -> sqlite3.Connection:
-        if self._connection is None:
-            raise Retryable(f"not connected to {self.identity}")
-        return self._connection
-
     def _execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
-        return self._live().execute(statement, values)
+        assert self._connection is not None
+        return self._connection.execute(statement, values)
 
     def explain(self, error: Exception, doing: str) -> Refused | Retryable | SinkError | None:
         if isinstance(error, DBAPIError) and isinstance(error.orig, Exception):
@@ -261,7 +250,7 @@ def _alteration(action: Action, epoch_seconds: float) -> str:
             value = default_for_existing_rows(column, epoch_seconds)
             ((stored,),) = compile_encode((column,), [0])([(value,)])
             null = "" if column.nullable else " NOT NULL"
-            return f"ADD COLUMN {_name(column.name)} {declared_type(column)}{null} DEFAULT {literal(stored)}"
+            return f"ADD COLUMN {_name(column.name)} {declared_type(column)}{null} DEFAULT {_literal(stored)}"
         case DropColumn(name):
             return f"DROP COLUMN {_name(name)}"
         case _:
@@ -270,3 +259,11 @@ def _alteration(action: Action, epoch_seconds: float) -> str:
 
 def _name(identifier: str) -> str:
     return '"' + identifier.replace('"', '""') + '"'
+
+
+def _literal(stored: Any) -> str:
+    if stored is None:
+        return "NULL"
+    if isinstance(stored, bytes):
+        return f"X'{stored.hex()}'"
+    return "'" + stored.replace("'", "''") + "'" if isinstance(stored, str) else repr(stored)

@@ -92,14 +92,3 @@ def _time(text: str) -> timedelta:
     micros = int((fraction or "").ljust(6, "0"))
     value = timedelta(hours=int(hours), minutes=int(minutes), seconds=int(seconds), microseconds=micros)
     return -value if sign else value
-
-
-def literal(value: Any) -> str:
-    """A stored value as SQL text."""
-    if value is None:
-        return "NULL"
-    if isinstance(value, bytes):
-        return f"X'{value.hex()}'"
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    return repr(value)

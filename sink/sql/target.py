@@ -9,6 +9,9 @@ from ...errors import Retryable, SinkError
 from ...events import Ddl, RowChange, Table
 from .runs import Run
 
+MAX_PLANS = 1000
+"""Tables whose statements are kept ready; one that comes back later is prepared again."""
+
 MISSING = "there is no such row; was the target changed by something else?"
 
 _MAX_CHARS = 100
@@ -81,6 +84,15 @@ class Target(Protocol):
 
     def explain(self, error: Exception, doing: str) -> Refused | Retryable | SinkError | None:
         """A driver's error as one of ours; None if it isn't a driver's."""
+
+
+def check_columns(target: Target, table: Table) -> None:
+    """Raises SinkError unless the target's table has the columns of the source's, in any order."""
+    have = target.columns(table)
+    if have is None or set(have) != {column.name for column in table.columns}:
+        found = "isn't there" if have is None else f"has the columns {', '.join(have)}"
+        name = target.name_of(table.schema, table.name)
+        raise SinkError(f"{target.identity}: {name} isn't as {table.full_name} is: it {found}")
 
 
 def describe(change: RowChange) -> str:
