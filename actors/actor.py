@@ -34,7 +34,7 @@ class PooledActor(pykka.Actor):
 
     Override `on_receive`, or `on_receive_batch` where a batch is cheaper than its messages one by
     one; asks always come to `on_receive`. `on_start` runs before the first message, also after a
-    restart; `on_stop` after the last; `on_failure` instead of it when the actor fails.
+    restart; `on_stop` after the last; `on_failure` instead of it when the actor fails, restart or not.
     """
 
     _process: Process
@@ -75,7 +75,7 @@ class PooledActor(pykka.Actor):
         self._process.send(target.actor_inbox, message)
 
     def after(self, seconds: float, message: Any) -> Timer:
-        """Receive `message` once, in `seconds`."""
+        """Receive `message` once, in `seconds`; not if the actor is stopped or fails before."""
         return self._process.add_timer(seconds, message, periodic=False)
 
     def every(self, seconds: float, message: Any) -> Timer:

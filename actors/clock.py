@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import heapq
+import logging
 import time
 from collections.abc import Callable
 from itertools import count
 from threading import Condition, Thread
 from typing import Protocol
+
+log = logging.getLogger("tidemill.actors")
 
 
 class Clock(Protocol):
@@ -115,7 +118,10 @@ class SystemClock:
                         return
                     self._alarms.changed.wait(due - self.now())
             if callback is not None:
-                callback()
+                try:
+                    callback()
+                except Exception:  # one alarm must not silence the others
+                    log.exception("a call made by the clock raised")
 
 
 class ManualClock:

@@ -71,14 +71,13 @@ class Mailbox:
         raise NotImplementedError
 
     def offer(self, message: Any, mark: int = 0) -> bool:
-        """Accept one message; False if full or closed."""
+        """Accept one message; False if full or closed. Nobody overtakes those in line."""
         with self.lock:
             messages = self.messages
-            if len(messages) >= self.limit:
+            if len(messages) >= self.limit or self.line:
                 return False
             messages.append(message)
-            if mark:
-                self.marks += mark
+            self.marks += mark
             if self.scheduled:
                 return True
             self.scheduled = True

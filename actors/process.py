@@ -49,7 +49,8 @@ class Process(Mailbox):
 
     __slots__ = (
         "actor", "by_batch", "chunk", "dropped", "failures", "hand", "pause_seconds", "polls", "ref",
-        "respawn", "state", "stop_futures", "supervisor", "system", "taken", "timers", "undelivered",
+        "respawn", "state", "stop_futures", "supervisor", "system", "taken", "timers", "turn_since",
+        "undelivered",
     )  # fmt: skip
 
     actor: PooledActor
@@ -70,6 +71,8 @@ class Process(Mailbox):
         self.timers: set[Timer] | None = None
         self.stop_futures: list[PooledFuture[bool]] | None = None
         self.pause_seconds = 0.0
+        self.turn_since: float | None = None
+        """When the actor's code began to run; None while it doesn't."""
         self.taken = 0
         self.polls = 0
         self.failures = 0
@@ -108,10 +111,12 @@ class Process(Mailbox):
         self.polls += 1
         if self.outbox is not None and not self._flush():
             return
+        self.turn_since = now = self.system.clock.now()
         if self.state is RUNNING:
-            self._work()
+            self._work(now)
         elif not self._proceed():
             return
+        self.turn_since = None
         if self.outbox is not None and not self._flush():
             return
         with self.lock:
@@ -143,7 +148,7 @@ class Process(Mailbox):
             self.outbox = None
         return True
 
-    def _work(self) -> None:
+    def _work(self, started: float) -> None:
         """Deliver messages for about a slice, as long as nothing waits in the outbox."""
         if self.system.hurry:
             self._drop_messages()
@@ -157,23 +162,20 @@ class Process(Mailbox):
                     self._leave()
                 return
         if self.by_batch:
-            self._deliver_batch(hand)
+            self._deliver_batch(hand, started)
         else:
-            self._deliver_each(hand)
+            self._deliver_each(hand, started + SLICE_SECONDS)
 
-    def _deliver_each(self, hand: list[Any]) -> None:
+    def _deliver_each(self, hand: list[Any], deadline: float) -> None:
         self.hand = hand
         receive = self.actor.on_receive
         marked = self.marks > 0
         now = self.system.clock.now
-        deadline = now() + SLICE_SECONDS
         left = iter(hand)
         message: Any = None
         try:
             for message in left:
-                if not marked:
-                    receive(message)
-                elif (message := self._open(message)) is not NOTHING:
+                if not marked or (message := self._open(message)) is not NOTHING:
                     receive(message)
                 if self.outbox is not None or now() >= deadline:
                     break
@@ -181,9 +183,7 @@ class Process(Mailbox):
             self._fail(message, error)
         self.hand = list(left)
 
-    def _deliver_batch(self, hand: list[Any]) -> None:
-        now = self.system.clock.now
-        started = now()
+    def _deliver_batch(self, hand: list[Any], started: float) -> None:
         batch = hand
         self.hand = None
         size = 0
@@ -196,7 +196,7 @@ class Process(Mailbox):
                 self.actor.on_receive_batch(batch)
         except BaseException as error:
             self._fail(batch, error)
-        seconds = now() - started
+        seconds = self.clock.now() - started
         if seconds > SLICE_SECONDS:
             self.chunk = max(1, size // 2)
         elif seconds * 4 < SLICE_SECONDS and size >= self.chunk:
@@ -258,12 +258,15 @@ class Process(Mailbox):
             self._report(Failed(self.ref, self.name, None, error))
 
     def _fail(self, message: Any, error: BaseException) -> None:
-        self.failures += 1
-        self._cancel_timers()
         try:
             self.actor.on_failure(type(error), error, error.__traceback__)
         except BaseException:
             log.exception("%s: on_failure raised", self.name)
+        self._restart_or_leave(message, error)
+
+    def _restart_or_leave(self, message: Any, error: BaseException) -> None:
+        self.failures += 1
+        self._cancel_timers()
         pause = None
         if self.respawn is not None and self.limit:
             pause = self.respawn.pause(error, self.clock.now())
@@ -284,6 +287,7 @@ class Process(Mailbox):
         """Hand the process to the clock; False if it was closed meanwhile."""
         assert self.respawn is not None
         self.state = PAUSING
+        self.turn_since = None
         with self.lock:
             if self.limit:
                 when = self.clock.now() + self.pause_seconds
@@ -297,9 +301,10 @@ class Process(Mailbox):
         try:
             self.respawn.make()
         except BaseException as error:
-            self._fail(None, error)
+            self._restart_or_leave(None, error)
 
     def _finish(self) -> None:
+        self.turn_since = None
         self._drop_messages()
         with self.lock:
             self.state = STOPPED
@@ -338,6 +343,12 @@ class Process(Mailbox):
         self.close()
         if self.respawn is not None and self.respawn.alarm is not None and self.respawn.alarm.cancel():
             self.schedule()
+
+    def never_start(self) -> None:
+        """The constructor raised."""
+        self.close()
+        self._cancel_timers()
+        self._finish()
 
     def abandon(self) -> None:
         """Stop without delivering: `system.hurry` is set."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from random import Random
 from threading import Lock
 
@@ -49,6 +50,15 @@ class SeededSystem(ActorSystem):
         while self.step() or self.clock.jump(until):
             pass
         self.clock.advance(until - self.clock.now())
+
+    async def run_beside(self) -> None:
+        """Run in the event loop beside its tasks, until cancelled: for aask, atell and streams.
+
+        Time stands still meanwhile.
+        """
+        while True:
+            self.step()
+            await asyncio.sleep(0)
 
     def wait(self, lock: Lock, timeout: float | None) -> bool:
         until = None if timeout is None else self.clock.now() + timeout

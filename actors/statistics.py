@@ -33,14 +33,21 @@ class ActorStatistics:
     undelivered: int
     """Messages sent by it that were never taken: the target had stopped, or it was a deadlock."""
     waiting_on: str | None
-    """The full mailbox that its outbox waits on; until then it gets no messages."""
+    """The full mailbox that its outbox waits on, or "restart": until then it gets no messages."""
     since: float | None
     """The clock's `now()` when that began."""
+    turn_since: float | None
+    """The clock's `now()` when its turn began, if it has one now: it works, or blocks in a driver."""
 
     @classmethod
     def of(cls, process: Process) -> ActorStatistics:
         outbox = process.outbox
         target = None if outbox is None else outbox.waiting_on
+        waiting_on = since = None
+        if outbox is not None and target is not None:
+            waiting_on, since = target.name, outbox.since
+        elif process.respawn is not None and process.state.value == "pausing":
+            waiting_on, since = "restart", process.respawn.failed_at
         in_hand = len(process.hand or ())
         return cls(
             name=process.name,
@@ -54,8 +61,9 @@ class ActorStatistics:
             failed=process.failures,
             outbox=0 if outbox is None else len(outbox),
             undelivered=process.undelivered,
-            waiting_on=None if target is None else target.name,
-            since=None if outbox is None or target is None else outbox.since,
+            waiting_on=waiting_on,
+            since=since,
+            turn_since=process.turn_since,
         )
 
 

@@ -96,8 +96,8 @@ class ActorSystem:
         def make() -> None:
             actor = actor_class.__new__(actor_class)
             actor._process = process
-            process.actor = actor
             actor_class.__init__(actor, *args, **kwargs)
+            process.actor = actor
 
         if restart is not None:
             process.respawn = Respawn(restart, make)
@@ -110,7 +110,7 @@ class ActorSystem:
         try:
             make()
         except BaseException:
-            self.forget(process)
+            process.never_start()
             raise
         process.schedule()
         return ref

@@ -86,7 +86,7 @@ def run(
         ours["tell_many"].append(_pooled_batches(messages, 64, workers, capacity))
         latencies["pooled"] += _pooled_asks(asks, workers)
         latencies["threaded"] += _threaded_asks(asks)
-    create_seconds, create_mb = _in_own_process(actors, workers)
+    create_seconds, create_mb = create_in_own_process(actors, workers)
     figures = {f"{name}_tells_per_second": round(median(values)) for name, values in ours.items()}
     yardstick = {f"{name}_tells_per_second": round(median(values)) for name, values in theirs.items()}
     return {
@@ -187,7 +187,7 @@ def _threaded_asks(asks: int) -> list[float]:
         ref.stop()
 
 
-def _in_own_process(actors: int, workers: int) -> tuple[float, float]:
+def create_in_own_process(actors: int, workers: int) -> tuple[float, float]:
     """Seconds and MB of `create`, where nothing else has used memory before."""
     code = f"from tidemill.benchmarks.actors import create; print(*create({actors}, {workers}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Runs real threads one at a time and switches between lines, by a seed.
+"""Runs real threads one at a time and switches between lines (or bytecodes), by a seed.
 
     explore(scenario)           # scenario(explorer) under many seeds; a failure names its seed
 
@@ -24,6 +24,7 @@ from typing import Any
 import tidemill.actors
 
 FOLDER = str(Path(tidemill.actors.__file__).parent)
+MOST_DRAWS = 200_000
 SEEDS = int(os.environ.get("TIDEMILL_EXPLORER_SEEDS", "60"))
 
 
@@ -52,6 +53,8 @@ class Explorer:
         self.random = Random(seed)
         # From long stretches of one thread to a switch at almost every line: each finds its own bugs.
         self._switching = self.random.choice([0.02, 0.1, 0.3, 0.7])
+        # Mostly between lines; every fourth seed also within them.
+        self._within_lines = seed % 4 == 3
         self._threads: list[Thread] = []
         self._current: Thread | None = None
         self._failure: BaseException | None = None
@@ -111,6 +114,9 @@ class Explorer:
         # Now and then a thread is held back for a while, so that the others pass it by far.
         self._draws += 1
         able = [thread for thread in able if thread.held_until <= self._draws] or able
+        if self._draws > MOST_DRAWS:
+            self.fail(Stuck(f"no end in {MOST_DRAWS} switches:\n{self._stacks(alive)}"))
+            return None
         if able and (not timed or self.random.random() < 0.95):
             return self.random.choice(able)
         if timed:
@@ -145,10 +151,13 @@ class Explorer:
     # --- what the threads run --------------------------------------------------------------------
 
     def trace(self, frame: FrameType, _event: str, _arg: object) -> Any:
-        return self._trace_line if frame.f_code.co_filename.startswith(FOLDER) else None
+        if not frame.f_code.co_filename.startswith(FOLDER):
+            return None
+        frame.f_trace_opcodes = self._within_lines
+        return self._trace_line
 
     def _trace_line(self, _frame: FrameType, event: str, _arg: object) -> Any:
-        if event == "line" and self.random.random() < self._switching:
+        if event in ("line", "opcode") and self.random.random() < self._switching:
             me = self._current
             if me is not None and self.random.random() < 0.2:
                 me.held_until = self._draws + self.random.randrange(200)

@@ -20,8 +20,8 @@ MUTANTS = [
     # --- the mailbox: bound, order, no lost wake-up ---
     Mutant(
         "mailbox.py",
-        "if len(messages) >= self.limit:",
-        "if len(messages) > self.limit:",
+        "if len(messages) >= self.limit or self.line:",
+        "if len(messages) > self.limit or self.line:",
         "the bound holds",
         ("mailbox", "outbox"),
     ),
@@ -55,9 +55,8 @@ MUTANTS = [
     ),
     Mutant(
         "mailbox.py",
-        "                self.marks += mark\n            if self.scheduled:\n                return True\n"
-        "            self.scheduled = True\n",
-        "                self.marks += mark\n            if self.scheduled:\n                return True\n",
+        "            messages.append(message)\n            self.marks += mark\n            if self.scheduled:\n                return True\n            self.scheduled = True\n",
+        "            messages.append(message)\n            self.marks += mark\n            if self.scheduled:\n                return True\n",
         "one turn at a time: a process is scheduled once",
         ("interleavings",),
     ),
@@ -102,6 +101,13 @@ MUTANTS = [
         "        self.accepted = len(self.entries)\n        return self.done",
         "a tell_many larger than the room is taken whole",
         ("mailbox",),
+    ),
+    Mutant(
+        "mailbox.py",
+        " or self.line:",
+        ":",
+        "nobody overtakes those in line",
+        ("stream",),
     ),
     # --- turns ---
     Mutant(

@@ -6,6 +6,7 @@ import threading
 import time
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -96,3 +97,12 @@ def test_cancelling_the_last_alarm_ends_the_system_clocks_thread() -> None:
     [thread] = [thread for thread in threading.enumerate() if thread.name == "tidemill-clock"]
     assert alarm.cancel()
     thread.join()
+
+
+def test_a_call_that_raises_does_not_silence_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    clock = SystemClock()
+    done = threading.Event()
+    clock.call_at(clock.now(), lambda: [][0])
+    clock.call_at(clock.now(), done.set)
+    done.wait()
+    assert "a call made by the clock raised" in caplog.text

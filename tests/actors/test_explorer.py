@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from tidemill.actors import mailbox
@@ -63,3 +68,12 @@ def test_an_error_in_any_thread_fails_the_run_and_names_the_seed() -> None:
     with pytest.raises(IndexError) as caught:
         explore(scenario)
     assert caught.value.__notes__ == ["with the explorer's seed 0"]
+
+
+@pytest.mark.soak
+def test_a_thousand_seeds_find_nothing() -> None:
+    test_file = Path(__file__).with_name("test_interleavings.py")
+    environment = {**os.environ, "TIDEMILL_EXPLORER_SEEDS": "1000"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", str(test_file)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

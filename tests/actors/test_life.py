@@ -173,6 +173,26 @@ def test_an_actor_whose_constructor_raises_is_not_there(seeded: SeededSystem) ->
     seeded.spawn(Recorder, [], name="broken")
 
 
+def test_a_ref_that_left_a_constructor_that_raised_refuses_messages(seeded: SeededSystem) -> None:
+    leaked: list[Any] = []
+
+    class Leaky(PooledActor):
+        def __init__(self) -> None:
+            leaked.append(self.actor_ref)
+            self.every(1, "tick")
+            leaked.append(self.actor_ref.ask("too early", block=False))
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        seeded.spawn(Leaky)
+    ref, answer = leaked
+    with pytest.raises(pykka.ActorDeadError):
+        ref.tell("late")
+    with pytest.raises(pykka.ActorDeadError):
+        answer.get()
+    assert not seeded.clock.jump()
+
+
 @pytest.mark.parametrize("capacity", [0, -1])
 def test_a_mailbox_holds_at_least_one_message(seeded: SeededSystem, capacity: int) -> None:
     with pytest.raises(ValueError, match="capacity of small"):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from tidemill.actors import PooledActor, SeededSystem
+from tidemill.actors import PooledActor, SeededSystem, Stream
 
 from .cast import Forwarder, Recorder
 
@@ -80,3 +81,21 @@ def test_step_gives_one_actor_a_turn() -> None:
     while system.step():
         pass
     assert not system.step()
+
+
+async def test_a_seeded_system_runs_beside_the_tasks_of_an_event_loop() -> None:
+    system = SeededSystem()
+    stream: Stream[Any] = Stream(2)
+    running = asyncio.ensure_future(system.run_beside())
+    assert await system.spawn(Recorder, []).aask("a") == ("heard", "a")
+    ref = system.spawn(Forwarder, stream, capacity=1)
+    got: list[Any] = []
+    for n in range(6):
+        await ref.atell(n)
+        if n % 2:
+            got += await anext(stream)
+    while len(got) < 6:
+        got += await anext(stream)
+    assert got == list(range(6))
+    running.cancel()
+    system.stop()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from tidemill.actors import ActorSystem, SeededSystem, Stream
+from tidemill.actors import ActorSystem, Restart, SeededSystem, Stream
 
-from .cast import Forwarder, Recorder
+from .cast import Forwarder, Recorder, Supervisor
 
 
 def test_each_actor_has_its_figures(seeded: SeededSystem) -> None:
@@ -53,3 +53,35 @@ def test_a_thread_that_waits_for_room_is_listed_with_what_it_waits_on(threads: A
     stream.close()
     blocked.join()
     assert threads.statistics().waiting == ()
+
+
+def test_an_actor_in_its_turn_says_since_when(threads: ActorSystem) -> None:
+    entered, release = threading.Event(), threading.Event()
+
+    class Driver(Recorder):
+        def on_receive(self, message: Any) -> None:
+            entered.set()
+            release.wait()
+
+    before = threads.clock.now()
+    ref = threads.spawn(Driver, [])
+    ref.tell("block")
+    entered.wait()
+    [figures] = threads.statistics().actors
+    assert figures.turn_since is not None
+    assert before <= figures.turn_since <= threads.clock.now()
+    release.set()
+    ref.stop()
+    threads.spawn(Recorder, []).ask("a")
+    while threads.statistics().actors[0].turn_since is not None:
+        pass
+
+
+def test_an_actor_that_pauses_waits_on_its_restart(seeded: SeededSystem) -> None:
+    boss = seeded.spawn(Supervisor, [])
+    seeded.clock.advance(3)
+    seeded.spawn(Recorder, [], supervisor=boss, restart=Restart(first_seconds=5)).tell("boom")
+    seeded.run()
+    figures = seeded.statistics().actors[1]
+    assert (figures.state, figures.waiting_on, figures.since) == ("pausing", "restart", 3)
+    assert figures.turn_since is None

@@ -66,6 +66,21 @@ async def test_senders_go_on_when_the_stream_has_drained_to_its_low_water_mark()
     seeded.stop()
 
 
+async def test_nobody_overtakes_a_sender_that_waits_for_the_low_water_mark() -> None:
+    seeded = SeededSystem()
+    stream: Stream[Any] = Stream(4, low_water=1, max_batch=1)
+    seeded.spawn(Forwarder, stream).tell_many(["waiting"] * 6)
+    seeded.run()
+    got = []
+    while got.count("waiting") < 6:
+        got += await anext(stream)
+        seeded.run()
+        stream.try_put("pushing")
+    assert len(got) <= 8
+    stream.close()
+    seeded.stop()
+
+
 async def test_many_items_wake_the_loop_once() -> None:
     loop = asyncio.get_running_loop()
     stream: Stream[int] = Stream(64)
