@@ -15,6 +15,7 @@ from .errors import ConfigError, InvariantViolated, Retryable, TidemillError
 from .events import Ts, physical_ms
 from .options import FeedOptions
 from .pipeline import Pipeline
+from .puller.puller import SnapshotProgress
 from .sink import Delivery, Sink
 from .status import FeedStatus, SinkStatus, SnapshotStatus, State, StatusFile, Wait, resident_bytes
 
@@ -52,7 +53,7 @@ class Feed:
         self._ended = Event()
         self._base = (0, 0)  # rows and transactions of the pipelines before
         self._rates: deque[tuple[float, int]] = deque()
-        self._lock = Lock()  # held to replace the status
+        self._lock = Lock()  # held to replace the status, and for what it is made of
         now = self._clock.time()
         self._status = FeedStatus(
             name=options.name,
@@ -146,9 +147,10 @@ class Feed:
             pipeline.over.wait()
         finally:
             pipeline.close()
-            self._pipeline = None
-            self._look(pipeline)
-            self._base = self._status.rows, self._status.transactions
+            with self._lock:
+                self._pipeline = None
+                self._look(pipeline)
+                self._base = self._status.rows, self._status.transactions
         if pipeline.error is not None:
             raise pipeline.error
         return not self._stop.is_set()
@@ -161,9 +163,8 @@ class Feed:
 
     def _say(self, state: State, detail: str = "") -> None:
         with self._lock:
-            waits = self._status.waits if state in ("normal", "warning") else []
             self._status = replace(
-                self._status, state=state, detail=detail, waits=waits, updated=self._clock.time()
+                self._status, state=state, detail=detail, waits=[], updated=self._clock.time()
             )
         log.info("feed %s: %s %s", self.options.name, state, detail)
 
@@ -183,7 +184,9 @@ class Feed:
             pipeline = self._pipeline
             if pipeline is not None:
                 pipeline.ask_puller()
-                self._look(pipeline)
+                with self._lock:
+                    if pipeline is self._pipeline:  # else it is closed, and was looked at then
+                        self._look(pipeline)
             self._save()
         self._save()
 
@@ -194,7 +197,7 @@ class Feed:
             log.warning("%s can't be written: %s", self._file.path, error.strerror)
 
     def _look(self, pipeline: Pipeline) -> None:
-        """Bring the status up to date."""
+        """Bring the status up to date. With the lock held."""
         now = self._clock.time()
         rows = self._base[0] + pipeline.counts.rows
         self._rates.append((now, rows))
@@ -202,39 +205,25 @@ class Feed:
             self._rates.popleft()
         since, rows_then = self._rates[0]
         puller, progress, sorter = pipeline.puller_statistics, pipeline.snapshot, pipeline.sorter.statistics()
-        position = puller.position if puller is not None else ""
+        read = puller.resolved_ts if puller is not None else 0
         warning = pipeline.warning()
-        state: State = "warning" if warning else "normal"
-        with self._lock:
-            running = self._status.state in ("normal", "warning")
-            self._status = replace(
-                self._status,
-                state=state if running else self._status.state,
-                detail=warning if running else self._status.detail,
-                updated=now,
-                source=pipeline.source,
-                position=position,
-                rows=rows,
-                transactions=self._base[1] + pipeline.counts.transactions,
-                rows_per_second=(rows - rows_then) / (now - since) if now > since else 0.0,
-                memory_bytes=resident_bytes(),
-                sorter_memory_bytes=sorter.memory_bytes,
-                sorter_disk_bytes=sorter.disk_bytes,
-                sinks=[
-                    self._sink_status(pipeline, one, puller.resolved_ts if puller is not None else 0, now)
-                    for one in pipeline.deliveries
-                ],
-                snapshot=None
-                if progress is None or not progress.table
-                else SnapshotStatus(
-                    progress.table,
-                    progress.rows,
-                    progress.rows_estimated,
-                    progress.tables,
-                    progress.tables_done,
-                ),
-                waits=pipeline.waits() if running else [],
-            )
+        self._status = replace(
+            self._status,
+            state="warning" if warning else "normal",
+            detail=warning,
+            updated=now,
+            source=pipeline.source,
+            position=puller.position if puller is not None else "",
+            rows=rows,
+            transactions=self._base[1] + pipeline.counts.transactions,
+            rows_per_second=(rows - rows_then) / (now - since) if now > since else 0.0,
+            memory_bytes=resident_bytes(),
+            sorter_memory_bytes=sorter.memory_bytes,
+            sorter_disk_bytes=sorter.disk_bytes,
+            sinks=[self._sink_status(pipeline, one, read, now) for one in pipeline.deliveries],
+            snapshot=None if progress is None or not progress.table else _snapshot_status(progress),
+            waits=pipeline.waits(),
+        )
 
     def _sink_status(self, pipeline: Pipeline, delivery: Delivery, read: Ts, now: float) -> SinkStatus:
         statistics = delivery.statistics()
@@ -256,6 +245,12 @@ class Feed:
             state="warning" if detail else "normal",
             detail=detail,
         )
+
+
+def _snapshot_status(progress: SnapshotProgress) -> SnapshotStatus:
+    return SnapshotStatus(
+        progress.table, progress.rows, progress.rows_estimated, progress.tables, progress.tables_done
+    )
 
 
 def _unexpected(error: BaseException) -> InvariantViolated:
