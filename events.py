@@ -243,6 +243,7 @@ class Ddl(Struct, frozen=True):
     """What it does; empty where `refusal` says why it can't be followed."""
     position: str = ""
     refusal: str = ""
+    """A sentence for people, the statement in it."""
     epoch_seconds: float = 0.0
     """The source's clock when it ran, for defaults such as CURRENT_TIMESTAMP."""
     last: bool = True

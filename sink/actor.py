@@ -91,7 +91,7 @@ def spawn_sink(
         SinkActor,
         delivery,
         coordinator,
-        name=f"sink-{delivery.sink.name}",
+        name=f"sink {delivery.sink.name}",
         capacity=capacity,
         supervisor=coordinator,
         restart=patience or Patience(),

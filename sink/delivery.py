@@ -45,6 +45,8 @@ class DeliveryStatistics:
     retries: int
     error: str | None
     """What the sink is held up by; None while it isn't."""
+    busy_since: float | None
+    """When the `run` or `flush` that has not returned began."""
 
 
 class Delivery:
@@ -75,6 +77,7 @@ class Delivery:
         self._checkpoint = checkpoint
         self._rows = self._batches = self._retries = 0
         self._error: str | None = None
+        self._busy_since: float | None = None
 
     def accept(self, items: Iterable[Item]) -> None:
         """Take items; for no longer than it takes to `run`, which must follow."""
@@ -85,7 +88,7 @@ class Delivery:
 
         Raises Retryable, after which nothing is lost and `run` goes on; NotKept and Fatal end it.
         """
-        with self._undone_by_retryable():
+        with self._at_work(now):
             while (batch := self._next_batch()) is not None:
                 self.sink.write(batch)
                 self._written += 1
@@ -102,7 +105,7 @@ class Delivery:
 
     def flush(self, now: float) -> None:
         """Make durable what is written, and report what is. Raises as `run` does."""
-        with self._undone_by_retryable():
+        with self._at_work(now):
             self._flush(now)
 
     def _flush(self, now: float) -> None:
@@ -119,7 +122,8 @@ class Delivery:
             self.acknowledged(checkpoint)
 
     @contextmanager
-    def _undone_by_retryable(self) -> Iterator[None]:
+    def _at_work(self, now: float) -> Iterator[None]:
+        self._busy_since = now
         try:
             yield
         except Retryable as error:
@@ -129,6 +133,8 @@ class Delivery:
             if not self._complete:
                 raise NotKept(str(error), error.wait) from error
             raise
+        finally:
+            self._busy_since = None
 
     def close(self) -> None:
         self.sink.close()
@@ -143,6 +149,7 @@ class Delivery:
             self._batches,
             self._retries,
             self._error,
+            self._busy_since,
         )
 
     # --- batches
@@ -176,7 +183,7 @@ class Delivery:
             items.append(item)
             if isinstance(item, Ddl):
                 if item.refusal:
-                    raise SinkError(f"{item.full_name}: {item.refusal}: {item.query}")
+                    raise SinkError(item.refusal)
                 break
             rows += len(item.rows)
             if rows >= self._options.max_rows and not (item.last and _next_is_at(waiting, item.commit_ts)):
