@@ -140,7 +140,7 @@ def kill_everywhere(tmp_path: Path, server: MariaDb, times: int, orders: int) ->
     try:
         for number, point in enumerate(STREAM_POINTS):
             for nth in range(times):
-                hits[point] += run_until_killed(config, point, 1 + 2 * nth, log)
+                hits[point] += run_until_killed(config, point, 1 + nth, log)
             if number % 2:
                 server.kill()
                 server.start()
