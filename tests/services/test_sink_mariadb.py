@@ -307,6 +307,12 @@ def test_updates_that_change_nothing_are_found_all_the_same(place):
     assert place.rows(ORDERS) == [(1, "a"), (2, "b")]
 
 
+def test_a_key_of_zero_is_stored_as_zero(place):
+    place.query("CREATE TABLE orders (id INT AUTO_INCREMENT PRIMARY KEY, note VARCHAR(40))")
+    loaded(place, ORDERS, rows=[(0, "a"), (7, "b")])
+    assert place.rows(ORDERS) == [(0, "a"), (7, "b")]
+
+
 def test_a_unique_key_that_wanders_within_a_batch_is_followed(place):
     """One after the other these updates never collide."""
     loaded(place, ORDERS, rows=[(1, "a"), (2, "b"), (3, "c")])

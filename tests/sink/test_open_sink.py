@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.errors import ConfigError
+from tidemill.errors import ConfigError, SinkError
 from tidemill.sink import open_sink
 
 from .world import MemoryStore
@@ -59,3 +59,14 @@ def test_what_is_wrong_is_said_with_what_is_accepted(target, options, message):
     with pytest.raises(ConfigError) as caught:
         opened(target, **options)
     assert message in str(caught.value)
+
+
+def test_a_login_that_needs_another_package_says_so(monkeypatch):
+    sink = opened("mysql://db/")
+
+    def lacking():
+        raise RuntimeError("'cryptography' package is required")
+
+    monkeypatch.setattr(sink._database._engine, "raw_connection", lacking)
+    with pytest.raises(SinkError, match="mysql://db:3306/: 'cryptography' package is required"):
+        sink.open()
