@@ -11,15 +11,28 @@ from threading import Event, Lock, Thread
 from msgspec.structs import replace
 
 from .actors import Clock, SystemClock
-from .errors import ConfigError, InvariantViolated, Retryable, TidemillError
+from .errors import ConfigError, InvariantViolated, TidemillError
 from .events import Ts, physical_ms
 from .options import FeedOptions
-from .pipeline import Pipeline
+from .pipeline import Pipeline, Unavailable
 from .puller.puller import SnapshotProgress
 from .sink import Delivery, Sink
-from .status import FeedStatus, SinkStatus, SnapshotStatus, State, StatusFile, Wait, resident_bytes
+from .status import (
+    FeedStatus,
+    Retry,
+    SinkStatus,
+    SnapshotStatus,
+    State,
+    StatusFile,
+    Wait,
+    at_rest,
+    resident_bytes,
+)
 
 log = logging.getLogger("tidemill")
+
+_SINKS_IN: dict[State, State] = {"normal": "normal", "warning": "starting", "finished": "finished"}
+"""How the sinks are while nothing else is known of them."""
 
 LOOK_SECONDS = 0.5
 """How often a running feed looks at itself and writes its status file."""
@@ -48,10 +61,12 @@ class Feed:
         self._file = StatusFile(options.data_dir)
         self._pipeline: Pipeline | None = None
         self._pause = FIRST_PAUSE_SECONDS
+        self._retry: Retry | None = None  # what the next pipeline is waited for
         self._on_end: Callable[[], object] = lambda: None
         self._stop = Event()
         self._ended = Event()
         self._base = (0, 0)  # rows and transactions of the pipelines before
+        self._unsaved = False  # the last status couldn't be written
         self._rates: deque[tuple[float, int]] = deque()
         self._lock = Lock()  # held to replace the status, and for what it is made of
         now = self._clock.time()
@@ -70,7 +85,7 @@ class Feed:
             memory_bytes=resident_bytes(),
             sorter_memory_bytes=0,
             sorter_disk_bytes=0,
-            sinks=[SinkStatus(sink.name, sink.target, "", 0, None, 0) for sink in self._sinks],
+            sinks=[SinkStatus(sink.name, sink.target, "", 0, None, 0, "starting") for sink in self._sinks],
         )
         self._threads = [
             Thread(target=target, name=f"tidemill-{options.name}-{target.__name__.strip('_')}", daemon=True)
@@ -82,13 +97,15 @@ class Feed:
     def start(self, on_end: Callable[[], object] = lambda: None) -> None:
         """Begin, and return at once; `on_end` is called, in another thread, when it has ended.
 
-        Raises ConfigError if the data directory can't be made.
+        Raises ConfigError if the data directory can't be made, or another feed runs in it.
         """
         self._on_end = on_end
         try:
             self.options.data_dir.mkdir(parents=True, exist_ok=True)
+            self._file.claim()
             self._file.save(self._status)
         except OSError as error:
+            self._file.release()
             raise ConfigError(f"data_dir: {self.options.data_dir}: {error.strerror}") from None
         for thread in self._threads:
             thread.start()
@@ -123,9 +140,9 @@ class Feed:
                     if self._attend(pipeline):
                         self._say("finished")
                         return
-                except Retryable as error:
+                except Unavailable as error:
                     if pipeline is not None and pipeline.progressed:
-                        self._pause = FIRST_PAUSE_SECONDS
+                        self._pause, self._retry = FIRST_PAUSE_SECONDS, None
                     self._wait_before_next(error)
             self._say("stopped")
         except BaseException as error:  # whatever it is, the feed has failed of it
@@ -155,16 +172,24 @@ class Feed:
             raise pipeline.error
         return not self._stop.is_set()
 
-    def _wait_before_next(self, error: Retryable) -> None:
+    def _wait_before_next(self, error: Unavailable) -> None:
         seconds = max(self._pause, error.wait or 0.0)
         self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
-        self._say("warning", f"{error}; trying again in {seconds:.1f} s")
+        now = self._clock.now()
+        since = self._retry.since if self._retry is not None else now
+        self._retry = Retry(error.who, str(error), now + seconds, since)
+        self._say("warning", self._retry.sentence(now))
         self._stop.wait(seconds)
 
     def _say(self, state: State, detail: str = "") -> None:
         with self._lock:
             self._status = replace(
-                self._status, state=state, detail=detail, waits=[], updated=self._clock.time()
+                self._status,
+                state=state,
+                detail=detail,
+                waits=[],
+                updated=self._clock.time(),
+                sinks=at_rest(self._status.sinks, _SINKS_IN.get(state, "stopped")),
             )
         log.info("feed %s: %s %s", self.options.name, state, detail)
 
@@ -234,7 +259,7 @@ class Feed:
             behind = physical_ms(max(read, at.ts) - at.ts) / 1000
             if max(lag, behind) < IDLE_SECONDS and not statistics.waiting_items:
                 lag = behind
-        detail = pipeline.sink_detail(delivery.sink.name)
+        retry = pipeline.retries.get(f"sink {delivery.sink.name}")
         return SinkStatus(
             name=statistics.name,
             target=statistics.target,
@@ -242,8 +267,9 @@ class Feed:
             ts=at.ts if at is not None else 0,
             lag_seconds=lag,
             rows=statistics.rows,
-            state="warning" if detail else "normal",
-            detail=detail,
+            loading=at is None or at.loading is not None,
+            state="warning" if retry is not None else "normal",
+            detail=retry.error if retry is not None else "",
         )
 
 

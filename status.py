@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from .errors import CheckpointError
+from .errors import CheckpointError, ConfigError
 
 State: TypeAlias = Literal["starting", "normal", "warning", "stopped", "failed", "finished"]
 """warning: it goes on trying; stopped: asked to; failed: a person must act; finished: it reached its end."""
@@ -21,6 +24,26 @@ class Wait(Struct, frozen=True):
     who: str
     on: str
     seconds: float
+
+
+class Retry(Struct, frozen=True):
+    """One thing that failed and will be tried again; times are the clock's `now()`."""
+
+    who: str
+    error: str
+    at: float
+    """When it is tried next."""
+    since: float
+    """When it failed first."""
+
+    def sentence(self, now: float) -> str:
+        return f"{self.who}: {self.error}; {self._next(now)}"
+
+    def wait(self, now: float) -> Wait:
+        return Wait(self.who, f"{self.error}; {self._next(now)}", now - self.since)
+
+    def _next(self, now: float) -> str:
+        return f"trying again in {max(0.0, self.at - now):.1f} s"
 
 
 class SnapshotStatus(Struct, frozen=True):
@@ -46,6 +69,8 @@ class SinkStatus(Struct, frozen=True):
     lag_seconds: float | None
     """The source's clock less the checkpoint's; None before the first checkpoint."""
     rows: int
+    loading: bool = False
+    """Its snapshot isn't whole yet."""
     state: State = "normal"
     detail: str = ""
 
@@ -81,6 +106,28 @@ class StatusFile:
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / "status.json"
+        self._lock = -1
+
+    def claim(self) -> None:
+        """From now on only this feed runs in the directory; the system lets go when a process ends.
+
+        Raises ConfigError if another one does.
+        """
+        lock = os.open(self.path.with_name("feed.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            raise ConfigError(
+                f"data_dir: a feed is running in {self.path.parent} already; give each feed a directory of its own"
+            ) from None
+        self._lock = lock
+
+    def release(self) -> None:
+        """Let another feed run in the directory. Safe to repeat."""
+        lock, self._lock = self._lock, -1
+        if lock >= 0:
+            os.close(lock)
 
     def save(self, status: FeedStatus) -> None:
         fresh = self.path.with_suffix(".tmp")
@@ -100,8 +147,13 @@ class StatusFile:
             raise CheckpointError(f"{self.path}: not a status file: {error}") from None
         if status.state in ("starting", "normal", "warning") and not _alive(status.pid):
             detail = f"process {status.pid} ended without stopping the feed; start it again to go on"
-            return msgspec.structs.replace(status, state="failed", detail=detail, waits=[])
+            return replace(status, state="failed", detail=detail, waits=[], sinks=at_rest(status.sinks))
         return status
+
+
+def at_rest(sinks: Sequence[SinkStatus], state: State = "stopped") -> list[SinkStatus]:
+    """Sinks that nothing is written to."""
+    return [replace(sink, state=state, detail="") for sink in sinks]
 
 
 def _alive(pid: int) -> bool:

@@ -128,7 +128,7 @@ def until_caught_up(state: Path, server: MariaDb, pid: int) -> None:
         if status is not None and status.pid == pid:
             if status.state == "failed":
                 raise SystemExit(f"the feed failed: {status.detail}")
-            if status.sinks and all(place(sink.position) >= end for sink in status.sinks):
+            if all(place(sink.position) >= end and not sink.loading for sink in status.sinks):
                 return
         pause(0.2)
 
