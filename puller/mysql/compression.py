@@ -26,7 +26,9 @@ def uncompress_rows(event: bytes) -> bytes:
     kind = event[4]
     columns, at = _packed_length(event, _COLUMN_COUNT)
     at += (columns + 7) // 8 * (2 if kind == _UPDATE else 1)
-    return event[:4] + bytes([ROWS_COMPRESSED[kind]]) + event[5:at] + uncompress(event[at:])
+    rows = uncompress(event[at:])
+    size = (at + len(rows)).to_bytes(4, "little")
+    return event[:4] + bytes([ROWS_COMPRESSED[kind]]) + event[5:9] + size + event[13:at] + rows
 
 
 def _packed_length(data: bytes, at: int) -> tuple[int, int]:

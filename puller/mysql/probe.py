@@ -1,4 +1,4 @@
-"""A first look at a server: who it is, and where its binlog ends."""
+"""A first look at a server: who it is, which tables it has, and where its binlog ends."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from .connection import Server, connect, disconnect, identify, translated
 from .options import MysqlOptions
 from .position import Position
 from .snapshot import begin
+from .tables import Found, find_tables
 
 
 class Probe(Struct, frozen=True):
     server: Server
+    tables: list[Found]
+    """Those that this user may see."""
     end: Position
 
     @property
@@ -25,6 +28,6 @@ def probe(options: MysqlOptions) -> Probe:
     session = connect(options)
     try:
         with translated(options):
-            return Probe(identify(session), begin(session))
+            return Probe(identify(session), find_tables(session), begin(session))
     finally:
         disconnect(session)

@@ -203,10 +203,12 @@ class Pulling:
         if self.error is not None:
             raise self.error
 
-    def wait_for_message(self, kind: type) -> None:
-        """Until the observer was told one more of them than before."""
-        before = sum(isinstance(message, kind) for message in self.messages)
-        self.wait_for(lambda: sum(isinstance(message, kind) for message in self.messages) > before)
+    def count(self, kind: type) -> int:
+        """How many messages of a kind the observer was told."""
+        return sum(isinstance(message, kind) for message in self.messages)
+
+    def wait_until_told(self, kind: type, times: int = 1) -> None:
+        self.wait_for(lambda: self.count(kind) >= times)
 
     def wait_for_error(self) -> BaseException:
         """The error that ended the puller."""

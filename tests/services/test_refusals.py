@@ -1,0 +1,103 @@
+"""What a puller can't go on with: one clear sentence each, saying what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidemill.benchmarks.mariadb import MariaDb
+from tidemill.errors import CheckpointError, SourceError
+from tidemill.events import Checkpoint, compose_ts
+from tidemill.puller.puller import Connected
+
+from .conftest import Client
+from .pulling import Pulling, binlog_end
+
+
+def failure(sql: Client, start: Checkpoint | None = None, **options: Any) -> str:
+    """The error of a puller that can't follow."""
+    with Pulling(sql.server, f"{sql.database}.*", start=start, **options) as pulling:
+        error = pulling.wait_for_error()
+    assert isinstance(error, SourceError | CheckpointError), error
+    return str(error)
+
+
+def resumed(server: MariaDb, position: str, ts: int = 1 << 62) -> Checkpoint:
+    return Checkpoint(ts, position, None, f"mariadb server {server.server_id}")
+
+
+def test_a_purged_position_names_what_the_server_still_has(own: Client) -> None:
+    own("CREATE TABLE t (id INT)", "FLUSH BINARY LOGS", "FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
+    end = binlog_end(own.server)
+    own("PURGE BINARY LOGS TO 'binlog.000003'")
+    message = failure(own, resumed(own.server, "binlog.000002:400"))
+    assert "can't read the binlog from binlog.000002:400: Could not find first log file" in message
+    assert f"the server holds binlog.000003 to {end.file} (which ends at {end.offset})" in message
+    assert "Start again with a new snapshot" in message
+
+
+def test_a_position_past_the_end(own: Client) -> None:
+    own("CREATE TABLE t (id INT)")
+    end = binlog_end(own.server)
+    message = failure(own, resumed(own.server, f"{end.file}:{end.offset + 5000}"))
+    assert "impossible position" in message
+    assert f"(which ends at {end.offset})" in message
+
+
+def test_a_position_between_no_events(own: Client) -> None:
+    own("CREATE TABLE t (id INT)", "INSERT INTO t VALUES (1)")
+    end = binlog_end(own.server)
+    assert "can't read the binlog from" in failure(own, resumed(own.server, f"{end.file}:{end.offset - 7}"))
+
+
+def test_a_position_within_a_transaction(own: Client) -> None:
+    own("CREATE TABLE t (id INT)", "INSERT INTO t VALUES (1)")
+    events = own("SHOW BINLOG EVENTS")
+    inside = [row[4] for row in events if row[2] == "Gtid"][-1]
+    message = failure(own, resumed(own.server, f"binlog.000001:{inside}"))
+    assert message == f"binlog.000001:{inside} is inside a transaction: start between two"
+
+
+def test_a_checkpoint_of_another_server(own: Client) -> None:
+    own("CREATE TABLE t (id INT)")
+    message = failure(own, Checkpoint(1, str(binlog_end(own.server)), None, "mariadb server 4711"))
+    assert (
+        f"is mariadb server {own.server.server_id}, but the checkpoint is of mariadb server 4711" in message
+    )
+
+
+def test_a_binlog_that_was_reset_is_no_longer_what_the_checkpoint_is_of(own: Client) -> None:
+    own("CREATE TABLE t (id INT)")
+    own("INSERT INTO t VALUES (1)", "RESET MASTER", "INSERT INTO t VALUES (2)")
+    events = own("SHOW BINLOG EVENTS")
+    message = failure(own, resumed(own.server, f"binlog.000001:{events[-1][4]}", ts=compose_ts(1)))
+    assert "the binlog was reset, or this is another server" in message
+
+
+def test_a_checkpoint_with_a_snapshot_to_resume_behind_the_end(own: Client) -> None:
+    own("CREATE TABLE t (id INT)")
+    start = resumed(own.server, "binlog.000009:4711")
+    message = failure(own, Checkpoint(start.ts, start.position, {}, start.source))
+    assert "before the checkpoint's position binlog.000009:4711" in message
+
+
+def test_statements_instead_of_rows(sql: Client) -> None:
+    sql("CREATE TABLE t (id INT)")
+    with Pulling(sql.server, f"{sql.database}.*", snapshot=False) as pulling:
+        pulling.wait_until_told(Connected)
+        sql("SET binlog_format = STATEMENT", "INSERT INTO t VALUES (1)")
+        message = str(pulling.wait_for_error())
+    assert "a statement instead of rows, 'INSERT INTO t VALUES (1)': set binlog_format = ROW" in message
+
+
+def test_a_prepared_xa_transaction(sql: Client) -> None:
+    sql("CREATE TABLE t (id INT)")
+    with Pulling(sql.server, f"{sql.database}.*", snapshot=False) as pulling:
+        pulling.wait_until_told(Connected)
+        sql("XA START 'x'", "INSERT INTO t VALUES (1)", "XA END 'x'", "XA PREPARE 'x'", "XA COMMIT 'x'")
+        message = str(pulling.wait_for_error())
+    assert "is an XA transaction" in message
+
+
+def test_an_unsupported_type_is_refused_at_the_start(sql: Client) -> None:
+    sql("CREATE TABLE t (id INT, place POINT)")
+    assert f"column place of table {sql.database}.t is point" in failure(sql)

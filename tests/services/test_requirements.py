@@ -1,0 +1,144 @@
+"""What `tidemill check` says of a server, and what a puller says at its start."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tidemill.benchmarks.mariadb import PASSWORD, MariaDb
+from tidemill.errors import Retryable, SourceError
+from tidemill.puller.mysql.options import MysqlOptions
+from tidemill.puller.mysql.probe import probe
+from tidemill.puller.mysql.requirements import Survey, check
+
+from .pulling import binlog_end
+
+
+def execute(server: MariaDb, *statements: str) -> None:
+    with server.connect() as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def look(server: MariaDb, database: str, **options: Any) -> Survey:
+    given = MysqlOptions(port=server.port, password=PASSWORD)
+    return check(replace(given, **options), lambda schema, _: schema == database)
+
+
+def errors(found: Survey) -> list[str]:
+    return [finding.text for finding in found.findings if finding.severity == "error"]
+
+
+def warnings(found: Survey) -> list[str]:
+    return [finding.text for finding in found.findings if finding.severity == "warning"]
+
+
+def test_a_server_that_has_all_shows_the_tables_that_match(mariadb: MariaDb, database: str) -> None:
+    execute(mariadb, f"CREATE TABLE {database}.t (id INT PRIMARY KEY)", f"CREATE TABLE {database}.u (a INT)")
+    end = binlog_end(mariadb)
+    found = look(mariadb, database)
+    assert (errors(found), warnings(found)) == ([], [])
+    assert [table.table.full_name for table in found.tables] == [f"{database}.t", f"{database}.u"]
+    assert {table.engine for table in found.tables} == {"InnoDB"}
+    assert "MariaDB" in found.server
+    found.raise_errors()
+    assert binlog_end(mariadb) == end
+
+
+def test_tables_without_transactions_are_warned_of(mariadb: MariaDb, database: str) -> None:
+    execute(mariadb, f"CREATE TABLE {database}.t (id INT) ENGINE = MyISAM")
+    (warning,) = warnings(look(mariadb, database))
+    assert warning.startswith(f"{database}.t is a table of MyISAM, which has no transactions")
+
+
+def test_a_pattern_that_matches_nothing_shows_what_there_is(mariadb: MariaDb, database: str) -> None:
+    execute(mariadb, f"CREATE TABLE {database}.t (id INT)")
+    (error,) = errors(look(mariadb, "nowhere"))
+    assert error.startswith("no table matches")
+    assert f"{database}.t" in error
+
+
+def test_unsupported_columns_and_tables_are_each_named(mariadb: MariaDb, database: str) -> None:
+    execute(
+        mariadb,
+        f"CREATE TABLE {database}.a (id INT, place POINT)",
+        f"CREATE TABLE {database}.b (id INT, twice INT AS (id * 2) STORED)",
+        f"CREATE TABLE {database}.c (id INT) WITH SYSTEM VERSIONING",
+        f"CREATE TABLE {database}.d (id INT)",
+    )
+    found = look(mariadb, database)
+    assert [table.table.name for table in found.tables] == ["d"]
+    a, b, c = errors(found)
+    assert f"column place of table {database}.a is point" in a
+    assert f"column twice of table {database}.b" in b
+    assert f"{database}.c is system versioned" in c
+    with pytest.raises(SourceError, match=r"column place.*; column twice.*; .* system versioned"):
+        found.raise_errors()
+
+
+def test_a_wrong_password(mariadb: MariaDb, database: str) -> None:
+    (error,) = errors(look(mariadb, database, password="wrong"))
+    assert "Access denied for user 'root'" in error
+    assert error.endswith("check user and password")
+
+
+def test_a_server_that_does_not_answer(private_mariadb: MariaDb) -> None:
+    private_mariadb.start().kill()
+    (error,) = errors(look(private_mariadb, "shop"))
+    assert "Can't connect" in error
+    with pytest.raises(Retryable, match="Can't connect"):
+        probe(MysqlOptions(port=private_mariadb.port))
+
+
+def test_missing_rights_are_named_with_the_grant(mariadb: MariaDb, database: str) -> None:
+    user = f"reader_{database}"
+    execute(
+        mariadb,
+        f"CREATE TABLE {database}.t (id INT)",
+        f"CREATE USER {user}@localhost IDENTIFIED BY 'secret'",
+        f"CREATE USER {user}@127.0.0.1 IDENTIFIED BY 'secret'",
+        f"GRANT INSERT ON {database}.* TO {user}@127.0.0.1",
+    )
+    try:
+        found = look(mariadb, database, user=user, password="secret")
+        assert any(
+            text.endswith(f"may not read the binlog: GRANT REPLICATION SLAVE ON *.* TO '{user}'@'127.0.0.1'")
+            for text in errors(found)
+        )
+        assert any(f"{database}.t can't be read" in text for text in errors(found))
+        assert "BINLOG ADMIN" in warnings(found)[0]
+        execute(
+            mariadb,
+            f"GRANT SELECT ON {database}.* TO {user}@127.0.0.1",
+            f"GRANT REPLICATION SLAVE ON *.* TO {user}@127.0.0.1",
+        )
+        assert errors(look(mariadb, database, user=user, password="secret")) == []
+    finally:
+        execute(mariadb, f"DROP USER {user}@localhost, {user}@127.0.0.1")
+
+
+def test_binlog_settings(private_mariadb: MariaDb) -> None:
+    server = private_mariadb.start()
+    execute(
+        server,
+        "CREATE DATABASE shop",
+        "CREATE TABLE shop.t (id INT)",
+        "SET GLOBAL binlog_format = MIXED",
+        "SET GLOBAL binlog_row_image = MINIMAL",
+        "SET GLOBAL binlog_row_metadata = MINIMAL",
+    )
+    assert [text.partition(",")[0] for text in errors(look(server, "shop"))] == [
+        "binlog_format is MIXED: SET GLOBAL binlog_format = ROW",
+        "binlog_row_image is MINIMAL: SET GLOBAL binlog_row_image = FULL",
+        "binlog_row_metadata is MINIMAL: SET GLOBAL binlog_row_metadata = FULL",
+    ]
+
+
+def test_a_server_without_binlog(private_mariadb: MariaDb) -> None:
+    private_mariadb.options = ("--skip-log-bin",)
+    server = private_mariadb.start()
+    execute(server, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT)")
+    (error,) = errors(look(server, "shop"))
+    assert error == "the server writes no binlog: set log_bin in its configuration and restart it"
