@@ -126,7 +126,13 @@ def panel(status: FeedStatus) -> Group:
         parts.append(_snapshot_line(status))
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=True, header_style="dim")
     for title in ("sink", "target", "checkpoint", "lag", "rows", "state"):
-        table.add_column(title, justify="right" if title in ("lag", "rows") else "left", no_wrap=True)
+        table.add_column(
+            title,
+            justify="right" if title in ("lag", "rows") else "left",
+            no_wrap=True,
+            min_width={"checkpoint": 22, "lag": 7, "rows": 8, "sink": 7}.get(title),
+            max_width=24 if title == "target" else None,
+        )
     for sink in status.sinks:
         state = f"{sink.state}: {sink.detail}" if sink.detail else sink.state
         style = _COLOURS.get(sink.state, "white")
