@@ -85,7 +85,9 @@ class Feed:
             memory_bytes=resident_bytes(),
             sorter_memory_bytes=0,
             sorter_disk_bytes=0,
-            sinks=[SinkStatus(sink.name, sink.target, "", 0, None, 0, "starting") for sink in self._sinks],
+            sinks=[
+                SinkStatus(sink.name, sink.target, "", 0, None, 0, state="starting") for sink in self._sinks
+            ],
         )
         self._threads = [
             Thread(target=target, name=f"tidemill-{options.name}-{target.__name__.strip('_')}", daemon=True)
@@ -212,14 +214,33 @@ class Feed:
                 with self._lock:
                     if pipeline is self._pipeline:  # else it is closed, and was looked at then
                         self._look(pipeline)
+            else:
+                self._look_at_retry()
             self._save()
         self._save()
+        self._file.release()
 
     def _save(self) -> None:
         try:
             self._file.save(self._status)
         except OSError as error:
-            log.warning("%s can't be written: %s", self._file.path, error.strerror)
+            if not self._unsaved:
+                log.warning("%s can't be written: %s", self._file.path, error.strerror)
+            self._unsaved = True
+        else:
+            self._unsaved = False
+
+    def _look_at_retry(self) -> None:
+        """Bring the status up to date between two pipelines."""
+        now, retry = self._clock.now(), self._retry
+        with self._lock:
+            if retry is not None and self._status.state == "warning":
+                self._status = replace(
+                    self._status,
+                    detail=retry.sentence(now),
+                    waits=[retry.wait(now)],
+                    updated=self._clock.time(),
+                )
 
     def _look(self, pipeline: Pipeline) -> None:
         """Bring the status up to date. With the lock held."""
@@ -231,14 +252,14 @@ class Feed:
         since, rows_then = self._rates[0]
         puller, progress, sorter = pipeline.puller_statistics, pipeline.snapshot, pipeline.sorter.statistics()
         read = puller.resolved_ts if puller is not None else 0
-        warning = pipeline.warning()
+        warning = "; ".join(retry.sentence(self._clock.now()) for retry in pipeline.retries.values())
         self._status = replace(
             self._status,
             state="warning" if warning else "normal",
             detail=warning,
             updated=now,
             source=pipeline.source,
-            position=puller.position if puller is not None else "",
+            position=puller.position if puller is not None else self._status.position,
             rows=rows,
             transactions=self._base[1] + pipeline.counts.transactions,
             rows_per_second=(rows - rows_then) / (now - since) if now > since else 0.0,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from threading import Event
 from typing import Any
 
@@ -13,17 +13,17 @@ import pykka
 from .actors import ActorSystem, Clock, Failed, MailboxFull, PooledActor, PooledRef
 from .checkpoint import lowest
 from .codec.mysql.layout import Layouts
-from .errors import CheckpointError, InvariantViolated, TidemillError
+from .errors import CheckpointError, ConfigError, InvariantViolated, Retryable, TidemillError
 from .events import Checkpoint, Ddl, Item, Sorted, Transaction, row_count
 from .mounter import Mounter
 from .options import FeedOptions
 from .puller.mysql.position import Position
-from .puller.mysql.probe import probe
+from .puller.mysql.probe import Probe, probe
 from .puller.mysql.puller import MysqlPuller
 from .puller.puller import Connected, PullerStatistics, Retrying, SnapshotProgress, Statistics
 from .sink import Acknowledged, Deliver, Delivery, Flush, Sink, spawn_sink
 from .sorter import open_sorter
-from .status import Wait
+from .status import Retry, Wait
 
 log = logging.getLogger("tidemill")
 
@@ -31,6 +31,8 @@ STREAM = 1
 """The sorter's number for the keyspace of a source that is one stream."""
 ANSWER_SECONDS = 0.5
 """A puller that is busy for longer is shown with its last statistics."""
+BUSY_SECONDS = 1.0
+"""A sink that writes for longer is said to wait on its target."""
 STOP_SECONDS = 30.0
 """A stage that doesn't return for this long is left behind."""
 
@@ -109,9 +111,8 @@ class Pipeline:
         self.progressed = False
         self.source = ""
         self.counts = Counts()
-        self.retrying: tuple[Retrying, float] | None = None
+        self.retries: dict[str, Retry] = {}
         self.snapshot: SnapshotProgress | None = None
-        self.sink_retries: dict[str, tuple[str, float]] = {}
         self.checkpoints: dict[str, Checkpoint] = {}
         self.puller_statistics: PullerStatistics | None = None
         self._options = options
@@ -126,15 +127,15 @@ class Pipeline:
         found = {}
         for sink in sinks:
             stack.callback(sink.close)
-            found[sink.name] = sink.open()
-        found_source = probe(options.source)
+            with _blamed(f"sink {sink.name}"):
+                found[sink.name] = sink.open()
+        with _blamed("source"):
+            found_source = probe(options.source)
         self.source = source = found_source.source
+        self._reject_unmatched(found_source)
         for name, at in found.items():
-            if at is not None and at.source not in ("", source):
-                raise CheckpointError(
-                    f"sink {name} has what came from {at.source}, and {options.source.address} is {source}: "
-                    "connect to that server, or name another target"
-                )
+            if at is not None:
+                self._reject_foreign(name, at, found_source)
         if options.until:
             end = found_source.end if options.until == "now" else Position.parse(options.until)
             self._until = end.rank
@@ -180,6 +181,27 @@ class Pipeline:
         )
         self._finish_if_done()
 
+    def _reject_unmatched(self, found: Probe) -> None:
+        """Raise ConfigError for a pattern without a table: what it should match would be missing silently."""
+        tables = self._options.tables
+        unmatched = tables.unmatched([(table.schema, table.name) for table in found.tables])
+        if unmatched:
+            raise ConfigError(no_table_matches(unmatched))
+
+    def _reject_foreign(self, name: str, at: Checkpoint, found: Probe) -> None:
+        """Raise CheckpointError unless this source can be followed from there."""
+        address = self._options.source.address
+        if at.source not in ("", found.source):
+            raise CheckpointError(
+                f"sink {name} has what came from {at.source}, and {address} is {found.source}: "
+                "connect to that server, or name another target"
+            )
+        if at.position and Position.parse(at.position).rank > found.end.rank:
+            raise CheckpointError(
+                f"sink {name} is at {at.position}, and the binlog of {address} ends before, at {found.end}: "
+                "it was reset or restored from a backup; name another target to begin with a new snapshot"
+            )
+
     # --- in the conductor's turns ----------------------------------------------------------------
 
     def hear(self, message: object) -> None:
@@ -187,30 +209,32 @@ class Pipeline:
             case Acknowledged(sink, checkpoint):
                 self.progressed = True
                 self.checkpoints = {**self.checkpoints, sink: checkpoint}
-                self.sink_retries.pop(f"sink-{sink}", None)
+                self._recovered(f"sink {sink}")
                 if len(self.checkpoints) == len(self._sinks):
                     self.sorter.acknowledge(min(at.ts for at in self.checkpoints.values()))
                 self._finish_if_done()
             case Failed(error=error, name=name, restart_seconds=None):
-                self._end(self._blamed(name, error))
-            case Failed(error=error, name=name, restart_seconds=seconds):
-                self.sink_retries[name] = str(error), self._clock.now() + (seconds or 0.0)
+                self._end(_accounted(name, error))
+            case Failed(error=error, name=name, restart_seconds=float(seconds)):
+                self._fails(name, str(error), seconds)
             case Connected():
-                self.retrying = None
-            case Retrying():
-                self.retrying = message, self._clock.now() + message.seconds
+                self._recovered("source")
+            case Retrying(error, seconds):
+                self._fails("source", error, seconds)
             case SnapshotProgress():
                 self.snapshot = message
             case _:
                 raise InvariantViolated(f"the conductor got {message!r}")
 
-    def _blamed(self, name: str, error: BaseException) -> BaseException:
-        if isinstance(error, TidemillError):
-            return error
-        log.error("%s failed", name, exc_info=error)
-        blamed = InvariantViolated(f"{name} failed with {error!r}: please report this as a bug")
-        blamed.__cause__ = error
-        return blamed
+    def _fails(self, who: str, error: str, seconds: float) -> None:
+        now = self._clock.now()
+        before = self.retries.get(who)
+        retry = Retry(who, error, now + seconds, before.since if before is not None else now)
+        self.retries = {**self.retries, who: retry}
+
+    def _recovered(self, who: str) -> None:
+        if who in self.retries:
+            self.retries = {name: retry for name, retry in self.retries.items() if name != who}
 
     def _finish_if_done(self) -> None:
         until = self._until
@@ -252,27 +276,15 @@ class Pipeline:
         with suppress(pykka.Timeout, pykka.ActorDeadError):
             self.puller_statistics = self._puller.ask(Statistics(), timeout=ANSWER_SECONDS)
 
-    def warning(self) -> str:
-        """What is being retried, and when next; empty while nothing is."""
-        found = [f"{who}: {text}" for who, text in self._retries()]
-        return "; ".join(found)
-
-    def sink_detail(self, name: str) -> str:
-        return next((text for who, text in self._retries() if who == f"sink-{name}"), "")
-
-    def _retries(self) -> list[tuple[str, str]]:
-        now = self._clock.now()
-        retries = list(self.sink_retries.items())
-        if self.retrying is not None:
-            retries.insert(0, ("source", (self.retrying[0].error, self.retrying[1])))
-        return [
-            (who, f"{error}; trying again in {max(0.0, when - now):.1f} s") for who, (error, when) in retries
-        ]
-
     def waits(self) -> list[Wait]:
         """What waits on what, from the source to the sinks."""
         now = self._clock.now()
-        found = [Wait(who, text, 0.0) for who, text in self._retries()]
+        found = [retry.wait(now) for retry in self.retries.values()]
+        for delivery in self.deliveries:
+            at_work = delivery.statistics()
+            if at_work.busy_since is not None and now - at_work.busy_since > BUSY_SECONDS:
+                waited = now - at_work.busy_since
+                found.append(Wait(f"sink {at_work.name}", f"an answer of {at_work.target}", waited))
         found += [
             Wait(wait.name, f"room in {wait.waiting_on}", now - wait.since)
             for system in (self.compute, self.blocking)
@@ -285,6 +297,39 @@ class Pipeline:
             if wait.what not in known
         ]
         return found
+
+
+class Unavailable(Retryable):
+    """`who` can't do its part now."""
+
+    def __init__(self, who: str, error: Retryable) -> None:
+        super().__init__(str(error), error.wait)
+        self.who = who
+
+
+@contextmanager
+def _blamed(who: str) -> Iterator[None]:
+    try:
+        yield
+    except Retryable as error:
+        raise Unavailable(who, error) from error
+
+
+def _accounted(name: str, error: BaseException) -> BaseException:
+    """Why an actor has stopped for good, as one of our errors."""
+    if isinstance(error, Retryable):
+        return Unavailable(name, error)
+    if isinstance(error, TidemillError):
+        return error
+    log.error("%s failed", name, exc_info=error)
+    found = InvariantViolated(f"{name} failed with {error!r}: please report this as a bug")
+    found.__cause__ = error
+    return found
+
+
+def no_table_matches(patterns: Sequence[str]) -> str:
+    names = ", ".join(map(repr, patterns))
+    return f"source.tables: no table that this user may see matches {names}: mend the pattern or GRANT SELECT"
 
 
 def _loads(item: Item) -> bool:

@@ -119,7 +119,7 @@ class StatusFile:
         except BlockingIOError:
             os.close(lock)
             raise ConfigError(
-                f"data_dir: a feed is running in {self.path.parent} already; give each feed a directory of its own"
+                f"data_dir: a feed is running in {self.path.parent} already; give each one its own directory"
             ) from None
         self._lock = lock
 
