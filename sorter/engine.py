@@ -98,7 +98,8 @@ class Engine:
         waits = []
         progress = self._progress
         slowest = progress.slowest
-        if slowest is not None and self._tier.used_bytes and progress.sent == progress.resolved:
+        held = self._tier.used_bytes + self._tier.stored_bytes
+        if slowest is not None and held and progress.sent == progress.resolved:
             what = f"everything above ts {progress.resolved}"
             waits.append(Wait(what, f"table {slowest.id}, the least resolved", slowest.since))
         mine = {self._merger.name, *(writer.name for _, writer in list(self._tables.values()))}

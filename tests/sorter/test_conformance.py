@@ -193,7 +193,9 @@ def test_tables_that_lag_and_overlap_with_acknowledgements_in_between(make_rig, 
 
 def test_a_transaction_larger_than_everything_leaves_in_pieces(make_rig, engine):
     """Told in any order, between two small ones; the engine's quotas are far below its 12 MB."""
-    engine = engine if engine["engine"] == "memory" else {**engine, "block_changes": 100, "merge_bytes": 1 << 20}
+    engine = (
+        engine if engine["engine"] == "memory" else {**engine, "block_changes": 100, "merge_bytes": 1 << 20}
+    )
     rig = make_rig(**engine)
     rig.add(1, 2)
     rig.tell(2, [put(9, "before")], resolved=99)
