@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
+from msgspec.structs import replace
 from rich.console import Console
 
 from . import config
@@ -91,8 +92,13 @@ def run(
     options = feed_options(found)
     feed = Feed(options, open_sinks(options))
     stopping = Event()
+
+    def stop(number: int, _frame: object) -> None:
+        stopping.set()
+        signal.signal(number, signal.SIG_DFL)  # a second one doesn't wait for what hangs; nothing is lost
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopping.set())
+        signal.signal(number, stop)
     progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
     try:
         feed.start()
@@ -100,7 +106,8 @@ def run(
             progress.show(feed.status())
             if stopping.is_set():
                 feed.stop()
-        progress.show(feed.status())
+        last = feed.status()
+        progress.show(last if as_json else replace(last, detail=""))  # an error is said once, below
     finally:
         feed.stop()
         progress.close()
@@ -115,7 +122,7 @@ def status(file: FeedFile = None, name: Name = None, data_dir: DataDir = None, a
     if as_json:
         typer.echo(msgspec.json.encode(found))
     else:
-        Console().print(panel(found))
+        Console(soft_wrap=True).print(panel(found))
     if found.state == "failed":
         raise typer.Exit(1)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from typing import Protocol, TextIO
+from typing import Any, Protocol, TextIO
 
 import msgspec
 import structlog
@@ -59,18 +60,30 @@ class LogLines:
                 structlog.processors.LogfmtRenderer(key_order=["timestamp", "event"]),
             ],
         )
-        self._last: tuple[str, str] = ("", "")
+        self._last = ""
         self._next = 0.0
+        self._warnings = _Warnings(self._log)
+        logging.getLogger("tidemill").addHandler(self._warnings)
 
     def show(self, status: FeedStatus) -> None:
-        state = (status.state, status.detail)
-        if state == self._last and status.updated < self._next:
+        if status.state == self._last and status.updated < self._next:
             return
-        self._last, self._next = state, status.updated + LINE_SECONDS
+        self._last, self._next = status.state, status.updated + LINE_SECONDS
         self._log.msg(status.state, **figures(status))
 
     def close(self) -> None:
-        pass
+        logging.getLogger("tidemill").removeHandler(self._warnings)
+
+
+class _Warnings(logging.Handler):
+    """Puts what is logged elsewhere between the lines of the feed."""
+
+    def __init__(self, log: Any) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._log.msg(record.levelname.lower(), detail=self.format(record))
 
 
 class JsonLines:
@@ -111,7 +124,7 @@ def panel(status: FeedStatus) -> Group:
     head = Text.assemble(
         (f"{status.name}  ", "bold"),
         (status.state, _COLOURS.get(status.state, "white")),
-        f"  {status.source} at {status.position or 'the start'}",
+        f"  {status.source}" + (f" at {status.position}" if status.position else ""),
     )
     speed = Text(
         f"{status.rows:,} rows  {status.transactions:,} transactions  {status.rows_per_second:,.0f} rows/s  "
@@ -165,17 +178,15 @@ def _snapshot_line(status: FeedStatus) -> Table:
 
 def explanation(status: FeedStatus, waits: Sequence[Wait]) -> list[str]:
     """What waits on what, the longest first, as sentences."""
-    lines = [f"{status.name} is {status.state}" + (f": {status.detail}" if status.detail else "")]
-    lines += [
-        f"{wait.who} waits on {wait.on} for {wait.seconds:.1f} s"
-        for wait in sorted(waits, key=lambda wait: -wait.seconds)
-    ]
+    head = f"feed {status.name}: {status.state}"
+    if status.state not in ("starting", "normal", "warning"):
+        return [f"{head}: {status.detail}" if status.detail else head]
+    longest_first = sorted(waits, key=lambda wait: -wait.seconds)
+    lines = [f"{wait.who} has waited {wait.seconds:.1f} s for {wait.on}" for wait in longest_first]
     slowest = max(status.sinks, key=lambda sink: sink.lag_seconds or 0.0, default=None)
-    if slowest is not None and slowest.lag_seconds is not None:
-        lines.append(f"the furthest behind is sink {slowest.name}: {lag(slowest.lag_seconds)}")
-    if len(lines) == 1 + (slowest is not None and slowest.lag_seconds is not None):
-        lines.insert(1, "nothing waits")
-    return lines
+    if slowest is not None and slowest.lag_seconds:
+        lines.append(f"the furthest behind is sink {slowest.name}, by {lag(slowest.lag_seconds)}")
+    return [head, *(lines if waits else ["nothing waits", *lines])]
 
 
 def size(count: int) -> str:

@@ -37,13 +37,14 @@ class Retry(Struct, frozen=True):
     """When it failed first."""
 
     def sentence(self, now: float) -> str:
-        return f"{self.who}: {self.error}; {self._next(now)}"
+        return f"{self.who}: {self.error}; trying again in {self._pause(now):.1f} s"
 
     def wait(self, now: float) -> Wait:
-        return Wait(self.who, f"{self.error}; {self._next(now)}", now - self.since)
+        attempt = f"the next attempt, in {self._pause(now):.1f} s: {self.error}"
+        return Wait(self.who, attempt, now - self.since)
 
-    def _next(self, now: float) -> str:
-        return f"trying again in {max(0.0, self.at - now):.1f} s"
+    def _pause(self, now: float) -> float:
+        return max(0.0, self.at - now)
 
 
 class SnapshotStatus(Struct, frozen=True):

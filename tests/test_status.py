@@ -8,7 +8,7 @@ import pytest
 
 from tidemill.errors import CheckpointError
 from tidemill.progress import JsonLines, LogLines, explanation, size
-from tidemill.status import FeedStatus, SinkStatus, SnapshotStatus, StatusFile, Wait, resident_bytes
+from tidemill.status import FeedStatus, Retry, SinkStatus, SnapshotStatus, StatusFile, Wait, resident_bytes
 
 STATUS = FeedStatus(
     name="shop",
@@ -80,14 +80,27 @@ def test_json_lines_come_once_a_second_and_always_at_the_end():
 
 
 def test_an_explanation_names_the_longest_wait_first_and_the_sink_furthest_behind():
-    waits = [Wait("reader", "mount", 1.0), Wait("mount", "sink copy", 7.0)]
+    waits = [Wait("reader", "room in mount", 1.0), Wait("mount", "room in sink copy", 7.0)]
     assert explanation(STATUS, waits) == [
-        "shop is normal",
-        "mount waits on sink copy for 7.0 s",
-        "reader waits on mount for 1.0 s",
-        "the furthest behind is sink copy: 2.5 s",
+        "feed shop: normal",
+        "mount has waited 7.0 s for room in sink copy",
+        "reader has waited 1.0 s for room in mount",
+        "the furthest behind is sink copy, by 2.5 s",
     ]
     assert explanation(STATUS, [])[1] == "nothing waits"
+
+
+def test_what_is_retried_is_explained_with_its_error_and_the_time_of_the_next_attempt():
+    retry = Retry("source", "no answer", at=25.0, since=10.0)
+    assert retry.sentence(21.0) == "source: no answer; trying again in 4.0 s"
+    assert explanation(STATUS, [retry.wait(21.0)])[1] == (
+        "source has waited 11.0 s for the next attempt, in 4.0 s: no answer"
+    )
+
+
+def test_a_feed_that_has_ended_explains_why_and_nothing_else():
+    failed = msgspec.structs.replace(STATUS, state="failed", detail="the disk is full")
+    assert explanation(failed, []) == ["feed shop: failed: the disk is full"]
 
 
 def test_a_snapshot_shows_its_percentage_and_never_more_than_the_whole():
