@@ -6,27 +6,16 @@ from collections.abc import Generator
 from typing import Final, TypeAlias
 
 from ... import failpoint
-from ...codec.mysql.entry import (
-    COMMIT,
-    DDL,
-    TEXT_ROWS,
-    VOID,
-    Commit,
-    NewTable,
-    encode_commit,
-    encode_statement,
-    entry_key,
-)  # fmt: skip
+from ...codec.mysql.entry import DDL, TEXT_ROWS, NewTable, encode_statement
 from ...codec.mysql.layout import Layouts
 from ...errors import Retryable
-from ...events import PUT, Changes, Chunk, KvChange, Loaded, Loading, Table
+from ...events import Changes, Chunk, Loaded, Loading, Table
 from ..puller import SnapshotProgress
-from .options import MysqlOptions
 from .packets import text_values
-from .position import CommitClock
 from .snapshot import Snapshot, has_integer_key
+from .transactions import Transactions
 
-Steps: TypeAlias = Generator[Changes | SnapshotProgress | None, None, None]
+Step: TypeAlias = Changes | SnapshotProgress | None
 
 WHOLE: Final = Loaded()
 _PROGRESS_ROWS: Final = 20_000
@@ -36,32 +25,27 @@ class Loader:
     """Makes the transactions that load the tables of a snapshot.
 
     `loading` says what is loaded already and is kept up to date with what was made, so that another
-    Loader can go on with another snapshot. When the connection is lost within a transaction of which
-    a part was handed out, a VOID takes it back.
+    Loader can go on with another snapshot.
     """
 
     def __init__(
         self,
         snapshot: Snapshot,
         loading: Loading,
-        clock: CommitClock,
+        transactions: Transactions,
         layouts: Layouts,
-        options: MysqlOptions,
+        chunk_rows: int,
     ) -> None:
         self._snapshot = snapshot
+        self._position = str(snapshot.position)
         self._loading = loading
-        self._clock = clock
+        self._out = transactions
         self._layouts = layouts
-        self._options = options
+        self._chunk_rows = chunk_rows
         self._rows = 0
         self._tables_done = 0
-        # The open transaction:
-        self._number = 0  # of its last change
-        self._handed = 0  # of its last change that was handed out
-        self._changes: list[KvChange] = []
-        self._bytes = 0
 
-    def steps(self) -> Steps:
+    def steps(self) -> Generator[Step, None, None]:
         """Raises Retryable where a new snapshot is needed, SourceError where a person is."""
         for source in self._snapshot.tables:
             table = source.table
@@ -70,41 +54,44 @@ class Loader:
             else:
                 yield self._progress(table.full_name)
                 self._snapshot.hold(source)
-                try:
-                    yield from self._load(table)
-                except Retryable:
-                    if self._handed:
-                        yield self._take_back()
-                    raise
+                yield from self._load(table)
                 self._snapshot.let_go()
             self._tables_done += 1
+        self._out.begin()
         yield self._commit(Chunk(""))
         yield self._progress("")
 
-    def _load(self, table: Table) -> Steps:
+    def _load(self, table: Table) -> Generator[Step, None, None]:
         name = table.full_name
         loaded = self._loading.get(name)
         if loaded is None:
-            self._add(DDL, encode_statement(NewTable(table)))
+            self._out.begin()
+            self._out.add(DDL, encode_statement(NewTable(table)))
             yield self._commit()
-        limit = self._options.chunk_rows if has_integer_key(table) else None
+        limit = self._chunk_rows if has_integer_key(table) else None
         while loaded != WHOLE:
-            loaded = yield from self._read_chunk(table, loaded, limit)
+            self._out.begin()
+            try:
+                loaded = yield from self._read_chunk(table, loaded, limit)
+            except Retryable:
+                self._out.abandon(self._position)
+                yield self._out.take(self._position)
+                raise
             failpoint.reach("snapshot.chunk_read")
             self._loading[name] = loaded
             yield self._commit(Chunk(name, loaded))
 
     def _read_chunk(
         self, table: Table, loaded: Loaded | None, limit: int | None
-    ) -> Generator[Changes | SnapshotProgress | None, None, Loaded]:
+    ) -> Generator[Step, None, Loaded]:
         """What is loaded with this chunk's rows."""
         layout = self._layouts.add_table(table)
         result = self._snapshot.select(table, loaded.last if loaded else None, limit)
         told = 0
         while not result.done:
             if packets := result.read():
-                self._add(TEXT_ROWS, packets, layout)
-            yield self._take_part()
+                self._out.add(TEXT_ROWS, packets, layout)
+            yield self._out.take(self._position)
             if result.rows - told >= _PROGRESS_ROWS:
                 self._rows += result.rows - told
                 told = result.rows
@@ -115,40 +102,9 @@ class Loader:
         values = text_values(result.last_row)
         return Loaded(tuple(int(values[i] or 0) for i in table.key))
 
-    # --- the open transaction --------------------------------------------------------------------
-
-    def _add(self, kind: int, value: bytes, layout: int = 0) -> None:
-        self._number += 1
-        self._append(self._number, kind, value, layout)
-
-    def _append(self, number: int, kind: int, value: bytes, layout: int = 0) -> None:
-        ts = self._clock.next(0)
-        self._changes.append(KvChange(ts, ts, PUT, entry_key(number, kind), value, b"", layout))
-        self._bytes += len(value)
-
-    def _take_part(self) -> Changes | None:
-        """What was added, once that is much."""
-        if self._bytes <= self._options.max_batch_bytes:
-            return None
-        self._handed = self._number
-        return self._hand_out()
-
-    def _commit(self, chunk: Chunk | None = None) -> Changes:
-        self._add(COMMIT, encode_commit(Commit(str(self._snapshot.position), chunk)))
-        self._clock.last = self._clock.next(0)
-        self._number = self._handed = 0
-        return self._hand_out()
-
-    def _take_back(self) -> Changes:
-        self._changes.clear()
-        self._append(0, VOID, b"")
-        self._number = self._handed
-        return self._commit()
-
-    def _hand_out(self) -> Changes:
-        changes, self._changes = self._changes, []
-        self._bytes = 0
-        return Changes(changes, self._clock.last)
+    def _commit(self, chunk: Chunk | None = None) -> Changes | None:
+        self._out.commit(self._position, chunk)
+        return self._out.take(self._position)
 
     def _progress(self, table: str) -> SnapshotProgress:
         tables = self._snapshot.tables

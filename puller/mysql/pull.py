@@ -11,7 +11,7 @@ from typing import TypeAlias
 from ... import failpoint
 from ...codec.mysql.layout import Layouts
 from ...errors import CheckpointError, SourceError
-from ...events import Changes, Checkpoint, Loading, Ts, compose_ts
+from ...events import Changes, Checkpoint, Loading, compose_ts
 from ..puller import Connected, PullerStatistics, SnapshotProgress, State
 from .binlog import BinlogDecoder
 from .connection import Dump, Server, own_server_id
@@ -22,6 +22,7 @@ from .probe import probe
 from .requirements import survey
 from .snapshot import Snapshot
 from .tables import Follows, is_user_schema
+from .transactions import Transactions
 
 log = logging.getLogger("tidemill.puller")
 
@@ -51,7 +52,8 @@ class Pull:
         self._follows = lambda schema, table: is_user_schema(schema) and follows(schema, table)
         self._layouts = layouts
         self._now = now
-        self._clock = CommitClock(start.ts if start else 0, anchors)
+        clock = CommitClock(start.ts if start else 0, anchors)
+        self._transactions = Transactions(clock, options.max_batch_bytes)
         self._source = ""
         self._loading: Loading | None = None
         self._decoder: BinlogDecoder | None = None
@@ -88,7 +90,7 @@ class Pull:
             row_events=decoder.row_events if decoder else 0,
             transactions=decoder.transactions if decoder else 0,
             ingress_ts=compose_ts(decoder.epoch_seconds * 1000) if decoder else 0,
-            resolved_ts=self._clock.last,
+            resolved_ts=self._transactions.clock.last,
             connected_at=self._connected_at,
             retries=self.retries,
         )
@@ -111,8 +113,9 @@ class Pull:
             else:
                 yield from self._follow(snapshot.position)
             self._state = "snapshot"
-            self._clock.raise_to(_ts(snapshot.server.epoch_seconds))
-            yield from Loader(snapshot, loading, self._clock, self._layouts, self._options).steps()
+            self._transactions.clock.raise_to(compose_ts(int(snapshot.server.epoch_seconds * 1000)))
+            chunk_rows = self._options.chunk_rows
+            yield from Loader(snapshot, loading, self._transactions, self._layouts, chunk_rows).steps()
 
     def _begin(self) -> None:
         """Without a snapshot: at the given position, or where the binlog ends now."""
@@ -123,13 +126,7 @@ class Pull:
         decoder.idle(found.server.epoch_seconds)
 
     def _start_at(self, position: Position) -> BinlogDecoder:
-        self._decoder = BinlogDecoder(
-            position,
-            self._clock,
-            self._follows,
-            self._layouts.number_of,
-            max_bytes=self._options.max_batch_bytes,
-        )
+        self._decoder = BinlogDecoder(position, self._transactions, self._follows, self._layouts.number_of)
         return self._decoder
 
     def _follow(self, until: Position | None) -> Steps:
@@ -170,7 +167,3 @@ class Pull:
         self._source = server.source
         self._connected_at = self._now()
         return Connected(server.source, f"MariaDB {server.version} at {self._options.address}")
-
-
-def _ts(epoch_seconds: float) -> Ts:
-    return compose_ts(int(epoch_seconds * 1000))

@@ -10,6 +10,7 @@ from tidemill.codec.mysql.table_map import names_of
 from tidemill.events import Changes, KvChange, physical_ms
 from tidemill.puller.mysql.binlog import BinlogDecoder
 from tidemill.puller.mysql.position import CommitClock, Position
+from tidemill.puller.mysql.transactions import Transactions
 
 TYPES = {
     "stop": 3, "rotate": 4, "load": 18, "map": 19, "insert": 23, "update": 24, "delete": 25, "xid": 16,
@@ -151,10 +152,9 @@ class Reader:
         """Names by layout number, from 1."""
         self.decoder = BinlogDecoder(
             start,
-            clock or CommitClock(),
+            Transactions(clock or CommitClock(), max_bytes),
             lambda schema, _: schema == "shop",
             self._number,
-            max_bytes=max_bytes,
         )
         self.connect()
 

@@ -1,0 +1,128 @@
+"""Raw changes on their way out, transaction by transaction."""
+
+from __future__ import annotations
+
+from ...codec.mysql.entry import COMMIT, VOID, Commit, encode_commit, entry_key
+from ...errors import SourceError
+from ...events import PUT, Changes, Chunk, KvChange, Ts
+from .position import CommitClock
+
+_NUMBER_OF_EMPTY = 1
+
+
+class Transactions:
+    """Numbers the changes of each transaction, gives it its ts and ends it with a COMMIT.
+
+    Transactions without changes only move the position: one empty transaction, made by take(), stands
+    for all of them since the last. One above `max_bytes` is handed out in parts, as it comes. When it
+    comes again after `interrupt`, what was handed out is skipped; when it isn't committed in the end,
+    a VOID takes it back.
+    """
+
+    def __init__(self, clock: CommitClock, max_bytes: int) -> None:
+        self.clock = clock
+        self.is_open = False
+        self._max_bytes = max_bytes
+        self._changes: list[KvChange] = []
+        self._whole = 0  # so many of them are of complete transactions
+        self._passed = False  # the position has moved without a COMMIT
+        # The latest transaction:
+        self._ts: Ts = 0
+        self._number = 0  # of its last change, from 1
+        self._handed = 0  # of its last change that was handed out
+        self._bytes = 0  # of its changes that weren't
+        self._savepoints: dict[str, int] = {}
+
+    @property
+    def is_begun(self) -> bool:
+        """One is open, or was when it was interrupted and a part of it is handed out."""
+        return self.is_open or self._handed > 0
+
+    def begin(self, epoch_seconds: int = 0) -> None:
+        """Begin one at that time, by the source's clock; 0: just after the last."""
+        self._ts = self.clock.next(epoch_seconds)
+        self.is_open = True
+
+    def add(self, kind: int, value: bytes, layout: int = 0) -> None:
+        self._number = number = self._number + 1
+        if number > self._handed:
+            ts = self._ts
+            self._changes.append(KvChange(ts, ts, PUT, entry_key(number, kind), value, b"", layout))
+            self._bytes += len(value)
+
+    def commit(self, position: str, chunk: Chunk | None = None) -> None:
+        """End it; the source stands at `position` then."""
+        ts = self.clock.last = self._ts
+        if self._number or chunk is not None:
+            key = entry_key(self._number + 1, COMMIT)
+            self._changes.append(KvChange(ts, ts, PUT, key, encode_commit(Commit(position, chunk))))
+            self._whole = len(self._changes)
+            self._passed = False
+        else:
+            self._passed = True
+        self._handed = 0
+        self.interrupt()
+
+    def interrupt(self) -> None:
+        """None is open any more. The latest may come again, from its start, if it wasn't committed."""
+        del self._changes[self._whole :]
+        self.is_open = False
+        self._number = self._bytes = 0
+        if self._savepoints:
+            self._savepoints.clear()
+
+    def abandon(self, position: str) -> None:
+        """It will never be committed.
+
+        It uses up its ts all the same, or that of the next would depend on what was handed out of it.
+        """
+        self.roll_back()
+        self.commit(position)
+
+    def roll_back(self) -> None:
+        """Drop its changes; it is still to be committed or abandoned."""
+        del self._changes[self._whole :]
+        if self._handed:
+            self._changes.append(KvChange(self._ts, self._ts, PUT, entry_key(0, VOID), b""))
+        self._number = self._handed
+
+    def save(self, savepoint: str) -> None:
+        self._savepoints[savepoint] = self._number
+
+    def roll_back_to(self, savepoint: str) -> None:
+        """Raises SourceError if what is to be dropped was handed out in part."""
+        number = self._savepoints.get(savepoint, -1)
+        if number < self._handed:
+            raise SourceError(
+                f"a transaction of more than {self._max_bytes} bytes goes back to its savepoint {savepoint}: "
+                "start again with a new snapshot and a larger max_batch_bytes"
+            )
+        del self._changes[len(self._changes) - (self._number - number) :]
+        self._number = number
+
+    def pass_time(self, ts: Ts) -> None:
+        """The source has nothing at or below `ts` any more."""
+        if self.clock.raise_to(ts):
+            self._passed = True
+
+    def take(self, position: str) -> Changes | None:
+        """What is complete, and what there is of a large open one; None if there is nothing.
+
+        The source stands at `position`, before the open transaction.
+        """
+        changes = self._changes
+        whole = self._whole
+        if self._passed:
+            self._passed = False
+            ts = self.clock.last
+            commit = encode_commit(Commit(position))
+            changes.insert(whole, KvChange(ts, ts, PUT, entry_key(_NUMBER_OF_EMPTY, COMMIT), commit))
+            whole += 1
+        if self._bytes > self._max_bytes:
+            whole = len(changes)
+            self._handed = self._number
+            self._bytes = 0
+        self._changes = changes[whole:]
+        self._whole = 0
+        del changes[whole:]
+        return Changes(changes, self.clock.last) if changes else None
