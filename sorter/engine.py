@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
 from ..actors import ActorSystem, PooledRef, Target
 from ..events import Ts
 from .arrivals import WAKE, Arrivals
-from .gate import Gate
+from .gate import Gate, Part
 from .merge import Merger, Progress
 from .run import Table
 from .sorter import SorterOptions, SorterStatistics, Wait
@@ -18,19 +18,23 @@ from .tier import Tier
 
 _uids = count(1)
 
+NO_BOUND: Final = 1 << 16
+"""The capacity of a mailbox whose senders bound themselves: by one wake-up, or one answer a question."""
+
+
+WRITER_MESSAGES: Final = 64
+"""The capacity of a Writer's mailbox: what a source may be ahead of it."""
+
 
 class Engine:
-    """The base of the engines. They say how a table's Writer is spawned and what closing takes."""
+    """The base of the engines. They spawn their actors, and say what a table's Writer is."""
+
+    _merger: PooledRef[Any]
 
     def __init__(
-        self,
-        options: SorterOptions,
-        system: ActorSystem,
-        downstream: Target,
-        supervisor: PooledRef[Any] | None,
-        tier: Tier,
-        readers: Sequence[PooledRef[Any]] = (),
+        self, options: SorterOptions, system: ActorSystem, supervisor: PooledRef[Any] | None, tier: Tier
     ) -> None:
+        self._options = options
         self._system = system
         self._supervisor = supervisor
         self._tier = tier
@@ -39,20 +43,21 @@ class Engine:
         self._progress = Progress()
         self._lock = Lock()  # guards the tables
         self._tables: dict[int, tuple[Table, PooledRef[Any]]] = {}
-        self._merger = system.spawn(
-            Merger,
-            self._arrivals,
-            tier,
-            downstream,
-            readers,
-            self._gate,
-            self._progress,
-            options.merge_bytes,
-            capacity=1 << 16,
-            supervisor=supervisor,
+
+    def _spawn(
+        self, part: type[Part], *args: Any, capacity: int = NO_BOUND, name: str | None = None
+    ) -> PooledRef[Any]:
+        """`capacity` is for those whose senders aren't bounded by what they may have on the way."""
+        return self._system.spawn(
+            part, self._gate, *args, capacity=capacity, name=name, supervisor=self._supervisor
         )
 
-    def _spawn_writer(self, table: Table) -> PooledRef[Any]:
+    def _spawn_merger(self, downstream: Target, readers: Sequence[PooledRef[Any]] = ()) -> PooledRef[Any]:
+        return self._spawn(
+            Merger, self._arrivals, self._tier, self._progress, downstream, readers, self._options.merge_bytes
+        )
+
+    def _spawn_writer(self, table: Table, name: str) -> PooledRef[Any]:
         raise NotImplementedError
 
     def _store_of(self, table_id: int) -> int:
@@ -65,7 +70,7 @@ class Engine:
                 raise ValueError(f"table {table_id} is in the sorter already")
             now = self._system.clock.now()
             table = Table(table_id, next(_uids), self._store_of(table_id), resolved, now)
-            writer = self._spawn_writer(table)
+            writer = self._spawn_writer(table, f"Writer of table {table_id} ({table.uid})")
             self._tables[table_id] = table, writer
         self._changed(table)
         return writer
@@ -120,5 +125,5 @@ class Engine:
             ref.stop(block=False)
 
     def _changed(self, table: Table) -> None:
-        if self._arrivals.change(table):
+        if self._arrivals.change(table) and self._merger.is_alive():
             self._merger.try_tell(WAKE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from ..actors import PooledActor
 from ..actors.mailbox import Mailbox
@@ -38,6 +38,11 @@ class Gate(Mailbox):
     def actor_inbox(self) -> Gate:
         return self
 
+    @property
+    def is_closed(self) -> bool:
+        """The sorter is closed or has failed."""
+        return not self.limit
+
     def is_needed(self) -> bool:
         """Whether more from the sources would do no good now."""
         tier = self._tier
@@ -68,3 +73,14 @@ class Gate(Mailbox):
 
     def schedule(self) -> None:
         """Nobody has to run."""
+
+
+class Part(PooledActor):
+    """An actor of a sorter. When it fails no source waits for the sorter any more, and nothing is kept:
+    who supervises it hears of the failure and must be able to stop the rest."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    def on_failure(self, *_exc_info: Any) -> None:
+        self._gate.close()

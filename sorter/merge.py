@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from ..actors import PooledActor, PooledRef, Target
+from ..actors import PooledRef, Target
 from ..errors import InvariantViolated
 from ..events import KvChange, Piece, Sorted, Ts
 from .arrivals import WAKE, Arrivals
-from .gate import Gate
+from .gate import Gate, Part
 from .group import group, merge, unfinished
 from .run import Run, Table, sort, split
 from .tier import Tier
@@ -64,7 +64,7 @@ class Stretch:
         self.at = 0
 
 
-class Merger(PooledActor):
+class Merger(Part):
     """Sends whole transactions of all tables downstream, as far as every table is resolved.
 
     Runs are opened in the order of their first changes, up to `open_bytes`. What lies before the
@@ -74,19 +74,19 @@ class Merger(PooledActor):
 
     def __init__(
         self,
+        gate: Gate,
         arrivals: Arrivals,
         tier: Tier,
+        progress: Progress,
         downstream: Target,
         readers: Sequence[PooledRef[Any]],
-        gate: Gate,
-        progress: Progress,
-        open_bytes: int = 8 << 20,
+        open_bytes: int,
     ) -> None:
+        super().__init__(gate)
         self._arrivals = arrivals
         self._tier = tier
         self._downstream = downstream
         self._readers = readers
-        self._gate = gate
         self._progress = progress
         self._open_bytes = open_bytes
         self._numbers = count()

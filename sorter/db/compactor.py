@@ -8,9 +8,10 @@ from typing import Final
 from msgspec import Struct
 
 from ... import failpoint
-from ...actors import PooledActor, Timer
+from ...actors import Timer
 from ...events import Ts
 from ...store import Batch, Store, Window
+from ..gate import Gate, Part
 from ..run import Place
 from ..tier import Tier
 
@@ -31,11 +32,12 @@ class EndWindow(Struct, frozen=True):
     """To itself: what is written from now on goes to another window."""
 
 
-class Compactor(PooledActor):
+class Compactor(Part):
     """Drops the windows of one store: those acknowledged as a whole, and those nearly all read, whose
     rest it moves on. Raises StoreError."""
 
-    def __init__(self, store: Store, tier: Tier) -> None:
+    def __init__(self, gate: Gate, store: Store, tier: Tier) -> None:
+        super().__init__(gate)
         self._store = store
         self._tier = tier
         self._acknowledged: Ts = 0

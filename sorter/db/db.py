@@ -7,10 +7,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from ...actors import PooledActor
 from ...errors import StoreError
 from ...store import Batch, Store
-from ..gate import Gate
+from ..gate import Gate, Part
 from ..run import Place, Run
 from ..tier import Tier
 
@@ -35,18 +34,18 @@ class Write(Struct, frozen=True):
     runs: list[Written]
 
 
-class DbActor(PooledActor):
+class DbActor(Part):
     """Writes batches into its store and tells the memory tier where the runs are.
 
     Waits for nobody, so whoever waits for it gets on. Raises StoreError.
     """
 
     def __init__(
-        self, store: Store, tier: Tier, gate: Gate, disk_bytes: Callable[[], int], max_disk_bytes: int | None
+        self, gate: Gate, store: Store, tier: Tier, disk_bytes: Callable[[], int], max_disk_bytes: int | None
     ) -> None:
+        super().__init__(gate)
         self._store = store
         self._tier = tier
-        self._gate = gate
         self._disk_bytes = disk_bytes
         self._max_disk_bytes = max_disk_bytes
 

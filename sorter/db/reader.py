@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from ...actors import PooledActor
 from ...errors import StoreError
 from ...events import KvChange
 from ...store import Store
+from ..gate import Gate, Part
 from ..merge import Loaded, Read
 from ..run import Run
 from ..tier import Tier
 from .layout import Layout
 
 
-class Reader(PooledActor):
+class Reader(Part):
     """Reads runs of the tables of one store, which may be written to meanwhile. Raises StoreError."""
 
-    def __init__(self, store: Store, layout: Layout, tier: Tier) -> None:
+    def __init__(self, gate: Gate, store: Store, layout: Layout, tier: Tier) -> None:
+        super().__init__(gate)
         self._store = store
         self._layout = layout
         self._tier = tier

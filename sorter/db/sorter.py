@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from ...actors import ActorSystem, PooledRef, Target
 from ...events import Ts
 from ...store import Scratch, Store
-from ..engine import Engine
+from ..engine import WRITER_MESSAGES, Engine
 from ..run import Table
 from ..sorter import SorterOptions
 from ..tier import Tier
@@ -18,8 +18,8 @@ from .layout import LAYOUTS
 from .reader import Reader
 from .writer import Writer
 
-_WRITES_WAITING = 8
-"""In a DbActor's mailbox, 1 MiB each: memory beyond the quota."""
+WRITES: Final = 8
+"""The capacity of a DbActor's mailbox. A Write has 1 MiB."""
 
 
 class DbSorter(Engine):
@@ -41,37 +41,27 @@ class DbSorter(Engine):
         self._stores = [Store(self._scratch.new_store()) for _ in range(options.stores)]
         self._layout = LAYOUTS[options.layout]
         tier = Tier(options.memory_bytes, options.block_changes, options.block_bytes)
-
-        def spawn(actor_class: type[Any], *args: Any, capacity: int = 1 << 16) -> PooledRef[Any]:
-            return system.spawn(actor_class, *args, capacity=capacity, supervisor=supervisor)
-
-        self._compactors = [spawn(Compactor, store, tier) for store in self._stores]
-        self._readers = [spawn(Reader, store, self._layout, tier) for store in self._stores]
-        super().__init__(options, system, downstream, supervisor, tier, self._readers)
+        super().__init__(options, system, supervisor, tier)
+        self._compactors = [self._spawn(Compactor, store, tier) for store in self._stores]
+        self._readers = [self._spawn(Reader, store, self._layout, tier) for store in self._stores]
+        self._merger = self._spawn_merger(downstream, self._readers)
+        quota = options.max_disk_bytes
         self._db_actors = [
-            spawn(
-                DbActor,
-                store,
-                tier,
-                self._gate,
-                self._disk_bytes,
-                options.max_disk_bytes,
-                capacity=_WRITES_WAITING,
-            )
+            self._spawn(DbActor, store, tier, self._disk_bytes, quota, capacity=WRITES)
             for store in self._stores
         ]
 
-    def _spawn_writer(self, table: Table) -> PooledRef[Any]:
-        return self._system.spawn(
+    def _spawn_writer(self, table: Table, name: str) -> PooledRef[Any]:
+        return self._spawn(
             Writer,
             table,
             self._tier,
             self._arrivals,
             self._merger,
-            self._gate,
             self._layout,
             self._db_actors,
-            supervisor=self._supervisor,
+            capacity=WRITER_MESSAGES,
+            name=name,
         )
 
     def _store_of(self, table_id: int) -> int:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any, Final
 
-from ...actors import PooledActor, PooledRef
+from ...actors import PooledRef
 from ...events import Changes, KvChange
 from ...store import Batch
 from ..arrivals import WAKE, Arrivals
-from ..gate import Gate
+from ..gate import Gate, Part
 from ..run import Run, Table, cut, measure, sort, split
 from ..tier import Tier
 from .db import WRITE_BYTES, Write, Written
@@ -20,26 +20,26 @@ RUN_CHANGES: Final = 4096
 RUN_BYTES: Final = 1 << 20
 
 
-class Writer(PooledActor):
+class Writer(Part):
     """Makes sorted runs of what the source tells it, puts them into the memory tier and sends to the
     DbActors what no longer fits there. While those are behind, or the Merger is, it takes nothing
     from its source."""
 
     def __init__(
         self,
+        gate: Gate,
         table: Table,
         tier: Tier,
         arrivals: Arrivals,
         merger: PooledRef[Any],
-        gate: Gate,
         layout: Layout,
         db_actors: Sequence[PooledRef[Any]],
     ) -> None:
+        super().__init__(gate)
         self._table = table
         self._tier = tier
         self._arrivals = arrivals
         self._merger = merger
-        self._gate = gate
         self._layout = layout
         self._db_actors = db_actors
 
@@ -48,6 +48,8 @@ class Writer(PooledActor):
         self.on_receive_batch([message])
 
     def on_receive_batch(self, messages: Sequence[Changes]) -> None:
+        if self._gate.is_closed or self._table.removed:
+            return
         runs: list[Run] = []
         lists: list[list[KvChange]] = []
         gathered = 0

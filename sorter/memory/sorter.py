@@ -6,10 +6,11 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
-from ...actors import ActorSystem, PooledActor, PooledRef, Target
+from ...actors import ActorSystem, PooledRef, Target
 from ...events import Changes, KvChange, Ts
 from ..arrivals import WAKE, Arrivals
-from ..engine import Engine
+from ..engine import WRITER_MESSAGES, Engine
+from ..gate import Gate, Part
 from ..run import Run, Table, measure, sort
 from ..sorter import SorterOptions
 from ..tier import Tier
@@ -28,11 +29,12 @@ class MemorySorter(Engine):
         downstream: Target,
         supervisor: PooledRef[Any] | None,
     ) -> None:
-        super().__init__(options, system, downstream, supervisor, Tier(None))
+        super().__init__(options, system, supervisor, Tier(None))
+        self._merger = self._spawn_merger(downstream)
 
-    def _spawn_writer(self, table: Table) -> PooledRef[Any]:
-        return self._system.spawn(
-            Writer, table, self._tier, self._arrivals, self._merger, supervisor=self._supervisor
+    def _spawn_writer(self, table: Table, name: str) -> PooledRef[Any]:
+        return self._spawn(
+            Writer, table, self._tier, self._arrivals, self._merger, capacity=WRITER_MESSAGES, name=name
         )
 
     def _store_of(self, table_id: int) -> int:  # noqa: ARG002
@@ -42,10 +44,13 @@ class MemorySorter(Engine):
         """Nothing to do: memory comes back when changes leave."""
 
 
-class Writer(PooledActor):
+class Writer(Part):
     """One table: what came since the last resolved ts, and the sorted rest above that."""
 
-    def __init__(self, table: Table, tier: Tier, arrivals: Arrivals, merger: PooledRef[Any]) -> None:
+    def __init__(
+        self, gate: Gate, table: Table, tier: Tier, arrivals: Arrivals, merger: PooledRef[Any]
+    ) -> None:
+        super().__init__(gate)
         self._table = table
         self._tier = tier
         self._arrivals = arrivals
@@ -58,6 +63,8 @@ class Writer(PooledActor):
         self.on_receive_batch([message])
 
     def on_receive_batch(self, messages: Sequence[Changes]) -> None:
+        if self._gate.is_closed or self._table.removed:
+            return
         resolved = self._table.resolved
         for message in messages:
             self._unsorted += message.changes
