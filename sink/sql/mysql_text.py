@@ -98,7 +98,7 @@ def _value(column: Column, var: str) -> str:
 
 def _operand(column: Column, var: str) -> str:
     """Inside a template: a value to be compared with its column. Not None."""
-    # A decimal compared with a string would be compared as doubles.
+    # MySQL compares a decimal with a string as doubles.
     return f"{{{var}:f}}" if column.kind == "decimal" else f"{{{_value(column, var)}}}"
 
 

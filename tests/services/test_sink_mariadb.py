@@ -140,6 +140,15 @@ def test_a_row_without_key_is_told_from_those_that_only_look_alike(place):
         assert Counter(place.rows(LOOSE)) == Counter((1, word) for word in left)
 
 
+@pytest.mark.parametrize("key", [(), (0,)], ids=["keyless", "keyed"])
+def test_decimals_that_are_the_same_as_doubles_are_told_apart(place, key):
+    table = Table("shop", "prices", (Column("price", "decimal", length=65, scale=30, nullable=False),), key)
+    prices = [Decimal(f"1234567890123456789.00000000000000000000000000000{n}") for n in range(5)]
+    loaded(place, table, rows=[(price,) for price in prices])
+    feed(place.sink(), [transaction(30, delete(table, prices[3])), transaction(31, delete(table, prices[1]))])
+    assert sorted(place.rows(table)) == [(prices[n],) for n in (0, 2, 4)]
+
+
 # --- definitions ------------------------------------------------------------------------------------
 
 

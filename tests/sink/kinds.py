@@ -46,7 +46,12 @@ EVERY: list[tuple[Column, list[Any]]] = [
     ],
     (
         Column("wide", "decimal", length=65, scale=30),
-        [Decimal("9" * 35 + "." + "9" * 30), Decimal("-0." + "0" * 29 + "1"), Decimal("0." + "0" * 30)],
+        [
+            Decimal("9" * 35 + "." + "9" * 30),
+            Decimal("-0." + "0" * 29 + "1"),
+            Decimal("0.000000123456789012345678901234"),
+            Decimal("0." + "0" * 30),
+        ],
     ),
     (Column("whole", "decimal", True, 10, 0), [Decimal(0), Decimal(9_999_999_999)]),
     (Column("single", "float"), [0.0, float32(3.4028234663852886e38), float32(1.1), -float32(1.4e-45)]),
