@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .mailbox import Mailbox, Waiter, Waiting
 
 if TYPE_CHECKING:
-    from .process import Process
+    from .life import Life
 
 # Guards `waiting_on` of every outbox, so that the graph of who waits on whom can be followed.
 # Taken inside a mailbox's lock, never around one.
@@ -40,7 +40,7 @@ class Outbox(Waiter):
 
     __slots__ = ("_owner", "_queue", "waiting_on")
 
-    def __init__(self, owner: Process) -> None:
+    def __init__(self, owner: Life) -> None:
         super().__init__([], 0, owner.name, 0.0)
         self._owner = owner
         self._queue: deque[tuple[Mailbox, Any]] = deque()

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pykka
 
 from .future import Ask, PooledFuture, in_turn, wake
+from .life import State
 from .mailbox import MailboxFull, Waiter
-from .process import Process, State
+from .process import Process
 
 if TYPE_CHECKING:
     from .actor import PooledActor

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .life import State
 from .mailbox import Waiting
 
 if TYPE_CHECKING:
+    from .life import Life
     from .process import Process
 
 
@@ -46,7 +48,7 @@ class ActorStatistics:
         waiting_on = since = None
         if outbox is not None and target is not None:
             waiting_on, since = target.name, outbox.since
-        elif process.respawn is not None and process.state.value == "pausing":
+        elif process.respawn is not None and process.state is State.PAUSING:
             waiting_on, since = "restart", process.respawn.failed_at
         in_hand = len(process.hand or ())
         return cls(
@@ -75,7 +77,7 @@ class Totals:
     dropped: int = 0
     undelivered: int = 0
 
-    def add(self, process: Process) -> None:
+    def add(self, process: Life) -> None:
         self.failed += process.failures
         self.dropped += process.dropped
         self.undelivered += process.undelivered

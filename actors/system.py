@@ -13,6 +13,7 @@ import pykka
 from .actor import PooledActor
 from .clock import Clock, SystemClock
 from .future import enter_turns, in_turn, sleep_until_free
+from .life import Life
 from .process import Process
 from .ref import PooledRef
 from .statistics import ActorStatistics, SystemStatistics, Totals
@@ -185,7 +186,7 @@ class ActorSystem:
         if process is not None:
             process.stop()
 
-    def forget(self, process: Process) -> None:
+    def forget(self, process: Life) -> None:
         """It has stopped."""
         with self._lock:
             del self._processes[process.name]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .clock import Alarm
 
 if TYPE_CHECKING:
-    from .process import Process
+    from .life import Life
 
 
 class Timer:
@@ -19,10 +19,10 @@ class Timer:
 
     __slots__ = ("_alarm", "_due", "_period", "_process", "_waiting", "message")
 
-    def __init__(self, process: Process, seconds: float, message: Any, *, periodic: bool) -> None:
+    def __init__(self, process: Life, seconds: float, message: Any, *, periodic: bool) -> None:
         if seconds < 0 or (periodic and seconds == 0):
             raise ValueError(f"a timer of {seconds} seconds")
-        self._process: Process | None = process
+        self._process: Life | None = process
         self.message = message
         self._period = seconds if periodic else None
         self._due = process.clock.now() + seconds

@@ -126,8 +126,8 @@ MUTANTS = [
     ),
     Mutant(
         "process.py",
-        "                if closed:\n                    self._leave()",
-        "                self._leave()",
+        "                if closed:\n                    self.retire()",
+        "                self.retire()",
         "an actor that woke with nothing to do is not done",
         ("outbox", "interleavings"),
     ),
@@ -176,8 +176,8 @@ MUTANTS = [
     ),
     Mutant(
         "process.py",
-        "an actor raises\n            self._fail(message, error)\n",
-        "an actor raises\n            self._fail(message, error)\n            left = iter([message, *left])\n",
+        "an actor raises\n            self.fail(message, error)\n",
+        "an actor raises\n            self.fail(message, error)\n            left = iter([message, *left])\n",
         "a message that failed does not come again",
         ("supervision",),
     ),
@@ -197,7 +197,7 @@ MUTANTS = [
         ("ask",),
     ),
     Mutant(
-        "process.py",
+        "life.py",
         '                entry.fail(pykka.ActorDeadError(f"{self.name} stopped before handling the message"))',
         "                pass",
         "every ask is answered, also when the actor stops first",
@@ -219,14 +219,14 @@ MUTANTS = [
     ),
     # --- stopping and failing ---
     Mutant(
-        "process.py",
+        "life.py",
         "            if self.limit:\n                when",
         "            if True:\n                when",
         "an actor that pauses can be stopped",
         ("interleavings",),
     ),
     Mutant(
-        "process.py",
+        "life.py",
         "        self.failures += 1\n        self._cancel_timers()",
         "        self.failures += 1",
         "the timers of a failed actor are silent",
@@ -234,13 +234,13 @@ MUTANTS = [
     ),
     Mutant(
         "process.py",
-        "                if self.system.hurry:\n                    self._step_out_of_line()\n                return False",
+        "                if self.system.hurry:\n                    self.step_out_of_line()\n                return False",
         "                return False",
         "a stop that ran out of time releases an actor that lines up at that moment",
         ("interleavings",),
     ),
     Mutant(
-        "process.py",
+        "life.py",
         "            self.dropped += 1",
         "            pass",
         "what is not delivered is counted",
