@@ -122,7 +122,7 @@ def status(file: FeedFile = None, name: Name = None, data_dir: DataDir = None, a
     if as_json:
         typer.echo(msgspec.json.encode(found))
     else:
-        Console(soft_wrap=True).print(panel(found))
+        Console().print(panel(found))
     if found.state == "failed":
         raise typer.Exit(1)
 

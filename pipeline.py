@@ -33,8 +33,10 @@ ANSWER_SECONDS = 0.5
 """A puller that is busy for longer is shown with its last statistics."""
 BUSY_SECONDS = 1.0
 """A sink that writes for longer is said to wait on its target."""
-STOP_SECONDS = 30.0
-"""A stage that doesn't return for this long is left behind."""
+STOP_SECONDS = 8.0
+"""So long sinks may take to write what they have: less than the ten after which many a system kills."""
+LEAVE_SECONDS = 0.5
+"""What still waits for an answer from outside then is left behind: nothing is lost by that."""
 
 
 class Counts:
@@ -147,8 +149,8 @@ class Pipeline:
 
         self.compute = ActorSystem("compute", workers=2, clock=clock)
         self.blocking = ActorSystem("blocking", workers=len(sinks) + 1, clock=clock)
-        stack.callback(_stop_system, self.blocking)
-        stack.callback(_stop_system, self.compute)
+        stack.callback(_stop_system, self.blocking, LEAVE_SECONDS)
+        stack.callback(_stop_system, self.compute, STOP_SECONDS)
         conductor = self.compute.spawn(Conductor, self, name="conductor", capacity=1024)
         self.deliveries = [Delivery(sink, found[sink.name], source) for sink in sinks]
         self._sinks = [spawn_sink(self.blocking, delivery, conductor) for delivery in self.deliveries]
@@ -260,11 +262,10 @@ class Pipeline:
         with self._stack:
             self._puller.stop(block=False)
             self.mount.stop(block=False)
-            for ref in self._sinks:
-                try:
-                    ref.stop(timeout=STOP_SECONDS)
-                except pykka.Timeout:
-                    log.warning("%s doesn't return; it is left behind", ref.name)
+            until = self._clock.now() + STOP_SECONDS
+            for stopped in [ref.stop(block=False) for ref in self._sinks]:
+                with suppress(pykka.Timeout):
+                    stopped.get(timeout=max(0.0, until - self._clock.now()))
 
     def flush(self) -> None:
         """Ask the sinks to save their checkpoints; one that is busy does so anyway when it is free."""
@@ -339,8 +340,8 @@ def _loads(item: Item) -> bool:
     )
 
 
-def _stop_system(system: ActorSystem) -> None:
+def _stop_system(system: ActorSystem, seconds: float) -> None:
     try:
-        system.stop(timeout=STOP_SECONDS)
+        system.stop(timeout=seconds)
     except pykka.Timeout as error:
-        log.warning("%s", error)
+        log.warning("stopped without waiting any longer: %s", error)
