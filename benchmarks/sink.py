@@ -95,7 +95,7 @@ def _loads(rows: Sequence[Row]) -> list[Item]:
             "bench",
             [RowChange(0, 0, TABLE, "insert", None, row) for row in rows[first : first + _BATCH]],
             "log:1",
-            chunk=Chunk(TABLE.full_name, Loaded((first + _BATCH,))),
+            chunk=Chunk(TABLE.full_name, Loaded((first + _BATCH - 1,))),
         )
         for first in range(0, len(rows), _BATCH)
     ]
