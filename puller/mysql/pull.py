@@ -14,13 +14,14 @@ from ...errors import CheckpointError, SourceError
 from ...events import Changes, Checkpoint, Loading, compose_ts
 from ..puller import Connected, PullerStatistics, SnapshotProgress, State
 from .binlog import BinlogDecoder
-from .connection import Dump, Server, own_server_id
+from .connection import Server
 from .load import Loader
 from .options import MysqlOptions
 from .position import CommitClock, Position
 from .probe import probe
 from .requirements import survey
 from .snapshot import Snapshot
+from .stream import Dump, own_server_id
 from .tables import Follows, is_user_schema
 from .transactions import Transactions
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -14,6 +14,7 @@ from ...events import Changes, Checkpoint
 from ..puller import Connected, PullerStatistics, Retrying, SnapshotProgress, Statistics
 from .options import MysqlOptions
 from .pull import Pull, Step
+from .tables import Follows
 
 
 class _Read(Struct, frozen=True):
@@ -34,7 +35,7 @@ class MysqlPuller(PooledActor):
     def __init__(
         self,
         options: MysqlOptions,
-        follows: Callable[[str, str], bool],
+        follows: Follows,
         layouts: Layouts,
         output: Target,
         *,
@@ -44,24 +45,18 @@ class MysqlPuller(PooledActor):
     ) -> None:
         """`follows` says of schema and table whether it is followed. `start` is where to resume, None
         to begin anew; `anchors` are the checkpoints of all sinks. `observer` gets Connected, Retrying
-        and SnapshotProgress.
+        and SnapshotProgress. Raises CheckpointError for a position that can't be read.
         """
         super().__init__()
         self._options = options
-        self._follows = follows
-        self._layouts = layouts
         self._output = output
         self._observer = observer
-        self._start = start
-        self._anchors = anchors
         self._failures = 0
+        self._pull = Pull(options, follows, layouts, start, anchors, self.clock.now)
+        self._steps = self._pull.steps()
 
     def on_start(self) -> None:
-        self._pull = Pull(
-            self._options, self._follows, self._layouts, self._start, self._anchors, self.clock.now
-        )
-        self._steps = self._pull.steps()
-        self.send(self.actor_ref, _READ)
+        self._read_on()
 
     def on_receive(self, message: Any) -> PullerStatistics | None:
         if isinstance(message, Statistics):
@@ -72,7 +67,7 @@ class MysqlPuller(PooledActor):
             self._retry(error)
         else:
             self._pass_on(step)
-            self.send(self.actor_ref, _READ)
+            self._read_on()
         return None
 
     def on_stop(self) -> None:
@@ -80,6 +75,11 @@ class MysqlPuller(PooledActor):
 
     def on_failure(self, *_exc_info: Any) -> None:
         self._steps.close()
+
+    def _read_on(self) -> None:
+        # Not send(): with a mailbox full of questions the actor would wait for itself. There is never
+        # more than one of these.
+        self.actor_inbox.post(_READ)
 
     def _pass_on(self, step: Step) -> None:
         if isinstance(step, Changes):

@@ -15,9 +15,10 @@ import pymysql
 from ...codec.mysql.text_rows import SESSION, select_expression
 from ...errors import Retryable, SourceError
 from ...events import Table
-from .connection import Result, Server, Session, connect, disconnect, identify, query, translated
+from .connection import Server, Session, connect, disconnect, identify, query, translated
 from .options import MysqlOptions
 from .position import Position
+from .stream import Result
 from .tables import Follows, Found, SourceTable, find_tables, quoted, read_table
 
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})

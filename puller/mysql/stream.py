@@ -1,0 +1,200 @@
+"""Long answers, read straight from the socket.
+
+The only module that knows mysql-replication and pymysql's inside. The libraries connect, log in, agree
+on checksums and heartbeats and send the command; the bytes of the answer are read here in large pieces.
+pymysql holds none of them: a server sends nothing between its answer to one command and the next.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from itertools import count
+from typing import Final
+from zlib import crc32
+
+import pymysql
+from pymysql.constants import ER
+from pymysql.constants.COMMAND import COM_QUERY
+from pymysqlreplication import BinLogStreamReader
+
+from ...errors import Retryable, SourceError, TidemillError
+from .connection import Session, connect, disconnect, identify, query, translated, translation
+from .options import MysqlOptions
+from .packets import PacketCutter, RowCutter
+from .position import Position
+
+READ_BYTES: Final = 256 * 1024
+POLL_SECONDS: Final = 0.2
+"""No read waits longer, so that whoever reads can turn to something else."""
+
+_ERROR: Final = 0xFF
+_calls = count()
+
+
+def own_server_id() -> int:
+    """An id that hardly another replica has, another one at every call."""
+    return crc32(f"{socket.gethostname()}/{os.getpid()}/{next(_calls)}".encode()) | 1
+
+
+class Dump:
+    """The binlog from a position on: the server sends events as they are written."""
+
+    def __init__(self, options: MysqlOptions, position: Position) -> None:
+        """Raises Retryable or SourceError."""
+        if position.offset > 0xFFFFFFFF:
+            raise SourceError(
+                f"{position} is beyond 4 GiB, where no server can be asked to start: start again with a new "
+                "snapshot, and change less in one transaction"
+            )
+        self._options = options
+        self._position = position
+        self._cutter = PacketCutter()
+        self.bytes = 0
+        """Read so far."""
+        self._end = b""
+        self._silent_seconds = 0.0
+        self._session = connect(options)
+        try:
+            with translated(options):
+                self._start()
+            self._socket = _taken_over(self._session)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self) -> None:
+        self.server = identify(self._session)
+        # A server that writes no checksums any more may have files that have them.
+        self._session.query("SET @master_binlog_checksum = 'CRC32'")
+        reader = BinLogStreamReader(
+            connection_settings={},
+            server_id=self._options.server_id,
+            log_file=self._position.file,
+            log_pos=self._position.offset,
+            resume_stream=True,
+            blocking=True,
+            slave_heartbeat=self._options.heartbeat_seconds,
+            is_mariadb=False,  # True asks by GTID only
+            enable_logging=False,
+            pymysql_wrapper=lambda **_: self._session,
+        )
+        # What fetchone() does first; fetchone() itself would also connect a second time, and connect
+        # again on its own whenever the connection is lost.
+        reader._BinLogStreamReader__connect_to_stream()
+
+    def read(self) -> list[bytes]:
+        """The payloads of events; none if nothing came within POLL_SECONDS.
+
+        Raises Retryable once the connection is gone, SourceError when the server refuses.
+        """
+        if self._end:
+            raise self._ended()
+        data = _receive(self._socket, self._options)
+        if not data:
+            self._silent_seconds += POLL_SECONDS
+            if self._silent_seconds > 3 * self._options.heartbeat_seconds + 1:
+                raise Retryable(f"{self._options.address}: silent for {self._silent_seconds:.0f} s")
+            return []
+        self._silent_seconds = 0.0
+        self.bytes += len(data)
+        payloads = self._cutter.feed(data)
+        if payloads and payloads[-1][0]:  # an error packet or an EOF is the last one
+            self._end = payloads.pop()
+            return payloads or self.read()
+        return payloads
+
+    def close(self) -> None:
+        disconnect(self._session)
+
+    def _ended(self) -> TidemillError:
+        if self._end[0] != _ERROR:
+            return Retryable(f"{self._options.address}: the server ended the stream")
+        error = _error(self._end)
+        if error.args[0] != ER.MASTER_FATAL_ERROR_READING_BINLOG:
+            return translation(self._options, error)
+        try:
+            session = connect(self._options)
+        except TidemillError:
+            held = ""
+        else:
+            held = f"; the server holds {_binlogs(session)}"
+            disconnect(session)
+        return SourceError(
+            f"{self._options.address}: can't read the binlog from {self._position}: {error.args[1]}{held}. "
+            "Start again with a new snapshot; if the position was purged, have the server keep binlogs "
+            "longer (binlog_expire_logs_seconds)"
+        )
+
+
+class Result:
+    """The rows of a large query, uncopied, as they come in. Its session is free again once `done`."""
+
+    def __init__(self, session: Session, options: MysqlOptions, sql: str) -> None:
+        """Raises Retryable or SourceError."""
+        self._options = options
+        self._cutter = RowCutter()
+        with translated(options):
+            session._execute_command(COM_QUERY, sql)
+            self._socket = _taken_over(session)
+
+    @property
+    def done(self) -> bool:
+        return self._cutter.done
+
+    @property
+    def rows(self) -> int:
+        """How many have come."""
+        return self._cutter.rows
+
+    @property
+    def last_row(self) -> bytes:
+        """The latest of them."""
+        return self._cutter.last_row
+
+    def read(self) -> bytes:
+        """Whole row packets; empty if none came within POLL_SECONDS. Raises Retryable or SourceError."""
+        packets = self._cutter.feed(_receive(self._socket, self._options))
+        if self._cutter.error:
+            with translated(self._options):
+                raise _error(self._cutter.error)
+        return packets
+
+
+def _taken_over(session: Session) -> socket.socket:
+    stream: socket.socket = session._sock
+    stream.settimeout(POLL_SECONDS)
+    session._current_timeout = POLL_SECONDS  # pymysql sets its own again when it reads
+    for name, value in ("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3):
+        if hasattr(socket, name):
+            stream.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return stream
+
+
+def _receive(stream: socket.socket, options: MysqlOptions) -> bytes:
+    """What has come in; empty after POLL_SECONDS without anything. Raises Retryable once it is over."""
+    try:
+        data = stream.recv(READ_BYTES)
+    except TimeoutError:
+        return b""
+    except OSError as error:
+        raise Retryable(f"{options.address}: connection lost: {error}") from error
+    if not data:
+        raise Retryable(f"{options.address}: the server closed the connection")
+    return data
+
+
+def _error(payload: bytes) -> pymysql.err.Error:
+    try:
+        pymysql.err.raise_mysql_exception(payload)
+    except pymysql.err.Error as error:
+        return error
+
+
+def _binlogs(session: Session) -> str:
+    """The first and the last binlog in words."""
+    try:
+        rows = query(session, "SHOW BINARY LOGS")
+    except pymysql.err.Error as error:
+        return f"binlogs that it doesn't list ({error.args[1]})"
+    return f"{rows[0][0]} to {rows[-1][0]} (which ends at {rows[-1][1]})"
