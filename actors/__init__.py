@@ -3,7 +3,7 @@
 from .actor import PooledActor, Target
 from .clock import Alarm, Clock, ManualClock, SystemClock
 from .future import PooledFuture
-from .mailbox import MailboxFull, Waiting
+from .mailbox import Mailbox, MailboxFull, Waiting
 from .outbox import DeadlockError
 from .ref import PooledRef
 from .seeded import SeededSystem
@@ -20,6 +20,7 @@ __all__ = [
     "Clock",
     "DeadlockError",
     "Failed",
+    "Mailbox",
     "MailboxFull",
     "ManualClock",
     "PooledActor",
