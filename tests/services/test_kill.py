@@ -140,7 +140,9 @@ def kill_everywhere(tmp_path: Path, server: MariaDb, times: int, orders: int) ->
     try:
         for number, point in enumerate(STREAM_POINTS):
             for nth in range(times):
-                hits[point] += run_until_killed(config, point, 1 + nth, log)
+                # Only what piled up while no feed ran goes through the disk: there is one such pass.
+                passes = 1 if point == "store.compacting" else 1 + nth
+                hits[point] += run_until_killed(config, point, passes, log)
             if number % 2:
                 server.kill()
                 server.start()
