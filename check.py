@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
+from urllib.parse import quote
 
-from sqlalchemy import URL, create_engine, make_url
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy import URL, Connection, create_engine, make_url, text
+from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
+from sqlalchemy.pool import NullPool
 
+from .codec.checkpoint import decode_checkpoint
+from .errors import TidemillError
+from .events import Checkpoint
 from .feed import reject_duplicates
-from .options import FeedOptions, SinkOptions, open_sinks
+from .options import FeedOptions, SinkOptions, checkpoint_file, open_sinks
+from .pipeline import no_table_matches
 from .puller.mysql.requirements import check as check_source
+from .sink.sql.target import CHECKPOINT_TABLE
+
+_RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER")
+"""What a feed needs where its tables go."""
+_OWN_SCHEMA = "tidemill"
+"""Where the checkpoint is when tables go to their own schemas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +45,13 @@ def check_feed(options: FeedOptions) -> list[Finding]:
     reject_duplicates(sinks)
     found = list(_source(options))
     for sink in options.sinks:
-        found += _sink(sink)
+        try:
+            found += [Finding(level, f"sink {sink.name}", said) for level, said in _sink(options, sink)]
+        except DBAPIError as error:
+            reason = error.orig.args[-1] if error.orig is not None and error.orig.args else error
+            found.append(Finding("error", f"sink {sink.name}", str(reason)))
+        except TidemillError as error:
+            found.append(Finding("error", f"sink {sink.name}", str(error)))
     return found
 
 
@@ -43,44 +64,89 @@ def _source(options: FeedOptions) -> Iterator[Finding]:
         rows = f"about {table.rows_estimated:,} rows"
         yield Finding("ok", "source", f"follows {table.table.full_name} ({key}; {rows})")
     names = [(table.table.schema, table.table.name) for table in survey.tables]
-    if survey.tables:
-        for pattern in options.tables.unmatched(names):
-            yield Finding("error", "source", f"the pattern {pattern!r} matches no table")
+    unmatched = options.tables.unmatched(names)
+    if survey.tables and unmatched:
+        yield Finding("error", "source", no_table_matches(unmatched))
     for finding in survey.findings:
         yield Finding(finding.severity, "source", finding.text)
 
 
-def _sink(sink: SinkOptions) -> Iterator[Finding]:
+_Said = tuple[Literal["ok", "warning", "error"], str]
+
+
+def _sink(options: FeedOptions, sink: SinkOptions) -> Iterator[_Said]:
     scheme, _, path = sink.url.partition(":")
-    try:
-        url = None if scheme == "file" else make_url(sink.url)
-    except ArgumentError as error:
-        yield Finding("error", sink.name, str(error))
+    if scheme == "file":
+        yield _file(Path(path.removeprefix("//")))
+        stored = checkpoint_file(options, sink.name).load()
+        yield _begin(None if stored is None else stored[0])
         return
-    if url is None:
-        yield _file(sink.name, Path(path.removeprefix("//")))
-    elif url.get_backend_name() == "sqlite":
-        yield _file(sink.name, Path(url.database or ""))
-    else:
-        yield _server(sink.name, url)
+    url = make_url(sink.url)
+    if url.get_backend_name() == "sqlite":
+        file = Path(url.database or "")
+        yield _file(file)
+        if file.exists():
+            reading = {"mode": "ro", "uri": "true"}
+            with _connected(URL.create("sqlite", database=f"file:{quote(str(file))}", query=reading)) as copy:
+                yield _begin(_stored(copy, options.name, CHECKPOINT_TABLE))
+        return
+    schema = sink.options.get("schema") or url.database
+    with _connected(url.set(drivername="mysql+pymysql", database="")) as server:
+        yield "ok", f"{url.host} answers"
+        yield from _rights(server, schema)
+        yield _begin(_stored(server, options.name, f"`{schema or _OWN_SCHEMA}`.{CHECKPOINT_TABLE}"))
 
 
-def _file(name: str, path: Path) -> Finding:
+def _file(path: Path) -> _Said:
     """Whether a file can be written, or made."""
-    place = path
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    if os.access(place, os.W_OK) and (place.is_dir() or place == path):
-        return Finding("ok", name, f"{path} {'is there' if path.exists() else 'will be made'}")
-    return Finding("error", name, f"{path} can't be written: {place} is not writable")
+    if path.is_dir():
+        return "error", f"{path} is a directory"
+    if not path.parent.is_dir():
+        return "error", f"{path} can't be made: there is no directory {path.parent}"
+    for needed in [path.parent, path] if path.exists() else [path.parent]:
+        if not os.access(needed, os.W_OK):
+            return "error", f"{path} can't be written: {needed} is not writable"
+    return "ok", f"{path} {'is there' if path.exists() else 'will be made'}"
 
 
-def _server(name: str, url: URL) -> Finding:
-    engine = create_engine(url.set(drivername="mysql+pymysql", database=""))
+@contextmanager
+def _connected(url: URL) -> Iterator[Connection]:
+    with create_engine(url, poolclass=NullPool).connect() as connection:
+        yield connection
+
+
+def _rights(server: Connection, schema: str | None) -> Iterator[_Said]:
+    """`schema` is where the tables go, None: to their own schemas."""
+    user, read_only = server.execute(text("SELECT CURRENT_USER(), @@read_only")).one()
+    everywhere, here = set(), set()
+    for (grant,) in server.execute(text("SHOW GRANTS")):
+        if match := re.match(r"GRANT (.+?) ON (\S+)\.\* TO ", grant):
+            rights = match[1].split(", ")
+            name = match[2].strip("`").replace("\\", "").replace("%", "*")
+            if match[2] == "*":
+                everywhere.update(rights)
+            elif schema is not None and fnmatchcase(schema, name):
+                here.update(rights)
+    if read_only and not everywhere & {"ALL PRIVILEGES", "READ_ONLY ADMIN", "SUPER"}:
+        yield "error", "the server is read-only"
+    missing = [right for right in _RIGHTS if right not in everywhere | here]
+    if missing and "ALL PRIVILEGES" not in everywhere | here:
+        place = f"{schema or '*'}.*"
+        yield "warning", f"{user} has no right to {', '.join(missing)} on {place}, by its own grants"
+
+
+def _stored(connection: Connection, feed: str, table: str) -> Checkpoint | None:
     try:
-        with engine.connect():
-            return Finding("ok", name, f"{url.host} answers")
-    except SQLAlchemyError as error:
-        return Finding("error", name, f"{url.host} can't be reached: {getattr(error, 'orig', error)}")
-    finally:
-        engine.dispose()
+        found = connection.execute(text(f"SELECT checkpoint FROM {table} WHERE feed = :feed"), {"feed": feed})
+    except (OperationalError, ProgrammingError) as error:
+        if re.search("no such table|doesn't exist|Unknown database", str(error.orig)):
+            return None
+        raise
+    stored = found.scalar_one_or_none()
+    return None if stored is None else decode_checkpoint(stored, table)[0]
+
+
+def _begin(at: Checkpoint | None) -> _Said:
+    if at is None:
+        return "ok", "begins with a snapshot"
+    return "ok", f"goes on from {at.position}" + ("" if at.loading is None else ", in its snapshot")

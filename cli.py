@@ -122,7 +122,7 @@ def status(file: FeedFile = None, name: Name = None, data_dir: DataDir = None, a
     if as_json:
         typer.echo(msgspec.json.encode(found))
     else:
-        Console().print(panel(found))
+        Console(width=None if sys.stdout.isatty() else 160).print(panel(found))
     if found.state == "failed":
         raise typer.Exit(1)
 

@@ -11,7 +11,7 @@ from threading import Event, Lock, Thread
 from msgspec.structs import replace
 
 from .actors import Clock, SystemClock
-from .errors import ConfigError, InvariantViolated, TidemillError
+from .errors import ConfigError, InvariantViolated, SinkError, TidemillError
 from .events import Ts, physical_ms
 from .options import FeedOptions
 from .pipeline import Pipeline, Unavailable
@@ -151,8 +151,6 @@ class Feed:
             self.error = error if isinstance(error, TidemillError) else _unexpected(error)
             self._say("failed", str(self.error))
         finally:
-            for sink in self._sinks:
-                sink.close()
             self._ended.set()
             self._on_end()
 
@@ -170,6 +168,9 @@ class Feed:
                 self._pipeline = None
                 self._look(pipeline)
                 self._base = self._status.rows, self._status.transactions
+        if pipeline.unanswered and isinstance(pipeline.error, Unavailable):
+            names = " and ".join(pipeline.unanswered)
+            raise SinkError(f"sink {names} gets no answer, and can't be opened again: start a new process")
         if pipeline.error is not None:
             raise pipeline.error
         return not self._stop.is_set()

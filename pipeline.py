@@ -113,6 +113,8 @@ class Pipeline:
         self.progressed = False
         self.source = ""
         self.counts = Counts()
+        self.unanswered: list[str] = []
+        """Sinks that were left behind, waiting for their targets: nobody may use them any more."""
         self.retries: dict[str, Retry] = {}
         self.snapshot: SnapshotProgress | None = None
         self.checkpoints: dict[str, Checkpoint] = {}
@@ -128,7 +130,7 @@ class Pipeline:
         options, clock = self._options, self._clock
         found = {}
         for sink in sinks:
-            stack.callback(sink.close)
+            stack.callback(self._let_go, sink)
             with _blamed(f"sink {sink.name}"):
                 found[sink.name] = sink.open()
         with _blamed("source"):
@@ -263,9 +265,16 @@ class Pipeline:
             self._puller.stop(block=False)
             self.mount.stop(block=False)
             until = self._clock.now() + STOP_SECONDS
-            for stopped in [ref.stop(block=False) for ref in self._sinks]:
-                with suppress(pykka.Timeout):
+            stops = [ref.stop(block=False) for ref in self._sinks]
+            for delivery, stopped in zip(self.deliveries, stops, strict=True):
+                try:
                     stopped.get(timeout=max(0.0, until - self._clock.now()))
+                except pykka.Timeout:
+                    self.unanswered.append(delivery.sink.name)
+
+    def _let_go(self, sink: Sink) -> None:
+        if sink.name not in self.unanswered:  # else a thread is still in it
+            sink.close()
 
     def flush(self) -> None:
         """Ask the sinks to save their checkpoints; one that is busy does so anyway when it is free."""

@@ -143,19 +143,16 @@ def panel(status: FeedStatus) -> Group:
             title,
             justify="right" if title in ("lag", "rows") else "left",
             no_wrap=True,
-            min_width={"checkpoint": 22, "lag": 7, "rows": 8, "sink": 7}.get(title),
-            max_width=24 if title == "target" else None,
+            min_width={"checkpoint": 22, "lag": 7, "rows": 8, "sink": 7, "state": 8}.get(title),
         )
     for sink in status.sinks:
-        state = f"{sink.state}: {sink.detail}" if sink.detail else sink.state
-        style = _COLOURS.get(sink.state, "white")
         table.add_row(
             sink.name,
             sink.target,
             sink.position or "-",
             lag(sink.lag_seconds),
             f"{sink.rows:,}",
-            Text(state, style=style),
+            Text(sink.state, style=_COLOURS.get(sink.state, "white")),
         )
     parts.append(table)
     return Group(*parts)  # type: ignore[arg-type]
