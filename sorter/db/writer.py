@@ -74,8 +74,9 @@ class Writer(Part):
 
     def _runs(self, lists: list[list[KvChange]]) -> list[Run]:
         changes = lists[0] if len(lists) == 1 else list(chain.from_iterable(lists))
+        size = measure(changes)  # before sorting: in the order that they lie in memory
         sort(changes)
-        return cut(self._table, changes, measure(changes), RUN_CHANGES, RUN_BYTES)
+        return cut(self._table, changes, size, RUN_CHANGES, RUN_BYTES)
 
     def _spill(self, runs: list[Run]) -> None:
         by_store: dict[int, list[Run]] = {}

@@ -249,6 +249,16 @@ def test_a_full_disk_stops_the_feed_with_a_clear_error(small_disk, make_rig):
         assert "no space left on its disk" in str(failed.error)
 
 
+def test_after_a_failure_no_source_is_kept_waiting(make_rig):
+    rig = make_rig(**THROUGH_THE_DISK, max_disk_bytes=1 << 20)
+    rig.add(1)
+    for n in range(1, 500):
+        rig.tell(1, [put(n * 100 + i, "k", bytes(3000)) for i in range(50)])
+    rig.run()
+    assert len(rig.failures) == 1
+    assert rig.sorter.statistics().memory_bytes < 100 << 20
+
+
 def test_a_directory_in_use_is_refused_with_its_name_and_holder(make_rig, tmp_path):
     make_rig()
     with pytest.raises(StoreError, match=r"scratch directory .*scratch is in use by pid"):

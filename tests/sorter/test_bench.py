@@ -1,0 +1,52 @@
+"""The bench runs, says what it should, and feeds everybody the same."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tidemill.benchmarks import sorter
+from tidemill.benchmarks.rocks import YARDSTICKS
+from tidemill.benchmarks.workload import FIRST_TS, w1
+
+
+def test_w1_is_the_same_in_every_run_and_shuffled_within_windows():
+    first, second = w1(25_000, 7), w1(25_000, 7)
+    assert first == second
+    assert [sum(map(len, window.tables.values())) for window in first] == [10_000, 10_000, 5_000]
+    resolved = FIRST_TS
+    for window in first:
+        for changes in window.tables.values():
+            assert all(resolved < change.commit_ts <= window.resolved for change in changes)
+            assert sorted(changes) != changes
+        resolved = window.resolved
+
+
+@pytest.mark.parametrize("kind", YARDSTICKS)
+def test_a_yardstick_reads_back_all_that_it_wrote(tmp_path, kind):
+    yardstick = YARDSTICKS[kind](tmp_path / "db")
+    above = FIRST_TS
+    for window in w1(25_000, 7):
+        wrote = sum(map(len, window.tables.values()))
+        yardstick.write(window)
+        assert yardstick.fetch(range(7), above, window.resolved) == wrote
+        above = window.resolved
+
+
+@pytest.mark.parametrize(("mode", "figures"), [("both", {"both"}), ("fetch", {"write", "fetch"})])
+def test_a_run_gives_figures_yardsticks_and_ratios(mode, figures):
+    result = sorter.run(engine="db", tables=5, events=20_000, mode=mode, memory_tier=1 << 20)
+    assert json.loads(json.dumps(result)) == result
+    assert result["bench"] == "sorter"
+    assert result["settings"]["memory_tier"] == 1 << 20
+    assert figures <= result["figures"].keys()
+    assert figures <= result["yardstick"]["one_put"].keys()
+    for name in figures:
+        ratio = result["figures"][name] / result["yardstick"]["one_put"][name]
+        assert result["ratio"][name] == pytest.approx(ratio, abs=0.01)
+
+
+def test_an_unknown_mode_is_refused():
+    with pytest.raises(ValueError, match="mode 'fast': one of write, fetch, both, latency"):
+        sorter.run(mode="fast")
