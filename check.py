@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -22,6 +22,7 @@ from .events import Checkpoint
 from .feed import reject_duplicates
 from .options import FeedOptions, SinkOptions, checkpoint_file, open_sinks
 from .pipeline import no_table_matches
+from .puller.mysql.probe import probe
 from .puller.mysql.requirements import check as check_source
 from .sink.sql.target import CHECKPOINT_TABLE
 
@@ -63,10 +64,11 @@ def _source(options: FeedOptions) -> Iterator[Finding]:
         key = ", ".join(table.table.columns[i].name for i in table.table.key) or "no key"
         rows = f"about {table.rows_estimated:,} rows"
         yield Finding("ok", "source", f"follows {table.table.full_name} ({key}; {rows})")
-    names = [(table.table.schema, table.table.name) for table in survey.tables]
-    unmatched = options.tables.unmatched(names)
-    if survey.tables and unmatched:
-        yield Finding("error", "source", no_table_matches(unmatched))
+    if survey.server:
+        with suppress(TidemillError):  # which the survey has found too
+            seen = [(table.schema, table.name) for table in probe(options.source).tables]
+            if unmatched := options.tables.unmatched(seen):
+                yield Finding("error", "source", no_table_matches(unmatched))
     for finding in survey.findings:
         yield Finding(finding.severity, "source", finding.text)
 
@@ -118,7 +120,8 @@ def _connected(url: URL) -> Iterator[Connection]:
 def _rights(server: Connection, schema: str | None) -> Iterator[_Said]:
     """`schema` is where the tables go, None: to their own schemas."""
     user, read_only = server.execute(text("SELECT CURRENT_USER(), @@read_only")).one()
-    everywhere, here = set(), set()
+    everywhere: set[str] = set()
+    here: set[str] = set()
     for (grant,) in server.execute(text("SHOW GRANTS")):
         if match := re.match(r"GRANT (.+?) ON (\S+)\.\* TO ", grant):
             rights = match[1].split(", ")
