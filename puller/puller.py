@@ -51,7 +51,7 @@ class PullerStatistics(Struct, frozen=True):
     position: str
     """After the last complete transaction that was sent on; empty before the first."""
     bytes: int
-    """From the source."""
+    """Read of the log."""
     events: int
     row_events: int
     transactions: int

@@ -72,14 +72,18 @@ class Pull:
 
     def steps(self) -> Steps:
         """Never ends. Raises Retryable: call it again to go on; any other error: a person must act."""
-        if not self._checked:
-            self._check()
-        if self._loading is not None:
-            yield from self._load(self._loading)
-            self._loading = None
-        if self._decoder is None:
-            self._begin()
-        yield from self._follow(None)
+        try:
+            if not self._checked:
+                self._check()
+            if self._loading is not None:
+                yield from self._load(self._loading)
+                self._loading = None
+            if self._decoder is None:
+                self._begin()
+            yield from self._follow(None)
+        finally:
+            self._state = "connecting"
+            self._connected_at = 0.0
 
     def statistics(self) -> PullerStatistics:
         decoder = self._decoder
@@ -105,10 +109,8 @@ class Pull:
                 log.warning("%s: %s", self._options.address, finding.text)
 
     def _load(self, loading: Loading) -> Steps:
-        self._state = "connecting"
         with closing(Snapshot(self._options, self._follows)) as snapshot:
             yield self._connected(snapshot.server)
-
             if self._decoder is None:
                 self._start_at(snapshot.position)
             else:
@@ -142,7 +144,6 @@ class Pull:
             )
         if decoder.reached:
             return
-        self._state = "connecting"
         with closing(Dump(self._options, decoder.position)) as dump:
             yield self._connected(dump.server)
             self._state = "catching up" if until else "following"

@@ -251,6 +251,32 @@ def test_a_server_that_is_killed_and_started_again_is_followed_on(own: Client) -
     assert found.retries >= 3
 
 
+def kill_queries(sql: Client) -> None:
+    """The connections that have sent a query, other than this one."""
+    for row in sql("SHOW PROCESSLIST"):
+        if row[4] == "Query" and not row[7].startswith("SHOW"):
+            sql(f"KILL {row[0]}")
+
+
+def test_a_connection_lost_while_a_table_without_key_is_loaded(sql: Client) -> None:
+    sql("CREATE TABLE loose (n INT, note VARCHAR(1000))")
+    sql("INSERT INTO loose SELECT seq, REPEAT('x', 900) FROM seq_1_to_30000")
+    copy = Copy()
+    with follow(sql, copy, max_batch_bytes=50_000) as pulling:
+        for _ in range(2):
+            pulling.wait_for(lambda: last(pulling) and last(pulling)[-1].key[8] == TEXT_ROWS)
+            pulling.hold()
+            retries = pulling.count(Retrying)
+            kill_queries(sql)
+            sql("UPDATE loose SET n = n + 1 LIMIT 10")
+            pulling.release()
+            pulling.wait_until_told(Retrying, retries + 1)
+        pulling.catch_up(binlog_end(sql.server))
+    kinds = [change.key[8] for batch in pulling.batches for change in batch.changes]
+    assert kinds.count(VOID) == 2
+    assert rows_of(copy) == source_rows(sql.server, sql.database)
+
+
 def test_a_server_killed_while_a_table_without_key_is_loaded(own: Client) -> None:
     own("CREATE TABLE loose (n INT, note VARCHAR(1000))", "CREATE TABLE a (id INT PRIMARY KEY)")
     own("INSERT INTO loose SELECT seq, REPEAT('x', 900) FROM seq_1_to_30000", "INSERT INTO a VALUES (1), (2)")
