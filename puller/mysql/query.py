@@ -27,13 +27,13 @@ _HEAD: Final = 13
 _OFFSET = re.compile(r"([+-])(\d+):(\d+)")
 
 # What may stand before the first word; the server runs what is inside /*! */ and /*M! */.
-_VERB = re.compile(r"(?:\s+|/\*M?!\d*|/\*.*?\*/|--[ \t][^\n]*\n|\#[^\n]*\n|\()*([A-Za-z]+)", re.DOTALL)
+_VERB = re.compile(r"(?:\s|/\*M?!\d*|/\*.*?\*/|--[ \t][^\n]*\n|\#[^\n]*\n|\()*([A-Za-z]+)", re.DOTALL)
 _NAME = r"(?:(`[^`]+`|[\w$]+)\s*\.\s*)?(`[^`]+`|[\w$]+)"
 _NAMES = re.compile(_NAME)
 _INSERT = re.compile(
     rf"(?:INSERT|REPLACE)\s+(?:(?:LOW_PRIORITY|HIGH_PRIORITY|DELAYED|IGNORE)\s+)*(?:INTO\s+)?{_NAME}", re.I
 )
-_LOAD = re.compile(rf"\bINTO\s+TABLE\s+{_NAME}", re.I)
+_LOAD = re.compile(rf"LOAD\s.*?\bINTO\s+TABLE\s+{_NAME}", re.I | re.DOTALL)
 _NO_NAMES: Final = frozenset(
     {"FROM", "JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "OUTER", "NATURAL", "STRAIGHT_JOIN"}
     | {"ON", "USING", "AS", "AND", "OR", "PARTITION"}
@@ -131,9 +131,11 @@ def changed_tables(statement: str) -> list[tuple[str, str]] | None:
     """
     first = _VERB.match(statement)
     statement = statement[first.start(1) :] if first else statement
-    if match := _INSERT.match(statement) or _LOAD.search(statement):
+    match = _INSERT.match(statement) or _LOAD.match(statement)
+    if match:
         return [_unquoted(match[1], match[2])]
-    if match := _UPDATE.match(statement) or _DELETE.match(statement):
+    match = _UPDATE.match(statement) or _DELETE.match(statement)
+    if match:
         found = _NAMES.findall(match[1])
         return [_unquoted(*names) for names in found if names[1].upper() not in _NO_NAMES]
     return None

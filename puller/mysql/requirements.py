@@ -12,9 +12,9 @@ from msgspec import Struct
 from ...errors import SourceError, TidemillError
 from .connection import Session, connect, disconnect, query, translated
 from .options import MysqlOptions
-from .tables import Follows, SourceTable, find_tables, quoted, read_table
+from .tables import Follows, Found, SourceTable, find_tables, quoted, read_table
 
-TRANSACTIONAL_ENGINES: Final = frozenset({"InnoDB", "ROCKSDB"})
+_TRANSACTIONAL: Final = frozenset({"InnoDB", "ROCKSDB"})
 _OLDEST: Final = (10, 5)
 _SETTINGS: Final = {
     "binlog_format": "ROW",
@@ -40,7 +40,7 @@ class Survey(Struct, frozen=True):
         """Raises SourceError with all findings that are errors, if there are any."""
         errors = [finding.text for finding in self.findings if finding.severity == "error"]
         if errors:
-            raise SourceError("; ".join(errors))
+            raise SourceError(f"{self.server}: {'; '.join(errors)}")
 
 
 def check(options: MysqlOptions, follows: Follows) -> Survey:
@@ -72,7 +72,26 @@ def _survey(session: Session, options: MysqlOptions, follows: Follows) -> Survey
         error = Finding("error", f"{server} can't be followed: MariaDB {wanted} or later is needed")
         return Survey(server, [], [error])
     tables: list[SourceTable] = []
-    findings = [*_settings(session), *_rights(session), *_tables(session, follows, tables)]
+    findings = [*_settings(session), *_rights(session)]
+    found = find_tables(session)
+    followed = [one for one in found if follows(one.schema, one.name)]
+    if not followed:
+        findings.append(_nothing_to_follow(found))
+    for one in followed:
+        try:
+            table = _look_at(session, one)
+        except SourceError as error:
+            findings.append(Finding("error", str(error)))
+            continue
+        tables.append(table)
+        if table.engine not in _TRANSACTIONAL:
+            findings.append(
+                Finding(
+                    "warning",
+                    f"{one.full_name} is a table of {table.engine}, which has no transactions: don't change "
+                    "it while it is loaded",
+                )
+            )
     return Survey(server, tables, findings)
 
 
@@ -123,37 +142,22 @@ def _account(user: str) -> str:
     return f"'{name}'@'{host}'"
 
 
-def _tables(session: Session, follows: Follows, tables: list[SourceTable]) -> Iterator[Finding]:
-    found = find_tables(session)
-    followed = [one for one in found if follows(one.schema, one.name)]
-    if not followed:
-        names = ", ".join(one.full_name for one in found[:10]) + (", ..." if len(found) > 10 else "")
-        yield Finding(
-            "error",
-            "no table matches, of those that this user may see: "
-            + (names or "it sees none: GRANT SELECT on them"),
-        )
-    for one in followed:
-        if one.versioned:
-            yield Finding(
-                "error", f"{one.full_name} is system versioned, which isn't supported: leave it out"
-            )
-            continue
-        try:
-            query(session, f"SELECT 1 FROM {quoted(one.schema, one.name)} LIMIT 0")
-            table = read_table(session, one)
-        except SourceError as error:
-            yield Finding("error", str(error))
-            continue
-        except pymysql.err.OperationalError as error:
-            yield Finding("error", f"{one.full_name} can't be read: {error.args[1]}: GRANT SELECT on it")
-            continue
-        if table is None:
-            continue
-        tables.append(table)
-        if table.engine not in TRANSACTIONAL_ENGINES:
-            yield Finding(
-                "warning",
-                f"{one.full_name} is a table of {table.engine}, which has no transactions: don't change it "
-                "while it is loaded",
-            )
+def _nothing_to_follow(found: list[Found]) -> Finding:
+    if not found:
+        return Finding("error", "no table matches, as this user may see none: GRANT SELECT on them")
+    names = ", ".join(one.full_name for one in found[:10]) + (", ..." if len(found) > 10 else "")
+    return Finding("error", f"no table matches, of those that this user may see: {names}")
+
+
+def _look_at(session: Session, found: Found) -> SourceTable:
+    """Raises SourceError for a table that can't be followed."""
+    if found.versioned:
+        raise SourceError(f"{found.full_name} is system versioned, which isn't supported: leave it out")
+    try:
+        query(session, f"SELECT 1 FROM {quoted(found.schema, found.name)} LIMIT 0")
+    except pymysql.err.OperationalError as error:
+        raise SourceError(f"{found.full_name} can't be read: {error.args[1]}: GRANT SELECT on it") from None
+    table = read_table(session, found)
+    if table is None:
+        raise SourceError(f"{found.full_name} was just dropped")
+    return table

@@ -1,0 +1,88 @@
+"""Statements in query events: what they are and what they change."""
+
+from __future__ import annotations
+
+from struct import pack
+from zoneinfo import available_timezones
+
+import pytest
+
+from tidemill.errors import SourceError
+from tidemill.puller.mysql.query import LoggedStatement, changed_tables, verb
+
+
+@pytest.mark.parametrize(
+    ("statement", "first"),
+    [
+        ("ALTER TABLE t ADD c INT", "ALTER"),
+        ("  \n\talter table t add c int", "ALTER"),
+        ("/* from a tool */ -- and\n# more\n ALTER TABLE t ADD c INT", "ALTER"),
+        ("/*!50003 CREATE TRIGGER x */", "CREATE"),
+        ("/*M!100500 CREATE TABLE x (a INT) */", "CREATE"),
+        ("(SELECT 1)", "SELECT"),
+        (" " * 5000 + "!", ""),
+        ("", ""),
+    ],
+)
+def test_the_verb_is_the_first_word_that_the_server_runs(statement: str, first: str) -> None:
+    assert verb(statement) == first
+
+
+@pytest.mark.parametrize(
+    ("statement", "tables"),
+    [
+        ("INSERT INTO t VALUES (1)", [("", "t")]),
+        ("/* x */ insert low_priority ignore t set a = 'INTO TABLE u'", [("", "t")]),
+        ("REPLACE DELAYED INTO `a b`.`c.d` SELECT * FROM u", [("a b", "c.d")]),
+        ("UPDATE s . t SET a = 1", [("s", "t")]),
+        ("UPDATE t AS x LEFT JOIN s.u ON x.a = u.b SET a = 1", [
+            ("", "t"), ("", "x"), ("s", "u"), ("x", "a"), ("u", "b"),
+        ]),
+        ("DELETE FROM t", [("", "t")]),
+        ("DELETE QUICK FROM t WHERE a IN (SELECT b FROM u)", [("", "t")]),
+        ("DELETE t, u FROM t JOIN u WHERE t.a = 1", [("", "t"), ("", "u"), ("", "t"), ("", "u")]),
+        ("LOAD DATA INFILE 'f' REPLACE INTO TABLE s.t FIELDS TERMINATED BY ','", [("s", "t")]),
+        ("SELECT `s`.`f`()", None),
+    ],
+)  # fmt: skip
+def test_the_tables_that_a_statement_may_change(statement: str, tables: list[tuple[str, str]] | None) -> None:
+    assert changed_tables(statement) == tables
+
+
+def logged(text: bytes, *variables: bytes) -> LoggedStatement:
+    status = b"".join(variables)
+    return LoggedStatement(pack("<IIBHH", 1, 0, 4, 0, len(status)) + status + b"shop\0" + text)
+
+
+def zone(name: bytes) -> bytes:
+    return b"\x05" + bytes([len(name)]) + name
+
+
+def test_a_statement_comes_with_its_session() -> None:
+    found = logged(
+        b"ALTER TABLE \xfc ADD c INT",
+        b"\x00" + b"\0" * 4,
+        b"\x01" + pack("<Q", 4),
+        b"\x06\x03std",
+        b"\x04" + pack("<HHH", 8, 8, 8),
+        zone(b"-02:30"),
+        b"\x80" + (250_000).to_bytes(3, "little"),
+    )
+    query = found.as_query(100, 3600)
+    assert (query.schema, query.query) == ("shop", "ALTER TABLE ü ADD c INT")
+    assert query.ansi_quotes
+    assert query.epoch_seconds == 100.25
+    assert query.utc_offset_seconds == -9000
+
+
+def test_a_session_may_be_in_the_server_s_time_zone() -> None:
+    assert logged(b"DROP TABLE t").as_query(0, 3600).utc_offset_seconds == 3600
+    assert logged(b"DROP TABLE t", zone(b"SYSTEM")).as_query(0, 3600).utc_offset_seconds == 3600
+
+
+@pytest.mark.skipif(not available_timezones(), reason="no time zones found: apt-get install tzdata")
+def test_a_session_may_be_in_a_named_time_zone() -> None:
+    summer = 1_750_000_000
+    assert logged(b"DROP TABLE t", zone(b"Europe/Berlin")).as_query(summer, 0).utc_offset_seconds == 7200
+    with pytest.raises(SourceError, match="'Nowhere/At_all', which isn't known here: install tzdata"):
+        logged(b"DROP TABLE t", zone(b"Nowhere/At_all")).as_query(0, 0)
