@@ -309,8 +309,8 @@ def test_a_server_that_is_down_at_the_start_is_waited_for(own: Client) -> None:
     own.server.kill()
     copy = Copy()
     with follow(own, copy, retry_first_seconds=0.05, retry_longest_seconds=0.3) as pulling:
-        pulling.wait_for(lambda: len(pulling.messages) == 3)
-        assert [message.seconds for message in pulling.messages] == [0.05, 0.1, 0.2]
+        pulling.wait_until_told(Retrying, 3)
+        assert [message.seconds for message in pulling.messages[:3]] == [0.05, 0.1, 0.2]
         assert "Can't connect" in pulling.messages[0].error
         own.server.start()
         own.reconnect()
