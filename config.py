@@ -40,18 +40,15 @@ def read(path: Path) -> dict[str, Any]:
     return expanded
 
 
-def build(cls: type[T], table: Mapping[str, Any], where: str, *, also: Collection[str] = ()) -> T:
+def build(cls: type[T], table: Mapping[str, Any], where: str) -> T:
     """An options dataclass from a table of the file, found at `where` (for instance "sorter").
 
-    Fields whose name ends in `_bytes` take a number or a string such as "64MiB". Keys in `also` are
-    accepted and left to the caller. Raises ConfigError.
+    Fields whose name ends in `_bytes` take a number or a string such as "64MiB". Raises ConfigError.
     """
-    known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
-    reject_unknown(table, [*known, *also], where)
+    reject_unknown(table, keys(cls), where)
     values = {
         key: parse_bytes(value, f"{where}.{key}") if key.endswith("_bytes") else value
         for key, value in table.items()
-        if key in known
     }
     try:
         return msgspec.convert(values, cls, dec_hook=_path)
@@ -59,6 +56,11 @@ def build(cls: type[T], table: Mapping[str, Any], where: str, *, also: Collectio
         message, _, at = str(error).partition(" - at ")
         key = at.strip("`").removeprefix("$") or ""
         raise ConfigError(f"{where}{key}: {message[:1].lower()}{message[1:]}") from None
+
+
+def keys(cls: type) -> list[str]:
+    """What an options dataclass accepts."""
+    return [field.name for field in fields(cls)]
 
 
 def _path(kind: type, value: object) -> object:

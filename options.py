@@ -73,6 +73,7 @@ def feed_options(found: Mapping[str, Any]) -> FeedOptions:
 
 
 def _source(section: Mapping[str, Any]) -> MysqlOptions:
+    config.reject_unknown(section, ["url", "tables", *config.keys(MysqlOptions)], "source")
     url = section.get("url")
     if not isinstance(url, str) or not url:
         raise ConfigError('source.url: missing; for instance "mysql://user:password@host:3306"')
@@ -115,6 +116,8 @@ def _sinks(sections: Any) -> list[SinkOptions]:
 
 def _sink(number: int, section: Mapping[str, Any]) -> SinkOptions:
     url = section.get("url")
+    if url is None:
+        config.reject_unknown(section, ("name", "url"), f"sink {number}")
     if not isinstance(url, str) or not url:
         raise ConfigError(f'sink {number}: url: missing; for instance "sqlite:///copy.db"')
     name = section.get("name", f"sink-{number}")

@@ -1,0 +1,224 @@
+"""`tidemill` as a process of its own: what it is told, what it says, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from threading import Event
+from typing import Any, NamedTuple
+
+from tidemill.benchmarks.mariadb import MariaDb
+from tidemill.errors import CheckpointError
+from tidemill.status import FeedStatus, StatusFile
+
+SOON_SECONDS = 30.0
+LOOK_SECONDS = 0.05
+
+
+def eventually(condition: Callable[[], Any], seconds: float = SOON_SECONDS) -> Any:
+    """What `condition` returns once that is true; fails when it isn't in time."""
+    never = Event()
+    for _ in range(int(seconds / LOOK_SECONDS)):
+        if found := condition():
+            return found
+        never.wait(LOOK_SECONDS)
+    raise AssertionError(f"not within {seconds} s")
+
+
+class Ended(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+    @property
+    def sentence(self) -> str:
+        """The one line that says why it failed, without the program's name."""
+        assert self.status > 0, self
+        assert "Traceback" not in self.err, self.err
+        lines = [line for line in self.err.splitlines() if line.startswith("tidemill: ")]
+        assert lines == self.err.splitlines()[-1:], self.err
+        return lines[0].removeprefix("tidemill: ")
+
+
+class Running:
+    """A `tidemill run` that goes on until it is stopped, fails or is killed."""
+
+    def __init__(self, place: Place, command: Sequence[str], **options: Any) -> None:
+        self._place = place
+        self._log = place.directory / "run.log"
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(command, **{"stdout": log, "stderr": log, **options})
+
+    def status(self) -> FeedStatus | None:
+        """Its own, not one that a run before it left."""
+        status = self._place.status()
+        return status if status is not None and status.pid == self.process.pid else None
+
+    def until(self, condition: Callable[[FeedStatus], Any]) -> FeedStatus:
+        def look() -> FeedStatus | None:
+            assert self.process.poll() is None, self._log.read_text()
+            status = self.status()
+            return status if status is not None and condition(status) else None
+
+        found: FeedStatus = eventually(look)
+        return found
+
+    def ended(self) -> Ended:
+        status = self.process.wait(timeout=SOON_SECONDS)
+        return Ended(status, "", self._log.read_text())
+
+    def stop(self, signal_number: int) -> Ended:
+        self.process.send_signal(signal_number)
+        return self.ended()
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+class Place:
+    """A table `item` in a schema of its own, and a feed that copies it into SQLite."""
+
+    inside: Sequence[str] = ()
+    """What is put in front of every command: where it runs."""
+    copy_server: MariaDb | None = None
+    """Where the copy is if it isn't in SQLite ..."""
+    copy_schema = ""
+    """... and in which schema."""
+
+    def __init__(self, directory: Path, server: MariaDb, schema: str) -> None:
+        self.directory = directory
+        self.server = server
+        self.schema = schema
+        self.copy = directory / "copy.db"
+        self.config = directory / "feed.toml"
+        self.execute(f"CREATE TABLE {schema}.item (id INT PRIMARY KEY, name VARCHAR(40))")
+        self.insert(1, 2, 3)
+        self.configure()
+
+    # --- the source
+
+    def execute(self, *statements: str) -> list[tuple[Any, ...]]:
+        """The rows of the last one."""
+        with self.server.connect() as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def insert(self, *ids: int) -> None:
+        rows = ", ".join(f"({number}, 'item {number}')" for number in ids)
+        self.execute(f"INSERT INTO {self.schema}.item VALUES {rows}")
+
+    # --- the feed
+
+    def configure(
+        self,
+        *,
+        url: str = "",
+        tables: Sequence[str] = (),
+        sinks: Sequence[str] = (),
+        source: str = "",
+        sorter: str = "",
+        state: str = "state",
+    ) -> None:
+        """Write feed.toml; `source` and `sorter` are more lines of these sections."""
+        lines = [
+            'name = "copy"',
+            f'data_dir = "{self.directory / state}"',
+            "[source]",
+            f'url = "{url or self.server.url()}"',
+            f"tables = {json.dumps(list(tables) or [f'{self.schema}.*'])}",
+            "retry_longest_seconds = 1",
+            source,
+            "[sorter]",
+            'memory_bytes = "1MiB"' if "memory_bytes" not in sorter else "",
+            sorter,
+        ]
+        for number, sink in enumerate(sinks or [self.sqlite_url], 1):
+            lines += ["[[sink]]", f'name = "{"abcdef"[number - 1]}"', f'url = "{sink}"']
+        self.config.write_text("\n".join(lines) + "\n")
+
+    @property
+    def sqlite_url(self) -> str:
+        return f"sqlite:///{self.copy}"
+
+    def command(self, *arguments: str) -> list[str]:
+        return [*self.inside, sys.executable, "-m", "tidemill.cli", *arguments]
+
+    def call(self, *arguments: str) -> Ended:
+        """A command to its end."""
+        done = subprocess.run(
+            self.command(*arguments), capture_output=True, text=True, timeout=SOON_SECONDS, check=False
+        )
+        return Ended(done.returncode, done.stdout, done.stderr)
+
+    def run(self, *more: str) -> Ended:
+        """Up to the source's present end, or its failure."""
+        return self.call("run", str(self.config), "--until", "now", *more)
+
+    def start(self, *more: str, **options: Any) -> Running:
+        return Running(self, self.command("run", str(self.config), *more), **options)
+
+    def shell(self, script: str) -> None:
+        subprocess.run([*self.inside, "sh", "-c", script], check=True, timeout=SOON_SECONDS)
+
+    def status(self) -> FeedStatus | None:
+        try:
+            return StatusFile(self.directory / "state").load()
+        except CheckpointError:
+            return None
+
+    def goes_on(self) -> None:
+        """The feed runs to the source's end, and the copy is as the source is."""
+        done = self.run()
+        assert done.status == 0, done
+        assert self.copied() == self.present()
+
+    def begins_again(self) -> None:
+        """With a new target."""
+        self.copy = self.directory / "again.db"
+        self.configure()
+        self.goes_on()
+
+    # --- the copy
+
+    def present(self) -> list[tuple[Any, ...]]:
+        return self.execute(f"SELECT * FROM {self.schema}.item ORDER BY id")
+
+    def copied(self) -> list[tuple[Any, ...]]:
+        if self.copy_server is not None:
+            with self.copy_server.connect(database=self.copy_schema) as server, server.cursor() as cursor:
+                cursor.execute("SELECT * FROM item ORDER BY id")
+                return list(cursor.fetchall())
+        with closing(sqlite3.connect(self.copy)) as connection:
+            return connection.execute(f'SELECT * FROM "{self.schema}.item" ORDER BY id').fetchall()
+
+    def copied_ids(self) -> list[int]:
+        return [row[0] for row in self.copied()]
+
+
+@contextmanager
+def small_disk(mount_point: Path, size: str) -> Iterator[Sequence[str]]:
+    """A tmpfs of that size that only commands with these words in front of them see.
+
+    It goes with the process that holds it, and that one goes when nobody can write to it any more.
+    """
+    mount_point.mkdir()
+    script = f"mount -t tmpfs -o size={size} none '{mount_point}' && echo ready && exec cat"
+    holder = subprocess.Popen(
+        ["unshare", "--mount", "sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"ready\n", "can't mount a tmpfs"
+        yield ["nsenter", f"--mount=/proc/{holder.pid}/ns/mnt", f"--wd={Path.cwd()}"]
+    finally:
+        holder.communicate()
