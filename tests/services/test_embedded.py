@@ -141,7 +141,7 @@ def test_a_callback_gets_each_transaction_and_what_it_raises_stops_the_feed(mari
 
 def test_a_fault_of_the_source_ends_the_loop_with_its_error(mariadb, orders, tmp_path):
     with (
-        pytest.raises(tidemill.Fatal, match=r"no table matches|matches no table"),
+        pytest.raises(tidemill.Fatal, match="nothing_here"),
         tidemill.open(mariadb.url(), ["nothing_here.*"], data_dir=tmp_path) as feed,
     ):
         list(feed)
