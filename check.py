@@ -88,8 +88,7 @@ def _sink(options: FeedOptions, sink: SinkOptions) -> Iterator[_Said]:
         file = Path(url.database or "")
         yield _file(file)
         if file.exists():
-            reading = {"mode": "ro", "uri": "true"}
-            with _connected(URL.create("sqlite", database=f"file:{quote(str(file))}", query=reading)) as copy:
+            with _connected(_read_only(file)) as copy:
                 yield _begin(_stored(copy, options.name, CHECKPOINT_TABLE))
         return
     schema = sink.options.get("schema") or url.database
@@ -109,6 +108,13 @@ def _file(path: Path) -> _Said:
         if not os.access(needed, os.W_OK):
             return "error", f"{path} can't be written: {needed} is not writable"
     return "ok", f"{path} {'is there' if path.exists() else 'will be made'}"
+
+
+def _read_only(file: Path) -> URL:
+    reading = {"mode": "ro", "uri": "true"}
+    if not file.with_name(f"{file.name}-wal").exists():
+        reading["immutable"] = "1"  # else SQLite makes files beside it, even to read
+    return URL.create("sqlite", database=f"file:{quote(str(file))}", query=reading)
 
 
 @contextmanager

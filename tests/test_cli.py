@@ -1,0 +1,142 @@
+"""The command line without a server: what it accepts, prints and answers mistakes with."""
+
+import json
+import os
+import sys
+
+import msgspec
+import pytest
+
+from tidemill import cli
+from tidemill.status import FeedStatus, SinkStatus, StatusFile, Wait
+
+FEED = """\
+data_dir = "{directory}"
+
+[source]
+url = "mysql://nobody@127.0.0.1:1"
+tables = ["shop.*"]
+
+[[sink]]
+url = "sqlite:///{directory}/copy.db"
+"""
+
+STATUS = FeedStatus(
+    name="shop",
+    state="stopped",
+    detail="",
+    pid=1,
+    updated=100.0,
+    started=90.0,
+    source="mariadb server 1",
+    position="binlog.000001:4",
+    rows=12_000,
+    transactions=3,
+    rows_per_second=1.5,
+    memory_bytes=3 << 20,
+    sorter_memory_bytes=0,
+    sorter_disk_bytes=0,
+    sinks=[SinkStatus("copy", "sqlite:/var/lib/copy.db", "binlog.000001:4", 1, 2.5, 12_000)],
+    waits=[Wait("sink copy", "an answer of sqlite:/var/lib/copy.db", 3.0)],
+)
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Run a command; its status, what it printed, and what it said on stderr."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["tidemill", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr()
+        return ended.value.code, said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "feed.toml"
+    path.write_text(FEED.format(directory=tmp_path))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["run", "none.toml"], "none.toml: No such file or directory"),
+        (["run"], 'source.url: missing; for instance "mysql://user:password@host:3306"'),
+        (
+            ["run", "--source", "mysql://db", "--sink", "sqlite:///x.db"],
+            'tables: no pattern given; name at least one, for instance "shop.*"',
+        ),
+        (
+            ["run", "--source", "mysql://db", "--table", "shop.*"],
+            'sink: none is named; for instance [[sink]] with url = "sqlite:///copy.db"',
+        ),
+        (
+            ["run", "--source", "oracle://db", "--table", "shop.*"],
+            "source.url: no source 'oracle'; accepted: mysql, mariadb",
+        ),
+        (
+            ["run", "--source", "mysql://db", "--sink", "sqlite:///x.db", "--table", "shop"],
+            "tables: 'shop' is not a pattern; write \"schema.table\", with * and ? as wildcards "
+            'and ! in front to exclude, for instance "shop.*" or "!shop.tmp_*"',
+        ),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_status_2(call, arguments, sentence):
+    assert call(*arguments) == (2, "", f"tidemill: {sentence}\n")
+
+
+def test_flags_go_before_the_file(call, config):
+    assert call("run", config, "--source", "oracle://db")[2].startswith(
+        "tidemill: source.url: no source 'oracle'"
+    )
+
+
+@pytest.mark.parametrize("command", ["status", "explain"])
+def test_where_no_feed_has_run_status_is_1(call, tmp_path, command):
+    said = f"tidemill: {tmp_path}/status.json: No such file or directory: no feed has run here\n"
+    assert call(command, "--data-dir", tmp_path) == (1, "", said)
+
+
+def test_status_prints_every_figure_uncut(call, tmp_path):
+    StatusFile(tmp_path).save(STATUS)
+    status, out, _ = call("status", "--data-dir", tmp_path)
+    assert status == 0
+    for figure in "stopped", "binlog.000001:4", "12,000 rows", "sqlite:/var/lib/copy.db", "2.5 s", "3.0 MiB":
+        assert figure in out
+
+
+def test_status_for_machines_is_the_whole_status(call, tmp_path):
+    StatusFile(tmp_path).save(STATUS)
+    assert msgspec.json.decode(call("status", "--data-dir", tmp_path, "--json")[1], type=FeedStatus) == STATUS
+
+
+def test_the_status_of_a_feed_that_failed_is_1_and_says_why(call, config, tmp_path):
+    StatusFile(tmp_path).save(msgspec.structs.replace(STATUS, state="failed", detail="the disk is full"))
+    status, out, _ = call("status", config)
+    assert (status, "the disk is full" in out) == (1, True)
+    assert call("explain", config) == (0, "feed shop: failed: the disk is full\n", "")
+
+
+def test_explain_is_sentences_or_a_list_of_them(call, tmp_path):
+    running = msgspec.structs.replace(STATUS, state="normal", pid=os.getpid())
+    StatusFile(tmp_path).save(running)
+    lines = [
+        "feed shop: normal",
+        "sink copy has waited 3.0 s for an answer of sqlite:/var/lib/copy.db",
+        "the furthest behind is sink copy, by 2.5 s",
+    ]
+    assert call("explain", "--data-dir", tmp_path)[1].splitlines() == lines
+    assert json.loads(call("explain", "--data-dir", tmp_path, "--json")[1]) == lines
+
+
+def test_check_of_a_source_that_does_not_answer_is_1_and_makes_nothing(call, config, tmp_path):
+    status, out, err = call("check", config)
+    assert (status, err) == (1, "")
+    assert out.startswith("error   source: 127.0.0.1:1: Can't connect to MySQL server on '127.0.0.1'")
+    assert f"ok      sink sink-1: {tmp_path}/copy.db will be made\n" in out
+    assert list(tmp_path.iterdir()) == [config]
