@@ -84,7 +84,11 @@ class MariaDb:
         if self._reserved is None:
             self._reserved = _reserve(self.port)
             self.port = self._reserved.getsockname()[1]
-        self._launch()
+        try:
+            self._launch()
+        except BaseException:
+            self.stop()
+            raise
         return self
 
     def stop(self) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pymysql
 import pytest
+
 from tidemill.benchmarks.mariadb import MariaDb
 
 
