@@ -1,4 +1,4 @@
-"""tidemill: ordered, whole transactions from TiDB, MySQL and MariaDB, inside your process."""
+"""tidemill: ordered, whole transactions of a live database, inside your process."""
 
 from __future__ import annotations
 
