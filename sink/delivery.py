@@ -92,7 +92,7 @@ class Delivery:
             while (batch := self._next_batch()) is not None:
                 self.sink.write(batch)
                 self._written += 1
-                if batch.checkpoint is not None and (self._unflushed_rows or isinstance(batch.items[0], Ddl)):
+                if self._rests() and (self._unflushed_rows or isinstance(batch.items[0], Ddl)):
                     self._flush(now)
             if self._rests() and now >= self._next_rowless:
                 self._flush(now)
@@ -100,11 +100,13 @@ class Delivery:
         return max(0.0, self._next_rowless - now) if self._rests() else None
 
     def _rests(self) -> bool:
-        """Whether a checkpoint that moved without rows is still to be flushed."""
-        return bool(self._kept) and self._kept[-1].checkpoint is not None
+        """Whether all that was cut is written, ends with a checkpoint, and is still to be flushed."""
+        return 0 < self._written == len(self._kept) and self._kept[-1].checkpoint is not None
 
     def flush(self, now: float) -> None:
         """Make durable what is written, and report what is. Raises as `run` does."""
+        if self._written < len(self._kept):
+            return  # it is undone, and comes again
         with self._at_work(now):
             self._flush(now)
 

@@ -217,3 +217,21 @@ def test_a_call_that_does_not_return_is_shown_with_the_time_it_began():
     work.accept([rows(1, 1)])
     work.run(7.5)
     assert (seen, work.statistics().busy_since) == ([7.5], None)
+
+
+def test_rows_behind_a_checkpoint_without_rows_come_again_with_it():
+    script = Script()
+    work = delivery(script, rowless_seconds=1.0)
+    work.accept([transaction(1)])
+    work.run(0)
+    work.accept([transaction(2)])
+    work.run(0.5)  # not flushed yet
+    work.accept([rows(3, 7)])
+    script.errors = [Retryable("gone")]
+    with pytest.raises(Retryable):
+        work.run(0.6)
+    work.flush(0.7)
+    script.calls.clear()
+    work.run(0.8)
+    assert script.calls == [[], [7], "flush"]
+    assert work.told == [at(1), at(3)]
