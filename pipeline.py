@@ -32,7 +32,7 @@ STREAM = 1
 ANSWER_SECONDS = 0.5
 """A puller that is busy for longer is shown with its last statistics."""
 BUSY_SECONDS = 1.0
-"""A sink that writes for longer is said to wait on its target."""
+"""What is in a driver for longer is said to wait for an answer."""
 STOP_SECONDS = 8.0
 """So long sinks may take to write what they have: less than the ten after which many a system kills."""
 LEAVE_SECONDS = 0.5
@@ -286,15 +286,23 @@ class Pipeline:
         with suppress(pykka.Timeout, pykka.ActorDeadError):
             self.puller_statistics = self._puller.ask(Statistics(), timeout=ANSWER_SECONDS)
 
+    def _turns(self) -> Iterator[tuple[str, str, float]]:
+        """Who is in a driver, for whose answer, since when."""
+        places = {f"sink {delivery.sink.name}": delivery.sink.target for delivery in self.deliveries}
+        for actor in self.blocking.statistics().actors:
+            if actor.turn_since is not None:
+                who = actor.name if actor.name in places else "source"
+                yield who, places.get(who, self._options.source.address), actor.turn_since
+
     def waits(self) -> list[Wait]:
         """What waits on what, from the source to the sinks."""
         now = self._clock.now()
         found = [retry.wait(now) for retry in self.retries.values()]
-        for delivery in self.deliveries:
-            at_work = delivery.statistics()
-            if at_work.busy_since is not None and now - at_work.busy_since > BUSY_SECONDS:
-                waited = now - at_work.busy_since
-                found.append(Wait(f"sink {at_work.name}", f"an answer of {at_work.target}", waited))
+        found += [
+            Wait(who, f"an answer of {where}", now - since)
+            for who, where, since in self._turns()
+            if now - since > BUSY_SECONDS
+        ]
         found += [
             Wait(wait.name, f"room in {wait.waiting_on}", now - wait.since)
             for system in (self.compute, self.blocking)

@@ -45,8 +45,6 @@ class DeliveryStatistics:
     retries: int
     error: str | None
     """What the sink is held up by; None while it isn't."""
-    busy_since: float | None
-    """When the `run` or `flush` that has not returned began."""
 
 
 class Delivery:
@@ -77,7 +75,6 @@ class Delivery:
         self._checkpoint = checkpoint
         self._rows = self._batches = self._retries = 0
         self._error: str | None = None
-        self._busy_since: float | None = None
 
     def accept(self, items: Iterable[Item]) -> None:
         """Take items; for no longer than it takes to `run`, which must follow."""
@@ -88,7 +85,7 @@ class Delivery:
 
         Raises Retryable, after which nothing is lost and `run` goes on; NotKept and Fatal end it.
         """
-        with self._at_work(now):
+        with self._undone_by_retryable():
             while (batch := self._next_batch()) is not None:
                 self.sink.write(batch)
                 self._written += 1
@@ -107,7 +104,7 @@ class Delivery:
         """Make durable what is written, and report what is. Raises as `run` does."""
         if self._written < len(self._kept):
             return  # it is undone, and comes again
-        with self._at_work(now):
+        with self._undone_by_retryable():
             self._flush(now)
 
     def _flush(self, now: float) -> None:
@@ -124,8 +121,7 @@ class Delivery:
             self.acknowledged(checkpoint)
 
     @contextmanager
-    def _at_work(self, now: float) -> Iterator[None]:
-        self._busy_since = now
+    def _undone_by_retryable(self) -> Iterator[None]:
         try:
             yield
         except Retryable as error:
@@ -135,8 +131,6 @@ class Delivery:
             if not self._complete:
                 raise NotKept(str(error), error.wait) from error
             raise
-        finally:
-            self._busy_since = None
 
     def close(self) -> None:
         self.sink.close()
@@ -151,7 +145,6 @@ class Delivery:
             self._batches,
             self._retries,
             self._error,
-            self._busy_since,
         )
 
     # --- batches

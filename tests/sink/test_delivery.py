@@ -205,20 +205,6 @@ def test_statistics_count_what_is_acknowledged():
     assert statistics.checkpoint == at(2)
 
 
-def test_a_call_that_does_not_return_is_shown_with_the_time_it_began():
-    seen = []
-
-    class Watched(Script):
-        def write(self, batch):
-            seen.append(work.statistics().busy_since)
-            super().write(batch)
-
-    work = delivery(Watched())
-    work.accept([rows(1, 1)])
-    work.run(7.5)
-    assert (seen, work.statistics().busy_since) == ([7.5], None)
-
-
 def test_rows_behind_a_checkpoint_without_rows_come_again_with_it():
     script = Script()
     work = delivery(script, rowless_seconds=1.0)
