@@ -108,7 +108,8 @@ class Merger(Part):
         for message in messages:
             if isinstance(message, Loaded):
                 for run, changes in message.runs:
-                    self._reading.pop(run).changes = changes
+                    if stretch := self._reading.pop(run, None):
+                        stretch.changes = changes
         self._collect()
         more = self._step()
         if not more and not self._reading:
@@ -160,6 +161,9 @@ class Merger(Part):
                 self._tier.forget(run)
         self._waiting = [entry for entry in self._waiting if not entry[2].table.removed]
         heapify(self._waiting)
+        self._reading = {run: s for run, s in self._reading.items() if not run.table.removed}
+        self._open = [s for s in self._open if not s.run.table.removed]
+        self._opened_bytes = sum(s.run.bytes for s in self._open)
 
     # --- merging ---------------------------------------------------------------------------------
 

@@ -119,8 +119,9 @@ def test_a_table_added_later_holds_everything_back_until_it_is_resolved(rig):
 def test_a_removed_table_holds_nothing_back_and_sends_nothing_more(rig):
     rig.add(1, 2)
     rig.tell(1, [put(n, "a", bytes(500)) for n in range(5, 15)], resolved=20)
-    rig.tell(2, [put(n, "x", bytes(500)) for n in range(7, 17)], resolved=3)
-    rig.run()
+    for n in (7, 8, 9, 15, 1000, 10_000):
+        rig.tell(2, [put(n, "x", bytes(500))], resolved=3)
+        rig.run()
     rig.remove(2)
     rig.run()
     assert {p.table for p in rig.pieces} == {1}
@@ -214,6 +215,23 @@ def test_a_transaction_larger_than_everything_leaves_in_pieces(make_rig, engine)
     assert max(len(message.pieces) for message in rig.received) < 20
     assert [piece.last for piece in rig.pieces if piece.commit_ts == 10][-1]
     assert len(rig.pieces) > 12
+
+
+def test_a_transaction_that_fits_in_memory_leaves_as_one_piece_a_table(make_rig, engine):
+    """However it was told, and however it lies in blocks."""
+    rig = make_rig(**{**engine, "merge_bytes": 1 << 20})
+    rig.add(1, 2)
+    rng = random.Random(3)
+    changes = [put(ts, f"{n}", bytes(50)) for ts in range(1, 30) for n in range(40)]
+    for table in (1, 2):
+        rng.shuffle(changes)
+        for n in range(0, len(changes), 30):
+            rig.tell(table, changes[n : n + 30])
+            rig.run()
+        rig.tell(table, resolved=100)
+    rig.run()
+    rig.check()
+    assert len(rig.pieces) == 29 * 2
 
 
 @pytest.mark.parametrize("other", [1, 2])
