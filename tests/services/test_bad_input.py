@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import sqlite3
@@ -15,6 +16,9 @@ from tidemill.benchmarks.mariadb import MariaDb
 
 from .conftest import require_mariadb
 from .feeds import Place, Running, eventually, small_disk
+
+
+mounts = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
 
 
 @pytest.fixture(scope="module")
@@ -250,6 +254,7 @@ def test_a_server_that_is_read_only(place):
     place.goes_on()
 
 
+@mounts
 def test_a_file_that_is_read_only(place):
     place.goes_on()
     place.insert(4)
@@ -263,6 +268,7 @@ def test_a_file_that_is_read_only(place):
     place.goes_on()
 
 
+@mounts
 def test_a_full_disk_under_the_copy(place):
     with small_disk(place.directory / "disk", "400k") as inside:
         place.inside, place.copy = inside, place.directory / "disk" / "copy.db"
@@ -289,6 +295,7 @@ def held_back(place: Place, running: Running, megabytes: int) -> sqlite3.Connect
     return other
 
 
+@mounts
 def test_a_full_disk_under_the_sorter(place):
     place.execute(f"ALTER TABLE {place.schema}.item MODIFY name LONGTEXT")
     with small_disk(place.directory / "disk", "8m") as inside:
