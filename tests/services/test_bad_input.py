@@ -17,7 +17,6 @@ from tidemill.benchmarks.mariadb import MariaDb
 from .conftest import require_mariadb
 from .feeds import Place, Running, eventually, small_disk
 
-
 mounts = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
 
 
