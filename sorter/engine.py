@@ -21,7 +21,6 @@ _uids = count(1)
 NO_BOUND: Final = 1 << 16
 """The capacity of a mailbox whose senders bound themselves: by one wake-up, or one answer a question."""
 
-
 WRITER_MESSAGES: Final = 64
 """The capacity of a Writer's mailbox: what a source may be ahead of it."""
 
@@ -125,5 +124,5 @@ class Engine:
             ref.stop(block=False)
 
     def _changed(self, table: Table) -> None:
-        if self._arrivals.change(table) and self._merger.is_alive():
-            self._merger.try_tell(WAKE)
+        if self._arrivals.change(table):
+            self._merger.actor_inbox.offer(WAKE)

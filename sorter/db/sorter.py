@@ -37,11 +37,18 @@ class DbSorter(Engine):
         supervisor: PooledRef[Any] | None,
     ) -> None:
         assert options.directory is not None
+        tier = Tier(options.memory_bytes, options.block_changes, options.block_bytes)
+        super().__init__(options, system, supervisor, tier)
         self._scratch = Scratch(options.directory)
         self._stores = [Store(self._scratch.new_store()) for _ in range(options.stores)]
         self._layout = LAYOUTS[options.layout]
-        tier = Tier(options.memory_bytes, options.block_changes, options.block_bytes)
-        super().__init__(options, system, supervisor, tier)
+        try:
+            self._spawn_all(options, tier, downstream)
+        except BaseException:
+            self._scratch.close()
+            raise
+
+    def _spawn_all(self, options: SorterOptions, tier: Tier, downstream: Target) -> None:
         self._compactors = [self._spawn(Compactor, store, tier) for store in self._stores]
         self._readers = [self._spawn(Reader, store, self._layout, tier) for store in self._stores]
         self._merger = self._spawn_merger(downstream, self._readers)
@@ -73,7 +80,7 @@ class DbSorter(Engine):
     def acknowledge(self, ts: Ts) -> None:
         for store, compactor in zip(self._stores, self._compactors, strict=True):
             if store.bytes:
-                compactor.tell(Acknowledged(ts))
+                compactor.actor_inbox.offer(Acknowledged(ts))  # if it is full, a later one says more
 
     def close(self) -> None:
         super().close()
