@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import BoundedSemaphore
 from typing import Any, Self
 
@@ -34,7 +35,8 @@ def open_feed(
 
     `source` is a URL, `tables` are patterns; `more` are the other sections of a feed.toml as
     dictionaries, for instance `sorter={"memory_bytes": "16MiB"}`, and source options as
-    `source_options={"snapshot": False}`. With `until` ("now" or a position) it ends there by itself.
+    `source_options={"snapshot": False}`. With `until` ("now" or a position) it ends there by itself, once
+    everything up to there is acknowledged.
 
     A context manager, in both ways: `with` starts it and stops it, `async with` too, without blocking
     the loop. Raises ConfigError.
@@ -218,9 +220,11 @@ class Handover:
     def close(self) -> None:
         """Nobody will read: whoever waits for room goes on, and gets HandoverClosed."""
         self._closed = True
-        while not self._batches.empty():
-            if self._batches.get() is not None:
-                self._room.release()
+        with suppress(Empty):
+            while True:
+                if self._batches.get_nowait() is not None:
+                    self._room.release()
+        self.finish()
 
 
 def _options(

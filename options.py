@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,8 @@ from .sink import Sink, open_sink
 from .sorter import SorterOptions
 
 SOURCES = ("mysql", "mariadb")
+DEFAULT_NAME = "tidemill"
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 DATA_DIR = Path("tidemill-data")
 KEYS = ("name", "data_dir", "until", "source", "sink", "sorter")
 
@@ -35,7 +38,7 @@ class SinkOptions:
 class FeedOptions:
     """Everything a feed needs; checked, but nothing has been connected."""
 
-    name: str = "tidemill"
+    name: str = DEFAULT_NAME
     """Whose checkpoints these are: several feeds may write to one database."""
     data_dir: Path = DATA_DIR
     """Status, checkpoints of sinks that can't hold them, and scratch files."""
@@ -58,11 +61,13 @@ def feed_options(found: Mapping[str, Any]) -> FeedOptions:
     for key, kind in (("name", str), ("data_dir", str), ("until", str), ("source", dict), ("sorter", dict)):
         if key in found and not isinstance(found[key], kind):
             raise ConfigError(f"{key}: expected a {'table' if kind is dict else 'string'}")
+    if not _NAME.fullmatch(found.get("name", DEFAULT_NAME)):
+        raise ConfigError("name: up to 64 letters, digits, - and _, for it is part of file names")
     directory = feed_directory(found)
     source = found.get("source", {})
     sorter = {"directory": str(directory / "scratch"), **found.get("sorter", {})}
     return FeedOptions(
-        name=found.get("name", "tidemill"),
+        name=found.get("name", DEFAULT_NAME),
         data_dir=directory,
         source=_source(source),
         tables=TableFilter(_patterns(source)),
@@ -121,8 +126,8 @@ def _sink(number: int, section: Mapping[str, Any]) -> SinkOptions:
     if not isinstance(url, str) or not url:
         raise ConfigError(f'sink {number}: url: missing; for instance "sqlite:///copy.db"')
     name = section.get("name", f"sink-{number}")
-    if not isinstance(name, str) or not name:
-        raise ConfigError(f"sink {number}: name: expected a string")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ConfigError(f"sink {number}: name: expected up to 64 letters, digits, - and _")
     rest = {key: value for key, value in section.items() if key not in ("url", "name")}
     return SinkOptions(name=name, url=url, options=rest)
 

@@ -14,7 +14,7 @@ from .actors import ActorSystem, Clock, Failed, MailboxFull, PooledActor, Pooled
 from .checkpoint import lowest
 from .codec.mysql.layout import Layouts
 from .errors import CheckpointError, ConfigError, InvariantViolated, Retryable, TidemillError
-from .events import Checkpoint, Ddl, Item, Sorted, Transaction, row_count
+from .events import Checkpoint, Item, Sorted, Transaction, row_count
 from .mounter import Mounter
 from .options import FeedOptions
 from .puller.mysql.position import Position
@@ -49,7 +49,8 @@ class Counts:
 class Mount(PooledActor):
     """Turns what the sorter releases into items, once for all sinks.
 
-    With `until`, the rank of a position, nothing leaves that begins behind it.
+    With `until`, the rank of a position, nothing leaves that begins behind it; but while tables are
+    `loading` everything does: a snapshot takes up what was logged before it, and is given whole.
     """
 
     def __init__(
@@ -58,10 +59,12 @@ class Mount(PooledActor):
         sinks: Sequence[PooledRef[Any]],
         counts: Counts,
         until: tuple[int, int] | None,
+        loading: bool,
     ) -> None:
         super().__init__()
         self._until = until
         self._passed = False
+        self._loading = loading
         self._mounter = mounter
         self._sinks = sinks
         self._counts = counts
@@ -82,7 +85,9 @@ class Mount(PooledActor):
         if self._passed:
             return []
         for number, item in enumerate(items, 1):
-            if item.position and not _loads(item) and Position.parse(item.position).rank >= until:
+            if self._loading:
+                self._loading = not _ends_snapshot(item)
+            if not self._loading and item.position and Position.parse(item.position).rank >= until:
                 self._passed = True
                 return items[:number]
         return items
@@ -164,6 +169,7 @@ class Pipeline:
             self._sinks,
             self.counts,
             self._until,
+            any(at is None or at.loading is not None for at in found.values()),
             name="mount",
             capacity=4,
             supervisor=conductor,
@@ -350,11 +356,8 @@ def no_table_matches(patterns: Sequence[str]) -> str:
     return f"source.tables: no table that this user may see matches {names}: mend the pattern or GRANT SELECT"
 
 
-def _loads(item: Item) -> bool:
-    """Whether it is part of a snapshot that isn't over with it: the snapshot is delivered whole."""
-    return (isinstance(item, Ddl) and not item.query) or (
-        isinstance(item, Transaction) and item.chunk is not None and bool(item.chunk.table)
-    )
+def _ends_snapshot(item: Item) -> bool:
+    return isinstance(item, Transaction) and item.chunk is not None and not item.chunk.table
 
 
 def _stop_system(system: ActorSystem, seconds: float) -> None:

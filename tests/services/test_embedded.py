@@ -82,6 +82,12 @@ def test_leaving_the_loop_early_ends_the_feed_even_while_more_comes(mariadb, ord
     assert feed.status().state == "stopped"
 
 
+def test_a_feed_that_was_left_has_no_more_transactions(mariadb, orders, tmp_path):
+    with opened(mariadb, orders, tmp_path, until=None) as feed:
+        pass
+    assert list(feed) == []
+
+
 async def test_an_async_loop_gets_batches_and_leaves_the_event_loop_free(mariadb, orders, tmp_path):
     beats = 0
 

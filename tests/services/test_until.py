@@ -1,0 +1,52 @@
+"""A feed that ends by itself, and loads what a sink lacks before it does."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tidemill.benchmarks.mariadb import MariaDb
+from tidemill.errors import ConfigError
+from tidemill.feed import Feed
+from tidemill.options import feed_options, open_sinks
+
+
+def run(server: MariaDb, database: str, folder: Path, *copies: str) -> None:
+    options = feed_options(
+        {
+            "data_dir": str(folder / "state"),
+            "until": "now",
+            "source": {"url": server.url(), "tables": [f"{database}.*"], "chunk_rows": 10},
+            "sink": [{"name": name, "url": f"sqlite:///{folder / name}.db"} for name in copies],
+        }
+    )
+    feed = Feed(options, open_sinks(options))
+    feed.start()
+    assert feed.wait(60), feed.status()
+    assert feed.error is None
+    assert feed.status().state == "finished"
+
+
+def copied(folder: Path, name: str, database: str) -> list[tuple[int, int]]:
+    with closing(sqlite3.connect(folder / f"{name}.db")) as connection:
+        return connection.execute(f'SELECT id, v FROM "{database}.t" ORDER BY id').fetchall()
+
+
+def test_a_sink_that_is_added_later_is_loaded_before_the_feed_ends(mariadb, database, tmp_path):
+    with mariadb.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {database}.t (id INT PRIMARY KEY, v INT)")
+        cursor.execute(f"INSERT INTO {database}.t SELECT seq, 0 FROM {database}.seq_1_to_95")
+        run(mariadb, database, tmp_path, "first")
+        cursor.execute(f"UPDATE {database}.t SET v = 1 WHERE id > 50")
+        run(mariadb, database, tmp_path, "first", "second")
+        cursor.execute(f"SELECT id, v FROM {database}.t ORDER BY id")
+        present = list(cursor.fetchall())
+    assert copied(tmp_path, "first", database) == present
+    assert copied(tmp_path, "second", database) == present
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a b", "a\0b", "x" * 65])
+def test_a_name_that_can_be_no_file_name_is_refused(name):
+    with pytest.raises(ConfigError, match=r"^name: up to 64 letters"):
+        feed_options({"name": name})
