@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -152,6 +153,7 @@ class Pipeline:
             found = {name: at or Checkpoint(0, "", None, source) for name, at in found.items()}
         start = lowest(found.values(), order=lambda text: Position.parse(text).rank)
         anchors = [at for at in found.values() if at is not None and at.position]
+        _check_patterns(options, anew=not anchors)
         self.checkpoints = {name: at for name, at in found.items() if at is not None}
 
         self.compute = ActorSystem("compute", workers=2, clock=clock)
@@ -354,6 +356,19 @@ def _accounted(name: str, error: BaseException) -> BaseException:
 def no_table_matches(patterns: Sequence[str]) -> str:
     names = ", ".join(map(repr, patterns))
     return f"source.tables: no table that this user may see matches {names}: mend the pattern or GRANT SELECT"
+
+
+def _check_patterns(options: FeedOptions, *, anew: bool) -> None:
+    """Keep the patterns beside the checkpoints. Raises ConfigError if others were followed before."""
+    path = options.data_dir / f"{options.name}.tables"
+    patterns = json.dumps(options.tables.patterns)
+    if not anew and path.exists() and (before := path.read_text()) != patterns:
+        raise ConfigError(
+            f"source.tables: this feed followed {before} so far, and what happened to other tables "
+            "is missing in its targets: give a feed with other patterns a new name and target, or remove "
+            f"{path} to go on all the same"
+        )
+    path.write_text(patterns)
 
 
 def _ends_snapshot(item: Item) -> bool:

@@ -12,19 +12,20 @@ from tidemill.feed import Feed
 from tidemill.options import feed_options, open_sinks
 
 
-def run(server: MariaDb, database: str, folder: Path, *copies: str) -> None:
+def run(server: MariaDb, database: str, folder: Path, *copies: str, tables: tuple[str, ...] = ()) -> None:
     options = feed_options(
         {
             "data_dir": str(folder / "state"),
             "until": "now",
-            "source": {"url": server.url(), "tables": [f"{database}.*"], "chunk_rows": 10},
+            "source": {"url": server.url(), "tables": list(tables) or [f"{database}.*"], "chunk_rows": 10},
             "sink": [{"name": name, "url": f"sqlite:///{folder / name}.db"} for name in copies],
         }
     )
     feed = Feed(options, open_sinks(options))
     feed.start()
     assert feed.wait(60), feed.status()
-    assert feed.error is None
+    if feed.error is not None:
+        raise feed.error
     assert feed.status().state == "finished"
 
 
@@ -44,6 +45,17 @@ def test_a_sink_that_is_added_later_is_loaded_before_the_feed_ends(mariadb, data
         present = list(cursor.fetchall())
     assert copied(tmp_path, "first", database) == present
     assert copied(tmp_path, "second", database) == present
+
+
+def test_a_feed_whose_patterns_changed_says_what_would_be_missing(mariadb, database, tmp_path):
+    with mariadb.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {database}.t (id INT PRIMARY KEY, v INT)")
+        cursor.execute(f"CREATE TABLE {database}.u (id INT PRIMARY KEY, v INT)")
+    run(mariadb, database, tmp_path, "first", tables=[f"{database}.*"])
+    with pytest.raises(ConfigError, match=r"source\.tables: this feed followed .* remove .*tidemill\.tables"):
+        run(mariadb, database, tmp_path, "first", tables=[f"{database}.t"])
+    (tmp_path / "state" / "tidemill.tables").unlink()
+    run(mariadb, database, tmp_path, "first", tables=[f"{database}.t"])
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a b", "a\0b", "x" * 65])
