@@ -12,7 +12,7 @@ from .tier import Tier
 LEAVING_BYTES: Final = 16 << 20
 """Beyond this, what goes to disk waits for the disk."""
 
-READY_BYTES: Final = 16 << 20
+READY_BYTES: Final = 8 << 20
 """With this much here, in memory or on disk, what can leave does so before more comes in. It keeps the
 Merger busy; more would only wait longer, and cost the way through the disk."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import attrgetter
 from typing import Final
 
@@ -14,19 +14,16 @@ from ..events import KvChange, Piece, Ts
 MAX_PIECE_CHANGES: Final = 1000
 MAX_PIECE_BYTES: Final = 1 << 20
 
-_commit_ts: Callable[[KvChange | Piece], Ts] = attrgetter("commit_ts")
-_key: Callable[[KvChange], bytes] = attrgetter("key")
-_value: Callable[[KvChange], bytes] = attrgetter("value")
+_commit_ts: Callable[[Piece], Ts] = attrgetter("commit_ts")
 _transaction: Callable[[Piece], tuple[Ts, Ts]] = attrgetter("commit_ts", "start_ts")
 
 
-def group(table: int, changes: list[KvChange]) -> list[Piece]:
+def group(table: int, changes: list[KvChange], single: bool) -> list[Piece]:
     """A table's sorted changes as pieces, one a transaction; more if it is large.
 
-    A change that came twice leaves once.
+    `single` says that each change has a commit ts of its own. A change that came twice leaves once.
     """
-    # Single-row transactions: one comprehension, a quarter of the loop's time.
-    if len(set(map(_commit_ts, changes))) == len(changes):
+    if single:  # one comprehension: a third of the loop's time
         return [Piece(c.commit_ts, c.start_ts, table, [c]) for c in changes]
     pieces: list[Piece] = []
     start = 0
@@ -41,10 +38,10 @@ def group(table: int, changes: list[KvChange]) -> list[Piece]:
 
 def merge(tables: list[list[Piece]]) -> list[Piece]:
     """The pieces of several tables in commit order; of each transaction only the last has `last`."""
-    pieces = [piece for table in tables for piece in table]
     if len(tables) == 1:
-        return pieces
-    if len(set(map(_commit_ts, pieces))) == len(pieces):
+        return tables[0]
+    pieces = list(chain.from_iterable(tables))
+    if len({piece.commit_ts for piece in pieces}) == len(pieces):
         pieces.sort(key=_commit_ts)
         return pieces
     pieces.sort(key=_transaction)
@@ -61,7 +58,7 @@ def unfinished(piece: Piece) -> Piece:
 
 def _add(pieces: list[Piece], table: int, changes: list[KvChange]) -> None:
     """Append one transaction."""
-    if len(changes) > 1 and len(set(map(_key, changes))) < len(changes):
+    if len(changes) > 1 and len({c.key for c in changes}) < len(changes):
         before = [None, *changes]
         changes = [
             c for c, b in zip(changes, before, strict=False) if b is None or c.key != b.key or c.op != b.op
@@ -76,6 +73,6 @@ def _add(pieces: list[Piece], table: int, changes: list[KvChange]) -> None:
 
 
 def _parts(changes: list[KvChange]) -> list[list[KvChange]]:
-    size = sum(map(len, map(_value, changes)))
+    size = sum([len(c.value) for c in changes])
     step = max(1, min(MAX_PIECE_CHANGES, MAX_PIECE_BYTES * len(changes) // max(1, size)))
     return [changes[i : i + step] for i in range(0, len(changes), step)]

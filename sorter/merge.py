@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush, heapreplace
-from itertools import chain, count
+from itertools import count
 from typing import Any, Final
 
 from msgspec import Struct
@@ -273,7 +273,8 @@ class Merger(Part):
         for stretch in self._open:
             assert stretch.changes is not None
             changes = stretch.changes[stretch.at :]
-            run = Run(stretch.run.table, changes, stretch.run.bytes * len(changes) // len(stretch.changes))
+            old = stretch.run
+            run = Run(old.table, changes, old.bytes * len(changes) // old.count, old.single)
             self._tier.hold(run)
             self._push(run)
         self._open.clear()
@@ -283,16 +284,17 @@ class Merger(Part):
 
     def _pieces(self, parts: list[tuple[Run, list[KvChange]]], bound: KvChange) -> list[Piece]:
         """Parts as pieces in commit order, with `last` where a transaction ends before the bound."""
-        by_table: dict[Table, list[list[KvChange]]] = {}
-        for run, changes in parts:
-            by_table.setdefault(run.table, []).append(changes)
+        by_table: dict[Table, list[tuple[Run, list[KvChange]]]] = {}
+        for part in parts:
+            by_table.setdefault(part[0].table, []).append(part)
         grouped = []
-        for table, lists in by_table.items():
-            changes = lists[0]
-            if len(lists) > 1:
-                changes = list(chain.from_iterable(lists))
-                sort(changes)
-            grouped.append(group(table.id, changes))
+        for table, its_parts in by_table.items():
+            run, changes = its_parts[0]
+            single = run.single
+            if len(its_parts) > 1:
+                changes = [change for _, part in its_parts for change in part]
+                single = sort(changes)
+            grouped.append(group(table.id, changes, single))
         pieces = merge(grouped)
         at_bound = bound.commit_ts, bound.start_ts
         if self._torn is not None:

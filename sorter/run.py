@@ -11,8 +11,6 @@ from ..events import KvChange, Ts
 from ..store import Window
 
 _commit_ts: Final = attrgetter("commit_ts")
-_value: Final = attrgetter("value")
-_old_value: Final = attrgetter("old_value")
 
 _OBJECT_BYTES: Final = 200
 """What a change takes beyond its contents: the struct, the headers of its bytes and ints, a slot."""
@@ -50,14 +48,18 @@ class Place(msgspec.Struct, frozen=True):
 class Run:
     """Changes of one table, sorted. Who may touch what: see Tier, which owns these while it holds them."""
 
-    __slots__ = ("bytes", "changes", "count", "first", "heirs", "leaving", "newest", "place", "table")
+    __slots__ = (
+        "bytes", "changes", "count", "first", "heirs", "leaving", "newest", "place", "single", "table",
+    )  # fmt: skip
 
-    def __init__(self, table: Table, changes: list[KvChange], size: int) -> None:
+    def __init__(self, table: Table, changes: list[KvChange], size: int, single: bool) -> None:
         first = changes[0]
         self.table = table
         self.first = KvChange(first.commit_ts, first.start_ts, first.op, first.key, b"")
         """Sorts at or before every change of the run; has no value, so that it stays small."""
         self.newest = changes[-1].commit_ts
+        self.single = single
+        """Each change has a commit ts of its own."""
         self.count = len(changes)
         self.bytes = size
         """What the changes take in memory."""
@@ -70,28 +72,35 @@ class Run:
         """On its way to disk, still in memory."""
 
 
-def sort(changes: list[KvChange]) -> None:
-    """Sort into commit order. By the ts alone first: comparing ints is 3 times cheaper than structs."""
+def sort(changes: list[KvChange]) -> bool:
+    """Sort into commit order; True if each change has a commit ts of its own.
+
+    By the ts alone first: comparing ints is 3 times cheaper than structs.
+    """
     changes.sort(key=_commit_ts)
+    first_two = changes[:2]  # tells most sources apart
+    if all(len({c.commit_ts for c in some}) == len(some) for some in (first_two, changes)):
+        return True
     changes.sort()
+    return False
 
 
 def measure(changes: list[KvChange]) -> int:
     """Bytes that the changes take in memory; of the keys, which are short, one stands for all."""
-    size = len(changes) * (_OBJECT_BYTES + len(changes[0].key)) + sum(map(len, map(_value, changes)))
-    if any(map(_old_value, changes)):
-        size += sum(map(len, map(_old_value, changes)))
-    return size
+    each = _OBJECT_BYTES + len(changes[0].key)
+    return len(changes) * each + sum([len(c.value) + len(c.old_value) for c in changes])
 
 
-def cut(table: Table, changes: list[KvChange], size: int, count: int, max_bytes: int) -> list[Run]:
+def cut(
+    table: Table, changes: list[KvChange], size: int, single: bool, count: int, max_bytes: int
+) -> list[Run]:
     """Runs of at most `count` changes and about `max_bytes` out of sorted changes of `size` bytes."""
     each = size // len(changes)
     step = max(1, min(count, max_bytes // max(1, each)))
     if len(changes) <= step:
-        return [Run(table, changes, size)]
+        return [Run(table, changes, size, single)]
     runs = [
-        Run(table, part, each * len(part))
+        Run(table, part, each * len(part), single)
         for part in (changes[i : i + step] for i in range(0, len(changes), step))
     ]
     runs[-1].bytes += size - each * len(changes)

@@ -132,10 +132,9 @@ class Tier:
     def _merge(self, table: Table, runs: list[Run]) -> list[Run]:
         """Make blocks of a table's runs, so that small ones don't stay small on disk."""
         changes: list[KvChange] = list(chain.from_iterable(run.changes or () for run in reversed(runs)))
-        if len(runs) > 1:
-            sort(changes)
+        single = sort(changes) if len(runs) > 1 else runs[0].single
         size = sum(run.bytes for run in runs)
-        blocks = cut(table, changes, size, self._block_changes, self._block_bytes)
+        blocks = cut(table, changes, size, single, self._block_changes, self._block_bytes)
         heirs = blocks[:]
         for run in runs:
             run.changes = None

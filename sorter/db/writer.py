@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from typing import Any, Final
 
 from ...actors import PooledRef
@@ -44,39 +43,22 @@ class Writer(Part):
         self._db_actors = db_actors
 
     def on_receive(self, message: Changes) -> None:
-        """An ask: answered once the changes, and all told before, are in the sorter's hands."""
-        self.on_receive_batch([message])
-
-    def on_receive_batch(self, messages: Sequence[Changes]) -> None:
+        """An ask is answered once the changes, and all told before, are in the sorter's hands."""
         if self._gate.is_closed or self._table.removed:
             return
-        runs: list[Run] = []
-        lists: list[list[KvChange]] = []
-        gathered = 0
-        resolved = 0
-        for message in messages:
-            resolved = max(resolved, message.resolved)
-            if message.changes:
-                lists.append(message.changes)
-                gathered += len(message.changes)
-                if gathered >= RUN_CHANGES:
-                    runs += self._runs(lists)
-                    lists, gathered = [], 0
-        if lists:
-            runs += self._runs(lists)
+        runs = self._runs(message.changes) if message.changes else []
         spilled = self._tier.add(runs) if runs else []
-        if self._arrivals.post(self._table, runs, resolved, self.clock.now()):
+        if self._arrivals.post(self._table, runs, message.resolved, self.clock.now()):
             self.send(self._merger, WAKE)
         if spilled:
             self._spill(spilled)
         if self._gate.is_needed():
             self._gate.hold(self)
 
-    def _runs(self, lists: list[list[KvChange]]) -> list[Run]:
-        changes = lists[0] if len(lists) == 1 else list(chain.from_iterable(lists))
+    def _runs(self, changes: list[KvChange]) -> list[Run]:
         size = measure(changes)  # before sorting: in the order that they lie in memory
-        sort(changes)
-        return cut(self._table, changes, size, RUN_CHANGES, RUN_BYTES)
+        single = sort(changes)
+        return cut(self._table, changes, size, single, RUN_CHANGES, RUN_BYTES)
 
     def _spill(self, runs: list[Run]) -> None:
         by_store: dict[int, list[Run]] = {}

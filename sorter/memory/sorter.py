@@ -73,17 +73,16 @@ class Writer(Part):
             self._release(resolved)
 
     def _release(self, resolved: Ts) -> None:
-        """Sort what is new, merge it with the rest, hand over what is resolved."""
-        sort(self._unsorted)
+        """Merge what is new with the sorted rest, and hand over what is resolved."""
         merged = self._rest + self._unsorted
-        merged.sort()
+        single = sort(merged)
         self._unsorted = []
         end = bisect_left(merged, KvChange(resolved + 1, 0, 0, b"", b""))
         self._rest = merged[end:]
         runs = []
         if end:
             ready = merged[:end]
-            runs = [Run(self._table, ready, measure(ready))]
+            runs = [Run(self._table, ready, measure(ready), single)]
             self._tier.add(runs)
         if self._arrivals.post(self._table, runs, resolved, self.clock.now()):
             self.send(self._merger, WAKE)
