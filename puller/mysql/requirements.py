@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, Literal
 
 import pymysql
@@ -77,6 +77,7 @@ def _survey(session: Session, options: MysqlOptions, follows: Follows) -> Survey
     followed = [one for one in found if follows(one.schema, one.name)]
     if not followed:
         findings.append(_nothing_to_follow(found))
+    findings += same_names(followed)
     for one in followed:
         try:
             table = _look_at(session, one)
@@ -147,6 +148,18 @@ def _nothing_to_follow(found: list[Found]) -> Finding:
         return Finding("error", "no table matches, as this user may see none: GRANT SELECT on them")
     names = ", ".join(one.full_name for one in found[:10]) + (", ..." if len(found) > 10 else "")
     return Finding("error", f"no table matches, of those that this user may see: {names}")
+
+
+def same_names(tables: Iterable[Found]) -> Iterator[Finding]:
+    """An error for each table whose full name is that of one before it, as dots in names make possible."""
+    by_name: dict[str, Found] = {}
+    for one in tables:
+        other = by_name.setdefault(one.full_name, one)
+        if other is not one:
+            both = f"{quoted(other.schema, other.name)} and {quoted(one.schema, one.name)}"
+            yield Finding(
+                "error", f"{both} can't both be followed, as {one.full_name} may be either: leave one out"
+            )
 
 
 def _look_at(session: Session, found: Found) -> SourceTable:

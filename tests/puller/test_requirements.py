@@ -1,0 +1,17 @@
+"""What is said of the followed tables without looking into them."""
+
+from __future__ import annotations
+
+from tidemill.puller.mysql.requirements import Finding, same_names
+from tidemill.puller.mysql.tables import Found
+
+
+def test_tables_of_one_full_name_can_t_both_be_followed() -> None:
+    tables = [Found("a1", "b"), Found("a1", "b.c"), Found("a1", "c"), Found("a1.b", "c")]
+    assert list(same_names(tables[:3])) == []
+    assert list(same_names(tables)) == [
+        Finding(
+            "error",
+            "`a1`.`b.c` and `a1.b`.`c` can't both be followed, as a1.b.c may be either: leave one out",
+        )
+    ]
