@@ -50,6 +50,7 @@ def read_change(query: Query, tables: Tables) -> Change | None:
     """The change of a followed table, the first one if there are several; None if there is none."""
     try:
         tokens = Tokens(query.query, ansi_quotes=query.ansi_quotes)
+        tokens.skip_settings()
         verb = tokens.accept_any("ALTER", "CREATE", "DROP", "RENAME", "TRUNCATE")
         if verb == "ALTER":
             return _read_alter(tokens, query, tables)

@@ -113,6 +113,21 @@ class Tokens:
             if token.kind == "mark":
                 depth += (token.value == "(") - (token.value == ")")
 
+    def skip_settings(self) -> Token:
+        """Step over SET STATEMENT ... FOR if it comes next. The token that comes next then.
+
+        Raises NotUnderstood where the FOR is missing.
+        """
+        while self.accept("SET", "STATEMENT"):
+            while not self.accept("FOR"):
+                if self.next.kind == "end":
+                    raise self.unexpected()
+                if self.accept("("):  # in which FOR is a part of SUBSTRING(x FROM 1 FOR 2), for one
+                    self.skip_to_closing()
+                else:
+                    self.take()
+        return self.next
+
     def unexpected(self) -> NotUnderstood:
         token = self.next
         return NotUnderstood(token.text if token.kind != "end" else "it ends too early")

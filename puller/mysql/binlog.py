@@ -242,7 +242,7 @@ class BinlogDecoder:
             out.save(text.removeprefix("SAVEPOINT "))
         elif text.startswith("ROLLBACK TO "):
             out.roll_back_to(text.removeprefix("ROLLBACK TO "))
-        elif (first := verb(text)) in DDL_VERBS:
+        elif (first := verb(logged.without_settings)) in DDL_VERBS:
             if not self._is_half_of_alter():
                 out.add(DDL, encode_statement(logged.as_query(_u32(event)[0], self._utc_offset)))
         elif first in DML_VERBS:
@@ -258,7 +258,7 @@ class BinlogDecoder:
 
     def _refuse(self, logged: LoggedStatement) -> None:
         """If it may change a followed table."""
-        tables = changed_tables(logged.text)
+        tables = changed_tables(logged.without_settings)
         if tables is None or any(self._follows(schema or logged.schema, name) for schema, name in tables):
             raise SourceError(
                 f"after {self._cursor} the binlog has a statement instead of rows, {logged.text[:200]!r}: "

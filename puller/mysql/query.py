@@ -12,10 +12,12 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pymysql.charset import charset_by_id
 
 from ...codec.mysql.entry import Query
+from ...codec.mysql.tokens import NotUnderstood, Tokens
 from ...errors import SourceError
 from .compression import uncompress
 
-DDL_VERBS: Final = frozenset({"CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE"})
+DDL_VERBS: Final = frozenset({"CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "SET"})
+"""SET: what a SET STATEMENT that can't be read begins with; the mounter says whether to refuse it."""
 DML_VERBS: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "SELECT", "DO", "CALL"})
 """SELECT and DO are logged where a stored function changes data."""
 
@@ -70,11 +72,25 @@ class LoggedStatement:
             schema=self.schema,
             query=self.text,
             epoch_seconds=epoch_seconds + _number(status.get(_MICROSECONDS, b"")) / 1e6,
-            ansi_quotes=bool(_number(status.get(_SQL_MODE, b"")) & _ANSI_QUOTES),
+            ansi_quotes=self._ansi_quotes,
             utc_offset_seconds=(
                 system_offset_seconds if zone == "SYSTEM" else _utc_offset(zone, epoch_seconds)
             ),
         )
+
+    @property
+    def without_settings(self) -> str:
+        """The text behind SET STATEMENT ... FOR, if it begins so; all of it where that can't be read."""
+        if verb(self.text) != "SET":
+            return self.text
+        try:
+            return self.text[Tokens(self.text, ansi_quotes=self._ansi_quotes).skip_settings().start :]
+        except NotUnderstood:
+            return self.text
+
+    @property
+    def _ansi_quotes(self) -> bool:
+        return bool(_number(self._status.get(_SQL_MODE, b"")) & _ANSI_QUOTES)
 
     def _encoding(self) -> str:
         collation = _number(self._status.get(_CHARSET, b"")[:2])  # of what the client sends

@@ -87,11 +87,16 @@ class Transactions:
         self._number = self._handed
 
     def save(self, savepoint: str) -> None:
-        self._savepoints[savepoint] = self._number
+        self._savepoints[savepoint.casefold()] = self._number
 
     def roll_back_to(self, savepoint: str) -> None:
-        """Raises SourceError if what is to be dropped was handed out in part."""
-        number = self._savepoints.get(savepoint, -1)
+        """Raises SourceError if it isn't known, or if what is to be dropped was handed out in part."""
+        number = self._savepoints.get(savepoint.casefold())
+        if number is None:
+            raise SourceError(
+                f"a transaction goes back to its savepoint {savepoint}, which the binlog doesn't have: "
+                "start again with a new snapshot"
+            )
         if number < self._handed:
             raise SourceError(
                 f"a transaction of more than {self._max_bytes} bytes goes back to its savepoint {savepoint}: "

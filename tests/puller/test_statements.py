@@ -86,3 +86,19 @@ def test_a_session_may_be_in_a_named_time_zone() -> None:
     assert logged(b"DROP TABLE t", zone(b"Europe/Berlin")).as_query(summer, 0).utc_offset_seconds == 7200
     with pytest.raises(SourceError, match="'Nowhere/At_all', which isn't known here: install tzdata"):
         logged(b"DROP TABLE t", zone(b"Nowhere/At_all")).as_query(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("statement", "run"),
+    [
+        ("SET STATEMENT a=1 FOR TRUNCATE t", "TRUNCATE t"),
+        ("/* FOR */ set statement a=1, b='x FOR y' for /* z */ UPDATE t SET a = 1", "UPDATE t SET a = 1"),
+        ("SET STATEMENT a=SUBSTRING('x' FROM 1 FOR 2) FOR ALTER TABLE t DROP c", "ALTER TABLE t DROP c"),
+        ('SET STATEMENT a="FOR" FOR RENAME TABLE t TO `for`', "RENAME TABLE t TO `for`"),
+        ("SET PASSWORD FOR x = 'y'", "SET PASSWORD FOR x = 'y'"),
+        ("SET STATEMENT a='1 FOR TRUNCATE t", "SET STATEMENT a='1 FOR TRUNCATE t"),
+        ("UPDATE t SET a = 1", "UPDATE t SET a = 1"),
+    ],
+)
+def test_settings_for_one_statement_are_set_aside(statement: str, run: str) -> None:
+    assert logged(statement.encode()).without_settings == run
