@@ -8,6 +8,8 @@ import resource
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -32,41 +34,58 @@ def run(
     layout: str = "block",
     workers: int = 1,
     yardsticks: Sequence[str] = ("one_put", "blocks"),
+    rounds: int = 3,
 ) -> dict[str, Any]:
     """Measure one engine and the yardsticks; figures in million events a second, latency in ms.
 
     `write` is the time to take everything in, `fetch` the time to get all of it out afterwards,
     `both` runs them at once, window by window; `latency` sends single events to an idle sorter. One
     worker is the fastest: threads of Python share a core for this, and it has the data in its cache.
+    Each is measured in a process of its own, in turns; the best of the rounds counts.
     """
     if mode not in MODES:
         raise ValueError(f"mode {mode!r}: one of {', '.join(MODES)}")
-    measure = _latency if mode == "latency" else _throughput
-    with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name:
-        options = SorterOptions(
-            engine=engine, directory=Path(name, "sorter"), memory_bytes=memory_tier, layout=layout
-        )
-        windows = w1(events, tables) if mode != "latency" else []
-        figures = measure(Ours(options, tables, workers), windows, mode)
-        yardstick = {}
-        for kind in yardsticks:
-            windows = w1(events, tables) if mode != "latency" else []
-            yardstick[kind] = measure(Theirs(YARDSTICKS[kind](Path(name, kind)), tables), windows, mode)
+    settings = {
+        "engine": engine,
+        "tables": tables,
+        "events": events,
+        "mode": mode,
+        "memory_tier": memory_tier,
+        "layout": layout,
+        "workers": workers,
+    }
+    found: dict[str, list[dict[str, Any]]] = {}
+    for _ in range(rounds):
+        for subject in ("ours", *yardsticks):
+            with ProcessPoolExecutor(1, get_context("spawn")) as process:
+                found.setdefault(subject, []).append(process.submit(_measure, subject, settings).result())
+    best = {subject: _best(results) for subject, results in found.items()}
+    figures = best.pop("ours")
     return {
         "bench": "sorter",
-        "settings": {
-            "engine": engine,
-            "tables": tables,
-            "events": events,
-            "mode": mode,
-            "memory_tier": memory_tier,
-            "layout": layout,
-            "workers": workers,
-        },
+        "settings": settings,
         "figures": figures,
-        "yardstick": yardstick,
-        "ratio": _ratios(figures, yardstick),
+        "yardstick": best,
+        "ratio": _ratios(figures, best),
     }
+
+
+def _measure(subject: str, settings: dict[str, Any]) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name:
+        made: Ours | Theirs
+        if subject == "ours":
+            made = Ours(settings, Path(name))
+        else:
+            made = Theirs(YARDSTICKS[subject](Path(name)), settings["tables"])
+        if settings["mode"] == "latency":
+            return _latency(made)
+        return _throughput(made, w1(settings["events"], settings["tables"]), settings["mode"])
+
+
+def _best(results: list[dict[str, Any]]) -> dict[str, Any]:
+    """Of each figure the best: the highest rate, the lowest of everything else."""
+    rates = ("write", "fetch", "both")
+    return {name: (max if name in rates else min)(result[name] for result in results) for name in results[0]}
 
 
 class Received(PooledActor):
@@ -102,12 +121,20 @@ class Counter:
 class Ours:
     """A sorter with its actors."""
 
-    def __init__(self, options: SorterOptions, tables: int, workers: int = 1) -> None:
+    def __init__(self, settings: dict[str, Any], directory: Path) -> None:
         self._counter = Counter()
-        self._system = ActorSystem("bench", workers=workers)
+        self._system = ActorSystem("bench", workers=settings["workers"])
+        options = SorterOptions(
+            engine=settings["engine"],
+            directory=directory,
+            memory_bytes=settings["memory_tier"],
+            layout=settings["layout"],
+        )
         received = self._system.spawn(Received, self._counter, capacity=16)
         self._sorter: EventSorter = open_sorter(options, self._system, received)
-        self._writers: list[PooledRef[Any]] = [self._sorter.add_table(n, FIRST_TS) for n in range(tables)]
+        self._writers: list[PooledRef[Any]] = [
+            self._sorter.add_table(n, FIRST_TS) for n in range(settings["tables"])
+        ]
 
     def write(self, windows: list[Window]) -> None:
         total = 0
@@ -205,7 +232,7 @@ def _throughput(subject: Ours | Theirs, windows: list[Window], mode: str) -> dic
     }
 
 
-def _latency(subject: Ours | Theirs, _windows: list[Window], _mode: str) -> dict[str, Any]:
+def _latency(subject: Ours | Theirs) -> dict[str, Any]:
     taken = []
     never = Event()
     for n in range(600):
@@ -234,7 +261,7 @@ def _ratios(figures: dict[str, Any], yardstick: dict[str, dict[str, Any]]) -> di
 
 if __name__ == "__main__":
     arguments: dict[str, Any] = dict(argument.split("=", 1) for argument in sys.argv[1:])
-    for number in {"tables", "events", "memory_tier", "workers"} & arguments.keys():
+    for number in {"tables", "events", "memory_tier", "workers", "rounds"} & arguments.keys():
         arguments[number] = int(arguments[number])
     if "yardsticks" in arguments:
         arguments["yardsticks"] = [kind for kind in arguments["yardsticks"].split(",") if kind]
