@@ -142,10 +142,10 @@ def kill_everywhere(tmp_path: Path, server: MariaDb, times: int, orders: int) ->
             for nth in range(times):
                 passes = 1 + nth
                 if point == "store.compacting":
-                    # A transaction of some pieces must wait for its end on disk, and is dropped there.
+                    # One of more than a batch (1 MiB) waits for its end on disk, and is dropped there.
                     passes = 1
                     with server.connect(autocommit=False) as connection:
-                        shop.insert_many(connection, 5_000, first=10**15 + nth * 10**6)
+                        shop.insert_many(connection, 60_000, first=10**15 + nth * 10**6)
                 hits[point] += run_until_killed(config, point, passes, log)
             if number % 2:
                 server.kill()

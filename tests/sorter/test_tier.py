@@ -17,7 +17,7 @@ PLACE = Place("window", b"", b"", 1, 50)
 
 
 def run(*commit_ts: int) -> Run:
-    return Run(TABLE, [put(ts, "k") for ts in commit_ts], 100 * len(commit_ts))
+    return Run(TABLE, [put(ts, "k") for ts in commit_ts], 100 * len(commit_ts), False)
 
 
 class Writer:
@@ -151,7 +151,7 @@ def test_a_gate_shut_for_no_reason_opens_at_once(arrivals):
 def test_a_gate_stays_shut_until_its_reason_is_gone(arrivals):
     tier = Tier(None)
     shut = Gate(tier, arrivals)
-    ready = Run(TABLE, [put(1, "k")], 2000)
+    ready = Run(TABLE, [put(1, "k")], 2000, True)
     tier.add([ready])
     writer = Writer()
     shut.hold(writer)
@@ -166,7 +166,7 @@ def test_a_gate_stays_shut_until_its_reason_is_gone(arrivals):
 
 def test_a_closed_gate_holds_nobody(arrivals):
     tier = Tier(None)
-    tier.add([Run(TABLE, [put(1, "k")], 2000)])
+    tier.add([Run(TABLE, [put(1, "k")], 2000, True)])
     closed = Gate(tier, arrivals)
     closed.close()
     closed.hold(Writer())
