@@ -15,7 +15,7 @@ from threading import Event
 from typing import Any
 
 from ..actors import ActorSystem, PooledActor, PooledRef, SystemClock
-from ..events import PUT, Changes, KvChange, Sorted
+from ..events import PUT, Changes, KvChange, Sorted, Ts
 from ..sorter import EventSorter, SorterOptions, open_sorter
 from .rocks import YARDSTICKS, Yardstick
 from .workload import FIRST_TS, Window, w1
@@ -95,7 +95,7 @@ class Received(PooledActor):
         self._counter = counter
 
     def on_receive(self, message: Sorted) -> None:
-        self._counter.add(len(message.pieces))
+        self._counter.add(len(message.pieces), message.resolved)
 
 
 class Counter:
@@ -103,11 +103,13 @@ class Counter:
 
     def __init__(self) -> None:
         self.changes = 0
+        self.resolved = 0
         self.target = 0
         self.reached = Event()
 
-    def add(self, changes: int) -> None:
+    def add(self, changes: int, resolved: Ts) -> None:
         self.changes += changes
+        self.resolved = resolved
         if self.changes == self.target:
             self.reached.set()
 
@@ -159,7 +161,7 @@ class Ours:
             total += sum(map(len, window.tables.values()))
             for table, writer in enumerate(self._writers):
                 writer.tell(Changes(window.tables.get(table, []), window.resolved))
-            self._sorter.acknowledge(window.resolved - 20 * len(self._writers) * 1000)
+            self._sorter.acknowledge(self._counter.resolved)
             window.tables.clear()
         self._counter.expect(total)
         self._counter.reached.wait()
@@ -174,9 +176,10 @@ class Ours:
         self._counter.reached.wait()
 
     def close(self) -> dict[str, Any]:
+        disk_bytes = self._sorter.statistics().disk_bytes
         self._sorter.close()
         self._system.stop()
-        return {"disk_bytes": self._sorter.statistics().disk_bytes}
+        return {"disk_bytes": disk_bytes}
 
 
 class Theirs:
