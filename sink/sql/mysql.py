@@ -339,9 +339,15 @@ class Plan:
 
     @cached_property
     def _set_rest(self) -> text.Render:
-        """All but the key; all where nothing is left. A column named here isn't updated by itself."""
+        """All but the key; all where nothing is left. A column named here isn't updated by itself, so a
+        key's moments are: they may have ON UPDATE, of which the binlog says nothing."""
         every = range(len(self._table.columns))
-        return text.compile_set(self._table, [i for i in every if i not in self._table.key] or every)
+        rest = [
+            i
+            for i in every
+            if i not in self._table.key or self._table.columns[i].kind in ("timestamp", "datetime")
+        ]
+        return text.compile_set(self._table, rest or every)
 
     @cached_property
     def _set_all(self) -> text.Render:
