@@ -46,7 +46,6 @@ class Engine:
     def _spawn(
         self, part: type[Part], *args: Any, capacity: int = NO_BOUND, name: str | None = None
     ) -> PooledRef[Any]:
-        """`capacity` is for those whose senders aren't bounded by what they may have on the way."""
         return self._system.spawn(
             part, self._gate, *args, capacity=capacity, name=name, supervisor=self._supervisor
         )

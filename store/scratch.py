@@ -38,16 +38,6 @@ class Scratch:
         """Where another store may live: a path that this process has not used before."""
         return self.directory / f"{_PREFIX}{next(_numbers)}"
 
-    def bytes(self) -> int:
-        """Bytes that the stores take on disk now."""
-        total = 0
-        for path in self.directory.glob(_PREFIX + "*/*"):
-            try:
-                total += path.stat().st_blocks * 512
-            except FileNotFoundError:  # dropped since it was listed
-                continue
-        return total
-
     def close(self) -> None:
         """Remove the stores, which must be closed, and let the directory go. Safe to repeat."""
         if self._lock < 0:

@@ -29,7 +29,7 @@ class Reader(Part):
         assert place is not None
         try:
             changes = self._layout.get(self._store, place)
-        except (StoreError, ValueError) as error:
+        except StoreError as error:
             raise StoreError(
                 f"table {run.table.id}: {run.count} changes of commit ts {run.first.commit_ts} to"
                 f" {run.newest} can't be read back from {self._store.path} ({place.window.name}): {error}"

@@ -16,7 +16,9 @@ from .db import WRITE_BYTES, Write, Written
 from .layout import Layout
 
 RUN_CHANGES: Final = 4096
+"""A run holds at most this many changes ..."""
 RUN_BYTES: Final = 1 << 20
+"""... and about this much: the Merger opens runs as a whole."""
 
 
 class Writer(Part):

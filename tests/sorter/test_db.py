@@ -13,6 +13,7 @@ from tidemill.sorter import SorterOptions
 from tidemill.sorter.db.key import event_key, fnv1, store_of
 from tidemill.sorter.run import Table
 
+from ..store.disk import usage
 from .rig import Rig, put
 
 THROUGH_THE_DISK: dict[str, Any] = {"memory_bytes": 0, "stores": 1}
@@ -144,7 +145,7 @@ def test_a_window_is_dropped_once_all_of_it_is_acknowledged(make_rig):
     rig.tell(1, [put(n, "k", bytes(300)) for n in range(1, 400)])
     rig.run()
     flush(rig)
-    assert rig.sorter._scratch.bytes() > 100_000
+    assert usage(rig.directory) > 100_000
     rig.tell(1, resolved=500)
     rig.run()
     rig.sorter.acknowledge(500)
@@ -180,11 +181,11 @@ def test_a_window_with_little_left_to_read_is_compacted(make_rig):
         rig.tell(table, resolved=500)
     rig.run()
     flush(rig)
-    before = rig.sorter._scratch.bytes()
+    before = usage(rig.directory)
     rig.sorter.acknowledge(400)
     rig.run(2)
     flush(rig)
-    assert rig.sorter._scratch.bytes() < before / 4
+    assert usage(rig.directory) < before / 4
     for table in (1, 2):
         rig.tell(table, resolved=20_000)
     rig.run()

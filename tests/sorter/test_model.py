@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -92,5 +93,16 @@ def change(commit_ts: int, earlier: int, op: int, key: bytes) -> KvChange:
 @settings(max_examples=150, deadline=None)
 @given(steps, engines, st.integers(0, 2**16))
 def test_any_history_leaves_as_from_a_sorted_list(history, engine, seed):
+    check(history, engine, seed)
+
+
+@pytest.mark.soak
+@settings(max_examples=10_000, deadline=None)
+@given(steps, engines, st.integers(0, 2**16))
+def test_any_of_many_histories_leaves_as_from_a_sorted_list(history, engine, seed):
+    check(history, engine, seed)
+
+
+def check(history: list[tuple[Any, ...]], engine: dict[str, Any], seed: int) -> None:
     with TemporaryDirectory() as name, Rig(Path(name, "scratch"), SeededSystem(seed), **engine) as rig:
         play(rig, history)

@@ -10,6 +10,11 @@ from pathlib import Path
 import pytest
 
 
+def usage(directory: Path) -> int:
+    """Bytes on disk of everything below."""
+    return sum(path.stat().st_blocks * 512 for path in directory.rglob("*"))
+
+
 @contextmanager
 def small_disk(directory: Path, megabytes: int = 8) -> Iterator[Path]:
     """A tmpfs of a few megabytes in a new directory; without the right to mount one, the test is skipped."""
