@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install services demo test check bench soak clean
+.PHONY: install services proto demo test check bench soak clean
 .DEFAULT_GOAL := install
 
 install: $(STAMP)
@@ -30,6 +30,10 @@ check: install
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/pytest -q tests/test_import_law.py
+
+# After a change of a .proto file.
+proto: install
+	cd codec/proto && ../../$(BIN)/python -m grpc_tools.protoc -I. --descriptor_set_out=descriptors.binpb *.proto
 
 bench: install services
 	$(BIN)/python -m tidemill.benchmarks

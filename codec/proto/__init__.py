@@ -1,0 +1,75 @@
+"""The protobuf messages of PD, TiKV and pump, and the calls of their services.
+
+`cdcpb.Event`, `pdpb.TsoRequest` and so on are message classes; an enum's values are ints under its
+class. The messages live in a pool of their own: another TiKV client in the same process is not in the
+way. Only the fields in use are declared; a reader skips the others.
+
+`descriptors.binpb` is what protoc makes of the .proto files beside it (`make proto`).
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from types import SimpleNamespace
+from typing import Any, Final
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from msgspec import Struct
+
+
+class Method(Struct, frozen=True):
+    """One call of a service."""
+
+    path: str
+    """As HTTP/2 names it: "/pdpb.PD/GetMembers"."""
+    request: Any
+    response: Any
+    client_streaming: bool
+    server_streaming: bool
+
+
+def _load() -> tuple[dict[str, SimpleNamespace], dict[str, dict[str, Method]]]:
+    files = descriptor_pb2.FileDescriptorSet.FromString(
+        resources.files(__package__).joinpath("descriptors.binpb").read_bytes()
+    )
+    pool = descriptor_pool.DescriptorPool()
+    for file in files.file:
+        pool.Add(file)
+    packages: dict[str, SimpleNamespace] = {}
+    services: dict[str, dict[str, Method]] = {}
+    for file in files.file:
+        found = pool.FindFileByName(file.name)
+        package = packages.setdefault(found.package, SimpleNamespace())
+        for name, message in found.message_types_by_name.items():
+            setattr(package, name, message_factory.GetMessageClass(message))
+        for name, enum in found.enum_types_by_name.items():
+            setattr(package, name, SimpleNamespace(**{v.name: v.number for v in enum.values}))
+        for service in found.services_by_name.values():
+            services[service.full_name] = {
+                method.name: Method(
+                    f"/{service.full_name}/{method.name}",
+                    message_factory.GetMessageClass(method.input_type),
+                    message_factory.GetMessageClass(method.output_type),
+                    method.client_streaming,
+                    method.server_streaming,
+                )
+                for method in service.methods
+            }
+    return packages, services
+
+
+_packages, _services = _load()
+
+metapb: Final[Any] = _packages["metapb"]
+errorpb: Final[Any] = _packages["errorpb"]
+kvrpcpb: Final[Any] = _packages["kvrpcpb"]
+cdcpb: Final[Any] = _packages["cdcpb"]
+pdpb: Final[Any] = _packages["pdpb"]
+binlog: Final[Any] = _packages["binlog"]
+"""Both what a TiDB writes and what a pump speaks."""
+
+PD: Final = _services["pdpb.PD"]
+"""The calls of a placement driver, by name."""
+TIKV: Final = _services["tikvpb.Tikv"]
+CHANGE_DATA: Final = _services["cdcpb.ChangeData"]
+PUMP: Final = _services["binlog.Pump"]

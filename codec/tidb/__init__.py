@@ -1,0 +1,1 @@
+"""How TiDB lays out its keys, rows and schema jobs: bytes and values, both ways."""

@@ -1,0 +1,1 @@
+"""Changes of a TiKV cluster: PD, regions, the change feed of each store."""
