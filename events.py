@@ -57,25 +57,17 @@ class Changes(Struct, frozen=True, gc=False):
     resolved: Ts = 0
 
 
-class Piece(Struct, frozen=True, gc=False):
-    """A transaction's changes in order, or one stretch of them when it is larger than a batch.
+class Sorted(Struct, frozen=True, gc=False):
+    """From the sorter onward: changes in commit order; nothing at or below `resolved` will follow.
 
-    Pieces of a transaction follow each other with nothing in between; `last` ends it.
+    A transaction is all changes of one commit ts and start ts. It comes whole, unless it is larger than
+    memory.
     """
 
-    commit_ts: Ts
-    start_ts: Ts
-    table: int
-    """The sorter's number for the keyspace that the changes come from."""
     changes: list[KvChange]
-    last: bool = True
-
-
-class Sorted(Struct, frozen=True, gc=False):
-    """From the sorter onward: pieces in commit order; nothing at or below `resolved` will follow."""
-
-    pieces: list[Piece]
     resolved: Ts
+    goes_on: bool = False
+    """The last transaction isn't over: the next Sorted begins with more of it, or, without any, ends it."""
 
 
 # --- after the mounter: rows ---------------------------------------------------------------------

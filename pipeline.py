@@ -71,7 +71,7 @@ class Mount(PooledActor):
         self._counts = counts
 
     def on_receive(self, message: Sorted) -> None:
-        items = self._mounter.mount(message.pieces)
+        items = self._mounter.mount(message)
         if self._until is not None:
             items = self._up_to(items, self._until)
         if not items:

@@ -89,13 +89,13 @@ def _best(results: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 class Received(PooledActor):
-    """The end of the line: counts what arrives. In W1 each change is a transaction, so a piece."""
+    """The end of the line: counts what arrives."""
 
     def __init__(self, counter: Counter) -> None:
         self._counter = counter
 
     def on_receive(self, message: Sorted) -> None:
-        self._counter.add(len(message.pieces), message.resolved)
+        self._counter.add(len(message.changes), message.resolved)
 
 
 class Counter:

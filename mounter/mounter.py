@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -21,12 +20,12 @@ from ..codec.mysql.entry import (
 )  # fmt: skip
 from ..codec.mysql.layout import Layouts
 from ..errors import InvariantViolated
-from ..events import Chunk, CreateTable, Ddl, Item, KvChange, Loaded, Piece, RowChange, Transaction
+from ..events import Chunk, CreateTable, Ddl, Item, KvChange, Loaded, RowChange, Sorted, Transaction
 from .ddl import Change, Tables, read_change
 
 
 class Mounter:
-    """Mounts the pieces of one feed in order. Not thread-safe: it remembers the open transaction."""
+    """Mounts what a feed's sorter releases, in order. Not thread-safe: it remembers the open transaction."""
 
     def __init__(self, layouts: Layouts, source: str, tables: Tables) -> None:
         """`source` is the name that every item carries."""
@@ -40,27 +39,23 @@ class Mounter:
         self._held: Ddl | None = None
         """The open transaction's latest schema change, until it is known whether it is its last item."""
 
-    def mount(self, pieces: Sequence[Piece]) -> list[Item]:
-        """The items of `pieces` in order: rows as transactions, schema changes at their places.
+    def mount(self, sorted_: Sorted) -> list[Item]:
+        """The items of what the sorter released: rows as transactions, schema changes at their places.
 
         The last item of a transaction, and no other, has `last` set and a position. Raises SourceError
         where a row can't be read.
         """
         items: list[Item] = []
-        for piece in pieces:
-            self._mount(piece, items)
-        return items
-
-    def _mount(self, piece: Piece, items: list[Item]) -> None:
-        commit_ts, start_ts = piece.commit_ts, piece.start_ts
-        layout = self._layouts.layout
         rows: list[RowChange] = []
-        for change in piece.changes:
+        layout = self._layouts.layout
+        kind = COMMIT
+        for change in sorted_.changes:
+            commit_ts, start_ts = change.commit_ts, change.start_ts
             kind = change.key[-1]
             if kind == COMMIT:
-                self._end(piece, decode_commit(change.value), rows, items)
-                return
-            if kind == VOID:
+                self._end(change, decode_commit(change.value), rows, items)
+                rows = []
+            elif kind == VOID:
                 self._void = True
             elif self._void:
                 continue
@@ -72,15 +67,16 @@ class Mounter:
             elif kind == DDL:
                 ddl = self._read_ddl(change)
                 if ddl is not None:
-                    self._part(piece, rows, items)
+                    self._part(change, rows, items)
                     rows = []
                     self._held = ddl
-        if piece.last:
-            raise InvariantViolated(f"the transaction of ts {commit_ts} has no commit")
+        if kind != COMMIT and not sorted_.goes_on:
+            raise InvariantViolated(f"the transaction of ts {change.commit_ts} has no commit")
         if rows:
-            self._part(piece, rows, items)
+            self._part(change, rows, items)
+        return items
 
-    def _part(self, piece: Piece, rows: list[RowChange], items: list[Item]) -> None:
+    def _part(self, change: KvChange, rows: list[RowChange], items: list[Item]) -> None:
         """Let out what there is of a transaction that goes on."""
         if self._held is not None:
             items.append(self._held)
@@ -88,20 +84,22 @@ class Mounter:
         if rows:
             chunk = Chunk(rows[0].table.full_name, Loaded(())) if self._loads else None
             items.append(
-                Transaction(piece.commit_ts, piece.start_ts, self._source, rows, last=False, chunk=chunk)
+                Transaction(change.commit_ts, change.start_ts, self._source, rows, last=False, chunk=chunk)
             )
 
-    def _end(self, piece: Piece, commit: Commit, rows: list[RowChange], items: list[Item]) -> None:
+    def _end(self, change: KvChange, commit: Commit, rows: list[RowChange], items: list[Item]) -> None:
         self._void = self._loads = False
+        if rows and rows[0].commit_ts != change.commit_ts:
+            raise InvariantViolated(f"the transaction of ts {rows[0].commit_ts} has no commit")
         if self._held is not None:
             if not rows and commit.chunk is None:
                 items.append(replace(self._held, position=commit.position, last=True))
                 self._held = None
                 return
-            self._part(piece, [], items)
+            self._part(change, [], items)
         items.append(
             Transaction(
-                piece.commit_ts, piece.start_ts, self._source, rows, commit.position, True, commit.chunk
+                change.commit_ts, change.start_ts, self._source, rows, commit.position, True, commit.chunk
             )
         )
 

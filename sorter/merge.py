@@ -12,18 +12,18 @@ from msgspec import Struct
 
 from ..actors import PooledRef, Target
 from ..errors import InvariantViolated
-from ..events import KvChange, Piece, Sorted, Ts
+from ..events import KvChange, Sorted, Ts
 from .arrivals import WAKE, Arrivals
 from .gate import Gate, Part
-from .group import group, merge, unfinished
-from .run import Run, Table, sort, split
+from .run import Run, Table, once, sort, split
 from .tier import Tier
 
 READ_BYTES: Final = 1 << 20
 """A Read asks for about this much: what comes first can leave while the rest is read."""
 
 SORTED_BYTES: Final = 1 << 20
-"""A Sorted carries about this much, more if its pieces vary much in size."""
+"""A Sorted carries about this much, more if its changes vary much in size, or a transaction that is
+opened as a whole is larger."""
 
 
 class Read(Struct, frozen=True):
@@ -101,8 +101,8 @@ class Merger(Part):
         self._tables: list[tuple[Ts, int, Table]] = []
         """Heap of the tables by resolved ts, which may have moved since: see `_resolved_of`."""
         self._resolved_of: dict[Table, Ts] = {}
-        self._torn: tuple[Ts, Ts, int] | None = None
-        """The transaction that was sent in part, and the table of its last piece."""
+        self._torn: tuple[Ts, Ts] | None = None
+        """The transaction that was sent in part."""
 
     def on_receive_batch(self, messages: Sequence[Any]) -> None:
         for message in messages:
@@ -183,7 +183,7 @@ class Merger(Part):
                 self._open_run()
                 return True
         if parts or whole:
-            self._send(self._pieces(parts, bound), parts, min(self._progress.resolved, bound.commit_ts - 1))
+            self._send(parts, bound)
         if whole:
             self._put_back()
         return bool(parts) and not whole
@@ -238,7 +238,7 @@ class Merger(Part):
 
     def _goes_on(self, bound: KvChange) -> bool:
         """Whether the bound is inside the transaction that was sent in part."""
-        return self._torn is not None and self._torn[:2] == (bound.commit_ts, bound.start_ts)
+        return self._torn == (bound.commit_ts, bound.start_ts)
 
     def _take_below(self, bound: KvChange) -> list[tuple[Run, list[KvChange]]]:
         """Loaded changes before the bound, in order for each run."""
@@ -282,40 +282,54 @@ class Merger(Part):
 
     # --- output ----------------------------------------------------------------------------------
 
-    def _pieces(self, parts: list[tuple[Run, list[KvChange]]], bound: KvChange) -> list[Piece]:
-        """Parts as pieces in commit order, with `last` where a transaction ends before the bound."""
-        by_table: dict[Table, list[tuple[Run, list[KvChange]]]] = {}
-        for part in parts:
-            by_table.setdefault(part[0].table, []).append(part)
-        grouped = []
-        for table, its_parts in by_table.items():
-            run, changes = its_parts[0]
-            single = run.single
-            if len(its_parts) > 1:
-                changes = [change for _, part in its_parts for change in part]
-                single = sort(changes)
-            grouped.append(group(table.id, changes, single))
-        pieces = merge(grouped)
-        at_bound = bound.commit_ts, bound.start_ts
-        if self._torn is not None:
-            commit_ts, start_ts, table_id = self._torn
-            if at_bound > (commit_ts, start_ts):
-                if not pieces or (pieces[0].commit_ts, pieces[0].start_ts) != (commit_ts, start_ts):
-                    pieces.insert(0, Piece(commit_ts, start_ts, table_id, []))
-                self._torn = None
-        if pieces and (pieces[-1].commit_ts, pieces[-1].start_ts) == at_bound:
-            pieces[-1] = unfinished(pieces[-1])
-            self._torn = (*at_bound, pieces[-1].table)
-        return pieces
+    def _send(self, parts: list[tuple[Run, list[KvChange]]], bound: KvChange) -> None:
+        """Send parts that lie before the bound: all that do."""
+        changes = _join(parts)
+        size = sum(run.bytes * len(part) // run.count for run, part in parts)
+        step = max(1, len(changes) * SORTED_BYTES // max(size, SORTED_BYTES))
+        start = 0
+        while len(changes) - start > step:
+            end = _cut(changes, start, start + step)
+            self._send_sorted(changes[start:end], changes[end])
+            start = end
+        self._send_sorted(changes[start:] if start else changes, bound)
 
-    def _send(self, pieces: list[Piece], parts: list[tuple[Run, list[KvChange]]], resolved: Ts) -> None:
-        size = sum(run.bytes * len(changes) // run.count for run, changes in parts)
-        step = max(1, len(pieces) * SORTED_BYTES // max(size, SORTED_BYTES))
-        while len(pieces) > step:
-            # The next piece may belong to the transaction of the last one here.
-            self._progress.sent = max(self._progress.sent, pieces[step].commit_ts - 1)
-            self.send(self._downstream, Sorted(pieces[:step], self._progress.sent))
-            pieces = pieces[step:]
-        if pieces or resolved > self._progress.sent:
-            self._progress.sent = max(self._progress.sent, resolved)
-            self.send(self._downstream, Sorted(pieces, self._progress.sent))
+    def _send_sorted(self, changes: list[KvChange], following: KvChange) -> None:
+        """Send changes, if there is anything to say; none before `following` will come after them."""
+        progress = self._progress
+        resolved = min(progress.resolved, following.commit_ts - 1)
+        last = (changes[-1].commit_ts, changes[-1].start_ts) if changes else self._torn
+        goes_on = last == (following.commit_ts, following.start_ts)
+        ends = self._torn is not None and not goes_on
+        self._torn = last if goes_on else None
+        if changes or ends or resolved > progress.sent:
+            progress.sent = max(progress.sent, resolved)
+            self.send(self._downstream, Sorted(changes, progress.sent, goes_on))
+
+
+def _join(parts: list[tuple[Run, list[KvChange]]]) -> list[KvChange]:
+    """Parts of runs in commit order, without what came twice."""
+    if len(parts) == 1 and parts[0][0].single:
+        return parts[0][1]
+    by_table: dict[Table, list[tuple[Run, list[KvChange]]]] = {}
+    for part in parts:
+        by_table.setdefault(part[0].table, []).append(part)
+    joined: list[KvChange] = []
+    single = False
+    for its_parts in by_table.values():
+        run, changes = its_parts[0]
+        single = run.single
+        if len(its_parts) > 1:
+            changes = [change for _, part in its_parts for change in part]
+            single = sort(changes)
+        joined += changes if single else once(changes)
+    if len(by_table) > 1:
+        sort(joined)
+    return joined
+
+
+def _cut(changes: list[KvChange], start: int, end: int) -> int:
+    """Where to cut at `end` or before: between two transactions, unless one fills all from `start`."""
+    at = changes[end]
+    first = bisect_left(changes, KvChange(at.commit_ts, at.start_ts, 0, b"", b""), start, end)
+    return first if first > start else end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from operator import attrgetter
 from typing import Final
 
@@ -87,6 +88,20 @@ def sort(changes: list[KvChange]) -> bool:
 
 def _are_distinct(changes: list[KvChange]) -> bool:
     return len({change.commit_ts for change in changes}) == len(changes)
+
+
+def once(changes: list[KvChange]) -> list[KvChange]:
+    """Sorted changes of one table, each once: a store that was asked again may send some again."""
+    if len({(change.commit_ts, change.key) for change in changes}) == len(changes):
+        return changes
+    return changes[:1] + [
+        change
+        for before, change in pairwise(changes)
+        if change.key != before.key
+        or change.op != before.op
+        or change.commit_ts != before.commit_ts
+        or change.start_ts != before.start_ts
+    ]
 
 
 def measure(changes: list[KvChange]) -> int:

@@ -35,8 +35,8 @@ from tidemill.events import (
     Item,
     KvChange,
     Loaded,
-    Piece,
     RowChange,
+    Sorted,
     Table,
     Transaction,
 )
@@ -87,7 +87,12 @@ class Bench:
         return KvChange(ts, ts, PUT, entry_key(number, kind), value, region_id=region)
 
     def mount(self, *words: str) -> list[Item]:
-        return self.mounter.mount([Piece(TS, TS, 1, self.transaction(*words))])
+        return self.mounter.mount(Sorted(self.transaction(*words), TS))
+
+    def mount_each(self, changes: list[KvChange]) -> list[Item]:
+        """One change at a time, as if each filled the memory."""
+        released = [Sorted([change], 0, change is not changes[-1]) for change in changes]
+        return [item for message in released for item in self.mounter.mount(message)]
 
 
 def described(items: list[Item]) -> list[str]:
@@ -182,52 +187,53 @@ def test_a_schema_change_with_a_chunk_is_followed_by_it() -> None:
 def test_a_transaction_in_pieces_ends_with_its_position() -> None:
     bench = Bench()
     changes = bench.transaction("+1", "+2", "+3", ".")
-    pieces = [Piece(TS, TS, 1, [change], last=change is changes[-1]) for change in changes]
-    assert described(bench.mounter.mount(pieces[:2])) == ["+1 ...", "+2 ..."]
-    assert described(bench.mounter.mount(pieces[2:])) == ["+3 ...", "log:7"]
+    assert described(bench.mounter.mount(Sorted(changes[:2], 0, goes_on=True))) == ["+1 +2 ..."]
+    assert described(bench.mounter.mount(Sorted(changes[2:], TS))) == ["+3 log:7"]
 
 
 def test_every_piece_of_a_snapshot_names_its_table() -> None:
     bench = Bench()
     changes = bench.transaction("=1", "=2", ".shop.t")
-    pieces = [Piece(TS, TS, 1, [change], last=change is changes[-1]) for change in changes]
-    assert described(bench.mounter.mount(pieces)) == [
+    items = [
+        item
+        for change in changes
+        for item in bench.mounter.mount(Sorted([change], 0, change is not changes[-1]))
+    ]
+    assert described(items) == [
         "+1 chunk shop.t () ...",
         "+2 chunk shop.t () ...",
         "chunk shop.t (3,) log:7",
     ]
-    assert described(bench.mounter.mount([Piece(TS, TS, 1, bench.transaction("+1"), last=False)])) == [
-        "+1 ..."
-    ]
+    assert described(bench.mounter.mount(Sorted(bench.transaction("+1"), 0, goes_on=True))) == ["+1 ..."]
 
 
 def test_a_transaction_that_was_taken_back_only_moves_the_position() -> None:
     bench = Bench()
     changes = sorted(bench.transaction("+1", "!TRUNCATE t", "x", "+3", "."))
-    pieces = [Piece(TS, TS, 1, [change], last=change is changes[-1]) for change in changes]
-    assert described(bench.mounter.mount(pieces)) == ["log:7"]
+    items = [
+        item
+        for change in changes
+        for item in bench.mounter.mount(Sorted([change], 0, change is not changes[-1]))
+    ]
+    assert described(items) == ["log:7"]
     assert described(bench.mount("+1", ".")) == ["+1 log:7"]
 
 
 @given(
     words=st.lists(st.sampled_from(["+1", "-2", "=3", "!ALTER TABLE t DROP x", "!GRANT x"]), max_size=6),
     cuts=st.sets(st.integers(1, 6)),
-    calls=st.booleans(),
 )
 @settings(deadline=None)
-def test_pieces_make_no_difference(words: list[str], cuts: set[int], calls: bool) -> None:
+def test_pieces_make_no_difference(words: list[str], cuts: set[int]) -> None:
     whole = Bench().mount(*words, ".")
     bench = Bench()
     changes = bench.transaction(*words, ".")
     bounds = [0, *sorted(cut for cut in cuts if cut < len(changes)), len(changes)]
-    pieces = [
-        Piece(TS, TS, 1, changes[start:end], last=end == len(changes)) for start, end in pairwise(bounds)
+    items = [
+        item
+        for start, end in pairwise(bounds)
+        for item in bench.mounter.mount(Sorted(changes[start:end], 0, end < len(changes)))
     ]
-    items = (
-        [item for piece in pieces for item in bench.mounter.mount([piece])]
-        if calls
-        else bench.mounter.mount(pieces)
-    )
     assert joined(items) == joined(whole)
     assert [item.last for item in items] == [False] * (len(items) - 1) + [True]
     assert [item.position for item in items][-1] == "log:7"
@@ -254,7 +260,7 @@ def test_damaged_rows_stop_with_the_name_of_their_table() -> None:
     first, commit = bench.transaction("+1", ".")
     damaged = KvChange(TS, TS, PUT, first.key, first.value[:-1], region_id=first.region_id)
     with pytest.raises(SourceError, match=r"table shop\.t"):
-        bench.mounter.mount([Piece(TS, TS, 1, [damaged, commit])])
+        bench.mounter.mount(Sorted([damaged, commit], TS))
 
 
 # --- the encoding between puller and mounter ------------------------------------------------------------

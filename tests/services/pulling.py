@@ -20,9 +20,9 @@ from tidemill.events import (
     CreateTable,
     Item,
     KvChange,
-    Piece,
     Row,
     RowChange,
+    Sorted,
     Transaction,
 )
 from tidemill.mounter import Mounter
@@ -190,7 +190,7 @@ class Pulling:
         for ts in sorted(ts for ts in self._pending if ts <= self.resolved):
             made = sorted(self._pending.pop(ts), key=lambda change: change.key)
             assert len({change.key for change in made}) == len(made)
-            for item in self._mounter.mount([Piece(ts, ts, 1, made)]):
+            for item in self._mounter.mount(Sorted(made, ts)):
                 self.items.append(item)
                 for copy in self._copies:
                     copy.take(item)

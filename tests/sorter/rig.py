@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from tidemill.actors import ActorSystem, Failed, PooledActor, PooledRef, SeededSystem
-from tidemill.events import PUT, Changes, KvChange, Piece, Sorted
+from tidemill.events import PUT, Changes, KvChange, Sorted
 from tidemill.sorter import SorterOptions, open_sorter
 
 ENGINES = {
@@ -18,6 +21,28 @@ ENGINES = {
     "db, one put an event": {"engine": "db", "memory_bytes": 4000, "layout": "event", "block_changes": 50},
 }
 """Options by name: every engine and layout, with memory for all, a little or nothing."""
+
+
+class Part(NamedTuple):
+    """What one Sorted has of one transaction."""
+
+    commit_ts: int
+    start_ts: int
+    changes: list[KvChange]
+    last: bool
+
+    @property
+    def tables(self) -> list[int]:
+        return [change.region_id for change in self.changes]
+
+
+def parts(message: Sorted) -> list[Part]:
+    """A Sorted by its transactions; the rig's changes name their table as their region."""
+    groups = groupby(message.changes, key=lambda change: (change.commit_ts, change.start_ts))
+    found = [Part(*transaction, list(changes), True) for transaction, changes in groups]
+    if found and message.goes_on:
+        found[-1] = found[-1]._replace(last=False)
+    return found
 
 
 class Downstream(PooledActor):
@@ -77,7 +102,7 @@ class Rig:
         del self.writers[table], self.resolved[table], self.told[table]
 
     def tell(self, table: int, changes: Iterable[KvChange] = (), resolved: int = 0) -> None:
-        changes = list(changes)
+        changes = [replace(change, region_id=table) for change in changes]
         self.told[table] += changes
         self.resolved[table] = max(self.resolved[table], resolved)
         self.writers[table].tell(Changes(changes, resolved))
@@ -89,11 +114,15 @@ class Rig:
     # --- output ----------------------------------------------------------------------------------
 
     @property
-    def pieces(self) -> list[Piece]:
-        return [piece for message in self.received for piece in message.pieces]
+    def changes(self) -> list[KvChange]:
+        return [change for message in self.received for change in message.changes]
+
+    @property
+    def parts(self) -> list[Part]:
+        return [part for message in self.received for part in parts(message)]
 
     def delivered(self, table: int) -> list[KvChange]:
-        return [change for piece in self.pieces if piece.table == table for change in piece.changes]
+        return [change for change in self.changes if change.region_id == table]
 
     def expected(self, table: int) -> list[KvChange]:
         """What must have left by now: each change once, in commit order, up to what all have resolved."""
@@ -116,15 +145,16 @@ class Rig:
         open_transaction: tuple[int, int] | None = None
         before = (-1, -1)
         for message in self.received:
-            for piece in message.pieces:
-                transaction = (piece.commit_ts, piece.start_ts)
-                assert piece.commit_ts > resolved, "a piece came after everything up to its ts was sent"
-                assert all((c.commit_ts, c.start_ts) == transaction for c in piece.changes)
-                if open_transaction is None:
+            if open_transaction is not None and not message.changes and not message.goes_on:
+                open_transaction = None
+            for part in parts(message):
+                transaction = (part.commit_ts, part.start_ts)
+                assert part.commit_ts > resolved, "a change came after everything up to its ts was sent"
+                in_order = [(change.op, change.key) for change in part.changes]
+                assert in_order == sorted(in_order)
+                if transaction != open_transaction:
                     assert transaction > before, "a transaction came twice, or too late"
-                else:
-                    assert transaction == open_transaction, "something came between two pieces"
-                open_transaction = None if piece.last else transaction
+                open_transaction = None if part.last else transaction
                 before = transaction
             assert message.resolved >= resolved
             resolved = message.resolved

@@ -82,7 +82,9 @@ def test_what_is_ready_to_leave_stays_with_its_source_while_downstream_is_full(s
     statistics = sorter.statistics()
     assert statistics.memory_bytes + sorter._tier.stored_bytes < 60_000
     received = basin.drain(system)
-    assert [piece.commit_ts for message in received for piece in message.pieces] == list(range(1, last + 1))
+    assert [change.commit_ts for message in received for change in message.changes] == list(
+        range(1, last + 1)
+    )
 
 
 def test_what_is_not_resolved_is_taken_however_much_it_is(system, sorter, basin):
@@ -91,7 +93,7 @@ def test_what_is_not_resolved_is_taken_however_much_it_is(system, sorter, basin)
     assert fill(system, writer, resolve=False) == 1000
     writer.tell(Changes([], 1000))
     received = basin.drain(system)
-    assert sum(len(message.pieces) for message in received) == 999
+    assert sum(len(message.changes) for message in received) == 999
 
 
 def test_a_table_that_is_behind_is_let_in_while_the_others_wait_for_it(system, sorter, basin):
@@ -99,7 +101,7 @@ def test_a_table_that_is_behind_is_let_in_while_the_others_wait_for_it(system, s
     assert fill(system, ahead, resolve=True) == 1000
     behind.tell(Changes([put(500, "x")], 999))
     received = basin.drain(system)
-    assert sum(len(piece.changes) for message in received for piece in message.pieces) == 1000
+    assert sum(len(message.changes) for message in received) == 1000
 
 
 def test_explain_names_who_waits_on_what_since_when(system, sorter, basin):

@@ -8,8 +8,9 @@ import pytest
 
 from tidemill.events import DELETE, PUT, KvChange
 
-from .rig import ENGINES, Rig
+from .rig import ENGINES, Rig, parts
 
+VERBS = {DELETE: "delete", PUT: "put"}
 CASES = sorted(Path(__file__).parent.glob("cases/*.txt"))
 
 
@@ -33,12 +34,10 @@ def play(rig: Rig, commands: str) -> str:
     rig.run(2)
     left = [str(failed.error) for failed in rig.failures]
     for message in rig.received[before:]:
-        for piece in message.pieces:
-            changes = ", ".join(
-                f"{'put' if c.op == PUT else 'delete'} {c.key.decode()}" for c in piece.changes
-            )
-            more = "" if piece.last else " ..."
-            left.append(f"{piece.start_ts}-{piece.commit_ts} table {piece.table}: {changes}{more}")
+        for part in parts(message):
+            changes = [f"{VERBS[c.op]} {c.key.decode()} of {c.region_id}" for c in part.changes]
+            more = "" if part.last else " ..."
+            left.append(f"{part.start_ts}-{part.commit_ts}: {', '.join(changes)}{more}")
     if rig.received[before:]:
         left.append(f"resolved {rig.received[-1].resolved}")
     return "\n".join(left) or "nothing"

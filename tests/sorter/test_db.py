@@ -8,7 +8,7 @@ import pytest
 
 from tidemill.actors import ActorSystem
 from tidemill.errors import ConfigError, StoreError
-from tidemill.events import DELETE, PUT, KvChange
+from tidemill.events import DELETE, PUT, KvChange, Sorted
 from tidemill.sorter import SorterOptions
 from tidemill.sorter.db.key import event_key, fnv1, store_of
 from tidemill.sorter.run import Table
@@ -55,7 +55,7 @@ def test_beyond_the_quota_the_newest_changes_go_to_disk(make_rig):
         rig.tell(table, resolved=100)
     rig.run()
     rig.check()
-    assert rig.pieces
+    assert rig.changes
     assert rig.sorter._tier.stored_bytes == on_disk
     for table in (1, 2):
         rig.tell(table, resolved=5000)
@@ -111,12 +111,11 @@ def test_a_large_transaction_is_ended_when_the_table_that_had_the_rest_is_remove
     rig.tell(2, resolved=20)
     while not rig.received:
         rig.system.step()
-    assert not rig.pieces[-1].last
+    assert rig.received[-1].goes_on
     rig.remove(1)
     rig.run()
     rig.check_form()
-    assert (rig.pieces[-1].last, rig.pieces[-1].changes) == (True, [])
-    assert rig.received[-1].resolved == 20
+    assert rig.received[-1] == Sorted([], 20)
 
 
 # --- space -------------------------------------------------------------------------------------------
@@ -226,7 +225,7 @@ def test_a_corrupted_block_stops_the_feed_and_no_change_is_skipped(make_rig, lay
     assert "table 1: " in str(failed.error) or "table 2: " in str(failed.error)
     assert "of commit ts" in str(failed.error)
     rig.check_form()
-    left = [change for piece in rig.pieces for change in piece.changes]
+    left = rig.changes
     everything = sorted(rig.expected(1) + rig.expected(2))
     assert left == everything[: len(left)]
     assert len(left) < len(everything)
@@ -251,7 +250,7 @@ def test_a_value_that_is_not_what_was_written_is_found_by_its_checksum(make_rig,
     (failed,) = rig.failures
     assert "table 1: 8 changes of commit ts 1 to 8 can't be read back" in str(failed.error)
     assert "checksum" in str(failed.error)
-    assert rig.pieces == []
+    assert rig.changes == []
 
 
 @LAYOUTS
