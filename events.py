@@ -60,14 +60,15 @@ class Changes(Struct, frozen=True, gc=False):
 class Sorted(Struct, frozen=True, gc=False):
     """From the sorter onward: changes in commit order; nothing at or below `resolved` will follow.
 
-    A transaction is all changes of one commit ts and start ts. It comes whole, unless it is larger than
-    memory.
+    A transaction is all changes of one commit ts and start ts. What has the same commit ts comes
+    together, unless it is larger than memory.
     """
 
     changes: list[KvChange]
     resolved: Ts
     goes_on: bool = False
-    """The last transaction isn't over: the next Sorted begins with more of it, or, without any, ends it."""
+    """More may follow of the last commit ts: of the last transaction, or others. The next Sorted begins
+    with it, or, with something else or nothing, says that there is no more."""
 
 
 # --- after the mounter: rows ---------------------------------------------------------------------

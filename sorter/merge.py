@@ -22,8 +22,8 @@ READ_BYTES: Final = 1 << 20
 """A Read asks for about this much: what comes first can leave while the rest is read."""
 
 SORTED_BYTES: Final = 1 << 20
-"""A Sorted carries about this much, more if its changes vary much in size, or a transaction that is
-opened as a whole is larger."""
+"""A Sorted carries about this much, more if its changes vary much in size, or
+what has one commit ts is opened as a whole and larger."""
 
 
 class Read(Struct, frozen=True):
@@ -101,8 +101,8 @@ class Merger(Part):
         self._tables: list[tuple[Ts, int, Table]] = []
         """Heap of the tables by resolved ts, which may have moved since: see `_resolved_of`."""
         self._resolved_of: dict[Table, Ts] = {}
-        self._torn: tuple[Ts, Ts] | None = None
-        """The transaction that was sent in part."""
+        self._torn: Ts | None = None
+        """The commit ts that was sent in part."""
 
     def on_receive_batch(self, messages: Sequence[Any]) -> None:
         for message in messages:
@@ -172,11 +172,11 @@ class Merger(Part):
         self._open_runs()
         bound = self._bound()
         whole = bound.commit_ts > self._progress.resolved
-        if not self._goes_on(bound):
-            bound = KvChange(bound.commit_ts, bound.start_ts, 0, b"", b"")
+        if bound.commit_ts != self._torn:
+            bound = KvChange(bound.commit_ts, 0, 0, b"", b"")
         parts = self._take_below(bound)
         if not parts and not whole and not self._reading:
-            # One transaction fills all that may be open: it leaves in stretches.
+            # One commit ts fills all that may be open: it leaves in stretches.
             bound = self._bound()
             parts = self._take_below(bound)
             if not parts:  # every open run begins with the change that the next one begins with
@@ -236,10 +236,6 @@ class Merger(Part):
             bound = min(bound, next(iter(self._reading)).first)
         return bound
 
-    def _goes_on(self, bound: KvChange) -> bool:
-        """Whether the bound is inside the transaction that was sent in part."""
-        return self._torn == (bound.commit_ts, bound.start_ts)
-
     def _take_below(self, bound: KvChange) -> list[tuple[Run, list[KvChange]]]:
         """Loaded changes before the bound, in order for each run."""
         parts = []
@@ -298,8 +294,8 @@ class Merger(Part):
         """Send changes, if there is anything to say; none before `following` will come after them."""
         progress = self._progress
         resolved = min(progress.resolved, following.commit_ts - 1)
-        last = (changes[-1].commit_ts, changes[-1].start_ts) if changes else self._torn
-        goes_on = last == (following.commit_ts, following.start_ts)
+        last = changes[-1].commit_ts if changes else self._torn
+        goes_on = last == following.commit_ts
         ends = self._torn is not None and not goes_on
         self._torn = last if goes_on else None
         if changes or ends or resolved > progress.sent:
@@ -329,7 +325,6 @@ def _join(parts: list[tuple[Run, list[KvChange]]]) -> list[KvChange]:
 
 
 def _cut(changes: list[KvChange], start: int, end: int) -> int:
-    """Where to cut at `end` or before: between two transactions, unless one fills all from `start`."""
-    at = changes[end]
-    first = bisect_left(changes, KvChange(at.commit_ts, at.start_ts, 0, b"", b""), start, end)
+    """Where to cut at `end` or before: between two commit ts, unless one fills all from `start`."""
+    first = bisect_left(changes, KvChange(changes[end].commit_ts, 0, 0, b"", b""), start, end)
     return first if first > start else end

@@ -142,24 +142,22 @@ class Rig:
     def check_form(self) -> None:
         """Order, whole transactions, and nothing at or below a resolved ts after it."""
         resolved = -1
-        open_transaction: tuple[int, int] | None = None
+        torn: int | None = None
         before = (-1, -1)
         for message in self.received:
-            if open_transaction is not None and not message.changes and not message.goes_on:
-                open_transaction = None
+            if message.changes:
+                assert message.changes[0].commit_ts > before[0] or message.changes[0].commit_ts == torn
             for part in parts(message):
                 transaction = (part.commit_ts, part.start_ts)
                 assert part.commit_ts > resolved, "a change came after everything up to its ts was sent"
                 in_order = [(change.op, change.key) for change in part.changes]
                 assert in_order == sorted(in_order)
-                if transaction != open_transaction:
-                    assert transaction > before, "a transaction came twice, or too late"
-                open_transaction = None if part.last else transaction
+                assert transaction > before or (transaction == before and part.commit_ts == torn), "too late"
                 before = transaction
+            torn = before[0] if message.goes_on else None
             assert message.resolved >= resolved
             resolved = message.resolved
-            if open_transaction is not None:
-                assert resolved < open_transaction[0], "resolved in the middle of a transaction"
+            assert torn is None or resolved < torn, "resolved in the middle of a commit ts"
 
 
 def put(commit_ts: int, key: bytes | str, value: bytes = b"", start_ts: int | None = None) -> KvChange:

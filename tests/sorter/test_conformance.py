@@ -213,6 +213,17 @@ def test_a_transaction_larger_than_everything_leaves_in_pieces(make_rig, engine)
     assert len(rig.received) > 12
 
 
+def test_transactions_of_one_commit_ts_are_not_torn_apart_without_saying_so(make_rig, engine):
+    """A checkpoint between them would lose the second; here they are larger than one Sorted."""
+    rig = make_rig(**{**engine, "merge_bytes": 2 << 20})
+    rig.add(1)
+    rig.tell(1, [put(ts, f"{n:02}", bytes(50_000), start_ts=n) for ts in (90, 91) for n in range(60)])
+    rig.tell(1, resolved=99)
+    rig.run()
+    rig.check()
+    assert any(message.goes_on for message in rig.received)
+
+
 def test_a_transaction_that_fits_in_memory_leaves_whole(make_rig, engine):
     """However it was told, and however it lies in blocks."""
     rig = make_rig(**{**engine, "merge_bytes": 1 << 20})
