@@ -1,0 +1,64 @@
+"""Half-open stretches of encoded keys, and those that a table or the DDL history occupies.
+
+Encoded keys are memcomparable, as PD and TiKV's region bounds have them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from ...codec.tidb.key import encode_bytes, record_span
+
+UPPER_BOUND: Final = b"\xff" * 5
+"""+inf inside the puller: above every encoded key of tables ('t') and meta data ('m')."""
+
+JOB_TABLE_ID: Final = (1 << 48) - 2
+"""mysql.tidb_ddl_job, where jobs are since concurrent DDL (TiDB 6.2)."""
+
+_JOB_LISTS: Final = (b"DDLJobList", b"DDLJobAddIdxList")
+
+
+class Span(Struct, frozen=True, gc=False, order=True):
+    """Encoded keys from `start` up to but not including `end`; "" is -inf, UPPER_BOUND +inf."""
+
+    start: bytes
+    end: bytes
+
+    def contains(self, encoded_key: bytes) -> bool:
+        return self.start <= encoded_key < self.end
+
+    def covers(self, other: Span) -> bool:
+        return self.start <= other.start and other.end <= self.end
+
+    def __str__(self) -> str:
+        return f"[{self.start.hex()}, {self.end.hex()})"
+
+
+def span_of(start: bytes, end: bytes) -> Span:
+    """The span of bounds as PD and metapb.Region give them, where an empty end is +inf."""
+    return Span(start, end or UPPER_BOUND)
+
+
+def table_span(table_id: int) -> Span:
+    """A table's rows, without its indexes."""
+    start, end = record_span(table_id)
+    return Span(encode_bytes(start), encode_bytes(end))
+
+
+def ddl_spans() -> list[Span]:
+    """Where DDL jobs pass: the two lists in the meta keys and the job table (TiCDC puller document)."""
+    return [*map(_meta_list_span, _JOB_LISTS), table_span(JOB_TABLE_ID)]
+
+
+def intersect(a: Span, b: Span) -> Span | None:
+    """What two spans share; None if nothing."""
+    start, end = max(a.start, b.start), min(a.end, b.end)
+    return Span(start, end) if start < end else None
+
+
+def _meta_list_span(name: bytes) -> Span:
+    """The items of a list among the meta keys: m, the encoded name, 'l' as a uint64, an index."""
+    prefix = b"m" + encode_bytes(name) + bytes(7)
+    return Span(encode_bytes(prefix + b"l"), encode_bytes(prefix + b"m"))
