@@ -13,25 +13,17 @@ import pykka
 
 from .actors import ActorSystem, Clock, Failed, MailboxFull, PooledActor, PooledRef
 from .checkpoint import lowest
-from .codec.mysql.layout import Layouts
 from .errors import CheckpointError, ConfigError, InvariantViolated, Retryable, TidemillError
 from .events import Checkpoint, Item, Sorted, Transaction, row_count
-from .mounter import Mounter
 from .options import FeedOptions
-from .puller.mysql.position import Position
-from .puller.mysql.probe import Probe, probe
-from .puller.mysql.puller import MysqlPuller
-from .puller.puller import Connected, PullerStatistics, Retrying, SnapshotProgress, Statistics
+from .puller.puller import Connected, PullerStatistics, Retrying, SnapshotProgress
 from .sink import Acknowledged, Deliver, Delivery, Flush, Sink, spawn_sink
 from .sorter import open_sorter
+from .sources import Found, Source, Stages, open_source
 from .status import Retry, Wait
 
 log = logging.getLogger("tidemill")
 
-STREAM = 1
-"""The sorter's number for the keyspace of a source that is one stream."""
-ANSWER_SECONDS = 0.5
-"""A puller that is busy for longer is shown with its last statistics."""
 BUSY_SECONDS = 1.0
 """What is in a driver for longer is said to wait for an answer."""
 STOP_SECONDS = 8.0
@@ -56,22 +48,22 @@ class Mount(PooledActor):
 
     def __init__(
         self,
-        mounter: Mounter,
+        source: Source,
         sinks: Sequence[PooledRef[Any]],
         counts: Counts,
-        until: tuple[int, int] | None,
+        until: Any,
         loading: bool,
     ) -> None:
         super().__init__()
         self._until = until
         self._passed = False
         self._loading = loading
-        self._mounter = mounter
+        self._source = source
         self._sinks = sinks
         self._counts = counts
 
-    def on_receive(self, message: Sorted) -> None:
-        items = self._mounter.mount(message)
+    def on_receive(self, message: Sorted | Deliver) -> None:
+        items = message.items if isinstance(message, Deliver) else self._source.mount(message)
         if self._until is not None:
             items = self._up_to(items, self._until)
         if not items:
@@ -82,13 +74,13 @@ class Mount(PooledActor):
         for sink in self._sinks:
             self.send(sink, deliver)
 
-    def _up_to(self, items: list[Item], until: tuple[int, int]) -> list[Item]:
+    def _up_to(self, items: list[Item], until: Any) -> list[Item]:
         if self._passed:
             return []
         for number, item in enumerate(items, 1):
             if self._loading:
                 self._loading = not _ends_snapshot(item)
-            if not self._loading and item.position and Position.parse(item.position).rank >= until:
+            if not self._loading and item.position and self._source.rank(item.position) >= until:
                 self._passed = True
                 return items[:number]
         return items
@@ -127,7 +119,9 @@ class Pipeline:
         self.puller_statistics: PullerStatistics | None = None
         self._options = options
         self._clock = clock
-        self._until: tuple[int, int] | None = None
+        self._until: Any = None
+        """The rank of the position where the feed ends."""
+        self._source = open_source(options)
         with ExitStack() as stack:
             self._start(stack, sinks)
             self._stack = stack.pop_all()
@@ -139,19 +133,20 @@ class Pipeline:
             stack.callback(self._let_go, sink)
             with _blamed(f"sink {sink.name}"):
                 found[sink.name] = sink.open()
+        stack.callback(self._source.close)
         with _blamed("source"):
-            found_source = probe(options.source)
-        self.source = source = found_source.source
-        self._reject_unmatched(found_source)
+            there = self._source.look()
+        self.source = there.source
+        self._reject_unmatched(there)
         for name, at in found.items():
             if at is not None:
-                self._reject_foreign(name, at, found_source)
+                self._reject_foreign(name, at, there)
+        rank = self._source.rank
         if options.until:
-            end = found_source.end if options.until == "now" else Position.parse(options.until)
-            self._until = end.rank
+            self._until = rank(there.end if options.until == "now" else options.until)
         if not options.source.snapshot:
-            found = {name: at or Checkpoint(0, "", None, source) for name, at in found.items()}
-        start = lowest(found.values(), order=lambda text: Position.parse(text).rank)
+            found = {name: at or Checkpoint(0, "", None, there.source) for name, at in found.items()}
+        start = lowest(found.values(), order=rank)
         anchors = [at for at in found.values() if at is not None and at.position]
         _check_patterns(options, anew=not anchors)
         self.checkpoints = {name: at for name, at in found.items() if at is not None}
@@ -161,13 +156,11 @@ class Pipeline:
         stack.callback(_stop_system, self.blocking, LEAVE_SECONDS)
         stack.callback(_stop_system, self.compute, STOP_SECONDS)
         conductor = self.compute.spawn(Conductor, self, name="conductor", capacity=1024)
-        self.deliveries = [Delivery(sink, found[sink.name], source) for sink in sinks]
+        self.deliveries = [Delivery(sink, found[sink.name], there.source) for sink in sinks]
         self._sinks = [spawn_sink(self.blocking, delivery, conductor) for delivery in self.deliveries]
-        layouts = Layouts()
-        mounter = Mounter(layouts, source, options.tables)
         self.mount = self.compute.spawn(
             Mount,
-            mounter,
+            self._source,
             self._sinks,
             self.counts,
             self._until,
@@ -178,41 +171,28 @@ class Pipeline:
         )
         self.sorter = open_sorter(options.sorter, self.compute, self.mount, conductor)
         stack.callback(self.sorter.close)
-        writer = self.sorter.add_table(STREAM, start.ts if start is not None else 0)
-        self._puller = self.blocking.spawn(
-            MysqlPuller,
-            options.source,
-            options.tables.matches,
-            layouts,
-            writer,
-            observer=conductor,
-            start=start,
-            anchors=anchors,
-            name="puller",
-            supervisor=conductor,
-        )
+        with _blamed("source"):
+            self._source.start(
+                Stages(self.compute, self.blocking, self.sorter, self.mount, conductor, start, anchors)
+            )
         self._finish_if_done()
 
-    def _reject_unmatched(self, found: Probe) -> None:
+    def _reject_unmatched(self, found: Found) -> None:
         """Raise ConfigError for a pattern without a table: what it should match would be missing silently."""
-        tables = self._options.tables
-        unmatched = tables.unmatched([(table.schema, table.name) for table in found.tables])
+        unmatched = self._options.tables.unmatched(found.tables)
         if unmatched:
             raise ConfigError(no_table_matches(unmatched))
 
-    def _reject_foreign(self, name: str, at: Checkpoint, found: Probe) -> None:
+    def _reject_foreign(self, name: str, at: Checkpoint, found: Found) -> None:
         """Raise CheckpointError unless this source can be followed from there."""
-        address = self._options.source.address
+        source = self._source
         if at.source not in ("", found.source):
             raise CheckpointError(
-                f"sink {name} has what came from {at.source}, and {address} is {found.source}: "
+                f"sink {name} has what came from {at.source}, and {source.address} is {found.source}: "
                 "connect to that server, or name another target"
             )
-        if at.position and Position.parse(at.position).rank > found.end.rank:
-            raise CheckpointError(
-                f"sink {name} is at {at.position}, and the binlog of {address} ends before, at {found.end}: "
-                "it was reset or restored from a backup; name another target to begin with a new snapshot"
-            )
+        if at.position and source.rank(at.position) > source.rank(found.end):
+            raise CheckpointError(source.behind(name, at.position, found.end))
 
     # --- in the conductor's turns ----------------------------------------------------------------
 
@@ -223,7 +203,9 @@ class Pipeline:
                 self.checkpoints = {**self.checkpoints, sink: checkpoint}
                 self._recovered(f"sink {sink}")
                 if len(self.checkpoints) == len(self._sinks):
-                    self.sorter.acknowledge(min(at.ts for at in self.checkpoints.values()))
+                    ts = min(at.ts for at in self.checkpoints.values())
+                    self.sorter.acknowledge(ts)
+                    self._source.acknowledged(ts)
                 self._finish_if_done()
             case Failed(error=error, name=name, restart_seconds=None):
                 self._end(_accounted(name, error))
@@ -254,7 +236,7 @@ class Pipeline:
             until is not None
             and len(self.checkpoints) == len(self._sinks)
             and all(
-                at.loading is None and at.position and Position.parse(at.position).rank >= until
+                at.loading is None and at.position and self._source.rank(at.position) >= until
                 for at in self.checkpoints.values()
             )
         ):
@@ -270,7 +252,7 @@ class Pipeline:
     def close(self) -> None:
         """Stop reading, let the sinks finish what they have, and stop everything."""
         with self._stack:
-            self._puller.stop(block=False)
+            self._source.stop()
             self.mount.stop(block=False)
             until = self._clock.now() + STOP_SECONDS
             stops = [ref.stop(block=False) for ref in self._sinks]
@@ -291,8 +273,7 @@ class Pipeline:
                 ref.try_tell(Flush())
 
     def ask_puller(self) -> None:
-        with suppress(pykka.Timeout, pykka.ActorDeadError):
-            self.puller_statistics = self._puller.ask(Statistics(), timeout=ANSWER_SECONDS)
+        self.puller_statistics = self._source.statistics() or self.puller_statistics
 
     def _turns(self) -> Iterator[tuple[str, str, float]]:
         """Who is in a driver, for whose answer, since when."""
@@ -300,7 +281,7 @@ class Pipeline:
         for actor in self.blocking.statistics().actors:
             if actor.turn_since is not None:
                 who = actor.name if actor.name in places else "source"
-                yield who, places.get(who, self._options.source.address), actor.turn_since
+                yield who, places.get(who, self._source.address), actor.turn_since
 
     def waits(self) -> list[Wait]:
         """What waits on what, from the source to the sinks."""
@@ -316,6 +297,7 @@ class Pipeline:
             for system in (self.compute, self.blocking)
             for wait in system.statistics().waiting
         ]
+        found += self._source.waits()
         known = {wait.who for wait in found}
         found += [
             Wait(wait.what, wait.on, now - wait.since)

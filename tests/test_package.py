@@ -21,6 +21,12 @@ def package_files() -> set[str]:
     }
 
 
+def protocol_files() -> set[str]:
+    folder = ROOT / "codec/proto"
+    files = [*folder.glob("*.proto"), *folder.glob("*.binpb")]
+    return {f"tidemill/{path.relative_to(ROOT)}" for path in files}
+
+
 def test_there_is_one_copy_of_each_module():
     # pytest itself imports the root's __init__ under the folder's name; being lazy, that brings nothing.
     homes: dict[str, list[str]] = {}
@@ -62,7 +68,7 @@ def test_the_wheel_holds_the_folders_and_nothing_else(tmp_path):
     )
     (wheel,) = tmp_path.glob("*.whl")
     names = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
-    assert names == package_files() | {"tidemill/py.typed"}
+    assert names == package_files() | {"tidemill/py.typed"} | protocol_files()
 
 
 def test_the_type_checker_sees_every_module():

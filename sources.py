@@ -1,0 +1,88 @@
+"""What a pipeline needs of a source, whatever its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from .actors import ActorSystem, PooledRef
+from .events import Checkpoint, Item, Sorted, Ts
+from .options import FeedOptions
+from .puller.mysql.options import MysqlOptions
+from .puller.puller import PullerStatistics
+from .sorter import EventSorter
+from .status import Wait
+
+
+class Found(Struct, frozen=True):
+    """A first look at a source."""
+
+    source: str
+    """Its identity: what belongs into `Checkpoint.source`."""
+    end: str
+    """The position at which it ends now."""
+    tables: list[tuple[str, str]]
+    """Schema and name of those that this user may see."""
+
+
+class Stages(Struct, frozen=True):
+    """What a source is given to start with."""
+
+    compute: ActorSystem
+    blocking: ActorSystem
+    """For actors that wait in drivers; it has a worker for one of the source's."""
+    sorter: EventSorter
+    mount: PooledRef[Any]
+    """Takes `Sorted` of the sorter, and `Deliver` of a source that needs no sorting for it."""
+    conductor: PooledRef[Any]
+    """Hears of failures, and gets Connected, Retrying and SnapshotProgress."""
+    start: Checkpoint | None
+    """Where to resume; None: anew, with a snapshot if that is wanted."""
+    anchors: Sequence[Checkpoint]
+    """The checkpoints of all sinks."""
+
+
+class Source(Protocol):
+    """One source, from the first look to the end. Its methods are called from the feed's thread."""
+
+    address: str
+
+    def look(self) -> Found:
+        """Connect. Raises Retryable and Fatal."""
+
+    def rank(self, position: str) -> Any:
+        """A sort key for positions. Raises CheckpointError for what isn't one."""
+
+    def behind(self, sink: str, position: str, end: str) -> str:
+        """The sentence for a sink whose position lies behind the source's end."""
+
+    def start(self, stages: Stages) -> None:
+        """Begin to read, on actors. Raises Retryable and Fatal. Once, after `look`."""
+
+    def mount(self, released: Sorted) -> list[Item]:
+        """What the sorter released, as items. Called in the turns of the Mount actor."""
+
+    def acknowledged(self, ts: Ts) -> None:
+        """Every sink durably has everything up to there. Called in the Conductor's turns."""
+
+    def statistics(self) -> PullerStatistics | None:
+        """None if it is too busy to answer."""
+
+    def waits(self) -> list[Wait]:
+        """What it waits on, and what is slow in it; may be called at any time after `start`."""
+
+    def stop(self) -> None:
+        """Read no further. Returns at once."""
+
+    def close(self) -> None:
+        """Give back all that it holds, after the actors' systems were stopped. Safe to repeat."""
+
+
+def open_source(options: FeedOptions) -> Source:
+    """The source that the options name, not connected yet."""
+    assert isinstance(options.source, MysqlOptions)
+    from .mysql_source import MysqlSource
+
+    return MysqlSource(options.source, options.tables)
