@@ -10,7 +10,7 @@ from queue import Empty, SimpleQueue
 from threading import BoundedSemaphore
 from typing import Any, Self
 
-from .actors import Stream
+from .actors import Stream, SystemClock
 from .errors import InvariantViolated, TidemillError
 from .events import Checkpoint, Item, Transaction
 from .feed import Feed
@@ -91,6 +91,9 @@ class OpenFeed:
         self._sink = _Sink(
             "python", self._receive, checkpoint_file(options, "python"), explicit=True, ddl=False
         )
+        self._clock = SystemClock()
+        self._handed_out = self._acknowledged = 0  # the ts of the last transaction
+        self._unacknowledged_since = 0.0
         self._feed = Feed(options, [self._sink, *open_sinks(options)])
         self._handover: Handover | None = None
         self._stream: Stream[Sequence[Item]] | None = None
@@ -101,6 +104,7 @@ class OpenFeed:
         Any thread. Within a transaction that comes in parts only the last counts.
         """
         if txn.last:
+            self._acknowledged = max(self._acknowledged, txn.commit_ts)
             self._sink.acknowledge(txn)
             if not self._sink.flush_is_due:
                 self._sink.flush_is_due = True
@@ -110,9 +114,17 @@ class OpenFeed:
         return self._feed.status()
 
     def explain(self) -> list[Wait]:
-        return self._feed.explain()
+        """What waits on what, now; on an `ack` of this program, too."""
+        waits = self._feed.explain()
+        if self._acknowledged < self._handed_out:
+            seconds = self._clock.now() - self._unacknowledged_since
+            waits.append(Wait("the checkpoint", "ack(txn) for what was handed out", seconds))
+        return waits
 
     def _receive(self, items: Sequence[Item]) -> None:
+        if self._acknowledged >= self._handed_out:
+            self._unacknowledged_since = self._clock.now()
+        self._handed_out = items[-1].commit_ts
         if self._stream is not None:
             self._stream.put(items)
         elif self._handover is not None:

@@ -63,7 +63,7 @@ class PythonSink:
                 self._receive(items)
             except TidemillError:
                 raise
-            except Exception as error:
+            except BaseException as error:  # SystemExit too: it would end nothing but this thread
                 raise SinkError(f"sink {self.name}: its function raised {error!r}") from error
         for item in batch.items:
             if self._is_given(item):

@@ -74,6 +74,14 @@ def test_what_was_not_acknowledged_comes_again(mariadb, orders, tmp_path):
         assert keys(feed) == [("insert", key) for key in range(15, 20)]
 
 
+def test_explain_says_that_an_acknowledgement_is_waited_for(mariadb, orders, tmp_path):
+    with opened(mariadb, orders, tmp_path) as feed:
+        txn = next(iter(feed))
+        assert "ack(txn) for what was handed out" in [wait.on for wait in feed.explain()]
+        feed.ack(txn)
+        assert [wait for wait in feed.explain() if "ack" in wait.on] == []
+
+
 def test_leaving_the_loop_early_ends_the_feed_even_while_more_comes(mariadb, orders, tmp_path):
     execute(mariadb, f"INSERT INTO {orders}.orders SELECT seq, 1 FROM {orders}.seq_100_to_20000")
     with opened(mariadb, orders, tmp_path, until=None, source_options={"chunk_rows": 50}) as feed:
