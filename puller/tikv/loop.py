@@ -1,0 +1,126 @@
+"""The thread in which everything of gRPC happens."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from threading import Thread, get_ident
+from typing import Any, Final, TypeVar
+
+from ...errors import InvariantViolated
+
+log = logging.getLogger("tidemill.puller")
+
+T = TypeVar("T")
+
+STOP_SECONDS: Final = 10.0
+"""How long cancelled tasks may take to end before they are left behind, and named."""
+
+
+def _log_error(error: BaseException) -> None:
+    log.error("a task of the TiKV puller failed", exc_info=error)
+
+
+class LoopThread:
+    """An asyncio loop in a thread of its own.
+
+    `on_error` gets, in the loop's thread, whatever a spawned task or a callback of the loop raised.
+    `start` and `stop` are called from outside, `start` once; the others in between.
+    """
+
+    def __init__(
+        self, name: str = "tidemill-tikv", on_error: Callable[[BaseException], None] = _log_error
+    ) -> None:
+        self._on_error = on_error
+        self._thread = Thread(target=self._run, name=name)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            raise InvariantViolated(f"the loop of {self._thread.name} is not running")
+        return self._loop
+
+    @property
+    def inside(self) -> bool:
+        """Whether the caller is in the loop's thread."""
+        return self._thread.ident == get_ident()
+
+    def start(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(self._on_callback_error)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Cancel every task, wait until all have ended and end the thread. Safe to repeat."""
+        if self._loop is None:
+            return
+        loop, left = self._loop, self.run(self._cancel_all())
+        self._loop = None
+        loop.call_soon_threadsafe(loop.stop)
+        self._thread.join()
+        if left:
+            raise InvariantViolated(f"{self._thread.name}: tasks that don't end when cancelled: {left}")
+
+    def run(self, work: Coroutine[Any, Any, T], timeout_seconds: float | None = None) -> T:
+        """The coroutine's result, waited for in another thread than the loop's.
+
+        Raises what it raises; TimeoutError after `timeout_seconds`, and it is cancelled then.
+        """
+        if self.inside:
+            work.close()
+            raise InvariantViolated(f"run() would wait in {self._thread.name} for itself")
+        return self._submit(asyncio.wait_for(work, timeout_seconds), work).result()
+
+    def spawn(self, work: Coroutine[Any, Any, Any], name: str | None = None) -> asyncio.Task[Any]:
+        """Start a task, from the loop's thread; an error that ends it goes to `on_error`."""
+        task = self.loop.create_task(work, name=name)
+        self._tasks.add(task)  # the loop itself holds tasks weakly
+        task.add_done_callback(self._on_done)
+        return task
+
+    def submit(self, work: Coroutine[Any, Any, Any], name: str | None = None) -> None:
+        """`spawn` from any thread."""
+
+        async def begin() -> None:
+            self.spawn(work, name)
+
+        self._submit(begin(), work)
+
+    def _submit(self, outer: Coroutine[Any, Any, T], work: Coroutine[Any, Any, Any]) -> Future[T]:
+        if self._loop is None:
+            outer.close()
+            work.close()
+            raise InvariantViolated(f"the loop of {self._thread.name} is not running")
+        return asyncio.run_coroutine_threadsafe(outer, self._loop)
+
+    def _run(self) -> None:
+        loop = self.loop
+        asyncio.set_event_loop(loop)
+        try:
+            loop.run_forever()
+            loop.run_until_complete(loop.shutdown_asyncgens())
+        finally:
+            asyncio.set_event_loop(None)
+            loop.close()
+
+    async def _cancel_all(self) -> list[str]:
+        """The names of the tasks that didn't end."""
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        if not tasks:
+            return []
+        _, left = await asyncio.wait(tasks, timeout=STOP_SECONDS)
+        return sorted(task.get_name() for task in left)
+
+    def _on_done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._on_error(error)
+
+    def _on_callback_error(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        self._on_error(context.get("exception") or InvariantViolated(context["message"]))

@@ -1,0 +1,120 @@
+"""How a TiKV cluster is reached and followed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from ...errors import ConfigError
+from .security import Security
+
+_LEAST = {
+    "cluster_id": 0,
+    "start_ts": 0,
+    "region_scan_limit": 1,
+    "region_batch": 1,
+    "region_retry_seconds": 0,
+    "dial_seconds": 0.1,
+    "timeout_seconds": 0.1,
+    "pd_retry_seconds": 0,
+    "store_retry_seconds": 0,
+    "gc_ttl_seconds": 1,
+    "gc_interval_seconds": 0.01,
+    "stream_window_bytes": 65_535,
+    "max_receive_bytes": 1 << 20,
+    "streams_per_connection": 1,
+    "idle_seconds": 1,
+    "scan_page": 1,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TikvOptions:
+    """A TiKV cluster to follow. Raises ConfigError, naming the field and what is accepted.
+
+    The defaults are those of TiCDC (its puller document and code) where it has one.
+    """
+
+    pd: tuple[str, ...]
+    """Addresses of placement drivers, "host:port"; one that answers is enough, the others are found."""
+    cluster_id: Annotated[int, Meta(ge=0)] = 0
+    """The feed refuses any other cluster; 0 takes the one it finds."""
+    ca_path: Path | None = None
+    """PEM file of the cluster's certificate authority; without it nothing is encrypted."""
+    cert_path: Path | None = None
+    """PEM file of our certificate, if the cluster wants one; with `key_path`."""
+    key_path: Path | None = None
+    start_ts: Annotated[int, Meta(ge=0)] = 0
+    """Follow from just after this TSO, without a checkpoint; 0: from now."""
+    region_scan_limit: Annotated[int, Meta(ge=1)] = 40
+    """Regions of one store whose incremental scan may be under way at once."""
+    region_batch: Annotated[int, Meta(ge=1)] = 20
+    """Regions asked of PD at once when a span is divided."""
+    region_retry_seconds: Annotated[float, Meta(ge=0)] = 60.0
+    """How long a span without a whole cover of regions is asked for again."""
+    dial_seconds: Annotated[float, Meta(ge=0.1)] = 10.0
+    """For a connection to be made."""
+    timeout_seconds: Annotated[float, Meta(ge=0.1)] = 10.0
+    """For an answer of PD or a store."""
+    pd_retry_seconds: Annotated[float, Meta(ge=0)] = 9.0
+    """How long a leader of PD is looked for: it elects one in 3 s."""
+    store_retry_seconds: Annotated[float, Meta(ge=0)] = 20.0
+    """How long one read is tried again while its region moves, its store is away or a lock is in the way."""
+    gc_ttl_seconds: Annotated[int, Meta(ge=1)] = 24 * 3600
+    """How long PD keeps old versions for a feed that no longer says it needs them."""
+    gc_interval_seconds: Annotated[float, Meta(ge=0.01)] = 60.0
+    """How often a running feed says so."""
+    stream_window_bytes: Annotated[int, Meta(ge=65_535)] = 65_535
+    """What a store may send ahead on one stream. (For a whole connection gRPC's core finds it itself.)"""
+    max_receive_bytes: Annotated[int, Meta(ge=1 << 20)] = 256 << 20  # 256 MiB
+    """The largest message taken from a store."""
+    streams_per_connection: Annotated[int, Meta(ge=1)] = 1000
+    """Beyond these a further connection to the store is made."""
+    idle_seconds: Annotated[float, Meta(ge=1)] = 600.0
+    """A connection without a stream or call for so long is closed."""
+    scan_page: Annotated[int, Meta(ge=1)] = 256
+    """Keys asked of a store at once when a table or the schema is read."""
+
+    def __post_init__(self) -> None:
+        if not self.pd:
+            raise ConfigError("source.pd: at least one address of a placement driver, such as pd1:2379")
+        for address in self.pd:
+            _check_address(address)
+        for name, least in _LEAST.items():
+            if getattr(self, name) < least:
+                raise ConfigError(f"source.{name} = {getattr(self, name)}: at least {least}")
+
+    @property
+    def security(self) -> Security:
+        return Security(ca_path=self.ca_path, cert_path=self.cert_path, key_path=self.key_path)
+
+
+def endpoints(text: str) -> tuple[str, ...]:
+    """The addresses of `tikv://pd1:2379,pd2:2379`, of the part after `://`, or of PD's own http URLs.
+
+    Raises ConfigError naming what isn't one.
+    """
+    rest = text.strip().removeprefix("tikv://").rstrip("/")
+    found = tuple(address_of(part) for part in rest.split(",") if part.strip())
+    if not found:
+        raise ConfigError(f"source.pd = {text!r}: at least one address, such as tikv://pd1:2379,pd2:2379")
+    for address in found:
+        _check_address(address)
+    return tuple(dict.fromkeys(found))
+
+
+def address_of(url: str) -> str:
+    """The "host:port" of a member's URL: PD lists itself as http://host:port or https://host:port."""
+    return url.strip().removeprefix("http://").removeprefix("https://").rstrip("/")
+
+
+def _check_address(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    if not host or any(c in host for c in "/@? ") or (":" in host and not bracketed):
+        raise ConfigError(f"source.pd = {address!r}: an address is host:port, such as pd1:2379")
+    if not (port.isascii() and port.isdecimal() and 1 <= int(port) <= 65_535):
+        raise ConfigError(f"source.pd = {address!r}: the port is a number from 1 to 65535")

@@ -1,0 +1,100 @@
+"""TLS towards PD and the stores."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+
+from ...errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Security:
+    """PEM files, as the components of a TiDB cluster are given them. Without any, nothing is encrypted."""
+
+    ca_path: Path | None = None
+    """Certificate authorities; a server's certificate must be signed by one of them."""
+    cert_path: Path | None = None
+    """Our certificate, for clusters that want one; with `key_path`."""
+    key_path: Path | None = None
+
+    @property
+    def encrypted(self) -> bool:
+        return self.ca_path is not None
+
+    def credentials(self) -> grpc.ChannelCredentials | None:
+        """What channels are made with; None without TLS.
+
+        Reads the files anew. Raises ConfigError naming the option whose file can't be used.
+        """
+        if self.ca_path is None:
+            for name, path in (("cert_path", self.cert_path), ("key_path", self.key_path)):
+                if path is not None:
+                    raise ConfigError(f"{name} is set without ca_path: TLS needs the cluster's CA as well")
+            return None
+        authorities = _read("ca_path", self.ca_path)
+        _check_authorities(self.ca_path)
+        if self.cert_path is None and self.key_path is None:
+            return grpc.ssl_channel_credentials(authorities)
+        if self.cert_path is None or self.key_path is None:
+            missing = "cert_path" if self.cert_path is None else "key_path"
+            raise ConfigError(f"{missing} is missing: a certificate and its key come together")
+        certificate, key = _read("cert_path", self.cert_path), _read("key_path", self.key_path)
+        _check_pair(self.cert_path, self.key_path)
+        return grpc.ssl_channel_credentials(authorities, key, certificate)
+
+
+def _read(name: str, path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{name} = {str(path)!r} can't be read: {error.strerror}") from error
+
+
+def _check_authorities(path: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        context.load_verify_locations(path)
+    except ssl.SSLError as error:
+        raise ConfigError(f"ca_path = {str(path)!r} holds no certificate in PEM form") from error
+
+
+def _check_pair(certificate: Path, key: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        # an empty password: a key that has one is refused, where OpenSSL would ask the terminal
+        context.load_cert_chain(certificate, key, password="")
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise ConfigError(
+                f"key_path = {str(key)!r} is not the key of cert_path = {str(certificate)!r}"
+            ) from error
+        raise ConfigError(
+            f"cert_path = {str(certificate)!r} and key_path = {str(key)!r} are not "
+            "a certificate and a key without password in PEM form"
+        ) from error
+
+
+_TROUBLES = (
+    ("CERTIFICATE_VERIFY_FAILED", "its certificate is not signed by an authority in ca_path, or has expired"),
+    ("Hostname Verification", "its certificate is for another host name or address"),
+    ("Peer name", "its certificate is for another host name or address"),
+    ("WRONG_VERSION_NUMBER", "it doesn't speak TLS; leave ca_path away or enable TLS on the cluster"),
+    ("CERTIFICATE_REQUIRED", "it wants a certificate of ours: set cert_path and key_path"),
+    ("UNKNOWN_CA", "it doesn't know the authority that signed our certificate (cert_path)"),
+    ("CERTIFICATE_EXPIRED", "it finds that our certificate (cert_path) has expired"),
+)
+
+
+def handshake_trouble(details: str) -> str | None:
+    """What a person can do about a TLS handshake that failed, from gRPC's details; None if none did."""
+    for sign, sentence in _TROUBLES:
+        if sign in details:
+            return sentence
+    if re.search(r"handshake|\bSSL", details, re.IGNORECASE):
+        return "the TLS handshake failed; ca_path, cert_path and key_path must fit the cluster"
+    return None
