@@ -47,8 +47,10 @@ class TikvOptions:
     cert_path: Path | None = None
     """PEM file of our certificate, if the cluster wants one; with `key_path`."""
     key_path: Path | None = None
+    snapshot: bool = True
+    """Load the tables before following them. False: only what changes from now on."""
     start_ts: Annotated[int, Meta(ge=0)] = 0
-    """Follow from just after this TSO, without a checkpoint; 0: from now."""
+    """Where to begin instead, without a snapshot and a checkpoint: just after this TSO."""
     region_scan_limit: Annotated[int, Meta(ge=1)] = 40
     """Regions of one store whose incremental scan may be under way at once."""
     region_batch: Annotated[int, Meta(ge=1)] = 20
@@ -86,6 +88,15 @@ class TikvOptions:
         for name, least in _LEAST.items():
             if getattr(self, name) < least:
                 raise ConfigError(f"source.{name} = {getattr(self, name)}: at least {least}")
+
+    @property
+    def loads(self) -> bool:
+        """Whether it begins with a snapshot, without a checkpoint."""
+        return self.snapshot and not self.start_ts
+
+    @property
+    def address(self) -> str:
+        return ",".join(self.pd)
 
     @property
     def security(self) -> Security:

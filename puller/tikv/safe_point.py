@@ -46,8 +46,8 @@ class SafePoint:
         if least >= start_ts:
             raise SourceError(
                 f"start ts {start_ts} ({_time(start_ts)}) is below the GC safe point {least} "
-                f"({_time(least)}): the changes after it may be gone. Start anew from a later ts, with a snapshot; "
-                "a longer tidb_gc_life_time keeps them longer"
+                f"({_time(least)}): the changes after it may be gone; start anew from a later ts, "
+                "with a snapshot (a longer tidb_gc_life_time keeps them longer)"
             )
 
     async def run(self) -> None:

@@ -35,10 +35,10 @@ class Version(Struct, frozen=True):
         return self.major, self.minor, self.patch, not self.pre, parts
 
 
-LEAST: Final = Version(6, 1, 0, "alpha")
-"""Of TiKV and PD. The document's TiCDC (6.5) takes 5.1 and up; what we know the bytes of begins here."""
+LEAST: Final = Version(5, 1, 0, "alpha")
+"""Of TiKV and PD, as TiCDC 6.5's, which the puller document describes."""
 BELOW: Final = Version(10, 0, 0)
-"""As TiCDC's: a release after the next but one may change what we rely on."""
+"""As the newest TiCDC's: a further major version may change what is relied on."""
 
 
 def parse(text: str) -> Version | None:
