@@ -1,0 +1,212 @@
+"""TiDB's DDL jobs: what changes the schema, at the ts of the transaction that ends them.
+
+A job is JSON. TiDB keeps those that wait or run as rows of mysql.tidb_ddl_job (since v6.2) or as entries of
+two lists (before), and puts the job back whenever it gets on. The put that says DONE is in one
+transaction with the schema change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from ...errors import SourceError
+from ...events import Ts
+from .action import action_name
+from .table_info import (
+    DbInfo,
+    TableInfo,
+    decode_db_info,
+    decode_table_info,
+    encode_db_info,
+    encode_table_info,
+)
+
+# States of a job (TiDB: JobState).
+NONE: Final = 0
+RUNNING: Final = 1
+ROLLING_BACK: Final = 2
+ROLLBACK_DONE: Final = 3
+DONE: Final = 4
+CANCELLED: Final = 5
+SYNCED: Final = 6
+CANCELLING: Final = 7
+QUEUEING: Final = 8
+PAUSED: Final = 9
+PAUSING: Final = 10
+
+# States of what a job makes or removes (TiDB: SchemaState).
+ABSENT: Final = 0
+PUBLIC: Final = 5
+
+_NULL: Final = Raw(b"null")
+_T = TypeVar("_T")
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """The infos as the job left them. (TiDB: HistoryInfo, the job's "binlog".)"""
+
+    schema_version: int = field(default=0, name="SchemaVersion")
+    db_info_json: Raw = field(default=_NULL, name="DBInfo")
+    table_info_json: Raw = field(default=_NULL, name="TableInfo")
+    finished_ts: Ts = field(default=0, name="FinishedTS")
+    """When it went into the history; 0 while it is DONE, with every version that the vectors are from."""
+    table_infos_json: list[Raw] | None = field(default=None, name="MultipleTableInfos")
+
+
+class SubJob(Struct, frozen=True, kw_only=True):
+    """One clause of a statement that changes several things."""
+
+    type: int
+    raw_args: Raw = _NULL
+    state: int = NONE
+    schema_state: int = ABSENT
+
+
+class SubJobs(Struct, frozen=True, kw_only=True):
+    sub_jobs: list[SubJob] | None = None
+
+
+class Location(Struct, frozen=True, kw_only=True):
+    """A session's time zone: a name, or seconds ahead of UTC."""
+
+    name: str = ""
+    offset: int = 0
+
+
+class ReorgMeta(Struct, frozen=True, kw_only=True):
+    location: Location | None = None
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """A DDL job; the fields are TiDB's."""
+
+    id: int
+    type: int
+    """An Action, or the number of one that a newer TiDB has."""
+    schema_id: int = 0
+    table_id: int = 0
+    schema_name: str = ""
+    table_name: str = ""
+    """As it was before the job."""
+    state: int = NONE
+    error: Raw = field(default=_NULL, name="err")
+    row_count: int = 0
+    raw_args: Raw = _NULL
+    """A list of what the job's type takes; from TiDB v8.4 on, with version 2, an object."""
+    schema_state: int = ABSENT
+    snapshot_ver: int = 0
+    real_start_ts: Ts = 0
+    start_ts: Ts = 0
+    query: str = ""
+    """The statement; "" for jobs that TiDB runs on its own account."""
+    outcome: Outcome | None = field(default=None, name="binlog")
+    version: int = 1
+    reorg_meta: ReorgMeta | None = None
+    multi_schema_info: SubJobs | None = None
+    seq_num: int = 0
+    charset: str = ""
+    collate: str = ""
+
+    @property
+    def name(self) -> str:
+        """What TiDB calls jobs of this type."""
+        return action_name(self.type)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the schema is as the job wants it: DONE, or SYNCED (all of TiDB knows) after it."""
+        return self.state in (DONE, SYNCED)
+
+    @property
+    def schema_version(self) -> int:
+        return self.outcome.schema_version if self.outcome else 0
+
+    def db_info(self) -> DbInfo | None:
+        """Raises SourceError if it can't be read."""
+        return self._read(decode_db_info, self.outcome.db_info_json if self.outcome else _NULL)
+
+    def table_info(self) -> TableInfo | None:
+        """Raises SourceError if it can't be read."""
+        return self._read(decode_table_info, self.outcome.table_info_json if self.outcome else _NULL)
+
+    def table_infos(self) -> list[TableInfo]:
+        """Of a job that is about several tables. Raises SourceError if they can't be read."""
+        listed = (self.outcome.table_infos_json if self.outcome else None) or []
+        infos = (self._read(decode_table_info, raw) for raw in listed)
+        return [info for info in infos if info is not None]
+
+    def args(self) -> Any:
+        """What the job's type takes: a list, or from version 2 on a dict. Raises SourceError."""
+        return self._read(msgspec.json.decode, self.raw_args, "arguments")
+
+    def sub_jobs(self) -> list[SubJob]:
+        """The clauses of a multi-schema change; empty for other jobs."""
+        return (self.multi_schema_info.sub_jobs if self.multi_schema_info else None) or []
+
+    def unreadable(self, what: str, why: object) -> SourceError:
+        """The error for a part of the job that isn't as it should be."""
+        return SourceError(
+            f"DDL job {self.id} ({self.name}): its {what} can't be read: {why}. The statement is"
+            f" {self.query!r}; this may be a TiDB newer than tidemill knows"
+        )
+
+    def _read(self, decode: Callable[[bytes], _T], raw: Raw, what: str = "info") -> _T | None:
+        data = bytes(raw)
+        if data == b"null":
+            return None
+        try:
+            return decode(data)
+        except (ValueError, msgspec.MsgspecError) as error:
+            raise self.unreadable(what, error) from error
+
+
+_DECODER: Final = msgspec.json.Decoder(Job)
+_ENCODER: Final = msgspec.json.Encoder()
+_ID: Final = re.compile(rb'"id"\s*:\s*(\d+)')
+
+
+def decode_job(data: bytes, ts: Ts = 0) -> Job:
+    """Read a job. Raises SourceError if it can't be: it names the job's id and `ts`, its KV's commit ts."""
+    try:
+        return _DECODER.decode(data)
+    except (ValueError, msgspec.MsgspecError) as error:
+        found = _ID.search(data[:200])
+        number = found[1].decode() if found else "of unknown id"
+        raise SourceError(
+            f"DDL job {number} at ts {ts} can't be read: {error}. This may be a TiDB newer than tidemill"
+            f" knows, or a damaged entry; ADMIN SHOW DDL JOBS shows what the job is"
+        ) from error
+
+
+def encode_job(job: Job) -> bytes:
+    """The job as TiDB reads it."""
+    return _ENCODER.encode(job)
+
+
+def make_outcome(
+    schema_version: int,
+    *,
+    db: DbInfo | None = None,
+    table: TableInfo | None = None,
+    tables: Iterable[TableInfo] = (),
+    finished_ts: Ts = 0,
+) -> Outcome:
+    """What a job leaves, from infos."""
+    listed = [Raw(encode_table_info(info)) for info in tables]
+    return Outcome(
+        schema_version=schema_version,
+        db_info_json=Raw(encode_db_info(db)) if db else _NULL,
+        table_info_json=Raw(encode_table_info(table)) if table else _NULL,
+        table_infos_json=listed or None,
+        finished_ts=finished_ts,
+    )
+
+
+def make_args(args: Any) -> Raw:
+    """Arguments as a job carries them."""
+    return Raw(_ENCODER.encode(args))

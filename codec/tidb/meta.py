@@ -1,0 +1,160 @@
+"""The keys under which TiDB keeps its schema: `m`, a name, a letter for the kind of data, and a place.
+
+A string has one value, a hash one for each field, a list one for each index and an entry of its own
+for its bounds. Source: TiDB's structure package (types.go).
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from .key import decode_bytes, decode_int, encode_bytes, encode_int
+
+PREFIX: Final = b"m"
+_KIND_BYTES: Final = 8
+
+Kind: TypeAlias = Literal["string", "hash", "hash meta", "list", "list meta"]
+_LETTERS: Final[dict[Kind, bytes]] = {
+    "string": b"s",
+    "hash": b"h",
+    "hash meta": b"H",
+    "list": b"l",
+    "list meta": b"L",
+}
+_KINDS: Final[dict[bytes, Kind]] = {
+    letter.rjust(_KIND_BYTES, b"\0"): kind for kind, letter in _LETTERS.items()
+}
+
+DATABASES: Final = b"DBs"
+"""Hash: `database_field` of a database's id to its DBInfo."""
+DDL_JOBS: Final = b"DDLJobList"
+"""List: the jobs that wait or run, up to TiDB v6.1."""
+DDL_INDEX_JOBS: Final = b"DDLJobAddIdxList"
+"""List: of these, the ones that go through the rows."""
+DDL_HISTORY: Final = b"DDLJobHistory"
+"""Hash: `history_field` of a job's id to the job, once it is over."""
+SCHEMA_VERSION: Final = b"SchemaVersionKey"
+"""String: the number of schema changes so far, in decimal digits."""
+NEXT_GLOBAL_ID: Final = b"NextGlobalID"
+"""String: the last id that was given out, in decimal digits."""
+
+
+class MetaKey(Struct, frozen=True, gc=False):
+    """A schema key taken apart."""
+
+    name: bytes
+    kind: Kind
+    field: bytes = b""
+    """Of a hash."""
+    index: int = 0
+    """Of a list."""
+
+
+def encode_meta_key(key: MetaKey) -> bytes:
+    """The raw key."""
+    start = _start(key.name, key.kind)
+    match key.kind:
+        case "hash":
+            return start + encode_bytes(key.field)
+        case "list":
+            return start + encode_int(key.index)
+    return start
+
+
+def decode_meta_key(raw: bytes) -> MetaKey:
+    """Take a raw key apart. Raises ValueError for another kind of key."""
+    if raw[:1] != PREFIX:
+        raise ValueError(f"not a schema key: {raw.hex()}")
+    name, at = decode_bytes(raw, 1)
+    end = at + _KIND_BYTES
+    kind = _KINDS.get(raw[at:end])
+    match kind:
+        case None:
+            raise ValueError(f"schema key {raw.hex()}: unknown kind {raw[at:end].hex()}")
+        case "hash":
+            field, end = decode_bytes(raw, end)
+            found = MetaKey(name, kind, field)
+        case "list":
+            found = MetaKey(name, kind, index=decode_int(raw, end))
+            end += 8
+        case _:
+            found = MetaKey(name, kind)
+    if end != len(raw):
+        raise ValueError(f"schema key {raw.hex()}: {len(raw) - end} bytes too many")
+    return found
+
+
+def _start(name: bytes, kind: Kind) -> bytes:
+    return PREFIX + encode_bytes(name) + _LETTERS[kind].rjust(_KIND_BYTES, b"\0")
+
+
+def string_key(name: bytes) -> bytes:
+    return _start(name, "string")
+
+
+def hash_key(name: bytes, field: bytes) -> bytes:
+    return encode_meta_key(MetaKey(name, "hash", field))
+
+
+def hash_span(name: bytes) -> tuple[bytes, bytes]:
+    """The raw keys of all fields: from the first up to but not including the second."""
+    return _span(name, "hash")
+
+
+def list_key(name: bytes, index: int) -> bytes:
+    return encode_meta_key(MetaKey(name, "list", index=index))
+
+
+def list_meta_key(name: bytes) -> bytes:
+    return _start(name, "list meta")
+
+
+def list_span(name: bytes) -> tuple[bytes, bytes]:
+    """The raw keys of all entries: from the first up to but not including the second."""
+    return _span(name, "list")
+
+
+def _span(name: bytes, kind: Kind) -> tuple[bytes, bytes]:
+    start = _start(name, kind)
+    return start, start[:-1] + bytes((start[-1] + 1,))
+
+
+# --- what the hashes and lists hold --------------------------------------------------------------
+
+
+def database_field(database_id: int) -> bytes:
+    """In DATABASES; also the name of the hash that holds its tables."""
+    return b"DB:%d" % database_id
+
+
+def table_field(table_id: int) -> bytes:
+    """In the hash of its database, to its TableInfo."""
+    return b"Table:%d" % table_id
+
+
+def is_table_field(field: bytes) -> bool:
+    """Whether a field of a database's hash holds a TableInfo; the others hold the last ids given out."""
+    return field.startswith(b"Table:")
+
+
+def history_field(job_id: int) -> bytes:
+    return job_id.to_bytes(8, "big")
+
+
+def schema_diff(version: int) -> bytes:
+    """The string that says what the schema change of this version did."""
+    return b"Diff:%d" % version
+
+
+def encode_list_meta(first: int, end: int) -> bytes:
+    """A list's bounds: indexes from `first` up to but not including `end`."""
+    return first.to_bytes(8, "big", signed=True) + end.to_bytes(8, "big", signed=True)
+
+
+def decode_list_meta(value: bytes) -> tuple[int, int]:
+    """Raises ValueError if these aren't bounds."""
+    if len(value) != 16:
+        raise ValueError(f"bounds of a list have 16 bytes, not {len(value)}")
+    return int.from_bytes(value[:8], "big", signed=True), int.from_bytes(value[8:], "big", signed=True)

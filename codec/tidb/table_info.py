@@ -1,0 +1,304 @@
+"""TiDB's descriptions of databases and tables: JSON to structs, and back.
+
+Only what rows, keys and schema changes need is kept; in what is written the rest has TiDB's zero values.
+Source: TiDB's model package.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import Struct
+
+from . import info_json as json
+
+PUBLIC: Final = 5
+"""The state of what everybody sees (SchemaState)."""
+
+_VERSION: Final = 5
+"""Of the structure of a TableInfo: since TiDB v6.6, where indexes of a clustered key changed."""
+
+
+class ColumnInfo(Struct, frozen=True, kw_only=True):
+    id: int
+    name: str
+    offset: int
+    type: int
+    """MySQL's number for the type."""
+    flags: int = 0
+    length: int = -1
+    decimal: int = -1
+    charset: str = ""
+    collation: str = ""
+    elements: tuple[str, ...] = ()
+    state: int = PUBLIC
+    default: Any = None
+    default_bit: bytes | None = None
+    default_is_expression: bool = False
+    origin_default: Any = None
+    origin_default_bit: bytes | None = None
+    generated: str = ""
+    """The expression of a generated column."""
+    stored: bool = False
+    comment: str = ""
+    hidden: bool = False
+    version: int = 2
+
+
+class IndexColumn(Struct, frozen=True):
+    name: str
+    offset: int
+    length: int = -1
+
+
+class IndexInfo(Struct, frozen=True, kw_only=True):
+    id: int
+    name: str
+    columns: tuple[IndexColumn, ...]
+    unique: bool = False
+    primary: bool = False
+    state: int = PUBLIC
+
+
+class PartitionDefinition(Struct, frozen=True):
+    id: int
+    name: str
+    less_than: tuple[str, ...] = ()
+
+
+class PartitionInfo(Struct, frozen=True, kw_only=True):
+    type: int = 1
+    expression: str = ""
+    columns: tuple[str, ...] = ()
+    enabled: bool = True
+    definitions: tuple[PartitionDefinition, ...] = ()
+
+
+class TableInfo(Struct, frozen=True, kw_only=True):
+    id: int
+    name: str
+    columns: tuple[ColumnInfo, ...] = ()
+    indexes: tuple[IndexInfo, ...] = ()
+    charset: str = "utf8mb4"
+    collation: str = "utf8mb4_bin"
+    state: int = PUBLIC
+    pk_is_handle: bool = False
+    is_common_handle: bool = False
+    common_handle_version: int = 0
+    comment: str = ""
+    max_column_id: int = 0
+    max_index_id: int = 0
+    update_ts: int = 0
+    partition: PartitionInfo | None = None
+    is_view: bool = False
+    is_sequence: bool = False
+    is_temporary: bool = False
+
+
+class DbInfo(Struct, frozen=True, kw_only=True):
+    id: int
+    name: str
+    charset: str = "utf8mb4"
+    collation: str = "utf8mb4_bin"
+    state: int = PUBLIC
+
+
+def decode_db_info(data: bytes) -> DbInfo:
+    """Read a database's JSON. Raises ValueError if it can't be."""
+    found = json.DATABASES.decode(data)
+    return DbInfo(
+        id=found.id,
+        name=found.name.original,
+        charset=found.charset,
+        collation=found.collation,
+        state=found.state,
+    )
+
+
+def encode_db_info(info: DbInfo) -> bytes:
+    """The JSON that TiDB reads."""
+    return json.ENCODER.encode(
+        json.Database(
+            id=info.id,
+            name=json.name_of(info.name),
+            charset=info.charset,
+            collation=info.collation,
+            state=info.state,
+        )
+    )
+
+
+def decode_table_info(data: bytes) -> TableInfo:
+    """Read a table's JSON. Raises ValueError if it can't be."""
+    found = json.TABLES.decode(data)
+    return TableInfo(
+        id=found.id,
+        name=found.name.original,
+        columns=tuple(map(_column, found.columns or ())),
+        indexes=tuple(map(_index, found.indexes or ())),
+        charset=found.charset,
+        collation=found.collation,
+        state=found.state,
+        pk_is_handle=found.pk_is_handle,
+        is_common_handle=found.is_common_handle,
+        common_handle_version=found.common_handle_version,
+        comment=found.comment,
+        max_column_id=found.max_col_id,
+        max_index_id=found.max_idx_id,
+        update_ts=found.update_timestamp,
+        partition=_partition(found.partition) if found.partition else None,
+        is_view=found.view is not None,
+        is_sequence=found.sequence is not None,
+        is_temporary=found.temp_table_type != 0,
+    )
+
+
+def encode_table_info(info: TableInfo) -> bytes:
+    """The JSON that TiDB reads."""
+    return json.ENCODER.encode(
+        json.Table(
+            id=info.id,
+            name=json.name_of(info.name),
+            columns=list(map(_json_column, info.columns)),
+            indexes=list(map(_json_index, info.indexes)),
+            charset=info.charset,
+            collation=info.collation,
+            state=info.state,
+            pk_is_handle=info.pk_is_handle,
+            is_common_handle=info.is_common_handle,
+            common_handle_version=info.common_handle_version,
+            comment=info.comment,
+            max_col_id=info.max_column_id,
+            max_idx_id=info.max_index_id,
+            update_timestamp=info.update_ts,
+            partition=_json_partition(info.partition) if info.partition else None,
+            view={} if info.is_view else None,
+            sequence={} if info.is_sequence else None,
+            temp_table_type=int(info.is_temporary),
+        )
+    )
+
+
+def partition_ids(info: TableInfo) -> tuple[int, ...]:
+    """Whose keys hold the rows, instead of the table's own; empty for a table without partitions."""
+    partition = info.partition
+    if partition is None or not partition.enabled:
+        return ()
+    return tuple(definition.id for definition in partition.definitions)
+
+
+def holds_rows(info: TableInfo) -> bool:
+    """Whether there are rows in TiKV: not so for views, sequences and temporary tables."""
+    return not (info.is_view or info.is_sequence or info.is_temporary)
+
+
+# --- the parts -----------------------------------------------------------------------------------
+
+
+def _column(found: json.Column) -> ColumnInfo:
+    type_ = found.type
+    return ColumnInfo(
+        id=found.id,
+        name=found.name.original,
+        offset=found.offset,
+        type=type_.number,
+        flags=type_.flags,
+        length=type_.length,
+        decimal=type_.decimal,
+        charset=type_.charset,
+        collation=type_.collation,
+        elements=tuple(type_.elements or ()),
+        state=found.state,
+        default=found.default,
+        default_bit=found.default_bit,
+        default_is_expression=found.default_is_expr,
+        origin_default=found.origin_default,
+        origin_default_bit=found.origin_default_bit,
+        generated=found.generated_expr_string,
+        stored=found.generated_stored,
+        comment=found.comment,
+        hidden=found.hidden,
+        version=found.version,
+    )
+
+
+def _json_column(info: ColumnInfo) -> json.Column:
+    return json.Column(
+        id=info.id,
+        name=json.name_of(info.name),
+        offset=info.offset,
+        type=json.Type(
+            number=info.type,
+            flags=info.flags,
+            length=info.length,
+            decimal=info.decimal,
+            charset=info.charset,
+            collation=info.collation,
+            elements=list(info.elements) or None,
+        ),
+        state=info.state,
+        default=info.default,
+        default_bit=info.default_bit,
+        default_is_expr=info.default_is_expression,
+        origin_default=info.origin_default,
+        origin_default_bit=info.origin_default_bit,
+        generated_expr_string=info.generated,
+        generated_stored=info.stored,
+        comment=info.comment,
+        hidden=info.hidden,
+        version=info.version,
+    )
+
+
+def _index(found: json.Index) -> IndexInfo:
+    return IndexInfo(
+        id=found.id,
+        name=found.name.original,
+        columns=tuple(
+            IndexColumn(column.name.original, column.offset, column.length) for column in found.columns or ()
+        ),
+        unique=found.is_unique,
+        primary=found.is_primary,
+        state=found.state,
+    )
+
+
+def _json_index(info: IndexInfo) -> json.Index:
+    return json.Index(
+        id=info.id,
+        name=json.name_of(info.name),
+        columns=[
+            json.IndexColumn(name=json.name_of(column.name), offset=column.offset, length=column.length)
+            for column in info.columns
+        ],
+        is_unique=info.unique,
+        is_primary=info.primary,
+        state=info.state,
+    )
+
+
+def _partition(found: json.Partition) -> PartitionInfo:
+    return PartitionInfo(
+        type=found.type,
+        expression=found.expression,
+        columns=tuple(name.original for name in found.columns or ()),
+        enabled=found.enable,
+        definitions=tuple(
+            PartitionDefinition(definition.id, definition.name.original, tuple(definition.less_than or ()))
+            for definition in found.definitions or ()
+        ),
+    )
+
+
+def _json_partition(info: PartitionInfo) -> json.Partition:
+    return json.Partition(
+        type=info.type,
+        expression=info.expression,
+        columns=[json.name_of(name) for name in info.columns],
+        enable=info.enabled,
+        definitions=[
+            json.Definition(id=d.id, name=json.name_of(d.name), less_than=list(d.less_than) or None)
+            for d in info.definitions
+        ],
+        number=len(info.definitions),
+    )

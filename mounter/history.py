@@ -1,0 +1,360 @@
+"""Which tables there were, and how they were defined, at any ts that a row may have."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator
+from threading import Lock
+from typing import Final, TypeVar
+
+from msgspec import Struct
+
+from ..codec.tidb.job import Job
+from ..codec.tidb.table_info import (
+    DbInfo,
+    TableInfo,
+    decode_table_info,
+    encode_table_info,
+    holds_rows,
+    partition_ids,
+)
+from ..errors import InvariantViolated
+from ..events import Ts
+from ..store import Store
+from .tidb_effects import DropDatabase, DropTable, Effect, SetDatabase, SetTable, effects
+from .tidb_infos import Infos, Place
+
+SYSTEM_SCHEMAS: Final = frozenset(
+    {"information_schema", "inspection_schema", "metrics_schema", "mysql", "performance_schema", "sys"}
+)
+"""Databases of TiDB's own, in lower case; the history leaves them out."""
+
+CACHE_BYTES: Final = 4 << 20
+"""Of infos as they are stored; taken apart they take about ten times as much."""
+
+
+class TableAt(Struct, frozen=True):
+    """A table at some ts."""
+
+    schema: str
+    info: TableInfo
+    since: Ts
+    """From when on it is so: with the table's id the identity of this version."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.schema}.{self.info.name}"
+
+
+class Physical(Struct, frozen=True, gc=False, order=True):
+    """What has keys of its own: a table without partitions, or a partition of one."""
+
+    id: int
+    schema: str
+    table: str
+
+
+class Applied(Struct, frozen=True):
+    """What a job changed in the set of physical tables and their names. A table that is renamed, or a
+    partition that is exchanged, leaves under the one name and comes under the other."""
+
+    added: tuple[Physical, ...] = ()
+    removed: tuple[Physical, ...] = ()
+
+
+class _Version(Struct, frozen=True, gc=False):
+    """A table from a ts on."""
+
+    since: Ts
+    schema_id: int
+    schema: str
+    name: str
+    place: Place | None
+    """Of the info; None: the table is gone."""
+    partitions: tuple[int, ...]
+
+
+class _Owner(Struct, frozen=True, gc=False):
+    """The table that a partition belongs to from a ts on; 0 for none."""
+
+    since: Ts
+    table_id: int
+
+
+_Timed = TypeVar("_Timed", _Version, _Owner)
+
+
+class SchemaHistory:
+    """All versions of all tables since a ts; older ones are pruned as the checkpoint moves.
+
+    The infos lie in `store`, which is the history's own; in memory are names and numbers (about 600
+    bytes a table) and a bounded cache. One thread applies, any threads read and prune. What is asked
+    for at a ts must be at or above what was pruned and, to be right, below what was applied. A restart
+    makes a new history from the schema at the checkpoint. All methods raise StoreError.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        ts: Ts,
+        databases: Iterable[tuple[DbInfo, Iterable[TableInfo]]],
+        *,
+        cache_bytes: int = CACHE_BYTES,
+    ) -> None:
+        """`databases` is everything that there is at `ts`; it is read one table at a time."""
+        self._infos: Final = Infos(store)
+        self._cache: Final = _Cache(cache_bytes)
+        self._lock: Final = Lock()
+        self._floor = ts
+        self._databases: dict[int, DbInfo] = {}
+        """As they are after the last job."""
+        self._versions: dict[int, tuple[_Version, ...]] = {}
+        """By table id, oldest first."""
+        self._owners: dict[int, tuple[_Owner, ...]] = {}
+        """By the id of what is or was a partition, oldest first."""
+        self._changes: deque[tuple[Ts, set[int], set[int]]] = deque()
+        """Ids of tables and of partitions that have old versions since a ts."""
+        for database, infos in databases:
+            self._databases[database.id] = database
+            for info in infos:
+                self._set(SetTable(database.id, info), ts, "")
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def table_at(self, physical_id: int, ts: Ts) -> TableAt | None:
+        """The table that rows of this table or partition id belong to; None if there was none then.
+
+        Raises InvariantViolated for a ts that was pruned.
+        """
+        with self._lock:
+            self._check(ts)
+            version = self._version_at(self._owner_at(physical_id, ts), ts)
+            return None if version is None else self._table_at(version)
+
+    def tables(self, ts: Ts, matches: Callable[[str, str], bool] | None = None) -> Iterator[TableAt]:
+        """The tables that there were, by id; with `matches` only those it says yes to by schema and name."""
+        with self._lock:
+            self._check(ts)
+            ids = sorted(self._versions)
+        for table_id in ids:
+            with self._lock:
+                version = self._version_at(table_id, ts)
+                if version is None or (matches is not None and not matches(version.schema, version.name)):
+                    continue
+                table = self._table_at(version)
+            yield table
+
+    def physical_tables(self, ts: Ts) -> list[Physical]:
+        """What had keys of its own, in order of ids; nothing is read from disk for it."""
+        with self._lock:
+            self._check(ts)
+            return sorted(
+                physical for table_id in self._versions for physical in self._physical_at(table_id, ts)
+            )
+
+    # --- changing --------------------------------------------------------------------------------
+
+    def apply(self, job: Job, ts: Ts) -> Applied:
+        """Add what a finished job did; `ts` is the commit ts of its KV and not below the last job's.
+
+        Raises SourceError if the job can't be read.
+        """
+        with self._lock:
+            wanted = list(effects(job, self))
+            touched = {table_id for effect in wanted for table_id in self._tables_of(effect)}
+            before = {physical for table_id in touched for physical in self._physical_at(table_id, ts)}
+            self._changes.append((ts, set(), set()))
+            for effect in wanted:
+                self._do(effect, ts, job.schema_name)
+            after = {physical for table_id in touched for physical in self._physical_at(table_id, ts)}
+            return Applied(tuple(sorted(after - before)), tuple(sorted(before - after)))
+
+    def prune(self, ts: Ts) -> None:
+        """Forget what only rows below `ts` need."""
+        with self._lock:
+            self._floor = max(self._floor, ts)
+            while self._changes and self._changes[0][0] <= self._floor:
+                _, tables, partitions = self._changes.popleft()
+                for table_id in tables:
+                    self._prune_table(table_id)
+                for partition_id in partitions:
+                    self._prune_owner(partition_id)
+            self._infos.tidy()
+
+    # --- for effects(), under the lock -----------------------------------------------------------
+
+    def owner_of(self, physical_id: int) -> int:
+        owners = self._owners.get(physical_id)
+        return owners[-1].table_id if owners else physical_id
+
+    def current(self, table_id: int) -> tuple[int, TableInfo] | None:
+        version = self._last(table_id)
+        return None if version is None else (version.schema_id, self._table_at(version).info)
+
+    # --- under the lock --------------------------------------------------------------------------
+
+    def _check(self, ts: Ts) -> None:
+        if ts < self._floor:
+            raise InvariantViolated(
+                f"the schema at ts {ts} was asked for, and kept only from {self._floor} on"
+            )
+
+    def _last(self, table_id: int) -> _Version | None:
+        versions = self._versions.get(table_id)
+        return versions[-1] if versions and versions[-1].place is not None else None
+
+    def _version_at(self, table_id: int, ts: Ts) -> _Version | None:
+        version = _at(self._versions.get(table_id, ()), ts)
+        return version if version is not None and version.place is not None else None
+
+    def _owner_at(self, physical_id: int, ts: Ts) -> int:
+        owner = _at(self._owners.get(physical_id, ()), ts)
+        return physical_id if owner is None else owner.table_id
+
+    def _table_at(self, version: _Version) -> TableAt:
+        place = version.place
+        assert place is not None
+        info = self._cache.get(place)
+        if info is None:
+            info = decode_table_info(self._infos.get(place))
+            self._cache.put(place, info)
+        return TableAt(version.schema, info, version.since)
+
+    def _physical_at(self, table_id: int, ts: Ts) -> list[Physical]:
+        version = self._version_at(table_id, ts)
+        if version is None:
+            return []
+        ids = version.partitions or (table_id,)
+        return [Physical(id_, version.schema, version.name) for id_ in ids]
+
+    def _tables_of(self, effect: Effect) -> list[int]:
+        match effect:
+            case SetTable():
+                return [effect.info.id]
+            case DropTable():
+                return [effect.id]
+            case DropDatabase():
+                return [
+                    table_id
+                    for table_id in self._versions
+                    if (version := self._last(table_id)) and version.schema_id == effect.id
+                ]
+        return []
+
+    def _do(self, effect: Effect, ts: Ts, schema_name: str) -> None:
+        match effect:
+            case SetDatabase():
+                self._databases[effect.info.id] = effect.info
+            case DropDatabase():
+                for table_id in self._tables_of(effect):
+                    self._drop(table_id, ts)
+                self._databases.pop(effect.id, None)
+            case SetTable():
+                self._set(effect, ts, schema_name)
+            case DropTable():
+                self._drop(effect.id, ts)
+
+    def _set(self, effect: SetTable, ts: Ts, schema_name: str) -> None:
+        info = effect.info
+        database = self._databases.get(effect.schema_id)
+        schema = database.name if database else schema_name
+        if schema.lower() in SYSTEM_SCHEMAS or not holds_rows(info):
+            return
+        partitions = partition_ids(info)
+        last = self._last(info.id)
+        self._give(last.partitions if last else (), partitions, info.id, ts)
+        place = self._infos.put(encode_table_info(info))
+        self._add(info.id, _Version(ts, effect.schema_id, schema, info.name, place, partitions))
+
+    def _drop(self, table_id: int, ts: Ts) -> None:
+        last = self._last(table_id)
+        if last is not None:
+            self._give(last.partitions, (), table_id, ts)
+            self._add(table_id, _Version(ts, last.schema_id, last.schema, last.name, None, ()))
+
+    def _add(self, table_id: int, version: _Version) -> None:
+        versions = self._versions.get(table_id, ())
+        self._versions[table_id] = (*versions, version)
+        if versions:
+            self._changes[-1][1].add(table_id)
+
+    def _give(self, before: tuple[int, ...], after: tuple[int, ...], table_id: int, ts: Ts) -> None:
+        """Partitions leave a table and come to it."""
+        if before == after:
+            return
+        kept = set(before) & set(after)
+        for partition_id in before:
+            if partition_id not in kept and self.owner_of(partition_id) == table_id:
+                exchanged = self._last(partition_id) is not None  # it is a table of its own now
+                self._own(partition_id, partition_id if exchanged else 0, ts)
+        for partition_id in after:
+            if partition_id not in kept:
+                self._own(partition_id, table_id, ts)
+
+    def _own(self, partition_id: int, table_id: int, ts: Ts) -> None:
+        owners = self._owners.get(partition_id, ())
+        self._owners[partition_id] = (*owners, _Owner(ts, table_id))
+        if self._changes:
+            self._changes[-1][2].add(partition_id)
+
+    def _prune_table(self, table_id: int) -> None:
+        versions = self._versions.get(table_id, ())
+        kept = _since(versions, self._floor)
+        for version in versions[: len(versions) - len(kept)]:
+            if version.place is not None:
+                self._cache.forget(version.place)
+                self._infos.forget(version.place)
+        if len(kept) == 1 and kept[0].place is None:
+            del self._versions[table_id]
+        elif kept:
+            self._versions[table_id] = kept
+
+    def _prune_owner(self, partition_id: int) -> None:
+        kept = _since(self._owners.get(partition_id, ()), self._floor)
+        if len(kept) == 1 and kept[0].table_id in (0, partition_id):
+            del self._owners[partition_id]
+        elif kept:
+            self._owners[partition_id] = kept
+
+
+def _at(timeline: tuple[_Timed, ...], ts: Ts) -> _Timed | None:
+    """The last entry at or below ts."""
+    if len(timeline) == 1 and timeline[0].since <= ts:
+        return timeline[0]
+    at = bisect_right(timeline, ts, key=_since_of)
+    return timeline[at - 1] if at else None
+
+
+def _since(timeline: tuple[_Timed, ...], ts: Ts) -> tuple[_Timed, ...]:
+    """The last entry at or below ts, and all above."""
+    return timeline[max(0, bisect_right(timeline, ts, key=_since_of) - 1) :]
+
+
+def _since_of(entry: _Version | _Owner) -> Ts:
+    return entry.since
+
+
+class _Cache:
+    """The infos that were used last, up to a size."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit: Final = limit
+        self._infos: OrderedDict[Place, TableInfo] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, place: Place) -> TableInfo | None:
+        info = self._infos.get(place)
+        if info is not None:
+            self._infos.move_to_end(place)
+        return info
+
+    def put(self, place: Place, info: TableInfo) -> None:
+        self._infos[place] = info
+        self._bytes += place.size
+        while self._bytes > self._limit and len(self._infos) > 1:
+            self.forget(next(iter(self._infos)))
+
+    def forget(self, place: Place) -> None:
+        if self._infos.pop(place, None) is not None:
+            self._bytes -= place.size
