@@ -1,0 +1,258 @@
+"""A store's change feed: cdcpb.ChangeData, as TiKV's cdc component answers it.
+
+Followed: its checks and their order, its states of a subscription (deaf until the snapshot is taken,
+then live changes beside the scan, resolved ts only after INITIALIZED), its errors on split, merge,
+leader change and deregistration, its answer to a slow reader (congested).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import grpc
+
+from ..codec.proto import CHANGE_DATA, cdcpb
+from ..codec.tidb.key import encode_bytes
+from ..events import Ts
+from . import region_errors
+from .connection import Connection
+from .event_bytes import error_event, rows_event
+from .keyspace import Keyspace
+from .options import Options
+from .percolator import Row
+from .region import Region
+from .scan import Snapshot, chunks
+from .server import stream
+from .subscription import State, Subscription
+
+FEATURES = {"stream-multiplexing"}
+CHECKS_CLUSTER_ID = (5, 3, 0)
+"""The first client version that sends the cluster's id."""
+
+
+class ChangeData:
+    """Loop thread only."""
+
+    def __init__(
+        self,
+        store_id: int,
+        keyspace: Keyspace,
+        options: Options,
+        injected: Callable[[Region | None, int], str | None],
+        delay: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._store_id = store_id
+        self._keyspace = keyspace
+        self._options = options
+        self._injected = injected
+        self._delay = delay
+        self.connections: list[Connection] = []
+        self.scanning = True
+        """Turned off, registrations wait: they stay uninitialised."""
+        self._waiting: deque[Subscription] = deque()
+        self._scans: set[asyncio.Task[None]] = set()
+
+    def handlers(self) -> dict[str, Any]:
+        first, second = CHANGE_DATA["EventFeed"], CHANGE_DATA["EventFeedV2"]
+        return {
+            first.path: stream(first, self._event_feed, raw=True),
+            second.path: stream(second, self._event_feed_v2, raw=True),
+        }
+
+    # --- streams
+
+    async def _event_feed(self, requests: Any, context: Any) -> None:
+        await self._serve(requests, context, multiplexing=False)
+
+    async def _event_feed_v2(self, requests: Any, context: Any) -> None:
+        asked: set[str] = set()
+        for key, value in context.invocation_metadata():
+            if key == "features":
+                asked |= {name.strip() for name in value.split(",")}
+        unknown = sorted(asked - FEATURES)
+        if unknown:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, ",".join(unknown))
+        await self._serve(requests, context, multiplexing="stream-multiplexing" in asked)
+
+    async def _serve(self, requests: Any, context: Any, *, multiplexing: bool) -> None:
+        connection = Connection(
+            self._store_id, quota_bytes=self._options.quota_bytes, multiplexing=multiplexing
+        )
+        self.connections.append(connection)
+        reader = asyncio.ensure_future(self._read(requests, connection))
+        sender = asyncio.ensure_future(connection.send(context, self._delay))
+        try:
+            await asyncio.wait({reader, sender}, return_when=asyncio.FIRST_COMPLETED)
+            if sender.done():
+                await sender  # raises the abort
+        finally:
+            for task in (reader, sender):
+                task.cancel()
+            await asyncio.gather(reader, sender, return_exceptions=True)
+            self._close(connection)
+
+    def _close(self, connection: Connection) -> None:
+        self.connections.remove(connection)
+        connection.gone()
+        for subscription in list(connection.subscriptions.values()):
+            self._stop(subscription)
+
+    async def _read(self, requests: Any, connection: Connection) -> None:
+        async for request in requests:
+            if connection.version is None:
+                connection.version = parse_version(request.header.ticdc_version)
+            if request.WhichOneof("request") == "deregister":
+                self._deregister(connection, request.request_id, request.region_id)
+            else:
+                self._register(connection, request)
+
+    # --- registration
+
+    def _register(self, connection: Connection, request: Any) -> None:
+        region = self._keyspace.by_id.get(request.region_id)
+        error = self._refusal(connection, request, region)
+        if error is not None or region is None:
+            connection.put(error_event(request.region_id, error), request.request_id)
+            return
+        subscription = Subscription(
+            connection,
+            region,
+            request.request_id,
+            request.checkpoint_ts,
+            (request.start_key, request.end_key),
+            bool(request.extra_op),
+        )
+        connection.add(subscription)
+        if region.feed is None:
+            region.feed = []
+        region.feed.append(subscription)
+        self._waiting.append(subscription)
+        self.scan()
+
+    def _refusal(self, connection: Connection, request: Any, region: Region | None) -> Any:
+        """The cdcpb.Error with which TiKV would answer; None if it would not."""
+        injected = self._injected(region, self._store_id)
+        if injected is not None:
+            return region_errors.for_feed(injected, region, request, self._store_id)
+        version = connection.version or (0, 0, 0)
+        if version >= CHECKS_CLUSTER_ID and request.header.cluster_id != self._options.cluster_id:
+            mismatch = {"current": self._options.cluster_id, "request": request.header.cluster_id}
+            return cdcpb.Error(cluster_id_mismatch=mismatch)
+        required = "6.2.0" if request.kv_api else self._options.required_version
+        if request.kv_api or version < parse_version(required):
+            return cdcpb.Error(compatibility={"required_version": required})
+        if len(self._waiting) >= self._options.scans_waiting:
+            return cdcpb.Error(server_is_busy={"reason": "too many pending incremental scans"})
+        if region is None or self._store_id not in region.stores:
+            return cdcpb.Error(region_not_found={"region_id": request.region_id})
+        if connection.find(request.request_id, region.id) is not None:
+            return cdcpb.Error(duplicate_request={"region_id": region.id})
+        if region.leader != self._store_id:
+            return cdcpb.Error(not_leader=region_errors.not_leader(region))
+        if request.region_epoch.version != region.version:
+            return cdcpb.Error(epoch_not_match=region_errors.epoch_not_match([region]))
+        return None
+
+    def _deregister(self, connection: Connection, request_id: int, region_id: int) -> None:
+        """One region, or all of a request id; each is answered with region_not_found, as TiKV does."""
+        for subscription in list(connection.subscriptions.values()):
+            mine = subscription.request_id == request_id
+            if mine and region_id in (0, subscription.region.id):
+                gone = cdcpb.Error(region_not_found={"region_id": subscription.region.id})
+                self.fail(subscription, gone)
+
+    def fail(self, subscription: Subscription, error: Any) -> None:
+        """End a subscription with a cdcpb.Error."""
+        self._stop(subscription)
+        subscription.connection.put(error_event(subscription.region.id, error), subscription.request_id)
+
+    def _stop(self, subscription: Subscription) -> None:
+        subscription.state = State.STOPPED
+        subscription.connection.leave(subscription)
+        feed = subscription.region.feed
+        if feed is not None and subscription in feed:
+            feed.remove(subscription)
+            subscription.region.feed = feed or None
+
+    # --- scans
+
+    def scan(self) -> None:
+        """Begin scans that wait, as many at once as may be."""
+        while self._waiting and self.scanning and len(self._scans) < self._options.scans:
+            task = asyncio.ensure_future(self._scan_all())
+            self._scans.add(task)
+            task.add_done_callback(self._scans.discard)
+
+    async def _scan_all(self) -> None:
+        while self._waiting and self.scanning:
+            subscription = self._waiting.popleft()
+            if subscription.state is State.WAITING:
+                await self._scan(subscription)
+
+    async def _scan(self, subscription: Subscription) -> None:
+        region, connection = subscription.region, subscription.connection
+        subscription.state = State.SCANNING
+        snapshot = Snapshot(region.shard)
+        rows = snapshot.rows(subscription.checkpoint_ts, self._wanted(subscription))
+        for chunk in chunks(rows, self._options.scan_rows, self._options.scan_bytes):
+            await connection.room()
+            if subscription.state is not State.SCANNING:
+                return
+            event = rows_event(region.id, chunk, old_values=subscription.old_value)
+            connection.put(event, subscription.request_id)
+            await asyncio.sleep(0)
+        if subscription.state is State.SCANNING:
+            subscription.state = State.NORMAL
+            connection.enter(subscription)
+
+    def _wanted(self, subscription: Subscription) -> Callable[[bytes], bool] | None:
+        if not self._options.filter_span:
+            return None
+        start, end = subscription.start, subscription.end
+        return lambda key: start <= (at := encode_bytes(key)) and (not end or at < end)
+
+    async def close(self) -> None:
+        for task in list(self._scans):
+            task.cancel()
+        await asyncio.gather(*self._scans, return_exceptions=True)
+
+    # --- changes
+
+    def publish(self, region: Region, rows: Sequence[Row]) -> None:
+        """Tell those who hear of this region; who has no room left is cut off as congested."""
+        events: dict[bool, bytes] = {}
+        for subscription in list(region.feed or ()):
+            connection, old_values = subscription.connection, subscription.old_value
+            if subscription.state not in (State.SCANNING, State.NORMAL):
+                continue
+            if connection.full:
+                self.fail(subscription, cdcpb.Error(congested={"region_id": region.id}))
+                continue
+            wanted = self._wanted(subscription)
+            if wanted is not None:
+                mine = [row for row in rows if wanted(row.key)]
+                if mine:
+                    connection.put(
+                        rows_event(region.id, mine, old_values=old_values), subscription.request_id
+                    )
+                continue
+            if old_values not in events:
+                events[old_values] = rows_event(region.id, rows, old_values=old_values)
+            connection.put(events[old_values], subscription.request_id)
+
+    def resolve(self, now: Ts, held: dict[int, Ts]) -> None:
+        """Send every ready region its resolved ts: `now`, or what `held` says."""
+        for connection in self.connections:
+            connection.resolve(now, held)
+
+
+def parse_version(text: str) -> tuple[int, int, int]:
+    """Of "v8.1.0-alpha"; (0, 0, 0) for anything else."""
+    numbers = text.removeprefix("v").partition("-")[0].split(".")
+    if len(numbers) != 3 or not all(number.isdigit() for number in numbers):
+        return (0, 0, 0)
+    major, minor, patch = map(int, numbers)
+    return major, minor, patch

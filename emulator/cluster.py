@@ -1,0 +1,167 @@
+"""A TiDB cluster's storage in this process: PD and stores that speak the real gRPC on loopback ports.
+
+    with Cluster(stores=3) as cluster:
+        cluster.write([("put", b"k", b"v")])
+        ...  # a client connects to cluster.pd_address
+
+All state belongs to one loop thread; every method here may be called from any other thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+from types import TracebackType
+from typing import Any
+
+from ..actors.clock import Clock, SystemClock
+from ..codec.proto import metapb
+from ..events import Ts
+from .keyspace import Keyspace
+from .loop import LoopThread
+from .options import Options
+from .oracle import Oracle
+from .pd import Member, PlacementDriver
+from .percolator import Row, Rows
+from .region import Region
+from .resolved import Resolved
+from .store import Store
+from .transactions import Transactions
+
+
+class Cluster:
+    """Starts when made or entered; `close` (or leaving) ends its thread and frees its ports."""
+
+    def __init__(self, stores: int = 3, *, clock: Clock | None = None, seed: int = 0, **options: Any) -> None:
+        self.options = Options(stores=stores, **options)
+        self.clock: Clock = clock or SystemClock()
+        self.random = Random(seed)
+        self.oracle = Oracle(self.clock)
+        self.keyspace = Keyspace(range(1, stores + 1), self.options.replicas)
+        self.pd = PlacementDriver(self.keyspace, self.options, self.oracle)
+        self._loop = LoopThread("tidemill-emulator")
+        self._run = self._loop.run
+        try:
+            self._run(self._start())
+        except BaseException:
+            self._loop.stop()
+            raise
+
+    async def _start(self) -> None:
+        self.resolved = Resolved(self.keyspace, self.oracle)
+        self.stores = {id: self._store(id) for id in range(1, self.options.stores + 1)}
+        self.pd.members = [Member(self.pd, index) for index in range(self.options.pd_members)]
+        self.resolved.feeds = [store.change_data for store in self.stores.values()]
+        for server in self._servers():
+            await server.start()
+        self._publish_stores()
+        self.transactions = Transactions(
+            self.keyspace, self.oracle, self.apply, self.resolved, self.options.patience_seconds
+        )
+        self._ticker = asyncio.ensure_future(self.resolved.tick_forever(self.options.tick_seconds))
+
+    def _store(self, id: int) -> Store:  # noqa: A002
+        return Store(id, self.keyspace, self.options, self.apply, self.resolved, lambda region, store: None)
+
+    def _servers(self) -> list[Any]:
+        return [holder.server for holder in (*self.pd.members, *self.stores.values())]
+
+    def _publish_stores(self) -> None:
+        self.pd.stores = {
+            id: metapb.Store(
+                id=id,
+                address=store.server.address,
+                version=self.options.version,
+                state=metapb.StoreState.Up,
+            )
+            for id, store in self.stores.items()
+        }
+
+    def close(self) -> None:
+        """Cut all calls, free the ports, end the thread; again is harmless."""
+        if self._run is not _closed:
+            self._run(self._stop())
+            self._run = _closed
+            self._loop.stop()
+
+    async def _stop(self) -> None:
+        self._ticker.cancel()
+        await asyncio.gather(self._ticker, return_exceptions=True)
+        await asyncio.gather(*(server.stop() for server in self._servers()))
+        for store in self.stores.values():
+            await store.change_data.close()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def pd_address(self) -> str:
+        """host:port of every PD member, with commas, as clients take it."""
+        return ",".join(member.server.address for member in self.pd.members)
+
+    # --- transactions
+
+    def tso(self, count: int = 1) -> Ts:
+        """The last of `count` new timestamps."""
+        return self._loop.call(self.oracle.next, count)
+
+    def write(self, mutations: list[tuple[str, bytes, bytes]], *, start_ts: Ts = 0) -> Ts:
+        """Prewrite and commit a transaction; its commit ts.
+
+        A mutation is (op, raw key, value); ops are "put", "insert", "delete", "lock". Of one key the last
+        counts. Raises Refused, with nothing written, where another transaction is in the way.
+        """
+        return self._run(self.transactions.write(mutations, start_ts))
+
+    def prewrite(
+        self,
+        start_ts: Ts,
+        mutations: list[tuple[str, bytes, bytes]],
+        *,
+        primary: bytes = b"",
+        ttl_ms: int = 3_000,
+        generation: int = 0,
+        min_commit_ts: Ts = 0,
+    ) -> None:
+        """Lock the keys; `primary` is the first one if not given. Raises Refused."""
+        self._run(
+            self.transactions.prewrite(
+                start_ts, mutations, primary or mutations[0][1], ttl_ms, generation, min_commit_ts
+            )
+        )
+
+    def commit(self, start_ts: Ts, keys: list[bytes], commit_ts: Ts = 0) -> Ts:
+        """Commit prewritten keys, at a new timestamp if none is given. Raises Refused."""
+        return self._run(self.transactions.commit(start_ts, sorted(keys), commit_ts))
+
+    def rollback(self, start_ts: Ts, keys: list[bytes]) -> None:
+        """Roll keys back, locked or not. Raises Refused if one is committed."""
+        self._run(self.transactions.rollback(start_ts, sorted(keys)))
+
+    def apply(self, region: Region, step: Callable[[Rows], Any]) -> Any:
+        """Loop thread only: run a step that changes rows, then tell the region's change feed."""
+        if region.feed is None:
+            return step(None)
+        rows: list[Row] = []
+        try:
+            return step(rows)
+        finally:
+            if rows:
+                self.stores[region.leader].change_data.publish(region, rows)
+
+    # --- resolved ts
+
+    def tick(self) -> Ts:
+        """Send resolved ts now; the highest one."""
+        return self._loop.call(self.resolved.tick)
+
+
+def _closed(work: Any) -> Any:
+    work.close()
+    raise RuntimeError("the cluster is closed")

@@ -1,0 +1,185 @@
+"""One open change feed stream: what waits to be sent on it, and who it is for.
+
+A queue with a quota in bytes. Changes as they happen are put in at once, and a region whose change
+doesn't fit is cut off as congested, as TiKV does; a scan waits for room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import grpc
+
+from ..codec.proto import cdcpb
+from .event_bytes import framed, resolved_message
+from .subscription import Subscription
+
+if TYPE_CHECKING:
+    from ..events import Ts
+
+MAX_MESSAGE_BYTES = 6 << 20
+"""TiKV begins a new message past this."""
+MAX_MESSAGE_EVENTS = 128
+
+BATCH_RESOLVED = (4, 0, 8)
+"""The first client version that understands one resolved ts for many regions."""
+
+
+class Connection:
+    """Loop thread only."""
+
+    def __init__(self, store_id: int, *, quota_bytes: int, multiplexing: bool) -> None:
+        self.store_id = store_id
+        self.multiplexing = multiplexing
+        self.version: tuple[int, int, int] | None = None
+        """The client's, as its first request says."""
+        self.subscriptions: dict[tuple[int, int], Subscription] = {}
+        """By (request id, region id); without multiplexing a region is there once, under request id 0."""
+        self.ready: dict[int, dict[int, Subscription]] = {}
+        """Those that may get a resolved ts: by request id (0 without multiplexing), then region id."""
+        self.queued_bytes = 0
+        self.paused = False
+        self.cut: str | None = None
+        """How it ends: "drop" now, "half" in the middle of the next batch of events."""
+        self._quota_bytes = quota_bytes
+        self._queue: deque[tuple[bool, bytes]] = deque()
+        self._wake = asyncio.Event()
+        self._room = asyncio.Event()
+
+    # --- in
+
+    @property
+    def full(self) -> bool:
+        return self.queued_bytes >= self._quota_bytes
+
+    def put(self, event: bytes, request_id: int) -> None:
+        """Queue a serialized Event."""
+        self._put(True, framed(event, request_id))
+
+    def put_message(self, message: bytes) -> None:
+        """Queue a ChangeDataEvent as it is."""
+        self._put(False, message)
+
+    def _put(self, event: bool, data: bytes) -> None:
+        self._queue.append((event, data))
+        self.queued_bytes += len(data)
+        self._wake.set()
+
+    async def room(self) -> None:
+        """Wait until the queue is half empty, or the stream gone."""
+        while self.full and self.cut != "gone":
+            self._room.clear()
+            await self._room.wait()
+
+    # --- out
+
+    def end(self, how: str) -> None:
+        """Let the stream end: "drop" at once, "half" in the middle of the next batch of events."""
+        self.cut = how
+        self._wake.set()
+
+    def pause(self, paused: bool) -> None:
+        self.paused = paused
+        self._wake.set()
+
+    async def send(self, context: Any, delay: Any) -> None:
+        """Write what is queued until the stream ends; `await delay()` before each message."""
+        while True:
+            while (not self._queue or self.paused) and self.cut != "drop":
+                self._wake.clear()
+                await self._wake.wait()
+            if self.cut == "drop":
+                await context.abort(grpc.StatusCode.UNAVAILABLE, "the stream was dropped")
+            half = self.cut == "half" and self._queue[0][0]
+            message = self._half() if half else self._next()
+            await delay()
+            if message:
+                await context.write(message)
+            if half:
+                await context.abort(grpc.StatusCode.UNAVAILABLE, "the stream was cut")
+
+    def _next(self) -> bytes:
+        """The next message: a batch of events, or one resolved ts."""
+        queue = self._queue
+        parts: list[bytes] = []
+        size = 0
+        while queue and len(parts) < MAX_MESSAGE_EVENTS:
+            event, data = queue[0]
+            if parts and (not event or size + len(data) > MAX_MESSAGE_BYTES):
+                break
+            queue.popleft()
+            parts.append(data)
+            size += len(data)
+            if not event:
+                break
+        self._sent(size)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _half(self) -> bytes:
+        """The first half of the events that wait, less than all of them."""
+        events = 0
+        while events < len(self._queue) and self._queue[events][0]:
+            events += 1
+        return b"".join(self._queue.popleft()[1] for _ in range(events // 2))
+
+    def _sent(self, size: int) -> None:
+        self.queued_bytes -= size
+        if self.queued_bytes * 2 <= self._quota_bytes:
+            self._room.set()
+
+    def gone(self) -> None:
+        """The stream has ended: nobody waits for room any more."""
+        self.cut = "gone"
+        self._queue.clear()
+        self.queued_bytes = 0
+        self._room.set()
+
+    # --- subscriptions
+
+    def request(self, request_id: int) -> int:
+        """What tells subscriptions of one region apart: nothing, without multiplexing."""
+        return request_id if self.multiplexing else 0
+
+    def find(self, request_id: int, region_id: int) -> Subscription | None:
+        return self.subscriptions.get((self.request(request_id), region_id))
+
+    def add(self, subscription: Subscription) -> None:
+        self.subscriptions[self.request(subscription.request_id), subscription.region.id] = subscription
+
+    def enter(self, subscription: Subscription) -> None:
+        """From now on it gets resolved ts."""
+        self.ready.setdefault(self.request(subscription.request_id), {})[subscription.region.id] = (
+            subscription
+        )
+
+    def leave(self, subscription: Subscription) -> None:
+        """Forget it."""
+        request, region_id = self.request(subscription.request_id), subscription.region.id
+        self.subscriptions.pop((request, region_id), None)
+        ready = self.ready.get(request, {})
+        if ready.pop(region_id, None) is not None and not ready:
+            del self.ready[request]
+
+    # --- resolved ts
+
+    def resolve(self, now: Ts, held: dict[int, Ts]) -> None:
+        """Queue a resolved ts for all that are ready; `held` are the regions below `now`."""
+        if self.full:
+            return  # it will come again
+        for request, ready in self.ready.items():
+            mine = {region: ts for region, ts in held.items() if region in ready}
+            self._resolve(request, now, [region for region in ready if region not in mine])
+            for region, ts in mine.items():
+                self._resolve(request, ts, [region])
+
+    def _resolve(self, request: int, ts: Ts, regions: list[int]) -> None:
+        if not regions:
+            return
+        if self.version is not None and self.version >= BATCH_RESOLVED:
+            self.put_message(resolved_message(regions, ts, request))
+            return
+        for region in regions:
+            event = cdcpb.Event(region_id=region, resolved_ts=ts).SerializeToString()
+            self.put(event, self.ready[request][region].request_id)

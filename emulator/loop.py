@@ -1,0 +1,49 @@
+"""The event loop of an emulated cluster, in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from threading import Event, Thread, get_ident
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """Runs coroutines for other threads; all state of a cluster belongs to it."""
+
+    def __init__(self, name: str) -> None:
+        self._ready = Event()
+        self._thread = Thread(target=self._main, name=name, daemon=True)
+        self._thread.start()
+        self._ready.wait()
+
+    def _main(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._ready.set()
+        try:
+            self.loop.run_forever()
+        finally:
+            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+            self.loop.close()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run to the end and hand over what comes out; from any other thread."""
+        if get_ident() == self._thread.ident:
+            work.close()
+            raise RuntimeError("called in the cluster's own thread, which would wait for itself")
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result()
+
+    def call(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Call in the loop's thread; hand over what it returns."""
+
+        async def called() -> T:
+            return work(*arguments)
+
+        return self.run(called())
+
+    def stop(self) -> None:
+        """End the loop and its thread."""
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()

@@ -1,0 +1,194 @@
+"""PD: members of which one leads, timestamps, where regions and stores are, safe points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import grpc
+
+from ..codec.proto import PD, metapb, pdpb
+from ..events import LOGICAL_BITS
+from .keyspace import Keyspace
+from .options import Options
+from .oracle import MAX_LOGICAL, Oracle
+from .region import Region
+from .safe_points import SafePoints
+from .server import Server, stream, unary
+
+
+class PlacementDriver:
+    """What the members share. Loop thread only."""
+
+    def __init__(self, keyspace: Keyspace, options: Options, oracle: Oracle) -> None:
+        self.keyspace = keyspace
+        self.options = options
+        self.oracle = oracle
+        self.safe_points = SafePoints()
+        self.stores: Mapping[int, Any] = {}
+        """Store id → metapb.Store."""
+        self.leader = 0
+        self.members: list[Member] = []
+
+    def member(self, index: int) -> Any:
+        """pdpb.Member."""
+        scheme = "https" if self.options.tls else "http"
+        url = f"{scheme}://{self.members[index].server.address}"
+        return pdpb.Member(name=f"pd-{index}", member_id=index + 1, client_urls=[url], peer_urls=[url])
+
+    def header(self, error: str = "", kind: int = 0) -> Any:
+        """pdpb.ResponseHeader."""
+        header = pdpb.ResponseHeader(cluster_id=self.options.cluster_id)
+        if error:
+            header.error.CopyFrom(pdpb.Error(type=kind or pdpb.ErrorType.UNKNOWN, message=error))
+        return header
+
+    def region(self, region: Region) -> Any:
+        """pdpb.Region."""
+        return pdpb.Region(region=region.to_proto(), leader=region.peer(region.leader))
+
+
+class Member:
+    """One PD server. Only the leader answers more than GetMembers."""
+
+    def __init__(self, pd: PlacementDriver, index: int) -> None:
+        self._pd = pd
+        self._index = index
+        port = pd.options.pd_port if index == 0 else 0
+        self.server = Server(self._handlers(), host="127.0.0.1", port=port, tls=pd.options.tls)
+
+    def _handlers(self) -> dict[str, Any]:
+        calls: dict[str, Callable[[Any], Any]] = {
+            "IsBootstrapped": lambda _: pdpb.IsBootstrappedResponse(
+                header=self._pd.header(), bootstrapped=True
+            ),
+            "GetStore": self._get_store,
+            "GetAllStores": self._get_all_stores,
+            "GetRegion": self._get_region,
+            "GetPrevRegion": self._get_prev_region,
+            "GetRegionByID": self._get_region_by_id,
+            "ScanRegions": self._scan_regions,
+            "BatchScanRegions": self._batch_scan_regions,
+            "GetClusterConfig": self._get_cluster_config,
+            "GetGCSafePoint": self._get_gc_safe_point,
+            "UpdateServiceGCSafePoint": self._update_service_gc_safe_point,
+        }
+        made = {PD[name].path: unary(PD[name], self._led(call)) for name, call in calls.items()}
+        made[PD["GetMembers"].path] = unary(PD["GetMembers"], self._get_members)
+        made[PD["Tso"].path] = stream(PD["Tso"], self._tso)
+        return made
+
+    def _led(self, call: Callable[[Any], Any]) -> Any:
+        async def behaviour(request: Any, context: Any) -> Any:
+            if self._pd.leader != self._index:
+                await context.abort(grpc.StatusCode.UNAVAILABLE, "not leader")
+            await self._check_cluster(request, context)
+            return call(request)
+
+        return behaviour
+
+    async def _check_cluster(self, request: Any, context: Any) -> None:
+        mine, asked = self._pd.options.cluster_id, request.header.cluster_id
+        if asked != mine:
+            message = f"mismatch cluster id, need {mine} but got {asked}"
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, message)
+
+    async def _get_members(self, _request: Any, _context: Any) -> Any:
+        """Any member answers, whatever cluster id is asked for: this is how clients learn it."""
+        pd = self._pd
+        leader = pd.member(pd.leader)
+        members = [pd.member(index) for index in range(len(pd.members))]
+        return pdpb.GetMembersResponse(header=pd.header(), members=members, leader=leader, etcd_leader=leader)
+
+    async def _tso(self, requests: Any, context: Any) -> None:
+        async for request in requests:
+            if self._pd.leader != self._index:
+                message = "generate timestamp failed, requested pd is not leader of cluster"
+                await context.abort(grpc.StatusCode.UNKNOWN, message)
+            await self._check_cluster(request, context)
+            count = request.count or 1
+            last = self._pd.oracle.next(count)
+            timestamp = pdpb.Timestamp(physical=last >> LOGICAL_BITS, logical=last & MAX_LOGICAL)
+            await context.write(pdpb.TsoResponse(header=self._pd.header(), count=count, timestamp=timestamp))
+
+    # --- stores
+
+    def _get_store(self, request: Any) -> Any:
+        store = self._pd.stores.get(request.store_id)
+        if store is None:
+            message = f"invalid store ID {request.store_id}, not found"
+            return pdpb.GetStoreResponse(header=self._pd.header(message))
+        return pdpb.GetStoreResponse(header=self._pd.header(), store=store)
+
+    def _get_all_stores(self, request: Any) -> Any:
+        stores = [
+            store
+            for store in self._pd.stores.values()
+            if not (request.exclude_tombstone_stores and store.state == metapb.StoreState.Tombstone)
+        ]
+        return pdpb.GetAllStoresResponse(header=self._pd.header(), stores=stores)
+
+    def _get_cluster_config(self, _request: Any) -> Any:
+        options = self._pd.options
+        cluster = metapb.Cluster(id=options.cluster_id, max_peer_count=options.replicas)
+        return pdpb.GetClusterConfigResponse(header=self._pd.header(), cluster=cluster)
+
+    # --- regions
+
+    def _region_response(self, region: Region | None) -> Any:
+        """Without a region where there is none: PD calls that no error."""
+        if region is None:
+            return pdpb.GetRegionResponse(header=self._pd.header())
+        return pdpb.GetRegionResponse(
+            header=self._pd.header(), region=region.to_proto(), leader=region.peer(region.leader)
+        )
+
+    def _get_region(self, request: Any) -> Any:
+        return self._region_response(self._pd.keyspace.locate(request.region_key))
+
+    def _get_prev_region(self, request: Any) -> Any:
+        return self._region_response(self._pd.keyspace.before(request.region_key))
+
+    def _get_region_by_id(self, request: Any) -> Any:
+        return self._region_response(self._pd.keyspace.by_id.get(request.region_id))
+
+    def _scan_regions(self, request: Any) -> Any:
+        found = self._pd.keyspace.scan(request.start_key, request.end_key, request.limit)
+        regions = [self._pd.region(region) for region in found]
+        return pdpb.ScanRegionsResponse(
+            header=self._pd.header(),
+            regions=regions,
+            region_metas=[region.region for region in regions],
+            leaders=[region.leader for region in regions],
+        )
+
+    def _batch_scan_regions(self, request: Any) -> Any:
+        found: dict[int, Region] = {}
+        for span in request.ranges:
+            if 0 < request.limit <= len(found):
+                break
+            limit = request.limit - len(found) if request.limit > 0 else 0
+            scanned = self._pd.keyspace.scan(span.start_key, span.end_key, limit)
+            found |= {region.id: region for region in scanned}
+        regions = [self._pd.region(region) for region in found.values()]
+        return pdpb.BatchScanRegionsResponse(header=self._pd.header(), regions=regions)
+
+    # --- safe points
+
+    def _get_gc_safe_point(self, _request: Any) -> Any:
+        return pdpb.GetGCSafePointResponse(header=self._pd.header(), safe_point=self._pd.safe_points.gc)
+
+    def _update_service_gc_safe_point(self, request: Any) -> Any:
+        now_s = self._pd.oracle.now_ms() / 1000
+        response = pdpb.UpdateServiceGCSafePointResponse
+        try:
+            service, hold = self._pd.safe_points.update(
+                request.service_id, request.TTL, request.safe_point, now_s
+            )
+        except ValueError as error:
+            return response(header=self._pd.header(str(error)))
+        ttl = min(hold.until_s - now_s, (1 << 63) - 1)
+        ttl_s = int(ttl) if ttl < 1 << 62 else (1 << 63) - 1
+        return response(
+            header=self._pd.header(), service_id=service, TTL=ttl_s, min_safe_point=hold.safe_point
+        )

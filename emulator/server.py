@@ -1,0 +1,91 @@
+"""One listening gRPC server that can go away and come back on its port."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+from grpc import aio
+
+from ..codec.proto import Method
+
+OPTIONS = (
+    ("grpc.so_reuseport", 0),  # a port in use must fail, not be shared
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """Files in PEM. Clients must show a certificate that the CA signed, as in a real cluster."""
+
+    ca_path: Path
+    cert_path: Path
+    key_path: Path
+
+    def credentials(self) -> Any:
+        pair = (self.key_path.read_bytes(), self.cert_path.read_bytes())
+        return grpc.ssl_server_credentials([pair], self.ca_path.read_bytes(), require_client_auth=True)
+
+
+class Server:
+    """Handlers by the path of their call; the port is chosen at the first start and then kept."""
+
+    def __init__(
+        self, handlers: Mapping[str, Any], *, host: str, port: int = 0, tls: Tls | None = None
+    ) -> None:
+        self._handlers = handlers
+        self._host = host
+        self._port = port
+        self._tls = tls
+        self._server: Any = None
+
+    @property
+    def address(self) -> str:
+        """host:port, also while it is down."""
+        return f"{self._host}:{self._port}"
+
+    @property
+    def up(self) -> bool:
+        return self._server is not None
+
+    async def start(self) -> None:
+        server = aio.server(options=OPTIONS)
+        server.add_generic_rpc_handlers((_Handlers(self._handlers),))
+        if self._tls is None:
+            self._port = server.add_insecure_port(self.address)
+        else:
+            self._port = server.add_secure_port(self.address, self._tls.credentials())
+        await server.start()
+        self._server = server
+
+    async def stop(self) -> None:
+        """Close the port and cut every call."""
+        server, self._server = self._server, None
+        if server is not None:
+            await server.stop(None)
+
+
+class _Handlers(grpc.GenericRpcHandler):
+    def __init__(self, handlers: Mapping[str, Any]) -> None:
+        self._handlers = handlers
+
+    def service(self, handler_call_details: Any) -> Any:
+        return self._handlers.get(handler_call_details.method)
+
+
+def unary(method: Method, behaviour: Any) -> Any:
+    """A handler of `async behaviour(request, context) -> response`."""
+    return grpc.unary_unary_rpc_method_handler(
+        behaviour, method.request.FromString, method.response.SerializeToString
+    )
+
+
+def stream(method: Method, behaviour: Any, *, raw: bool = False) -> Any:
+    """A handler of `async behaviour(requests, context)`, which writes; bytes as they are if `raw`."""
+    serialize = None if raw else method.response.SerializeToString
+    return grpc.stream_stream_rpc_method_handler(behaviour, method.request.FromString, serialize)

@@ -1,0 +1,195 @@
+"""A TiKV store: its transactional calls, after TiKV's checks of region, peer, leader and epoch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..codec.proto import TIKV, kvrpcpb
+from . import percolator, region_errors, snapshot_read
+from .change_data import ChangeData
+from .keyspace import Keyspace
+from .options import Options
+from .percolator import Refused, Rows
+from .region import Region
+from .resolved import Resolved
+from .server import Server, unary
+from .shard import Attempt
+
+
+class Store:
+    """Loop thread only. `apply(region, step)` runs a step that changes rows and publishes them."""
+
+    def __init__(
+        self,
+        id: int,  # noqa: A002
+        keyspace: Keyspace,
+        options: Options,
+        apply: Callable[[Region, Callable[[Rows], Any]], Any],
+        resolved: Resolved,
+        injected: Callable[[Region | None, int], str | None],
+    ) -> None:
+        self.id = id
+        self.slow_seconds = 0.0
+        """What it takes before each answer and each message."""
+        self._keyspace = keyspace
+        self._apply = apply
+        self._resolved = resolved
+        self._injected = injected
+        self.change_data = ChangeData(id, keyspace, options, injected, self.delay)
+        self.server = Server(self._handlers(), host="127.0.0.1", tls=options.tls)
+
+    async def delay(self) -> None:
+        if self.slow_seconds:
+            await asyncio.sleep(self.slow_seconds)
+
+    def _handlers(self) -> dict[str, Any]:
+        calls = {
+            "KvGet": self._get,
+            "KvScan": self._scan,
+            "KvPrewrite": self._prewrite,
+            "KvCommit": self._commit,
+            "KvBatchRollback": self._rollback,
+            "KvScanLock": self._scan_lock,
+            "KvCheckTxnStatus": self._check_txn_status,
+            "KvResolveLock": self._resolve_lock,
+        }
+        made = {TIKV[name].path: unary(TIKV[name], self._checked(name, call)) for name, call in calls.items()}
+        return made | self.change_data.handlers()
+
+    def _checked(self, name: str, call: Callable[[Region, Any], Any]) -> Any:
+        response = TIKV[name].response
+
+        async def behaviour(request: Any, _context: Any) -> Any:
+            await self.delay()
+            error, region = self._check(request.context, _keys(request))
+            if error is not None or region is None:
+                return response(region_error=error)
+            return call(region, request)
+
+        return behaviour
+
+    def _check(self, context: Any, keys: Iterable[bytes]) -> tuple[Any, Region | None]:
+        """(errorpb.Error, None) or (None, the region)."""
+        region = self._keyspace.by_id.get(context.region_id)
+        word = self._injected(region, self.id)
+        key = b""
+        if word is None:
+            word, key = self._obstacle(context, region, keys)
+        if word is not None:
+            return region_errors.for_kv(word, region, context, self.id, key), None
+        return None, region
+
+    def _obstacle(
+        self, context: Any, region: Region | None, keys: Iterable[bytes]
+    ) -> tuple[str | None, bytes]:
+        if context.peer.store_id != self.id:
+            return "store_not_match", b""
+        if region is None or self.id not in region.stores:
+            return "region_not_found", b""
+        if region.leader != self.id:
+            return "not_leader", b""
+        if context.region_epoch.version != region.version:
+            return "epoch_not_match", b""
+        for key in keys:
+            if not region.holds_raw(key):
+                return "key_not_in_region", key
+        return None, b""
+
+    # --- reads
+
+    def _get(self, region: Region, request: Any) -> Any:
+        return snapshot_read.get(region.shard, request)
+
+    def _scan(self, region: Region, request: Any) -> Any:
+        start, end = request.start_key, request.end_key
+        if request.reverse:
+            start, end = end, start
+        return snapshot_read.scan(region.shard, request, *self._within(region, start, end))
+
+    def _scan_lock(self, region: Region, request: Any) -> Any:
+        span = self._within(region, request.start_key, request.end_key)
+        return snapshot_read.scan_locks(region.shard, request, *span)
+
+    @staticmethod
+    def _within(region: Region, start: bytes, end: bytes) -> tuple[bytes, bytes]:
+        """The part of [start, end), raw, that the region has."""
+        first, last = region.raw_span
+        ends = [key for key in (end, last) if key]
+        return max(start, first), min(ends, default=b"")
+
+    # --- writes
+
+    def _prewrite(self, region: Region, request: Any) -> Any:
+        attempt = Attempt(
+            request.start_version,
+            request.primary_lock,
+            request.lock_ttl,
+            request.txn_size,
+            request.min_commit_ts,
+            request.for_update_ts,
+            self._resolved.floor(region),
+        )
+        mutations = [(mutation.op, mutation.key, mutation.value) for mutation in request.mutations]
+        try:
+            self._apply(region, lambda rows: percolator.prewrite(region.shard, attempt, mutations, rows))
+        except Refused as refused:
+            return kvrpcpb.PrewriteResponse(errors=refused.errors)
+        return kvrpcpb.PrewriteResponse()
+
+    def _commit(self, region: Region, request: Any) -> Any:
+        start, ts, keys = request.start_version, request.commit_version, request.keys
+        return self._step(
+            region,
+            kvrpcpb.CommitResponse,
+            lambda rows: percolator.commit(region.shard, start, ts, keys, rows),
+            commit_version=ts,
+        )
+
+    def _rollback(self, region: Region, request: Any) -> Any:
+        return self._step(
+            region,
+            kvrpcpb.BatchRollbackResponse,
+            lambda rows: percolator.rollback(region.shard, request.start_version, request.keys, rows),
+        )
+
+    def _check_txn_status(self, region: Region, request: Any) -> Any:
+        try:
+            return self._apply(region, lambda rows: percolator.check_txn_status(region.shard, request, rows))
+        except Refused as refused:
+            return kvrpcpb.CheckTxnStatusResponse(error=refused.errors[0])
+
+    def _resolve_lock(self, region: Region, request: Any) -> Any:
+        fates = [(request.start_version, request.commit_version)] if request.start_version else []
+        fates += [(info.txn, info.status) for info in request.txn_infos]
+
+        def step(rows: Rows) -> None:
+            for start, ts in fates:
+                keys = request.keys or list(region.shard.locks)
+                percolator.resolve(region.shard, start, ts, keys, rows)
+
+        return self._step(region, kvrpcpb.ResolveLockResponse, step)
+
+    def _step(self, region: Region, response: Any, step: Callable[[Rows], None], **fields: Any) -> Any:
+        try:
+            self._apply(region, step)
+        except Refused as refused:
+            return response(error=refused.errors[0])
+        return response(**fields)
+
+
+def _keys(request: Any) -> list[bytes]:
+    """The raw keys that must lie in the request's region."""
+    match request:
+        case kvrpcpb.GetRequest():
+            return [request.key]
+        case kvrpcpb.PrewriteRequest():
+            return [mutation.key for mutation in request.mutations]
+        case kvrpcpb.CommitRequest() | kvrpcpb.BatchRollbackRequest() | kvrpcpb.ResolveLockRequest():
+            return list(request.keys)
+        case kvrpcpb.CheckTxnStatusRequest():
+            return [request.primary_key]
+        case kvrpcpb.ScanRequest() if not request.reverse:
+            return [request.start_key] if request.start_key else []
+    return []
