@@ -11,6 +11,7 @@ from ...codec.proto import kvrpcpb
 from ...codec.tidb.key import decode_bytes, encode_bytes
 from ...errors import Retryable, SourceError
 from ...events import Ts, physical_ms
+from .async_commit import outcome
 from .channel import Channels
 from .lock_wait import LockWait
 from .options import TikvOptions
@@ -90,9 +91,9 @@ class Kv:
     ) -> TxnStatus | None:
         """What became of the transaction that began at `start_ts`; its primary key's store decides.
 
-        A transaction whose lock has outlived its time to live at `current_ts` is rolled back by this.
-        `caller_start_ts` pushes the commit ts of a living one above it, if it can be. None if the store
-        has neither its lock nor its end, and wasn't told to roll it back.
+        A transaction whose lock has outlived its time to live at `current_ts` is rolled back by this,
+        unless it commits asynchronously. `caller_start_ts` pushes the commit ts of a living one above it,
+        if it can be. None if the store has neither its lock nor its end, and wasn't told to roll it back.
         """
         request = kvrpcpb.CheckTxnStatusRequest(
             primary_key=primary,
@@ -103,25 +104,25 @@ class Kv:
             force_sync_commit=force_sync_commit,
             resolving_pessimistic_lock=resolving_pessimistic_lock,
         )
-        return status_of(await self._at_region(primary, "KvCheckTxnStatus", request))
+        answer = await self._at_region(primary, "KvCheckTxnStatus", request)
+        return status_of(answer, primary, start_ts)
 
     async def transaction_status(self, lock: Any, caller_start_ts: Ts = 0) -> TxnStatus:
-        """What became of the transaction of a kvrpcpb.LockInfo; one that is over its time is ended.
-
-        One that commits asynchronously isn't: all its keys' stores would have to be asked, and until
-        then it counts as alive.
-        """
+        """What became of the transaction of a kvrpcpb.LockInfo; one over its time is ended by this."""
         now = await self._pd.tso()
-        left = physical_ms(lock.lock_version) + lock.lock_ttl - physical_ms(now)
         status = await self.check_txn_status(
             lock.primary_lock,
             lock.lock_version,
             caller_start_ts=caller_start_ts,
             current_ts=now,
-            rollback_if_not_exist=left <= 0,
+            rollback_if_not_exist=_expired(lock, now),
             resolving_pessimistic_lock=lock.lock_type == kvrpcpb.Op.PessimisticLock,
         )
-        return status or TxnStatus(ttl_ms=max(left, 1))  # its primary lock may be on its way
+        if status is None:
+            return TxnStatus(lock=lock)  # its primary lock may be on its way
+        if not status.ended and status.lock.use_async_commit and _expired(status.lock, now):
+            return await outcome(self, status.lock, now)
+        return status
 
     async def resolve_lock(self, key: bytes, start_ts: Ts, commit_ts: Ts, keys: Sequence[bytes] = ()) -> None:
         """Commit the transaction's locks at `commit_ts`, or roll them back if that is 0.
@@ -171,6 +172,10 @@ class Kv:
             return request
 
         return await self._calls.send(encode_bytes(at), name, clipped)
+
+
+def _expired(lock: Any, now: Ts) -> bool:
+    return bool(physical_ms(lock.lock_version) + lock.lock_ttl <= physical_ms(now))
 
 
 def _behind(region: RegionInfo, end: bytes) -> bytes | None:

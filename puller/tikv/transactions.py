@@ -1,4 +1,4 @@
-"""What a store says of a transaction."""
+"""What became of a transaction."""
 
 from __future__ import annotations
 
@@ -12,31 +12,35 @@ from ...events import Ts
 
 
 class TxnStatus(Struct, frozen=True, gc=False):
-    """Alive while `ttl_ms` is above 0; else ended: committed at `commit_ts`, or rolled back if that is 0."""
+    """Alive with a `lock`; else ended: committed at `commit_ts`, or rolled back if that is 0."""
 
-    ttl_ms: int = 0
-    """What is left of its primary lock's time to live."""
     commit_ts: Ts = 0
+    lock: Any = None
+    """kvrpcpb.LockInfo of its primary key."""
     pushed: bool = False
-    """Alive, and it will commit above the caller's start ts: the caller may read as if it weren't there."""
-    asynchronous: bool = False
-    """Alive or over its time: it commits asynchronously, so its primary alone can't tell which."""
+    """It is alive and will commit above the caller's start ts, who may read as if it weren't there."""
 
     @property
     def ended(self) -> bool:
-        return not self.ttl_ms
+        return self.lock is None
 
 
-def status_of(answer: Any) -> TxnStatus | None:
+def status_of(answer: Any, primary: bytes, start_ts: Ts) -> TxnStatus | None:
     """Of a kvrpcpb.CheckTxnStatusResponse; None if the store knows of no such transaction."""
     if answer.HasField("error"):
-        error = answer.error
-        if not error.ListFields():  # txn_not_found, in a field that isn't declared
-            return None
-        raise Retryable(f"KvCheckTxnStatus: {error.retryable or error.abort or error}")
-    return TxnStatus(
-        answer.lock_ttl,
-        answer.commit_version,
-        answer.action == kvrpcpb.Action.MinCommitTSPushed,
-        answer.lock_info.use_async_commit,
-    )
+        _check_unknown(answer.error)
+        return None
+    if not answer.lock_ttl:
+        return TxnStatus(commit_ts=answer.commit_version)
+    lock = kvrpcpb.LockInfo(primary_lock=primary, key=primary, lock_version=start_ts)
+    lock.MergeFrom(answer.lock_info)
+    lock.lock_ttl = answer.lock_ttl
+    return TxnStatus(lock=lock, pushed=answer.action == kvrpcpb.Action.MinCommitTSPushed)
+
+
+def _check_unknown(error: Any) -> None:
+    """Raises Retryable for a KeyError that says anything but that the transaction isn't found."""
+    sentence = error.retryable or error.abort
+    # a TiKV says it in a field of its own, which is not declared here
+    if error.ListFields() and not sentence.startswith("TxnNotFound"):
+        raise Retryable(f"KvCheckTxnStatus: {sentence or error}")
