@@ -98,11 +98,12 @@ class SchemaHistory:
         self,
         store: Store,
         ts: Ts,
-        databases: Iterable[tuple[DbInfo, Iterable[TableInfo]]],
+        databases: Iterable[tuple[DbInfo, Iterable[TableInfo]]] = (),
         *,
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
-        """`databases` is everything that there is at `ts`; it is read one table at a time."""
+        """`databases` is everything that there is at `ts`, read one table at a time; it may as well be
+        added piece by piece before the first job."""
         self._infos: Final = Infos(store)
         self._cache: Final = _Cache(cache_bytes)
         self._lock: Final = Lock()
@@ -116,9 +117,19 @@ class SchemaHistory:
         self._changes: deque[tuple[Ts, set[int], set[int]]] = deque()
         """Ids of tables and of partitions that have old versions since a ts."""
         for database, infos in databases:
-            self._databases[database.id] = database
+            self.add_database(database)
             for info in infos:
-                self._set(SetTable(database.id, info), ts, "")
+                self.add_table(database.id, info)
+
+    def add_database(self, info: DbInfo) -> None:
+        """One that is there from the beginning."""
+        with self._lock:
+            self._databases[info.id] = info
+
+    def add_table(self, database_id: int, info: TableInfo) -> None:
+        """A table of a database that was added, there from the beginning."""
+        with self._lock:
+            self._set(SetTable(database_id, info), self._floor, "")
 
     # --- reading ---------------------------------------------------------------------------------
 

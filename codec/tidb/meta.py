@@ -129,6 +129,14 @@ def database_field(database_id: int) -> bytes:
     return b"DB:%d" % database_id
 
 
+def database_id(field: bytes) -> int:
+    """The id in a `database_field`. Raises ValueError if it isn't one."""
+    kind, _, number = field.partition(b":")
+    if kind != b"DB":
+        raise ValueError(f"not a database: {field!r}")
+    return int(number)
+
+
 def table_field(table_id: int) -> bytes:
     """In the hash of its database, to its TableInfo."""
     return b"Table:%d" % table_id
