@@ -1,1 +1,9 @@
 """A TiDB cluster in your process: PD and stores that speak the real gRPC, for tests and demos."""
+
+from __future__ import annotations
+
+from .cluster import Cluster
+from .percolator import Refused
+from .server import Tls
+
+__all__ = ["Cluster", "Refused", "Tls"]

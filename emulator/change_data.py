@@ -41,7 +41,7 @@ class ChangeData:
         store_id: int,
         keyspace: Keyspace,
         options: Options,
-        injected: Callable[[Region | None, int], str | None],
+        injected: Callable[[str, Region | None], str | None],
         delay: Callable[[], Awaitable[None]],
     ) -> None:
         self._store_id = store_id
@@ -134,7 +134,7 @@ class ChangeData:
 
     def _refusal(self, connection: Connection, request: Any, region: Region | None) -> Any:
         """The cdcpb.Error with which TiKV would answer; None if it would not."""
-        injected = self._injected(region, self._store_id)
+        injected = self._injected("feed", region)
         if injected is not None:
             return region_errors.for_feed(injected, region, request, self._store_id)
         version = connection.version or (0, 0, 0)

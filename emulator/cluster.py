@@ -18,19 +18,23 @@ from typing import Any
 from ..actors.clock import Clock, SystemClock
 from ..codec.proto import metapb
 from ..events import Ts
+from .faults import Faults
+from .injected import Injected
 from .keyspace import Keyspace
 from .loop import LoopThread
 from .options import Options
 from .oracle import Oracle
 from .pd import Member, PlacementDriver
-from .percolator import Row, Rows
+from .percolator import Row
 from .region import Region
 from .resolved import Resolved
+from .server import Server
 from .store import Store
+from .topology import Topology
 from .transactions import Transactions
 
 
-class Cluster:
+class Cluster(Faults):
     """Starts when made or entered; `close` (or leaving) ends its thread and frees its ports."""
 
     def __init__(self, stores: int = 3, *, clock: Clock | None = None, seed: int = 0, **options: Any) -> None:
@@ -38,8 +42,18 @@ class Cluster:
         self.clock: Clock = clock or SystemClock()
         self.random = Random(seed)
         self.oracle = Oracle(self.clock)
-        self.keyspace = Keyspace(range(1, stores + 1), self.options.replicas)
+        self.injected = Injected()
+        numbers = range(1, stores + 1)
+        self.keyspace = Keyspace(numbers, self.options.replicas)
+        self.resolved = Resolved(self.keyspace, self.oracle)
         self.pd = PlacementDriver(self.keyspace, self.options, self.oracle)
+        self.pd.members = [Member(self.pd, index) for index in range(self.options.pd_members)]
+        self.stores = {number: self._store(number) for number in numbers}
+        self.resolved.feeds = [store.change_data for store in self.stores.values()]
+        self.topology = Topology(self.keyspace, self.stores)
+        self.transactions = Transactions(
+            self.keyspace, self.oracle, self._apply, self.resolved, self.options.patience_seconds
+        )
         self._loop = LoopThread("tidemill-emulator")
         self._run = self._loop.run
         try:
@@ -49,34 +63,21 @@ class Cluster:
             raise
 
     async def _start(self) -> None:
-        self.resolved = Resolved(self.keyspace, self.oracle)
-        self.stores = {id: self._store(id) for id in range(1, self.options.stores + 1)}
-        self.pd.members = [Member(self.pd, index) for index in range(self.options.pd_members)]
-        self.resolved.feeds = [store.change_data for store in self.stores.values()]
+        self._ticker = asyncio.ensure_future(self.resolved.tick_forever(self.options.tick_seconds))
         for server in self._servers():
             await server.start()
-        self._publish_stores()
-        self.transactions = Transactions(
-            self.keyspace, self.oracle, self.apply, self.resolved, self.options.patience_seconds
-        )
-        self._ticker = asyncio.ensure_future(self.resolved.tick_forever(self.options.tick_seconds))
+        self.pd.stores = {number: self._described(store) for number, store in self.stores.items()}
 
-    def _store(self, id: int) -> Store:  # noqa: A002
-        return Store(id, self.keyspace, self.options, self.apply, self.resolved, lambda region, store: None)
+    def _servers(self) -> list[Server]:
+        stores = [store.server for store in self.stores.values()]
+        return [*(member.server for member in self.pd.members), *stores]
 
-    def _servers(self) -> list[Any]:
-        return [holder.server for holder in (*self.pd.members, *self.stores.values())]
+    def _described(self, store: Store) -> Any:
+        up = metapb.StoreState.Up
+        return metapb.Store(id=store.id, address=store.server.address, version=self.options.version, state=up)
 
-    def _publish_stores(self) -> None:
-        self.pd.stores = {
-            id: metapb.Store(
-                id=id,
-                address=store.server.address,
-                version=self.options.version,
-                state=metapb.StoreState.Up,
-            )
-            for id, store in self.stores.items()
-        }
+    def _store(self, number: int) -> Store:
+        return Store(number, self.keyspace, self.options, self._apply, self.resolved, self.injected.take)
 
     def close(self) -> None:
         """Cut all calls, free the ports, end the thread; again is harmless."""
@@ -144,14 +145,13 @@ class Cluster:
         """Roll keys back, locked or not. Raises Refused if one is committed."""
         self._run(self.transactions.rollback(start_ts, sorted(keys)))
 
-    def apply(self, region: Region, step: Callable[[Rows], Any]) -> Any:
-        """Loop thread only: run a step that changes rows, then tell the region's change feed."""
-        if region.feed is None:
-            return step(None)
-        rows: list[Row] = []
+    def _apply(self, region: Region, step: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a step of Percolator on the region's shard, then tell its change feed."""
+        rows: list[Row] | None = None if region.feed is None else []
         try:
-            return step(rows)
+            return step(region.shard, *arguments, rows)
         finally:
+            self.keyspace.note_locks(region)
             if rows:
                 self.stores[region.leader].change_data.publish(region, rows)
 

@@ -18,6 +18,8 @@ class Keyspace:
         self._next_id = 1
         region = Region(self._id(), b"", b"", self._placement(0), self._stores[0])
         self.by_id: dict[int, Region] = {region.id: region}
+        self.locked: dict[int, Region] = {}
+        """Regions with locks that hold their resolved ts."""
         self._starts = [b""]
         self._regions = [region]
 
@@ -50,6 +52,13 @@ class Keyspace:
         last = len(self._regions) if limit < 1 else first + limit
         return [region for region in self._regions[first:last] if not end or region.start < end]
 
+    def note_locks(self, region: Region) -> None:
+        """Keep `locked` true after the region's locks changed."""
+        if region.shard.open:
+            self.locked[region.id] = region
+        else:
+            self.locked.pop(region.id, None)
+
     def split(self, raw: bytes) -> list[Region]:
         """Cut at a raw key: [left, right]. The right one keeps the id, as TiKV does by default."""
         at = encode_bytes(raw)
@@ -60,6 +69,8 @@ class Keyspace:
         left.conf_ver = right.conf_ver
         if not right.empty:
             left.shard = right.shard.split(raw)
+            self.note_locks(left)
+            self.note_locks(right)
         right.start = at
         left.version = right.version = right.version + 1
         index = bisect_right(self._starts, left.start) - 1
@@ -101,6 +112,8 @@ class Keyspace:
             raise ValueError(f"merge: region {region.id} is the last one")
         if not right.empty:
             region.shard.absorb(right.shard)
+            self.locked.pop(right.id, None)
+            self.note_locks(region)
         region.end = right.end
         region.version = max(region.version, right.version) + 1
         index = bisect_right(self._starts, right.start) - 1

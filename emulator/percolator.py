@@ -52,7 +52,7 @@ class Refused(Exception):
 
 
 def prewrite(
-    shard: Shard, attempt: Attempt, mutations: Iterable[Mutation], rows: Rows, generation: int = 0
+    shard: Shard, attempt: Attempt, mutations: Iterable[Mutation], generation: int, rows: Rows
 ) -> None:
     """Lock all keys, or none: Refused names every lock in the way, or the first other obstacle."""
     todo = []
@@ -194,13 +194,18 @@ def _push(lock: Lock, request: Any, answer: Any) -> None:
         answer.action = kvrpcpb.Action.MinCommitTSPushed
 
 
-def resolve(shard: Shard, start_ts: Ts, commit_ts: Ts, keys: Iterable[bytes], rows: Rows) -> None:
-    """Commit (commit_ts > 0) or roll back what is left of a transaction on those of `keys` it locks."""
-    mine = [key for key in keys if key in shard.locks and shard.locks[key].start_ts == start_ts]
-    if commit_ts:
-        commit(shard, start_ts, commit_ts, mine, rows)
-    else:
-        rollback(shard, start_ts, mine, rows)
+def resolve(shard: Shard, fates: Iterable[tuple[Ts, Ts]], keys: Sequence[bytes], rows: Rows) -> None:
+    """Commit or, where the commit ts is 0, roll back what transactions (start ts, commit ts) still lock.
+
+    Of `keys`, or of the whole region if there are none.
+    """
+    for start_ts, commit_ts in fates:
+        held = [key for key in keys or shard.locks if key in shard.locks]
+        mine = [key for key in held if shard.locks[key].start_ts == start_ts]
+        if commit_ts:
+            commit(shard, start_ts, commit_ts, mine, rows)
+        else:
+            rollback(shard, start_ts, mine, rows)
 
 
 def lock_info(key: bytes, lock: Lock) -> Any:

@@ -79,7 +79,7 @@ def for_feed(word: str, region: Region | None, request: Any, store_id: int) -> A
         case "compatibility":
             return cdcpb.Error(compatibility={"required_version": "99.0.0"})
         case "cluster_id_mismatch":
-            asked = request.header.cluster_id
+            asked = 0 if request.header is None else request.header.cluster_id
             return cdcpb.Error(cluster_id_mismatch={"current": asked + 1, "request": asked})
         case "not_leader" | "epoch_not_match" | "server_is_busy":
             error = getattr(for_kv(word, region, request, store_id), word)

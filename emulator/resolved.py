@@ -34,11 +34,7 @@ class Resolved:
     def tick(self) -> Ts:
         """Send now; the highest one sent. A region with locks is held below the oldest."""
         now = self.last = self._oracle.next()
-        held = {
-            region.id: region.shard.resolved(now)
-            for region in self._keyspace.by_id.values()
-            if not region.empty and region.shard.open
-        }
+        held = {region.id: region.shard.resolved(now) for region in self._keyspace.locked.values()}
         for feed in self.feeds:
             feed.resolve(now, held)
         return now

@@ -13,7 +13,7 @@ class Snapshot:
     """A shard as it is now. Copies the tables, not the rows; older versions are only ever added to."""
 
     def __init__(self, shard: Shard) -> None:
-        self.keys = shard.keys()[:]
+        self.keys = shard.sorted_keys()[:]
         self._latest = shard.latest.copy()
         self._older = shard.older.copy()
         self._locks = shard.locks.copy()

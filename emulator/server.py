@@ -70,7 +70,7 @@ class Server:
             await server.stop(None)
 
 
-class _Handlers(grpc.GenericRpcHandler):
+class _Handlers(grpc.GenericRpcHandler):  # type: ignore[type-arg]
     def __init__(self, handlers: Mapping[str, Any]) -> None:
         self._handlers = handlers
 

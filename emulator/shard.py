@@ -77,7 +77,7 @@ class Shard:
         self._fresh: list[bytes] = []
         """Keys that came since `_keys` was sorted."""
 
-    def keys(self) -> list[bytes]:
+    def sorted_keys(self) -> list[bytes]:
         """All keys, sorted; the caller must not change or keep it."""
         if self._fresh:
             self._keys += self._fresh
@@ -87,7 +87,7 @@ class Shard:
 
     def range(self, start: bytes, end: bytes) -> list[bytes]:
         """The keys in [start, end), raw; an empty end is open."""
-        keys = self.keys()
+        keys = self.sorted_keys()
         return keys[bisect_left(keys, start) : bisect_left(keys, end) if end else len(keys)]
 
     def versions(self, key: bytes) -> Iterator[Write]:
@@ -156,12 +156,12 @@ class Shard:
     def forget(self, keys: list[bytes]) -> None:
         """Take keys out that have neither versions nor locks left."""
         gone = set(keys)
-        self._keys = [key for key in self.keys() if key not in gone]
+        self._keys = [key for key in self.sorted_keys() if key not in gone]
 
     def split(self, raw: bytes) -> Shard:
         """Take the keys below `raw` out; the shard of those."""
         left = Shard()
-        keys = self.keys()
+        keys = self.sorted_keys()
         middle = bisect_left(keys, raw)
         left._keys, self._keys = keys[:middle], keys[middle:]
         left._take(self, left._keys)
@@ -170,8 +170,8 @@ class Shard:
 
     def absorb(self, other: Shard) -> None:
         """Take all of a neighbour's."""
-        keys = other.keys()
-        self._keys = sorted(self.keys() + keys)
+        keys = other.sorted_keys()
+        self._keys = sorted(self.sorted_keys() + keys)
         self._take(other, keys)
 
     def _take(self, other: Shard, keys: list[bytes]) -> None:

@@ -70,7 +70,7 @@ def scan_locks(shard: Shard, request: Any, start: bytes, end: bytes) -> Any:
 def collect_garbage(shard: Shard, safe_point: Ts) -> None:
     """Drop the versions that no snapshot at or above `safe_point` can see."""
     empty = []
-    for key in shard.keys():
+    for key in shard.sorted_keys():
         kept: list[Any] = []
         for write in shard.versions(key):
             kept.append(write)

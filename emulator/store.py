@@ -11,7 +11,7 @@ from . import percolator, region_errors, snapshot_read
 from .change_data import ChangeData
 from .keyspace import Keyspace
 from .options import Options
-from .percolator import Refused, Rows
+from .percolator import Refused
 from .region import Region
 from .resolved import Resolved
 from .server import Server, unary
@@ -19,16 +19,16 @@ from .shard import Attempt
 
 
 class Store:
-    """Loop thread only. `apply(region, step)` runs a step that changes rows and publishes them."""
+    """Loop thread only. `apply(region, step, …)` runs a step of Percolator and publishes what it changed."""
 
     def __init__(
         self,
         id: int,  # noqa: A002
         keyspace: Keyspace,
         options: Options,
-        apply: Callable[[Region, Callable[[Rows], Any]], Any],
+        apply: Callable[..., Any],
         resolved: Resolved,
-        injected: Callable[[Region | None, int], str | None],
+        injected: Callable[[str, Region | None], str | None],
     ) -> None:
         self.id = id
         self.slow_seconds = 0.0
@@ -73,7 +73,7 @@ class Store:
     def _check(self, context: Any, keys: Iterable[bytes]) -> tuple[Any, Region | None]:
         """(errorpb.Error, None) or (None, the region)."""
         region = self._keyspace.by_id.get(context.region_id)
-        word = self._injected(region, self.id)
+        word = self._injected("kv", region)
         key = b""
         if word is None:
             word, key = self._obstacle(context, region, keys)
@@ -133,50 +133,38 @@ class Store:
         )
         mutations = [(mutation.op, mutation.key, mutation.value) for mutation in request.mutations]
         try:
-            self._apply(region, lambda rows: percolator.prewrite(region.shard, attempt, mutations, rows))
+            self._apply(region, percolator.prewrite, attempt, mutations, 0)
         except Refused as refused:
             return kvrpcpb.PrewriteResponse(errors=refused.errors)
         return kvrpcpb.PrewriteResponse()
 
     def _commit(self, region: Region, request: Any) -> Any:
-        start, ts, keys = request.start_version, request.commit_version, request.keys
-        return self._step(
-            region,
-            kvrpcpb.CommitResponse,
-            lambda rows: percolator.commit(region.shard, start, ts, keys, rows),
-            commit_version=ts,
-        )
+        start, ts = request.start_version, request.commit_version
+        step = (percolator.commit, start, ts, request.keys)
+        return self._step(region, kvrpcpb.CommitResponse(commit_version=ts), step)
 
     def _rollback(self, region: Region, request: Any) -> Any:
-        return self._step(
-            region,
-            kvrpcpb.BatchRollbackResponse,
-            lambda rows: percolator.rollback(region.shard, request.start_version, request.keys, rows),
-        )
+        step = (percolator.rollback, request.start_version, request.keys)
+        return self._step(region, kvrpcpb.BatchRollbackResponse(), step)
 
     def _check_txn_status(self, region: Region, request: Any) -> Any:
         try:
-            return self._apply(region, lambda rows: percolator.check_txn_status(region.shard, request, rows))
+            return self._apply(region, percolator.check_txn_status, request)
         except Refused as refused:
             return kvrpcpb.CheckTxnStatusResponse(error=refused.errors[0])
 
     def _resolve_lock(self, region: Region, request: Any) -> Any:
         fates = [(request.start_version, request.commit_version)] if request.start_version else []
         fates += [(info.txn, info.status) for info in request.txn_infos]
+        step = (percolator.resolve, fates, request.keys)
+        return self._step(region, kvrpcpb.ResolveLockResponse(), step)
 
-        def step(rows: Rows) -> None:
-            for start, ts in fates:
-                keys = request.keys or list(region.shard.locks)
-                percolator.resolve(region.shard, start, ts, keys, rows)
-
-        return self._step(region, kvrpcpb.ResolveLockResponse, step)
-
-    def _step(self, region: Region, response: Any, step: Callable[[Rows], None], **fields: Any) -> Any:
+    def _step(self, region: Region, response: Any, step: tuple[Any, ...]) -> Any:
         try:
-            self._apply(region, step)
+            self._apply(region, *step)
         except Refused as refused:
-            return response(error=refused.errors[0])
-        return response(**fields)
+            return type(response)(error=refused.errors[0])
+        return response
 
 
 def _keys(request: Any) -> list[bytes]:

@@ -14,7 +14,7 @@ from ..events import Ts
 from . import percolator
 from .keyspace import Keyspace
 from .oracle import Oracle
-from .percolator import Refused, Rows
+from .percolator import Refused
 from .region import Region
 from .resolved import Resolved
 from .shard import DELETE, INSERT, LOCK, PUT, Attempt
@@ -35,7 +35,7 @@ class Transactions:
         self,
         keyspace: Keyspace,
         oracle: Oracle,
-        apply: Callable[[Region, Callable[[Rows], Any]], Any],
+        apply: Callable[..., Any],
         resolved: Resolved,
         patience_seconds: float,
     ) -> None:
@@ -73,23 +73,19 @@ class Transactions:
         async for region, batch in self._batches(mutations, _key):
             steps = [(OPS[op], key, value) for op, key, value in batch]
             attempt.floor = max(attempt.floor, self._resolved.floor(region))
-            self._apply(
-                region, lambda rows: percolator.prewrite(region.shard, attempt, steps, rows, generation)
-            )
+            self._apply(region, percolator.prewrite, attempt, steps, generation)
 
     async def commit(self, start_ts: Ts, keys: Sequence[bytes], commit_ts: Ts = 0) -> Ts:
         """`keys` ascend."""
         commit_ts = commit_ts or self._oracle.next()
         async for region, batch in self._batches(keys):
-            self._apply(
-                region, lambda rows: percolator.commit(region.shard, start_ts, commit_ts, batch, rows)
-            )
+            self._apply(region, percolator.commit, start_ts, commit_ts, batch)
         return commit_ts
 
     async def rollback(self, start_ts: Ts, keys: Sequence[bytes]) -> None:
         """`keys` ascend."""
         async for region, batch in self._batches(keys):
-            self._apply(region, lambda rows: percolator.rollback(region.shard, start_ts, batch, rows))
+            self._apply(region, percolator.rollback, start_ts, batch)
 
     async def _batches(
         self, items: Sequence[Any], key: Callable[[Any], bytes] = bytes

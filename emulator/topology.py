@@ -1,0 +1,80 @@
+"""Regions that split, merge and move, and what their change feeds are told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..codec.proto import cdcpb
+from . import region_errors
+from .keyspace import Keyspace
+from .region import Region
+from .store import Store
+
+
+class Topology:
+    """Loop thread only. A region is named by its id; ValueError if there is none of that id."""
+
+    def __init__(self, keyspace: Keyspace, stores: Mapping[int, Store]) -> None:
+        self._keyspace = keyspace
+        self._stores = stores
+
+    def region(self, id: int) -> Region:  # noqa: A002
+        region = self._keyspace.by_id.get(id)
+        if region is None:
+            raise ValueError(f"region: there is none with id {id}")
+        return region
+
+    def split(self, raw: bytes) -> list[Region]:
+        """Cut at a raw key: [left, right]; the feed hears epoch_not_match with both."""
+        regions = self._keyspace.split(raw)
+        self.tell(regions[1], cdcpb.Error(epoch_not_match=region_errors.epoch_not_match(regions)))
+        return regions
+
+    def merge(self, id: int) -> Region:  # noqa: A002
+        """Join a region with the one right of it; both feeds hear epoch_not_match without regions."""
+        region = self.region(id)
+        gone = self._keyspace.after(region)
+        self._keyspace.merge(region)
+        for each in (region, gone):
+            if each is not None:
+                self.tell(each, cdcpb.Error(epoch_not_match=region_errors.epoch_not_match([])))
+        return region
+
+    def transfer_leader(self, id: int, store: int = 0) -> int:  # noqa: A002
+        """Let the peer on another store that is up lead, the next one if none is named; that store."""
+        region = self.region(id)
+        able = [each for each in region.stores if self._stores[each].server.up and each != region.leader]
+        store = store or next((each for each in able if each > region.leader), able[0] if able else 0)
+        if store not in able:
+            raise ValueError(f"transfer_leader: no other peer of region {id} is on a store that is up")
+        region.leader = store
+        self.tell(region, cdcpb.Error(not_leader=region_errors.not_leader(region)))
+        return store
+
+    def add_peer(self, id: int, store: int) -> None:  # noqa: A002
+        if store not in self._stores:
+            raise ValueError(f"add_peer: there is no store {store}")
+        self._keyspace.add_peer(self.region(id), store)
+
+    def remove_peer(self, id: int, store: int) -> None:  # noqa: A002
+        """Of a store that does not lead; change feeds do not hear of it."""
+        self._keyspace.remove_peer(self.region(id), store)
+
+    def abandon(self, store: int) -> None:
+        """Let others lead what a store that went down led, where they can."""
+        for region in self._keyspace:
+            able = [each for each in region.stores if self._stores[each].server.up]
+            if region.leader == store and able:
+                region.leader = able[region.id % len(able)]
+
+    def tell(self, region: Region, error: Any) -> int:
+        """End what listens to a region with a cdcpb.Error; how many heard it."""
+        heard = list(region.feed or ())
+        for subscription in heard:
+            self._stores[subscription.connection.store_id].change_data.fail(subscription, error)
+        return len(heard)
+
+    def pave(self, raws: Iterable[bytes]) -> list[int]:
+        """Cut at many raw keys before anybody listens; the ids of the new regions, right of each."""
+        return [region.id for region in self._keyspace.pave(raws)]
