@@ -13,11 +13,12 @@ from . import config
 from .checkpoint import CheckpointFile
 from .errors import ConfigError
 from .puller.mysql.options import MysqlOptions
+from .puller.tikv.options import TikvOptions, endpoints
 from .routing import TableFilter
 from .sink import Sink, open_sink
 from .sorter import SorterOptions
 
-SOURCES = ("mysql", "mariadb")
+SOURCES = ("mysql", "mariadb", "tikv")
 DEFAULT_NAME = "tidemill"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 DATA_DIR = Path("tidemill-data")
@@ -42,7 +43,7 @@ class FeedOptions:
     """Whose checkpoints these are: several feeds may write to one database."""
     data_dir: Path = DATA_DIR
     """Status, checkpoints of sinks that can't hold them, and scratch files."""
-    source: MysqlOptions
+    source: MysqlOptions | TikvOptions
     tables: TableFilter
     sinks: tuple[SinkOptions, ...] = ()
     sorter: SorterOptions
@@ -77,18 +78,32 @@ def feed_options(found: Mapping[str, Any]) -> FeedOptions:
     )
 
 
-def _source(section: Mapping[str, Any]) -> MysqlOptions:
-    config.reject_unknown(section, ["url", "tables", *config.keys(MysqlOptions)], "source")
+def _source(section: Mapping[str, Any]) -> MysqlOptions | TikvOptions:
     url = section.get("url")
     if not isinstance(url, str) or not url:
-        raise ConfigError('source.url: missing; for instance "mysql://user:password@host:3306"')
+        every = {*config.keys(MysqlOptions), *config.keys(TikvOptions)}
+        config.reject_unknown(section, ["url", "tables", *sorted(every)], "source")
+        raise ConfigError(
+            'source.url: missing; for instance "mysql://user:password@host:3306" or "tikv://pd1:2379,pd2:2379"'
+        )
+    scheme = url.partition(":")[0]
+    if scheme not in SOURCES:
+        raise ConfigError(f"source.url: no source {scheme!r}; accepted: {', '.join(SOURCES)}")
+    rest = {key: value for key, value in section.items() if key not in ("url", "tables")}
+    if scheme == "tikv":
+        config.reject_unknown(rest, [key for key in config.keys(TikvOptions) if key != "pd"], "source")
+        return config.build(TikvOptions, {"pd": endpoints(url), **rest}, "source")
+    config.reject_unknown(rest, config.keys(MysqlOptions), "source")
+    return config.build(MysqlOptions, {**_address(url), **rest}, "source")
+
+
+def _address(url: str) -> dict[str, Any]:
+    """Host, port, user and password, as far as they are given."""
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
         raise ConfigError(f"source.url: {error}") from None
-    if parts.scheme not in SOURCES:
-        raise ConfigError(f"source.url: no source {parts.scheme!r}; accepted: {', '.join(SOURCES)}")
     if parts.path.strip("/") or parts.query:
         raise ConfigError("source.url: ends after host and port; the tables are chosen by source.tables")
     given: dict[str, Any] = {"host": parts.hostname, "port": port}
@@ -96,9 +111,7 @@ def _source(section: Mapping[str, Any]) -> MysqlOptions:
         "user": unquote(parts.username) if parts.username else None,
         "password": unquote(parts.password) if parts.password else None,
     }
-    given = {key: value for key, value in given.items() if value is not None}
-    rest = {key: value for key, value in section.items() if key not in ("url", "tables")}
-    return config.build(MysqlOptions, {**given, **rest}, "source")
+    return {key: value for key, value in given.items() if value is not None}
 
 
 def _patterns(section: Mapping[str, Any]) -> list[str]:

@@ -144,7 +144,7 @@ class Pipeline:
         rank = self._source.rank
         if options.until:
             self._until = rank(there.end if options.until == "now" else options.until)
-        if not options.source.snapshot:
+        if not options.source.loads:
             found = {name: at or Checkpoint(0, "", None, there.source) for name, at in found.items()}
         start = lowest(found.values(), order=rank)
         anchors = [at for at in found.values() if at is not None and at.position]

@@ -82,7 +82,10 @@ class Source(Protocol):
 
 def open_source(options: FeedOptions) -> Source:
     """The source that the options name, not connected yet."""
-    assert isinstance(options.source, MysqlOptions)
-    from .mysql_source import MysqlSource
+    if isinstance(options.source, MysqlOptions):
+        from .mysql_source import MysqlSource
 
-    return MysqlSource(options.source, options.tables)
+        return MysqlSource(options.source, options.tables)
+    from .tikv_source import TikvSource
+
+    return TikvSource(options.source, options.tables)

@@ -66,7 +66,10 @@ def config(tmp_path):
     ("arguments", "sentence"),
     [
         (["run", "none.toml"], "none.toml: No such file or directory"),
-        (["run"], 'source.url: missing; for instance "mysql://user:password@host:3306"'),
+        (
+            ["run"],
+            'source.url: missing; for instance "mysql://user:password@host:3306" or "tikv://pd1:2379,pd2:2379"',
+        ),
         (
             ["run", "--source", "mysql://db", "--sink", "sqlite:///x.db"],
             'tables: no pattern given; name at least one, for instance "shop.*"',
@@ -77,7 +80,7 @@ def config(tmp_path):
         ),
         (
             ["run", "--source", "oracle://db", "--table", "shop.*"],
-            "source.url: no source 'oracle'; accepted: mysql, mariadb",
+            "source.url: no source 'oracle'; accepted: mysql, mariadb, tikv",
         ),
         (
             ["run", "--source", "mysql://db", "--sink", "sqlite:///x.db", "--table", "shop"],

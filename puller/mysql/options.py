@@ -46,5 +46,10 @@ class MysqlOptions:
     """... up to this."""
 
     @property
+    def loads(self) -> bool:
+        """Whether it begins with a snapshot, without a checkpoint."""
+        return self.snapshot and not self.position
+
+    @property
     def address(self) -> str:
         return f"{self.host}:{self.port}"

@@ -3,6 +3,7 @@
 import asyncio
 import runpy
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,17 @@ def test_a_loop_gets_the_rows_that_are_there_and_after_a_restart_those_that_came
         assert keys(feed) == [("update", 2), ("insert", 4)]
     with opened(mariadb, orders, tmp_path) as feed:
         assert keys(feed) == []
+
+
+def test_a_feed_may_begin_at_a_position_without_the_rows_before(mariadb, orders, tmp_path):
+    file, offset = log_end(mariadb)
+    execute(mariadb, f"DELETE FROM {orders}.orders WHERE id = 2")
+    with opened(mariadb, orders, tmp_path, source_options={"position": f"{file}:{offset}"}) as feed:
+        found = []
+        for txn in feed:
+            found += [(row.op, row.before) for row in txn.rows]
+            feed.ack(txn)
+    assert found == [("delete", (2, Decimal("2.50")))]
 
 
 def test_what_was_not_acknowledged_comes_again(mariadb, orders, tmp_path):
