@@ -29,6 +29,8 @@ class Store:
         apply: Callable[..., Any],
         resolved: Resolved,
         injected: Callable[[str, Region | None], str | None],
+        *,
+        feed: Callable[..., ChangeData] = ChangeData,
     ) -> None:
         self.id = id
         self.slow_seconds = 0.0
@@ -37,7 +39,7 @@ class Store:
         self._apply = apply
         self._resolved = resolved
         self._injected = injected
-        self.change_data = ChangeData(id, keyspace, options, injected, self.delay)
+        self.change_data = feed(id, keyspace, options, injected, self.delay)
         self.server = Server(self._handlers(), host="127.0.0.1", tls=options.tls)
 
     async def delay(self) -> None:
