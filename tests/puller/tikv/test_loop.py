@@ -1,0 +1,151 @@
+"""The thread in which everything of gRPC happens."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from queue import SimpleQueue
+
+import pytest
+
+from tidemill.errors import InvariantViolated, Retryable
+from tidemill.puller.tikv.loop import LoopThread
+
+
+@pytest.fixture
+def errors():
+    return []
+
+
+@pytest.fixture
+def loop(errors):
+    loop = LoopThread("a loop", errors.append)
+    loop.start()
+    yield loop
+    loop.stop()
+
+
+async def fail():
+    raise Retryable("busy")
+
+
+async def thread_name():
+    return threading.current_thread().name
+
+
+def test_run_gives_what_the_coroutine_returns_or_raises_from_the_loops_thread(loop):
+    assert loop.run(thread_name()) == "a loop"
+    with pytest.raises(Retryable, match="busy"):
+        loop.run(fail())
+
+
+def test_run_cancels_the_coroutine_when_its_time_is_over(loop):
+    ended = threading.Event()
+
+    async def wait():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    with pytest.raises(TimeoutError):
+        loop.run(wait(), timeout_seconds=0.01)
+    assert ended.wait(10)
+
+
+def test_an_error_of_a_spawned_task_reaches_the_observer(loop, errors):
+    async def spawn():
+        await asyncio.wait([loop.spawn(fail(), "doomed")])
+
+    loop.run(spawn())
+    assert [str(error) for error in errors] == ["busy"]
+
+
+def test_an_error_of_a_submitted_task_reaches_the_observer():
+    reported = SimpleQueue()
+    loop = LoopThread("submitted", reported.put)
+    loop.start()
+    loop.submit(fail())
+    assert str(reported.get(timeout=10)) == "busy"
+    loop.stop()
+
+
+def test_an_error_of_a_callback_reaches_the_observer(loop, errors):
+    async def later():
+        asyncio.get_running_loop().call_soon(lambda: 1 / 0)
+        await asyncio.sleep(0)
+
+    loop.run(later())
+    assert [type(error) for error in errors] == [ZeroDivisionError]
+
+
+def test_a_cancelled_task_is_no_error(loop, errors):
+    async def cancel():
+        task = loop.spawn(asyncio.Event().wait())
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+
+    loop.run(cancel())
+    assert errors == []
+
+
+def test_stop_cancels_tasks_lets_them_clean_up_and_ends_the_thread(errors):
+    loop = LoopThread("stopping", errors.append)
+    loop.start()
+    steps = []
+
+    async def work():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            steps.append("cleaned up")
+
+    async def begin():
+        loop.spawn(work())
+        await asyncio.sleep(0)
+
+    loop.run(begin())
+    loop.stop()
+    assert steps == ["cleaned up"]
+    assert "stopping" not in [thread.name for thread in threading.enumerate()]
+    loop.stop()
+
+
+def test_an_error_while_being_cancelled_reaches_the_observer(errors):
+    loop = LoopThread("stopping", errors.append)
+    loop.start()
+
+    async def work():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await fail()
+
+    async def begin():
+        loop.spawn(work())
+        await asyncio.sleep(0)
+
+    loop.run(begin())
+    loop.stop()
+    assert [str(error) for error in errors] == ["busy"]
+
+
+def test_waiting_in_the_loop_for_the_loop_is_refused(loop):
+    async def inside():
+        loop.run(fail())
+
+    with pytest.raises(InvariantViolated, match="wait in a loop for itself"):
+        loop.run(inside())
+
+
+def test_nothing_runs_before_start_or_after_stop():
+    loop = LoopThread("idle")
+    for use in (loop.run, loop.submit):
+        with pytest.raises(InvariantViolated, match="the loop of idle is not running"):
+            use(fail())
+    loop.start()
+    loop.stop()
+    with pytest.raises(InvariantViolated, match="is not running"):
+        loop.run(fail())
