@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -21,10 +21,8 @@ from .errors import TidemillError
 from .events import Checkpoint
 from .feed import reject_duplicates
 from .options import FeedOptions, SinkOptions, checkpoint_file, open_sinks
-from .pipeline import no_table_matches
-from .puller.mysql.probe import probe
-from .puller.mysql.requirements import check as check_source
 from .sink.sql.target import CHECKPOINT_TABLE
+from .sources import Said, open_source
 
 _RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER")
 """What a feed needs where its tables go."""
@@ -44,7 +42,7 @@ def check_feed(options: FeedOptions) -> list[Finding]:
     """Connect to the source and every target. Raises ConfigError for what needs no connection."""
     sinks = open_sinks(options)
     reject_duplicates(sinks)
-    found = list(_source(options))
+    found = [Finding(level, "source", said) for level, said in open_source(options).survey()]
     for sink in options.sinks:
         try:
             found += [Finding(level, f"sink {sink.name}", said) for level, said in _sink(options, sink)]
@@ -56,27 +54,7 @@ def check_feed(options: FeedOptions) -> list[Finding]:
     return found
 
 
-def _source(options: FeedOptions) -> Iterator[Finding]:
-    survey = check_source(options.source, options.tables.matches)
-    if survey.server:
-        yield Finding("ok", "source", survey.server)
-    for table in survey.tables:
-        key = ", ".join(table.table.columns[i].name for i in table.table.key) or "no key"
-        rows = f"about {table.rows_estimated:,} rows"
-        yield Finding("ok", "source", f"follows {table.table.full_name} ({key}; {rows})")
-    if survey.server:
-        with suppress(TidemillError):  # which the survey has found too
-            seen = [(table.schema, table.name) for table in probe(options.source).tables]
-            if unmatched := options.tables.unmatched(seen):
-                yield Finding("error", "source", no_table_matches(unmatched))
-    for finding in survey.findings:
-        yield Finding(finding.severity, "source", finding.text)
-
-
-_Said = tuple[Literal["ok", "warning", "error"], str]
-
-
-def _sink(options: FeedOptions, sink: SinkOptions) -> Iterator[_Said]:
+def _sink(options: FeedOptions, sink: SinkOptions) -> Iterator[Said]:
     scheme, _, path = sink.url.partition(":")
     if scheme == "file":
         yield _file(Path(path.removeprefix("//")))
@@ -98,7 +76,7 @@ def _sink(options: FeedOptions, sink: SinkOptions) -> Iterator[_Said]:
         yield _begin(_stored(server, options.name, f"`{schema or _OWN_SCHEMA}`.{CHECKPOINT_TABLE}"))
 
 
-def _file(path: Path) -> _Said:
+def _file(path: Path) -> Said:
     """Whether a file can be written, or made."""
     if path.is_dir():
         return "error", f"{path} is a directory"
@@ -123,7 +101,7 @@ def _connected(url: URL) -> Iterator[Connection]:
         yield connection
 
 
-def _rights(server: Connection, schema: str | None) -> Iterator[_Said]:
+def _rights(server: Connection, schema: str | None) -> Iterator[Said]:
     """`schema` is where the tables go, None: to their own schemas."""
     user, read_only = server.execute(text("SELECT CURRENT_USER(), @@read_only")).one()
     everywhere: set[str] = set()
@@ -155,7 +133,7 @@ def _stored(connection: Connection, feed: str, table: str) -> Checkpoint | None:
     return None if stored is None else decode_checkpoint(stored, table)[0]
 
 
-def _begin(at: Checkpoint | None) -> _Said:
+def _begin(at: Checkpoint | None) -> Said:
     if at is None:
         return "ok", "begins with a snapshot"
     return "ok", f"goes on from {at.position}" + ("" if at.loading is None else ", in its snapshot")

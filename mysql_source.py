@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 
 import pykka
 
 from .codec.mysql.layout import Layouts
+from .errors import TidemillError
 from .events import Item, Sorted, Ts
 from .mounter import Mounter
+from .puller.mysql import requirements
 from .puller.mysql.options import MysqlOptions
 from .puller.mysql.position import Position
 from .puller.mysql.probe import probe
 from .puller.mysql.puller import MysqlPuller
 from .puller.puller import PullerStatistics, Statistics
 from .routing import TableFilter
-from .sources import Found, Stages
+from .sources import Found, Said, Stages, no_table_matches
 from .status import Wait
 
 STREAM = 1
@@ -38,6 +41,21 @@ class MysqlSource:
         self._mounter = Mounter(self._layouts, found.source, self._tables)
         names = [(table.schema, table.name) for table in found.tables]
         return Found(found.source, str(found.end), names)
+
+    def survey(self) -> Iterator[Said]:
+        found = requirements.check(self._options, self._tables.matches)
+        if found.server:
+            yield "ok", found.server
+        for table in found.tables:
+            key = ", ".join(table.table.columns[i].name for i in table.table.key) or "no key"
+            yield "ok", f"follows {table.table.full_name} ({key}; about {table.rows_estimated:,} rows)"
+        if found.server:
+            with suppress(TidemillError):  # which the requirements have found too
+                seen = [(table.schema, table.name) for table in probe(self._options).tables]
+                if unmatched := self._tables.unmatched(seen):
+                    yield "error", no_table_matches(unmatched)
+        for finding in found.findings:
+            yield finding.severity, finding.text
 
     def rank(self, position: str) -> tuple[int, int]:
         return Position.parse(position).rank

@@ -19,7 +19,7 @@ from .options import FeedOptions
 from .puller.puller import Connected, PullerStatistics, Retrying, SnapshotProgress
 from .sink import Acknowledged, Deliver, Delivery, Flush, Sink, spawn_sink
 from .sorter import open_sorter
-from .sources import Found, Source, Stages, open_source
+from .sources import Found, Source, Stages, no_table_matches, open_source
 from .status import Retry, Wait
 
 log = logging.getLogger("tidemill")
@@ -333,11 +333,6 @@ def _accounted(name: str, error: BaseException) -> BaseException:
     found = InvariantViolated(f"{name} failed with {error!r}: please report this as a bug")
     found.__cause__ = error
     return found
-
-
-def no_table_matches(patterns: Sequence[str]) -> str:
-    names = ", ".join(map(repr, patterns))
-    return f"source.tables: no table that this user may see matches {names}: mend the pattern or GRANT SELECT"
 
 
 def _check_patterns(options: FeedOptions, *, anew: bool) -> None:

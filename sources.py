@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -14,6 +14,9 @@ from .puller.mysql.options import MysqlOptions
 from .puller.puller import PullerStatistics
 from .sorter import EventSorter
 from .status import Wait
+
+Said: TypeAlias = tuple[Literal["ok", "warning", "error"], str]
+"""A sentence for people, and how bad it is."""
 
 
 class Found(Struct, frozen=True):
@@ -52,6 +55,9 @@ class Source(Protocol):
     def look(self) -> Found:
         """Connect. Raises Retryable and Fatal."""
 
+    def survey(self) -> Iterator[Said]:
+        """What stands in the way of following it, and what would be followed; changes nothing."""
+
     def rank(self, position: str) -> Any:
         """A sort key for positions. Raises CheckpointError for what isn't one."""
 
@@ -78,6 +84,11 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Give back all that it holds, after the actors' systems were stopped. Safe to repeat."""
+
+
+def no_table_matches(patterns: Sequence[str]) -> str:
+    names = ", ".join(map(repr, patterns))
+    return f"source.tables: no table that this user may see matches {names}: mend the pattern or GRANT SELECT"
 
 
 def open_source(options: FeedOptions) -> Source:
