@@ -1,0 +1,178 @@
+"""The messages of a store's change feed, read column by column.
+
+Python objects for single rows are what reading a message costs most: 116 ns for one, 45 ns for each of its
+fields. Here a message is parsed as if all rows of an event were one row whose fields repeat: protobuf merges
+a message field that comes several times, and repeated fields grow by that. Then a column is one call, about
+15 ns a row (a row of 200 bytes: 190 ns in place of 490). An empty field isn't on the wire, so a column that
+lacks some rows' values has lost its place; it is then read row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import compress
+from operator import attrgetter
+from typing import Any, Final, TypeAlias
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from msgspec import Struct
+
+from . import cdcpb
+
+FIELDS: Final = ("start_ts", "commit_ts", "type", "op_type", "key", "value", "old_value", "generation")
+
+
+class Rows(Struct, gc=False):
+    """Rows of one region in the order they came; all columns are as long as there are rows."""
+
+    types: Sequence[int]
+    """cdcpb.Event.LogType of each."""
+    ops: Sequence[int]
+    """cdcpb.Event.Row.OpType of each."""
+    start_ts: Sequence[int]
+    commit_ts: Sequence[int]
+    keys: Sequence[bytes]
+    values: Sequence[bytes]
+    old_values: Sequence[bytes]
+    generations: Sequence[int] | None = None
+    """None if all are 0."""
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+    def pick(self, chosen: Sequence[Any]) -> Rows:
+        """The rows for which `chosen`, as long as there are rows, holds something true."""
+
+        def those(column: Sequence[Any]) -> list[Any]:
+            return [*compress(column, chosen)]
+
+        generations = None if self.generations is None else those(self.generations)
+        return Rows(
+            those(self.types), those(self.ops), those(self.start_ts), those(self.commit_ts),
+            those(self.keys), those(self.values), those(self.old_values), generations,
+        )  # fmt: skip
+
+
+class Resolved(Struct, frozen=True, gc=False):
+    """A store's word on many regions at once."""
+
+    regions: Sequence[int]
+    ts: int
+    request_id: int
+
+
+Payload: TypeAlias = Any
+"""Rows, an int (the region's resolved ts) or a cdcpb.Error."""
+
+
+class ChangeData:
+    """One ChangeDataEvent. Raises google.protobuf.message.DecodeError if the bytes aren't one."""
+
+    __slots__ = ("_data", "_message", "_plain")
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._message = _Message.FromString(data)
+        self._plain: Any = None
+
+    def events(self) -> Iterator[tuple[int, int, Payload]]:
+        """Region id, request id and payload of each event, in order. Skips what isn't known."""
+        for number, event in enumerate(self._message.events):
+            match event.WhichOneof("event"):
+                case "entries":
+                    yield event.region_id, event.request_id, self._rows(number, event.entries.rows)
+                case "resolved_ts":
+                    yield event.region_id, event.request_id, event.resolved_ts
+                case "error":
+                    yield event.region_id, event.request_id, cdcpb.Error.FromString(event.error)
+
+    @property
+    def resolved(self) -> Resolved | None:
+        """The batch of resolved regions; it comes after the events."""
+        if not self._message.HasField("resolved_ts"):
+            return None
+        resolved = self._message.resolved_ts
+        return Resolved(resolved.regions[:], resolved.ts, resolved.request_id)
+
+    def _rows(self, number: int, merged: Any) -> Rows:
+        """The columns of an event's rows."""
+        columns = [column[:] for column in _columns(merged)]
+        count = max(map(len, columns))
+        if count > 1 and _INITIALIZED in columns[2]:  # no column need be complete
+            return rows_of(self._plain_event(number).entries.entries)
+        plain: list[Any] | None = None
+        for at, column in enumerate(columns):
+            if len(column) == count:
+                continue
+            if not column:
+                columns[at] = _DEFAULTS[at] * count
+                continue
+            if plain is None:
+                plain = list(self._plain_event(number).entries.entries)
+            columns[at] = [*map(_GETTERS[at], plain)]
+        return _assemble(columns)
+
+    def _plain_event(self, number: int) -> Any:
+        if self._plain is None:
+            self._plain = cdcpb.ChangeDataEvent.FromString(self._data)
+        return self._plain.events[number]
+
+
+def rows_of(entries: Sequence[Any]) -> Rows:
+    """The columns of some cdcpb.Event.Row."""
+    rows = list(entries)
+    return _assemble([[*map(get, rows)] for get in _GETTERS])
+
+
+def _assemble(columns: list[Any]) -> Rows:
+    start_ts, commit_ts, types, ops, keys, values, old_values, generations = columns
+    generations = generations if any(generations) else None
+    return Rows(types, ops, start_ts, commit_ts, keys, values, old_values, generations)
+
+
+def _declare() -> Any:
+    """The class of the messages that merge: wire-compatible with cdcpb.ChangeDataEvent."""
+    field = descriptor_pb2.FieldDescriptorProto
+    one, many = field.LABEL_OPTIONAL, field.LABEL_REPEATED
+    uint64, uint32, data, inner = field.TYPE_UINT64, field.TYPE_UINT32, field.TYPE_BYTES, field.TYPE_MESSAGE
+    file = descriptor_pb2.FileDescriptorProto(name="columns.proto", package="columns", syntax="proto3")
+
+    def message(name: str, *fields: tuple[Any, ...]) -> Any:
+        declared = file.message_type.add(name=name)
+        for label, kind, number, field_name, *of in fields:
+            declared.field.add(
+                label=label, type=kind, number=number, name=field_name, type_name=of[0] if of else None
+            )
+        return declared
+
+    message(
+        "Rows",
+        (many, uint64, 1, "start_ts"), (many, uint64, 2, "commit_ts"), (many, uint32, 3, "type"),
+        (many, uint32, 4, "op_type"), (many, data, 5, "key"), (many, data, 6, "value"),
+        (many, data, 7, "old_value"), (many, uint64, 10, "generation"),
+    )  # fmt: skip
+    message("Entries", (one, inner, 1, "rows", ".columns.Rows"))
+    event = message(
+        "Event",
+        (one, uint64, 1, "region_id"), (one, uint64, 7, "request_id"),
+        (one, inner, 3, "entries", ".columns.Entries"), (one, data, 5, "error"),
+        (one, uint64, 6, "resolved_ts"),
+    )  # fmt: skip
+    event.oneof_decl.add(name="event")
+    for alternative in event.field[2:]:
+        alternative.oneof_index = 0
+    message("Resolved", (many, uint64, 1, "regions"), (one, uint64, 2, "ts"), (one, uint64, 3, "request_id"))
+    message(
+        "ChangeDataEvent",
+        (many, inner, 1, "events", ".columns.Event"), (one, inner, 2, "resolved_ts", ".columns.Resolved"),
+    )  # fmt: skip
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("columns.ChangeDataEvent"))
+
+
+_INITIALIZED: Final = cdcpb.Event.INITIALIZED
+_Message: Final = _declare()
+_columns: Final = attrgetter(*FIELDS)
+_GETTERS: Final = [attrgetter(field) for field in FIELDS]
+_DEFAULTS: Final[list[list[Any]]] = [[0], [0], [0], [0], [b""], [b""], [b""], [0]]

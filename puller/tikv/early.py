@@ -1,0 +1,55 @@
+"""Commits and rollbacks that come before their region's incremental scan is over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, TypeAlias
+
+from msgspec import msgpack
+
+from .spill import BLOCK_BYTES, ROW_BYTES, Place, Quota
+
+Row: TypeAlias = tuple[int, int, int, bytes]
+"""Commit ts (0: a rollback), start ts, op, raw key."""
+
+_encode: Final = msgpack.Encoder().encode
+_decode: Final = msgpack.Decoder(list[Row]).decode
+
+
+class Early:
+    """In the order they came; on disk beyond the feed's bound. Belongs to its region worker's turns."""
+
+    __slots__ = ("__weakref__", "_places", "_quota", "_rows", "bytes")
+
+    def __init__(self, quota: Quota) -> None:
+        self._quota = quota
+        self._rows: list[Row] = []
+        self._places: list[Place] = []
+        self.bytes = 0
+        """Counted for what is in memory."""
+
+    def add(self, row: Row) -> None:
+        self._rows.append(row)
+        self._quota.grew(self, ROW_BYTES + len(row[3]))
+
+    def read(self) -> Iterator[list[Row]]:
+        """All of them, in pieces."""
+        for place in self._places:
+            yield _decode(self._quota.shared.read(place))
+        yield self._rows
+
+    def spill(self, least: int) -> None:  # noqa: ARG002
+        """Write away all of them. Raises StoreError; then nothing is lost."""
+        rows = max(1, BLOCK_BYTES // (self.bytes // len(self._rows)))
+        blocks = [_encode(self._rows[at : at + rows]) for at in range(0, len(self._rows), rows)]
+        for at in range(0, len(blocks), 16):
+            self._places += self._quota.shared.write(blocks[at : at + 16])
+        self._rows = []
+        self._quota.grew(self, -self.bytes)
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        places, self._places, self._rows = self._places, [], []
+        if self.bytes:
+            self._quota.grew(self, -self.bytes)
+        self._quota.shared.free(places)
