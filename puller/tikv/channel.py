@@ -107,7 +107,8 @@ class Channels:
             return SourceError(f"{what}: {_FINAL[code]} ({details})")
         if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
             return SourceError(f"{what}: an answer is too large for max_receive_bytes ({details})")
-        return CallFailed(f"{what}: {code.name}: {details or 'no details'}", address, code)
+        suspicion = self._options.security.suspicion(details)
+        return CallFailed(f"{what}: {code.name}: {details or 'no details'}{suspicion}", address, code)
 
     async def close(self) -> None:
         """Close every connection; calls and streams under way end as cancelled."""

@@ -6,6 +6,7 @@ import re
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import grpc
 
@@ -21,10 +22,6 @@ class Security:
     cert_path: Path | None = None
     """Our certificate, for clusters that want one; with `key_path`."""
     key_path: Path | None = None
-
-    @property
-    def encrypted(self) -> bool:
-        return self.ca_path is not None
 
     def credentials(self) -> grpc.ChannelCredentials | None:
         """What channels are made with; None without TLS.
@@ -46,6 +43,19 @@ class Security:
         certificate, key = _read("cert_path", self.cert_path), _read("key_path", self.key_path)
         _check_pair(self.cert_path, self.key_path)
         return grpc.ssl_channel_credentials(authorities, key, certificate)
+
+    def suspicion(self, details: str) -> str:
+        """What a connection that was closed while it was made may lack; "" for other details of gRPC.
+
+        A server that refuses our handshake just closes, and so does one that is going down.
+        """
+        if "failed to connect" not in details or not _CLOSED.search(details):
+            return ""
+        if self.ca_path is None:
+            return "; if the cluster wants TLS, set ca_path"
+        if self.cert_path is None:
+            return "; if the cluster wants a certificate of ours, set cert_path and key_path"
+        return "; perhaps the cluster doesn't accept our certificate (cert_path)"
 
 
 def _read(name: str, path: Path) -> bytes:
@@ -79,12 +89,15 @@ def _check_pair(certificate: Path, key: Path) -> None:
         ) from error
 
 
-_TROUBLES = (
+_CLOSED: Final = re.compile(r"Socket closed|Connection reset|End of TCP stream|Broken pipe", re.IGNORECASE)
+
+_TROUBLES: Final = (
     ("CERTIFICATE_VERIFY_FAILED", "its certificate is not signed by an authority in ca_path, or has expired"),
     ("Hostname Verification", "its certificate is for another host name or address"),
     ("Peer name", "its certificate is for another host name or address"),
     ("WRONG_VERSION_NUMBER", "it doesn't speak TLS; leave ca_path away or enable TLS on the cluster"),
     ("CERTIFICATE_REQUIRED", "it wants a certificate of ours: set cert_path and key_path"),
+    ("BAD_CERTIFICATE", "it doesn't take our certificate, or misses one: check cert_path and key_path"),
     ("UNKNOWN_CA", "it doesn't know the authority that signed our certificate (cert_path)"),
     ("CERTIFICATE_EXPIRED", "it finds that our certificate (cert_path) has expired"),
 )

@@ -21,6 +21,8 @@ class Scripted(grpc.GenericRpcHandler):
     def __init__(self) -> None:
         self.answers: dict[str, Callable[[Any], Any]] = {}
         self.requests: list[Any] = []
+        self.metadata: list[tuple[str, str]] = []
+        """Of the last call."""
         self.address = ""
         self._methods: dict[str, Method] = {}
 
@@ -30,6 +32,7 @@ class Scripted(grpc.GenericRpcHandler):
 
     def service(self, details: Any) -> Any:
         method = self._methods.get(details.method)
+        self.metadata = [tuple(pair) for pair in details.invocation_metadata or ()]
         if method is None:
             return None
         codec = (method.request.FromString, method.response.SerializeToString)
