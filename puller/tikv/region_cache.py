@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from random import Random
 from typing import Any, Final
@@ -58,6 +58,10 @@ class RegionCache:
 
     def __len__(self) -> int:
         return len(self._ordered)
+
+    def __iter__(self) -> Iterator[RegionInfo]:
+        """In key order."""
+        return iter(self._ordered)
 
     def cached(self, region_id: int) -> RegionInfo | None:
         """The region as it is known, without asking anybody."""
@@ -165,7 +169,7 @@ class RegionCache:
 
         `store_id`, which answered, is taken for the leader of these.
         """
-        regions = [info for each in current if (info := region_info(each, None)) is not None]
+        regions = [info for each in current if (info := region_info(each)) is not None]
         known = self._by_id.get(region_id)
         if known is not None and any(r.id == region_id and _older(r, known) for r in regions):
             return  # the store is behind: nothing is learnt

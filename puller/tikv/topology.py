@@ -73,14 +73,15 @@ def peer_info(peer: Any) -> Peer | None:
     return Peer(peer.id, peer.store_id, peer.role) if peer.id else None
 
 
-def region_info(region: Any, leader: Any) -> RegionInfo | None:
-    """Of a metapb.Region and a metapb.Peer; None without meta data."""
+def region_info(region: Any, leader: Any = None) -> RegionInfo | None:
+    """Of a metapb.Region and its leader's metapb.Peer, if known; None without meta data."""
     if not region.id:
         return None
     epoch = Epoch(region.region_epoch.conf_ver, region.region_epoch.version)
     peers = tuple(Peer(peer.id, peer.store_id, peer.role) for peer in region.peers)
     end = region.end_key or UPPER_BOUND
-    return RegionInfo(region.id, region.start_key, end, epoch, peers, peer_info(leader))
+    led = peer_info(leader) if leader is not None else None
+    return RegionInfo(region.id, region.start_key, end, epoch, peers, led)
 
 
 def store_info(store: Any) -> StoreInfo:
