@@ -213,10 +213,14 @@ class AddColumn(Struct, frozen=True):
     column: Column
     after: str | None = None
     """The column it follows; "" puts it first, None last."""
+    unless_exists: bool = False
+    """ADD COLUMN IF NOT EXISTS: nothing happens if the table had such a column before the statement."""
 
 
 class DropColumn(Struct, frozen=True):
     name: str
+    if_exists: bool = False
+    """DROP COLUMN IF EXISTS: nothing happens if the table had no such column before the statement."""
 
 
 Action: TypeAlias = CreateTable | AddColumn | DropColumn
@@ -241,7 +245,10 @@ class Ddl(Struct, frozen=True):
     """The source's clock when it ran, for defaults such as CURRENT_TIMESTAMP."""
     last: bool = True
     utc_offset_seconds: int = 0
-    """How far its session's clock was ahead of UTC: dates and datetimes took that clock's time."""
+    """How far its session's clock was ahead of UTC: dates and datetimes took that clock's time, and the
+    default of a timestamp is written in it."""
+    if_exists: bool = False
+    """The refusal holds only where the table is there."""
 
     @property
     def full_name(self) -> str:

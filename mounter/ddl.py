@@ -8,14 +8,25 @@ even the name can be made out is refused where tables of its session's schema ar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Final, Protocol, TypeAlias
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgspec import Struct
 
 from ..codec.mysql.definition import read_column
 from ..codec.mysql.entry import Query
-from ..codec.mysql.tokens import NotUnderstood, Tokens
+from ..codec.mysql.tokens import (
+    ANSI_QUOTES,
+    EMPTY_STRING_IS_NULL,
+    MAXDB,
+    ORACLE,
+    TIME_ROUND_FRACTIONAL,
+    NotUnderstood,
+    Tokens,
+)
 from ..events import Action, AddColumn, Column, DropColumn
 
 _QUOTED_CHARACTERS: Final = 1000
@@ -40,6 +51,8 @@ class Change(Struct, frozen=True):
     """Empty where it isn't about one table, as in DROP DATABASE."""
     actions: tuple[Action, ...] = ()
     refusal: str = ""
+    if_exists: bool = False
+    """The refusal holds only where the table is there."""
 
 
 _Name: TypeAlias = tuple[str, str]
@@ -49,18 +62,20 @@ _Name: TypeAlias = tuple[str, str]
 def read_change(query: Query, tables: Tables) -> Change | None:
     """The change of a followed table, the first one if there are several; None if there is none."""
     try:
-        tokens = Tokens(query.query, ansi_quotes=query.ansi_quotes)
+        tokens = Tokens(query.query, query.sql_mode)
         tokens.skip_settings()
         verb = tokens.accept_any("ALTER", "CREATE", "DROP", "RENAME", "TRUNCATE")
         if verb == "ALTER":
             return _read_alter(tokens, query, tables)
-        what, touched = _touched(verb, tokens, query.schema)
+        what, touched, if_exists = _touched(verb, tokens, query.schema)
     except NotUnderstood as reason:
         return _refusal((query.schema, ""), str(reason), query) if tables.touches(query.schema) else None
-    for name in touched:
-        if _followed(name, tables):
-            return _refusal(name, f"{verb} {what}", query)
-    return None
+    followed = [name for name in touched if _followed(name, tables)]
+    if not followed:
+        return None
+    # Nothing was renamed where the first isn't there, and nothing dropped if the only one followed isn't.
+    alone = (len(touched) == 2 and followed[0] == touched[0]) if verb == "RENAME" else len(followed) == 1
+    return _refusal(followed[0], f"{verb} {what}", query, if_exists=if_exists and alone)
 
 
 def _followed(name: _Name, tables: Tables) -> bool:
@@ -68,43 +83,44 @@ def _followed(name: _Name, tables: Tables) -> bool:
     return tables.matches(schema, table) if table else tables.touches(schema)
 
 
-def _refusal(name: _Name, what: str, query: Query) -> Change:
+def _refusal(name: _Name, what: str, query: Query, *, if_exists: bool = False) -> Change:
     schema, table = name
     statement = " ".join(query.query.split())
     if len(statement) > _QUOTED_CHARACTERS:
         statement = statement[:_QUOTED_CHARACTERS] + " ..."
     where = f"table {schema}.{table}" if table else f"schema {schema}"
     reason = f"{where}: this can't be followed ({what}), only adding and dropping plain columns can"
-    return Change(schema, table, refusal=f"{reason}: {statement}")
+    way_out = "to go on, give every sink of the feed an empty target, and a new snapshot is taken"
+    return Change(schema, table, refusal=f"{reason}; {way_out}: {statement}", if_exists=if_exists)
 
 
-def _touched(verb: str, tokens: Tokens, schema: str) -> tuple[str, list[_Name]]:
-    """What a statement other than ALTER is about, and the tables that it creates, drops, renames or
-    empties, or whose indexes it changes."""
+def _touched(verb: str, tokens: Tokens, schema: str) -> tuple[str, list[_Name], bool]:
+    """What a statement other than ALTER is about, the tables that it creates, drops, renames or empties, or
+    whose indexes it changes, and whether it drops or renames only those that exist."""
     if verb == "TRUNCATE":
         tokens.accept("TABLE")
-        return "TABLE", [tokens.qualified_name(schema)]
+        return "TABLE", [tokens.qualified_name(schema)], False
     replaces = tokens.accept("OR", "REPLACE")
     tokens.accept_any("UNIQUE", "FULLTEXT", "SPATIAL")
     match tokens.accept_any("TABLE", "TABLES", "INDEX", "DATABASE", "SCHEMA"):
         case "TABLE" | "TABLES":
-            _skip_condition(tokens)
+            if_exists = _skip_condition(tokens) and verb != "CREATE"
             names = [tokens.qualified_name(schema)]
             if verb != "CREATE":
                 _skip_wait(tokens)
                 while tokens.accept_any(",", "TO"):
                     names.append(tokens.qualified_name(schema))
                     _skip_wait(tokens)
-            return "TABLE", names
+            return "TABLE", names, if_exists
         case "INDEX":
             while not tokens.accept("ON"):
                 if tokens.take().kind == "end":
                     raise tokens.unexpected()
-            return "INDEX", [tokens.qualified_name(schema)]
+            return "INDEX", [tokens.qualified_name(schema)], False
         case "DATABASE" | "SCHEMA" if verb == "DROP" or replaces:
             _skip_condition(tokens)
-            return "DATABASE", [(tokens.name(), "")]
-    return "", []
+            return "DATABASE", [(tokens.name(), "")], False
+    return "", [], False
 
 
 def _read_alter(tokens: Tokens, query: Query, tables: Tables) -> Change | None:
@@ -120,13 +136,16 @@ def _read_alter(tokens: Tokens, query: Query, tables: Tables) -> Change | None:
                 return _refusal(other, "ALTER TABLE of another table", query)
         return None
     try:
-        return Change(*name, actions=tuple(_actions(tokens)))
+        if tokens.sets_sql_mode:
+            raise NotUnderstood("SET STATEMENT sql_mode")
+        return Change(*name, actions=tuple(_actions(tokens, query)))
     except NotUnderstood as what:
         return _refusal(name, str(what), query)
 
 
-def _skip_condition(tokens: Tokens) -> None:
-    tokens.accept("IF", "NOT", "EXISTS") or tokens.accept("IF", "EXISTS")
+def _skip_condition(tokens: Tokens) -> bool:
+    """Whether there was one."""
+    return tokens.accept("IF", "NOT", "EXISTS") or tokens.accept("IF", "EXISTS")
 
 
 def _skip_wait(tokens: Tokens) -> None:
@@ -149,10 +168,10 @@ def _other_tables(tokens: Tokens, schema: str) -> Iterator[_Name]:
             tokens.take()
 
 
-def _actions(tokens: Tokens) -> Iterator[Action]:
+def _actions(tokens: Tokens, query: Query) -> Iterator[Action]:
     _skip_wait(tokens)
     while True:
-        yield from _clause(tokens)
+        yield from _clause(tokens, query)
         if not tokens.accept(","):
             break
     tokens.accept(";")
@@ -160,23 +179,66 @@ def _actions(tokens: Tokens) -> Iterator[Action]:
         raise tokens.unexpected()
 
 
-_NOW: Final = frozenset(
-    {"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_DATE", "CURDATE"}
+_TODAY: Final = frozenset({"CURRENT_DATE", "CURDATE"})
+_NOW: Final = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"}) | _TODAY
+_DIGITS: Final = {"X", "B", "DATE", "TIME", "TIMESTAMP"}
+"""What may stand before the string of a constant."""
+_MOMENT: Final = re.compile(
+    r"(?:TIMESTAMP )?'(\d{4})-(\d\d?)-(\d\d?)(?:[ T](\d\d?):(\d\d?)(?::(\d\d?)(?:\.\d*)?)?)?'", re.IGNORECASE
 )
+_FIXED_OFFSET: Final = re.compile(r"[+-]\d+:\d+")
 
 
-def _added(tokens: Tokens) -> Column:
+def _added(tokens: Tokens, query: Query) -> Column:
     """The column of an ADD. The binlog doesn't hold what its default puts into the rows that are there,
     so that must be a constant or the time of the statement."""
-    column = read_column(tokens)
-    default = Tokens(column.default or "NULL")
-    default.accept_any("+", "-")
+    column = read_column(tokens, explicit_timestamps=query.explicit_timestamps)
+    text = column.default
+    if text is None:
+        return column
+    default = Tokens(text, ANSI_QUOTES)  # a constant is spelled without double quotes
+    default.accept("-")
     value = default.take()
-    known = value.kind in ("number", "string") or default.next.kind == "string"
-    known |= value.value.startswith(("0X", "0B")) or value.value in _NOW | {"NULL", "TRUE", "FALSE"}
-    if not known:
-        raise NotUnderstood(f"DEFAULT {column.default}")
+    moment = value.value in _NOW
+    known = moment or value.kind in ("number", "string") or value.value in ("TRUE", "FALSE")
+    known |= value.value in _DIGITS and default.next.kind == "string"
+    known |= value.value.startswith(("0X", "0B"))
+    if not known or (value.value == "TIME" and column.kind != "time"):
+        raise NotUnderstood(f"DEFAULT {text}")
+    if column.kind in ("binary", "varbinary", "blob") and not text.isascii():
+        raise NotUnderstood(f"DEFAULT {text} of a {column.kind}")
+    if "\ufffd" in text + column.name:
+        raise NotUnderstood("a character that the session's character set doesn't have")
+    if text == "''" and tokens.sql_mode & EMPTY_STRING_IS_NULL:
+        raise NotUnderstood("DEFAULT '' while sql_mode=EMPTY_STRING_IS_NULL")
+    if column.kind in ("time", "datetime", "timestamp"):
+        if tokens.sql_mode & TIME_ROUND_FRACTIONAL:
+            raise NotUnderstood(f"DEFAULT {text} while sql_mode=TIME_ROUND_FRACTIONAL")
+        if column.kind == "timestamp" and not moment and not _has_known_clock(text, query):
+            raise NotUnderstood(f"DEFAULT {text} in the time zone {query.time_zone}")
+    needs_clock = moment and (column.kind != "timestamp" or value.value in _TODAY)
+    if needs_clock and query.utc_offset_seconds is None:
+        raise NotUnderstood(
+            f"DEFAULT {text} by the server's own clock, of which it isn't known how far from UTC it was"
+        )
     return column
+
+
+def _has_known_clock(text: str, query: Query) -> bool:
+    """Whether the clock of the statement's session was as far ahead of UTC at that moment as it was when
+    the statement ran."""
+    if _FIXED_OFFSET.fullmatch(query.time_zone) or not re.search("[1-9]", text):
+        return True
+    match = _MOMENT.fullmatch(text)
+    if match is None:
+        return False
+    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups())
+    try:
+        local = datetime(year, month, day, hour, minute, second, tzinfo=ZoneInfo(query.time_zone))
+    except (ZoneInfoNotFoundError, ValueError):
+        return False
+    now = timedelta(seconds=query.utc_offset_seconds or 0)
+    return {local.utcoffset(), local.replace(fold=1).utcoffset()} == {now}
 
 
 _NO_COLUMN: Final = frozenset({
@@ -185,7 +247,7 @@ _NO_COLUMN: Final = frozenset({
 """What else ADD and DROP may be about. All of them are reserved words."""
 
 
-def _clause(tokens: Tokens) -> Iterator[Action]:
+def _clause(tokens: Tokens, query: Query) -> Iterator[Action]:
     verb = tokens.accept_any("ADD", "DROP", "ALGORITHM", "LOCK")
     if verb in ("ALGORITHM", "LOCK"):  # how to go about it
         tokens.accept("=")
@@ -197,20 +259,23 @@ def _clause(tokens: Tokens) -> Iterator[Action]:
     if ahead.kind == "word" and ahead.value in _NO_COLUMN:
         raise NotUnderstood(f"{verb} {ahead.value}")
     tokens.accept("COLUMN")
-    _skip_condition(tokens)
+    conditional = _skip_condition(tokens)
     if verb == "DROP":
-        yield DropColumn(tokens.name())
+        yield DropColumn(tokens.name(), conditional)
         tokens.accept_any("RESTRICT", "CASCADE")
-    elif tokens.accept("("):
-        yield AddColumn(_added(tokens))
+        return
+    if tokens.sql_mode & (ORACLE | MAXDB):
+        raise NotUnderstood("ADD while sql_mode=ORACLE or MAXDB, which have other types")
+    if tokens.accept("("):
+        yield AddColumn(_added(tokens, query), None, conditional)
         while tokens.accept(","):
-            yield AddColumn(_added(tokens))
+            yield AddColumn(_added(tokens, query), None, conditional)
         tokens.expect(")")
     else:
-        column = _added(tokens)
+        column = _added(tokens, query)
         after = None
         if tokens.accept("FIRST"):
             after = ""
         elif tokens.accept("AFTER"):
             after = tokens.name()
-        yield AddColumn(column, after)
+        yield AddColumn(column, after, conditional)

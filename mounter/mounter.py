@@ -123,5 +123,6 @@ class Mounter:
             refusal=made.refusal,
             epoch_seconds=query.epoch_seconds,
             last=False,
-            utc_offset_seconds=query.utc_offset_seconds,
+            utc_offset_seconds=query.utc_offset_seconds or 0,
+            if_exists=made.if_exists,
         )

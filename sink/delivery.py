@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..errors import Retryable, SinkError
-from ..events import Batch, Checkpoint, Ddl, Item, Ts, row_count
+from ..events import Batch, Checkpoint, Ddl, Item, Transaction, Ts, row_count
 from .gate import Gate
 from .sink import Sink
 
@@ -87,7 +87,7 @@ class Delivery:
         """
         with self._undone_by_retryable():
             while (batch := self._next_batch()) is not None:
-                self.sink.write(batch)
+                self.sink.write(self._settled(batch))
                 self._written += 1
                 if self._rests() and (self._unflushed_rows or isinstance(batch.items[0], Ddl)):
                     self._flush(now)
@@ -177,13 +177,23 @@ class Delivery:
                 continue
             items.append(item)
             if isinstance(item, Ddl):
-                if item.refusal:
+                if item.refusal and not item.if_exists:
                     raise SinkError(item.refusal)
                 break
             rows += len(item.rows)
             if rows >= self._options.max_rows and not (item.last and _next_is_at(waiting, item.commit_ts)):
                 break
         return items
+
+    def _settled(self, batch: Batch) -> Batch:
+        """With a transaction without rows in place of a refused Ddl that did nothing."""
+        ddl = batch.items[0]
+        if not isinstance(ddl, Ddl) or not ddl.refusal:
+            return batch
+        if self.sink.has_table(ddl.schema, ddl.table):
+            raise SinkError(ddl.refusal)
+        nothing = Transaction(ddl.commit_ts, ddl.start_ts, ddl.source, [], ddl.position, ddl.last)
+        return Batch([nothing], batch.checkpoint)
 
 
 def _next_is_at(waiting: deque[Item], commit_ts: Ts) -> bool:

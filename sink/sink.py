@@ -54,6 +54,12 @@ class Sink(Protocol):
         durable here. Raises as `write` does.
         """
 
+    def has_table(self, schema: str, table: str) -> bool:
+        """Whether the target has this table of the source; True where it can't be told.
+
+        Raises as `write` does.
+        """
+
     def close(self) -> None:
         """Let the target go; what wasn't flushed is undone. Doesn't raise; may be called twice."""
 

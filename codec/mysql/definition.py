@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
 from typing import Any, Final, get_args
 
 from ...events import Column, Kind
 from .charset import max_bytes, text_decoder
 from .field import BYTES_KINDS
-from .tokens import NotUnderstood, Tokens
+from .tokens import REAL_AS_FLOAT, STRICT, NotUnderstood, Tokens, literal
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
@@ -30,32 +32,82 @@ _REFUSED: Final = frozenset({
 """Attributes that are more than a plain column's, and old ways to name a charset."""
 
 
-def read_column(tokens: Tokens) -> Column:
-    """A column's name, type and attributes, up to what can't be one.
+_MAX_VARCHAR_BYTES: Final = 0xFFFF
+_WIDE_CHARSETS: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
+"""In which the bytes of a plain string are something else."""
 
-    Raises NotUnderstood for a type that isn't supported and for attributes other than the sign, charset,
-    collation, NULL, DEFAULT, ON UPDATE and COMMENT.
+
+def read_column(tokens: Tokens, *, explicit_timestamps: bool = True) -> Column:
+    """A column's name, type and attributes, up to what can't be one. A constant default is spelled as a
+    session without special sql_mode reads it.
+
+    `explicit_timestamps` is whether the session had explicit_defaults_for_timestamp. Raises NotUnderstood
+    for a type that isn't supported and for attributes other than the sign, charset, collation, NULL,
+    DEFAULT, ON UPDATE and COMMENT.
     """
-    return _read_column(tokens.name(), tokens)
+    return _read_column(tokens.name(), tokens, explicit_timestamps)
 
 
 def parse_column(name: str, definition: str) -> Column:
     """The column of a type and attributes such as "int(10) unsigned NOT NULL"; errors as read_column."""
     tokens = Tokens(definition)
-    column = _read_column(name, tokens)
+    column = _read_column(name, tokens, True)
     if tokens.next.kind != "end":
         raise tokens.unexpected()
     return column
 
 
-def _read_column(name: str, tokens: Tokens) -> Column:
+def _read_column(name: str, tokens: Tokens, explicit_timestamps: bool) -> Column:
     details = _read_type(tokens)
     while _read_attribute(tokens, details):
         pass
     token = tokens.next
     if token.kind == "word" and token.value in _REFUSED:
         raise NotUnderstood(token.value)
+    if details["kind"] == "timestamp" and not explicit_timestamps:
+        _make_explicit(details)
+    _make_text_of_what_is_too_long(details, bool(tokens.sql_mode & STRICT))
+    _round(details)
     return _column(name, **details)
+
+
+def _make_explicit(details: dict[str, Any]) -> None:
+    """A TIMESTAMP is NOT NULL unless it says NULL. What its default is depends on the other columns,
+    unless it has one of its own."""
+    nullable = details.setdefault("nullable", False)
+    if not nullable and details.get("default") is None:
+        raise NotUnderstood("a TIMESTAMP without NULL or DEFAULT while explicit_defaults_for_timestamp=OFF")
+
+
+def _make_text_of_what_is_too_long(details: dict[str, Any], strict: bool) -> None:
+    """As a session without strict mode does."""
+    kind, characters = details["kind"], details.get("length", 0)
+    if strict or kind not in ("varchar", "varbinary"):
+        return
+    charset = "binary" if kind == "varbinary" else _charset_of(details)
+    least, most = (max_bytes(charset),) * 2 if charset else (1, 4)
+    if characters * least > _MAX_VARCHAR_BYTES:
+        details["kind"] = "text" if kind == "varchar" else "blob"
+        details["length"] = _bytes_of_length(characters * most)
+    elif characters * most > _MAX_VARCHAR_BYTES:
+        raise NotUnderstood(f"VARCHAR({characters}) without CHARACTER SET while sql_mode isn't strict")
+
+
+def _bytes_of_length(most_bytes: int) -> int:
+    return (most_bytes.bit_length() + 7) // 8
+
+
+def _round(details: dict[str, Any]) -> None:
+    """The default of a FLOAT(m,d) or DOUBLE(m,d) to its d digits, as the server does it."""
+    digits, default = details.pop("digits", None), details.get("default")
+    if digits is None or default is None:
+        return
+    try:
+        value = float(Decimal(default.strip("'")))
+    except ArithmeticError:
+        raise NotUnderstood(f"DEFAULT {default} of a {details['kind']} with digits") from None
+    below = math.floor(value)
+    details["default"] = repr(below + round((value - below) * 10.0**digits) / 10.0**digits)
 
 
 def _read_type(tokens: Tokens) -> dict[str, Any]:
@@ -79,6 +131,8 @@ def _read_type(tokens: Tokens) -> dict[str, Any]:
             details["kind"] = "varchar"
         case "DOUBLE":
             tokens.accept("PRECISION")
+        case "REAL" if tokens.sql_mode & REAL_AS_FLOAT:
+            details["kind"] = "float"
     _read_size(tokens, token.value, details)
     return details
 
@@ -106,6 +160,8 @@ def _read_size(tokens: Tokens, word: str, details: dict[str, Any]) -> None:
             details["length"], details["scale"] = first or 10, numbers[1] if len(numbers) > 1 else 0
         case "float" if len(numbers) == 1 and first > 24:
             details["kind"] = "double"
+        case "float" | "double" if len(numbers) == 2:
+            details["digits"] = numbers[1]
         case "char" | "binary" | "bit":
             details["length"] = first if numbers else 1
         case "varchar" | "varbinary":
@@ -115,7 +171,7 @@ def _read_size(tokens: Tokens, word: str, details: dict[str, Any]) -> None:
         case "text" | "blob":
             # With a length the server takes the smallest that holds so many characters.
             most = first * (max_bytes("utf8mb4") if kind == "text" else 1)
-            details["length"] = (most.bit_length() + 7) // 8 or _LENGTH_BYTES[word[:4]]
+            details["length"] = _bytes_of_length(most) or _LENGTH_BYTES[word[:4]]
         case "year" if first == 2:
             raise NotUnderstood("YEAR(2)")
 
@@ -152,8 +208,11 @@ def _read_attribute(tokens: Tokens, details: dict[str, Any]) -> bool:
 
 
 def _expression(tokens: Tokens) -> str:
-    """A literal, a call or an expression in parentheses, as it is written."""
+    """A constant, spelled plainly; else a call or an expression in parentheses, as it is written."""
     start = tokens.next
+    if constant := _constant(tokens):
+        return constant
+    tokens.step_back_to(start)
     if tokens.accept("("):
         tokens.skip_to_closing()
     else:
@@ -164,6 +223,37 @@ def _expression(tokens: Tokens) -> str:
             elif tokens.accept("("):
                 tokens.skip_to_closing()
     return tokens.text_since(start)
+
+
+def _constant(tokens: Tokens) -> str:
+    """Empty if it isn't one."""
+    if tokens.accept("("):
+        constant = _constant(tokens)
+        return constant if tokens.accept(")") else ""
+    sign = tokens.accept_any("+", "-")
+    token = tokens.take()
+    if token.kind == "number":
+        return sign.replace("+", "") + token.value
+    if sign:
+        return ""
+    if token.kind == "string":
+        return literal(token.value)
+    if token.kind != "word":
+        return ""
+    text = tokens.next
+    if text.kind != "string":
+        return token.text if token.text[:2] in ("0x", "0b") else ""
+    tokens.take()
+    match token.value:
+        case "X" | "B" if text.start == token.end:
+            return token.text + literal(text.value)
+        case "DATE" | "TIME" | "TIMESTAMP":
+            return f"{token.value} {literal(text.value)}"
+        case "N" if text.start == token.end:
+            return literal(text.value)
+    # The server takes the bytes as they came for text of that charset.
+    plain = token.value[0] == "_" and token.value[1:].lower() not in _WIDE_CHARSETS and text.value.isascii()
+    return literal(text.value) if plain else ""
 
 
 def _word(tokens: Tokens) -> str:
@@ -177,11 +267,18 @@ def _full_charset(name: str) -> str:
     return "utf8mb3" if name == "utf8" else name
 
 
-def _column(name: str, **details: Any) -> Column:
-    kind, collation = details["kind"], details.get("collation")
-    charset = details.get("charset")
+def _charset_of(details: dict[str, Any]) -> str | None:
+    charset: str | None = details.get("charset")
+    collation = details.get("collation")
     if charset is None and collation is not None and not collation.startswith("uca1400"):
-        charset = details["charset"] = collation.partition("_")[0]
+        charset = collation.partition("_")[0]
+    return charset
+
+
+def _column(name: str, **details: Any) -> Column:
+    kind, charset = details["kind"], _charset_of(details)
+    if charset is not None:
+        details["charset"] = charset
     if kind == "json":
         charset = details["charset"] = "utf8mb4"
         details.setdefault("collation", "utf8mb4_bin")

@@ -57,10 +57,14 @@ class Query(Struct, frozen=True, tag="query"):
     query: str
     epoch_seconds: float
     """The source's clock when it ran."""
-    ansi_quotes: bool = False
-    """sql_mode had ANSI_QUOTES: "x" is a name instead of a string."""
-    utc_offset_seconds: int = 0
-    """How far the session's clock was ahead of UTC."""
+    sql_mode: int = 0
+    """Its session's, as a set of bits."""
+    explicit_timestamps: bool = True
+    """Its session had explicit_defaults_for_timestamp."""
+    time_zone: str = "+00:00"
+    """Its session's, "SYSTEM" being the server's own."""
+    utc_offset_seconds: int | None = 0
+    """How far the session's clock was ahead of UTC; None if that can't be told."""
 
 
 class NewTable(Struct, frozen=True, tag="table"):

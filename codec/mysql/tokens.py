@@ -6,8 +6,17 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-_TOKEN: Final = re.compile(
-    r"""
+REAL_AS_FLOAT: Final = 1
+ANSI_QUOTES: Final = 4
+ORACLE: Final = 1 << 9
+MAXDB: Final = 1 << 12
+NO_BACKSLASH_ESCAPES: Final = 1 << 20
+STRICT: Final = 3 << 21
+EMPTY_STRING_IS_NULL: Final = 1 << 32
+TIME_ROUND_FRACTIONAL: Final = 1 << 34
+"""Bits of sql_mode, as the binlog has them."""
+
+_PATTERN: Final = r"""
     (?P<space> \s+ | \#[^\n]* | --(?=\s|$)[^\n]* | /\*(?!M?!).*?\*/ )
   | (?P<executed> /\*M?!\d* | \*/ )            # what stands in /*! */ is part of the statement
   | (?P<single> '(?:[^'\\]|\\.|'')*' )
@@ -16,8 +25,10 @@ _TOKEN: Final = re.compile(
   | (?P<number> (?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?(?![\w$]) )
   | (?P<word> [\w$@]+ )
   | (?P<mark> [^'"`] )
-    """,
-    re.DOTALL | re.VERBOSE,
+"""
+_TOKEN: Final = re.compile(_PATTERN, re.DOTALL | re.VERBOSE)
+_TOKEN_WITHOUT_ESCAPES: Final = re.compile(
+    _PATTERN.replace(r"[^'\\]|\\.|", "[^']|").replace(r'[^"\\]|\\.|', '[^"]|'), re.DOTALL | re.VERBOSE
 )
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
@@ -41,10 +52,13 @@ class Token(NamedTuple):
 class Tokens:
     """Reads a statement word by word. Comments are skipped, save those that the server executes."""
 
-    def __init__(self, statement: str, *, ansi_quotes: bool = False) -> None:
-        """Raises NotUnderstood where a quote isn't closed."""
+    def __init__(self, statement: str, sql_mode: int = 0) -> None:
+        """Of a session with that sql_mode. Raises NotUnderstood where a quote isn't closed."""
+        self.sql_mode = sql_mode
+        self.sets_sql_mode = False
+        """The statement was read in another sql_mode than it ran in."""
         self._statement = statement
-        self._tokens = list(_tokens(statement, "name" if ansi_quotes else "string"))
+        self._tokens = list(_tokens(statement, sql_mode))
         self._at = 0
 
     @property
@@ -103,6 +117,10 @@ class Tokens:
         """The statement from `start` up to the last token taken."""
         return self._statement[start.start : self._tokens[self._at - 1].end]
 
+    def step_back_to(self, token: Token) -> None:
+        """Have this one, which was next before, come next again."""
+        self._at = self._tokens.index(token)
+
     def skip_to_closing(self) -> None:
         """Step over the rest of a stretch in parentheses whose "(" was taken."""
         depth = 1
@@ -122,6 +140,7 @@ class Tokens:
             while not self.accept("FOR"):
                 if self.next.kind == "end":
                     raise self.unexpected()
+                self.sets_sql_mode |= self.next.kind != "string" and self.next.value.upper() == "SQL_MODE"
                 if self.accept("("):  # in which FOR is a part of SUBSTRING(x FROM 1 FOR 2), for one
                     self.skip_to_closing()
                 else:
@@ -133,10 +152,17 @@ class Tokens:
         return NotUnderstood(token.text if token.kind != "end" else "it ends too early")
 
 
-def _tokens(statement: str, double_quoted: str) -> Iterator[Token]:
+def literal(value: str) -> str:
+    """As a string that a session without special sql_mode reads."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "''").replace("\0", "\\0") + "'"
+
+
+def _tokens(statement: str, sql_mode: int) -> Iterator[Token]:
+    escapes = not sql_mode & NO_BACKSLASH_ESCAPES
+    next_token = (_TOKEN if escapes else _TOKEN_WITHOUT_ESCAPES).match
     at = 0
     while at < len(statement):
-        match = _TOKEN.match(statement, at)
+        match = next_token(statement, at)
         if match is None:
             raise NotUnderstood("a quote isn't closed")
         at = match.end()
@@ -144,12 +170,14 @@ def _tokens(statement: str, double_quoted: str) -> Iterator[Token]:
         if kind in ("space", "executed"):
             continue
         if kind == "double":
-            kind = double_quoted
+            kind = "name" if sql_mode & ANSI_QUOTES else "string"
         elif kind == "single":
             kind = "string"
         value = text
         if kind == "string":
-            value = _ESCAPE.sub(_unescaped, text[1:-1].replace(text[0] * 2, text[0]))
+            value = text[1:-1].replace(text[0] * 2, text[0])
+            if escapes:
+                value = _ESCAPE.sub(_unescaped, value)
         elif kind == "name":
             value = text[1:-1].replace(text[0] * 2, text[0])
         elif kind == "word":

@@ -20,6 +20,7 @@ from .cursor import HEADER, Cursor
 from .position import Position
 from .query import DDL_VERBS, DML_VERBS, LoggedStatement, changed_tables, verb
 from .transactions import Transactions
+from .zone import ServerZone
 
 QUERY: Final = 2
 ROTATE: Final = 4
@@ -76,7 +77,7 @@ class BinlogDecoder:
         self._layout_number = layout_number
         self._until: tuple[int, int] | None = None
         self._server_ts: Ts = 0
-        self._utc_offset = 0
+        self._zone = ServerZone()
         self._gtid = b""  # the body of the latest
         self._layouts: dict[bytes, int] = {}  # by a Table_map's payload
         self._tables: dict[bytes, int] = {_NO_TABLE: _UNWANTED}  # layouts by table id
@@ -93,11 +94,10 @@ class BinlogDecoder:
         self.reached = False
         self._arrive()
 
-    def resume(self, epoch_seconds: float, utc_offset_seconds: int = 0) -> None:
-        """A dump begins. By the server's clock it is `epoch_seconds`, and its own time zone is so far
-        ahead of UTC."""
+    def resume(self, epoch_seconds: float, zone: ServerZone = ServerZone()) -> None:  # noqa: B008 - frozen
+        """A dump begins. By the server's clock it is `epoch_seconds`; `zone` is its own time zone."""
         self._server_ts = compose_ts(int(epoch_seconds * 1000))
-        self._utc_offset = utc_offset_seconds
+        self._zone = zone
         self._out.interrupt()
 
     def feed(self, payloads: Iterable[bytes]) -> None:
@@ -244,7 +244,7 @@ class BinlogDecoder:
             out.roll_back_to(text.removeprefix("ROLLBACK TO "))
         elif (first := verb(logged.without_settings)) in DDL_VERBS:
             if not self._is_half_of_alter():
-                out.add(DDL, encode_statement(logged.as_query(_u32(event)[0], self._utc_offset)))
+                out.add(DDL, encode_statement(logged.as_query(_u32(event)[0], self._zone)))
         elif first in DML_VERBS:
             self._refuse(logged)
         if text in ("COMMIT", "ROLLBACK") or self._gtid[_GTID_FLAGS] & _STANDALONE:

@@ -13,16 +13,15 @@ from pymysql.constants import CR, ER
 
 from ...errors import Retryable, SourceError, TidemillError
 from .options import MysqlOptions
+from .zone import SAMPLES_QUERY, ServerZone
 
 Session: TypeAlias = Any
 """A pymysql Connection, of which more is used here than its type stubs know."""
 
-# The server may wait this long for us to read: backpressure is no reason to cut the connection.
-_SESSION: Final = "SET net_write_timeout = 86400, wait_timeout = 86400, time_zone = '+00:00'"
-_IDENTIFY: Final = (
-    "SELECT @@server_id, @@version, UNIX_TIMESTAMP(NOW(6)),"
-    " TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(), CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', 'SYSTEM'))"
-)
+# The server may wait this long for us to read: backpressure is no reason to cut the connection. Under some
+# values of sql_mode information_schema would write strings and names in another way.
+_SESSION: Final = "SET net_write_timeout = 86400, wait_timeout = 86400, time_zone = '+00:00', sql_mode = ''"
+_IDENTIFY: Final = "SELECT @@server_id, @@version, UNIX_TIMESTAMP(NOW(6))"
 _RETRYABLE: Final = frozenset({
     CR.CR_CONNECTION_ERROR, CR.CR_CONN_HOST_ERROR, CR.CR_SERVER_GONE_ERROR, CR.CR_SERVER_LOST,
     ER.CON_COUNT_ERROR, ER.SERVER_SHUTDOWN, ER.TOO_MANY_USER_CONNECTIONS, ER.LOCK_WAIT_TIMEOUT,
@@ -78,8 +77,7 @@ class Server(Struct, frozen=True):
     version: str
     epoch_seconds: float
     """Its clock at that moment."""
-    utc_offset_seconds: int
-    """How far its own time zone was ahead of UTC."""
+    zone: ServerZone
 
     @property
     def source(self) -> str:
@@ -89,8 +87,9 @@ class Server(Struct, frozen=True):
 
 def identify(session: Session) -> Server:
     """Raises pymysql's errors: use it inside translated()."""
-    server_id, version, seconds, offset = query(session, _IDENTIFY)[0]
-    return Server(int(server_id), version, float(seconds), int(offset))
+    server_id, version, seconds = query(session, _IDENTIFY)[0]
+    samples = tuple((int(moment), int(offset)) for moment, offset in query(session, SAMPLES_QUERY))
+    return Server(int(server_id), version, float(seconds), ServerZone(samples))
 
 
 @contextlib.contextmanager

@@ -59,7 +59,7 @@ class Pull:
         self._loading: Loading | None = None
         self._decoder: BinlogDecoder | None = None
         if start is None:
-            self._loading = {} if options.snapshot and not options.position else None
+            self._loading = {} if options.loads else None
         else:
             self._source = start.source
             self._loading = None if start.loading is None else dict(start.loading)
@@ -149,7 +149,7 @@ class Pull:
             self._state = "catching up" if until else "following"
             before = self._bytes
             skew = dump.server.epoch_seconds - self._now()
-            decoder.resume(dump.server.epoch_seconds, dump.server.utc_offset_seconds)
+            decoder.resume(dump.server.epoch_seconds, dump.server.zone)
             while not decoder.reached:
                 decoder.feed(dump.read())
                 self._bytes = before + dump.bytes

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
 from struct import Struct
 from typing import Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pymysql.charset import charset_by_id
 
 from ...codec.mysql.entry import Query
 from ...codec.mysql.tokens import NotUnderstood, Tokens
-from ...errors import SourceError
 from .compression import uncompress
+from .zone import ServerZone, offset_of
 
 DDL_VERBS: Final = frozenset({"CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "SET"})
 """SET: what a SET STATEMENT that can't be read begins with; the mounter says whether to refuse it."""
@@ -23,10 +21,10 @@ DML_VERBS: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "
 
 _head = Struct("<IIBHH").unpack_from  # thread, seconds it took, length of schema, error, length of status
 _STATUS_WIDTHS: Final = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 128: 3, 129: 8}
-_SQL_MODE, _CHARSET, _TIME_ZONE, _CATALOG, _MICROSECONDS = 1, 4, 5, 6, 128
-_ANSI_QUOTES: Final = 4
+_FLAGS, _SQL_MODE, _CHARSET, _TIME_ZONE, _CATALOG, _MICROSECONDS = 0, 1, 4, 5, 6, 128
+_EXPLICIT_TIMESTAMPS: Final = 1 << 24
+"""Of _FLAGS. Servers before 10.10 don't log it; there the variable is off unless it was set."""
 _HEAD: Final = 13
-_OFFSET = re.compile(r"([+-])(\d+):(\d+)")
 
 # What may stand before the first word; the server runs what is inside /*! */ and /*M! */.
 _VERB = re.compile(r"(?:\s|/\*M?!\d*|/\*.*?\*/|--[ \t][^\n]*\n|\#[^\n]*\n|\()*([A-Za-z]+)", re.DOTALL)
@@ -60,21 +58,22 @@ class LoggedStatement:
         """The session's default database."""
         self.text = (uncompress(text) if compressed else text).decode(self._encoding(), "replace")
 
-    def as_query(self, epoch_seconds: int, system_offset_seconds: int) -> Query:
-        """With all that may count for its effect.
-
-        `system_offset_seconds` is how far the server's own time zone is ahead of UTC. Raises SourceError
-        if the session had a zone that isn't known here.
-        """
+    def as_query(self, epoch_seconds: int, system: ServerZone) -> Query:
+        """With all that may count for its effect. Raises SourceError if the session had a zone that isn't
+        known here."""
         status = self._status
         zone = status.get(_TIME_ZONE, b"SYSTEM").decode()
+        if is_system := zone == "SYSTEM":
+            zone = system.name
         return Query(
             schema=self.schema,
             query=self.text,
             epoch_seconds=epoch_seconds + _number(status.get(_MICROSECONDS, b"")) / 1e6,
-            ansi_quotes=self._ansi_quotes,
+            sql_mode=self._sql_mode,
+            explicit_timestamps=bool(_number(status.get(_FLAGS, b"")) & _EXPLICIT_TIMESTAMPS),
+            time_zone=zone,
             utc_offset_seconds=(
-                system_offset_seconds if zone == "SYSTEM" else _utc_offset(zone, epoch_seconds)
+                system.offset_at(epoch_seconds) if is_system else offset_of(zone, epoch_seconds)
             ),
         )
 
@@ -84,13 +83,13 @@ class LoggedStatement:
         if verb(self.text) != "SET":
             return self.text
         try:
-            return self.text[Tokens(self.text, ansi_quotes=self._ansi_quotes).skip_settings().start :]
+            return self.text[Tokens(self.text, self._sql_mode).skip_settings().start :]
         except NotUnderstood:
             return self.text
 
     @property
-    def _ansi_quotes(self) -> bool:
-        return bool(_number(self._status.get(_SQL_MODE, b"")) & _ANSI_QUOTES)
+    def _sql_mode(self) -> int:
+        return _number(self._status.get(_SQL_MODE, b""))
 
     def _encoding(self) -> str:
         collation = _number(self._status.get(_CHARSET, b"")[:2])  # of what the client sends
@@ -119,19 +118,6 @@ def _variables(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 def _number(value: bytes) -> int:
     return int.from_bytes(value, "little")
-
-
-def _utc_offset(zone: str, epoch_seconds: int) -> int:
-    if match := _OFFSET.fullmatch(zone):
-        seconds = int(match[2]) * 3600 + int(match[3]) * 60
-        return -seconds if match[1] == "-" else seconds
-    try:
-        offset = datetime.fromtimestamp(epoch_seconds, ZoneInfo(zone)).utcoffset()
-    except (ZoneInfoNotFoundError, ValueError):
-        raise SourceError(
-            f"a statement was run in the time zone {zone!r}, which isn't known here: install tzdata"
-        ) from None
-    return int(offset.total_seconds()) if offset else 0
 
 
 def verb(statement: str) -> str:

@@ -6,8 +6,9 @@ import re
 import struct
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from ...codec.mysql.charset import text_decoder
 from ...errors import SinkError
 from ...events import Column
 
@@ -15,139 +16,241 @@ _INTEGERS: Final = {"tinyint", "smallint", "mediumint", "int", "bigint", "bit", 
 _EXACT: Final = Context(prec=100, rounding=ROUND_HALF_UP)
 _ESCAPES: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
-_NOW: Final = re.compile(r"(current_timestamp|now|localtimestamp|localtime)(\(\d*\))?", re.IGNORECASE)
-_TODAY: Final = re.compile(r"(current_date|curdate)(\(\))?", re.IGNORECASE)
+LOAD_ANEW: Final = "to go on, give the feed an empty target, and a new snapshot is taken"
+"""What to do about what a target can't take."""
+
+_NOW: Final = re.compile(r"(?:current_timestamp|now|localtimestamp|localtime)(?:\((\d*)\))?", re.IGNORECASE)
+_TODAY: Final = re.compile(r"(?:current_date|curdate)(?:\(\))?", re.IGNORECASE)
 _STRING: Final = re.compile(r"(?:_\w+\s*|n|date\s*|time\s*|timestamp\s*)?'((?:[^'\\]|''|\\.)*)'", re.I | re.S)
-_HEX: Final = re.compile(r"x'([0-9a-f]*)'|0x([0-9a-f]+)", re.IGNORECASE)
+_HEX_STRING: Final = re.compile(r"x'([0-9a-f]*)'", re.IGNORECASE)
+_HEX: Final = re.compile(r"0x([0-9a-f]+)", re.IGNORECASE)
 _BITS: Final = re.compile(r"b'([01]*)'|0b([01]+)", re.IGNORECASE)
 _DATE: Final = re.compile(
-    r"(\d{1,4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,6}))?)?"
+    r"(\d{4}|\d\d)-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?)?"
 )
+_COMPACT_DATE: Final = re.compile(r"(\d{4}|\d\d)(\d\d)(\d\d)(?:(\d\d)(\d\d)(\d\d))?()")
 _TIME: Final = re.compile(r"(-?)(\d{1,3}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?")
+_COMPACT_TIME: Final = re.compile(r"(-?)(\d{0,3}?)(\d{0,2}?)(\d{1,2})(?:\.(\d{1,6}))?")
 _NUMBER: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
+_YEAR: Final = re.compile(r"\d{1,4}")
+_EXPONENT: Final = re.compile("[eE]")
 
 
-def default_for_existing_rows(column: Column, epoch_seconds: float) -> Any:
+class Bytes(NamedTuple):
+    """x'..', 0x.. or b'..'"""
+
+    value: bytes
+    is_number: bool
+    """Where a number is wanted; x'..' is a string even there."""
+
+
+class Number(NamedTuple):
+    value: Decimal
+    is_exact: bool = True
+    """It has no exponent, which makes a double of it."""
+
+
+class Moment(NamedTuple):
+    """By the clock of the statement's session, and in UTC."""
+
+    local: datetime
+    utc: datetime
+    digits: int = 0
+    """Of a second's fraction; 0 is as many as a DATETIME or TIMESTAMP has."""
+
+
+def needs_clock(column: Column) -> bool:
+    """Whether the value of the default depends on the clock of the statement's session."""
+    text = column.default or "NULL"
+    moment = _NOW.fullmatch(text) or _TODAY.fullmatch(text)
+    return bool(moment) or (column.kind == "timestamp" and text.upper() != "NULL")
+
+
+def default_for_existing_rows(column: Column, epoch_seconds: float, utc_offset_seconds: int = 0) -> Any:
     """The Python value, as events.Column describes it, that the source put into its rows.
 
-    Raises SinkError for an expression that only the source can compute.
+    The statement ran at `epoch_seconds`, in a session whose clock was so far ahead of UTC. Raises
+    SinkError for an expression that only the source can compute.
     """
     text = (column.default or "NULL").strip()
-    while text.startswith("(") and text.endswith(")"):
-        text = text[1:-1].strip()
     if text.upper() == "NULL":
         return None if column.nullable else _implicit(column)
-    value = _parse(text, epoch_seconds)
+    ahead = timedelta(seconds=utc_offset_seconds)
     try:
-        return _convert(column, value)
+        return _convert(column, _parse(text, epoch_seconds, ahead), ahead)
     except (ValueError, ArithmeticError, LookupError):
         raise SinkError(
             f"column {column.name}: what DEFAULT {column.default} put into the existing rows can't be "
-            "computed here: load the table anew"
+            f"computed here; {LOAD_ANEW}"
         ) from None
 
 
-def _parse(text: str, epoch_seconds: float) -> Decimal | str | bytes | datetime | None:
-    if _NOW.fullmatch(text):
-        return datetime.fromtimestamp(epoch_seconds, UTC)
+def _parse(text: str, epoch_seconds: float, ahead: timedelta) -> Number | str | Bytes | Moment:
+    if match := _NOW.fullmatch(text):
+        utc = datetime.fromtimestamp(epoch_seconds, UTC)
+        return Moment((utc + ahead).replace(tzinfo=None), utc, int(match[1] or 0))
     if _TODAY.fullmatch(text):
-        return datetime.fromtimestamp(epoch_seconds, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        local = datetime.fromtimestamp(epoch_seconds, UTC) + ahead
+        midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
+        return Moment(midnight.replace(tzinfo=None), midnight - ahead)
     if text.lower() in ("true", "false"):
-        return Decimal(text.lower() == "true")
+        return Number(Decimal(text.lower() == "true"))
     if match := _STRING.fullmatch(text):
         return re.sub(r"''|\\(.)", _unescape, match[1], flags=re.DOTALL)
-    if match := _HEX.fullmatch(text):
-        digits = match[1] or match[2] or ""
-        return bytes.fromhex(digits.zfill(len(digits) + len(digits) % 2))
+    if match := _HEX_STRING.fullmatch(text) or _HEX.fullmatch(text):
+        digits = match[1]
+        raw = bytes.fromhex(digits.zfill(len(digits) + len(digits) % 2))
+        return Bytes(raw, match.re is _HEX)
     if match := _BITS.fullmatch(text):
         bits = match[1] or match[2] or "0"
-        return int(bits, 2).to_bytes((len(bits) + 7) // 8, "big")
-    return Decimal(text) if _NUMBER.fullmatch(text) else None
+        return Bytes(int(bits, 2).to_bytes((len(bits) + 7) // 8, "big"), True)
+    if _NUMBER.fullmatch(text):
+        number = Decimal(text)
+        return Number(number if number else abs(number), not _EXPONENT.search(text))
+    raise ValueError(text)
 
 
 def _unescape(match: re.Match[str]) -> str:
-    return "'" if match[1] is None else _ESCAPES.get(match[1], match[1])
+    if match[1] is None:
+        return "'"
+    return _ESCAPES.get(match[1]) or (match[0] if match[1] in "%_" else match[1])
 
 
-def _convert(column: Column, value: Decimal | str | bytes | datetime | None) -> Any:
-    """As the source converts a literal to the column's type. Raises when it isn't one that fits."""
-    kind, scale = column.kind, column.scale
-    if value is None:
-        raise ValueError
-    if isinstance(value, datetime):
-        moment = value.replace(microsecond=value.microsecond - value.microsecond % 10 ** (6 - scale))
-        match kind:
-            case "timestamp":
-                return moment
-            case "datetime":
-                return moment.replace(tzinfo=None)
-            case "date":
-                return moment.date()
-            case "time":
-                return moment - moment.replace(hour=0, minute=0, second=0, microsecond=0)
-            case "year":
-                return moment.year
-        raise ValueError
+def _convert(column: Column, value: Number | str | Bytes | Moment, ahead: timedelta) -> Any:
+    """As the source converts a constant to the column's type. Raises when it isn't one that fits."""
+    kind = column.kind
+    if isinstance(value, Moment):
+        return _at(column, value)
     if kind in ("binary", "varbinary", "blob"):
-        raw = value if isinstance(value, bytes) else str(value).encode()
+        raw = value.value if isinstance(value, Bytes) else _text(value).encode()
         return raw.ljust(column.length, b"\0") if kind == "binary" else raw
-    if kind in ("char", "varchar", "text", "enum", "set", "json"):
-        text = value.decode() if isinstance(value, bytes) else str(value)
-        return (
-            _members(column, text)
-            if kind in ("enum", "set")
-            else text.rstrip(" ")
-            if kind == "char"
-            else text
-        )
-    if isinstance(value, bytes):
-        value = Decimal(int.from_bytes(value, "big"))
-    if kind in ("date", "datetime", "timestamp", "time"):
-        return _moment(column, str(value))
-    number = Decimal(value)
-    if kind == "decimal":
-        return number.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
-    if kind == "float":
-        return struct.unpack("<f", struct.pack("<f", float(number)))[0]
-    if kind == "double":
-        return float(number)
-    whole = int(number.quantize(Decimal(1), context=_EXACT))
-    if kind == "year" and 0 < whole < 100:
-        return whole + (2000 if whole < 70 else 1900)
+    if kind in ("enum", "set"):
+        if not isinstance(value, str):
+            raise ValueError
+        return _members(column, value)
+    if kind in ("char", "varchar", "text", "json"):
+        text = text_decoder(column.charset or "")(value.value) if isinstance(value, Bytes) else _text(value)
+        return text.rstrip(" ") if kind == "char" else text
+    if isinstance(value, Bytes):
+        if not value.is_number or kind in ("date", "datetime", "timestamp", "time"):
+            raise ValueError
+        value = Number(Decimal(int.from_bytes(value.value, "big")))
+    if kind in ("date", "datetime", "timestamp"):
+        return _date(column, _text(value), ahead)
+    if kind == "time":
+        return _time(column, _text(value))
+    if kind == "bit" and isinstance(value, str):
+        return int.from_bytes(value.encode("ascii"), "big")
+    if kind == "year":
+        return _year(value)
+    if isinstance(value, str):
+        value = Number(Decimal(value), not _EXPONENT.search(value))
+    return _number(column, value)
+
+
+def _text(value: Number | str) -> str:
+    """As the source makes text of it."""
+    if isinstance(value, str):
+        return value
+    if not value.is_exact:
+        raise ValueError
+    return f"{value.value:f}"
+
+
+def _number(column: Column, number: Number) -> Any:
+    value = number.value
+    match column.kind:
+        case "decimal":
+            return value.quantize(Decimal(1).scaleb(-column.scale), context=_EXACT)
+        case "float":
+            return struct.unpack("<f", struct.pack("<f", float(value)))[0]
+        case "double":
+            return float(value)
+    whole = int(value.quantize(Decimal(1), context=_EXACT))
+    if whole != value and not number.is_exact:  # rounded in another way
+        raise ValueError
     return whole
 
 
-def _moment(column: Column, text: str) -> Any:
-    """A date or time from its literal, however short: "2024-01-02", "7:30", "0000-00-00"."""
-    if column.kind == "time":
-        sign, hours, minutes, seconds, fraction = _groups(_TIME, text)
-        value = timedelta(
-            hours=int(hours),
-            minutes=int(minutes),
-            seconds=int(seconds),
-            microseconds=_micros(fraction, column),
-        )
-        return -value if sign == "-" else value
-    year, month, day, hour, minute, second, fraction = _groups(_DATE, text)
+def _year(value: Number | str) -> int:
+    text = _text(value)
+    if not _YEAR.fullmatch(text):
+        raise ValueError(text)
+    number = int(text)
+    if number == 0 and (isinstance(value, Number) or len(text) == 4):
+        return 0
+    return _full_year(number) if number < 100 else number
+
+
+def _full_year(number: int) -> int:
+    return number + (2000 if number < 70 else 1900)
+
+
+def _at(column: Column, moment: Moment) -> Any:
+    """The time of the statement."""
+    exact = moment.utc if column.kind == "timestamp" else moment.local
+    digits = min(column.scale, moment.digits)
+    if column.kind in ("timestamp", "datetime"):
+        digits = digits or column.scale
+    exact = exact.replace(microsecond=exact.microsecond - exact.microsecond % 10 ** (6 - digits))
+    match column.kind:
+        case "timestamp" | "datetime":
+            return exact
+        case "date":
+            return moment.local.date()
+        case "time":
+            return exact - exact.replace(hour=0, minute=0, second=0, microsecond=0)
+        case "year":
+            return moment.local.year
+    raise ValueError
+
+
+def _date(column: Column, text: str, ahead: timedelta) -> Any:
+    """From a literal, however short: "2024-01-02", "240102", "0000-00-00"; 0 is the latter too."""
+    year, month, day, hour, minute, second, fraction = _groups(
+        "0000-00-00" if text == "0" else text, _DATE, _COMPACT_DATE
+    )
+    micros = _micros(fraction, column)
+    if len(year) == 2:
+        if int(year) == int(month) == int(day) == 0:
+            raise ValueError(text)
+        year = str(_full_year(int(year)))
     try:
         midnight = datetime(int(year), int(month), int(day), tzinfo=UTC)
-        moment = midnight.replace(
-            hour=int(hour), minute=int(minute), second=int(second), microsecond=_micros(fraction, column)
-        )
+        moment = midnight.replace(hour=int(hour), minute=int(minute), second=int(second), microsecond=micros)
     except ValueError:  # a date that Python has no value for
+        clock = f" {hour:0>2}:{minute:0>2}:{second:0>2}.{micros:06}"
         whole = f"{year:0>4}-{month:0>2}-{day:0>2}"
-        clock = f" {hour:0>2}:{minute:0>2}:{second:0>2}.{_micros(fraction, column):06}"
+        if column.kind == "timestamp" and whole + clock[:9] != "0000-00-00 00:00:00":
+            raise
         return whole if column.kind == "date" else whole + clock[: 10 + column.scale if column.scale else 9]
-    if column.kind == "date":
-        return moment.date()
-    return moment if column.kind == "timestamp" else moment.replace(tzinfo=None)
+    match column.kind:
+        case "date":
+            return moment.date()
+        case "timestamp":
+            return moment - ahead
+    return moment.replace(tzinfo=None)
 
 
-def _groups(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
-    match = pattern.fullmatch(text)
-    if match is None:
+def _time(column: Column, text: str) -> timedelta:
+    """From a literal, however short: "7:30", "73000"."""
+    sign, hours, minutes, seconds, fraction = _groups(text, _TIME, _COMPACT_TIME)
+    if int(minutes or 0) > 59 or int(seconds) > 59:
         raise ValueError(text)
-    return match.groups(default="0")
+    value = timedelta(
+        hours=int(hours or 0),
+        minutes=int(minutes or 0),
+        seconds=int(seconds),
+        microseconds=_micros(fraction, column),
+    )
+    return -value if sign == "-" else value
+
+
+def _groups(text: str, *patterns: re.Pattern[str]) -> tuple[str, ...]:
+    for pattern in patterns:
+        if match := pattern.fullmatch(text):
+            return match.groups(default="0")
+    raise ValueError(text)
 
 
 def _micros(fraction: str, column: Column) -> int:
@@ -156,12 +259,17 @@ def _micros(fraction: str, column: Column) -> int:
 
 
 def _members(column: Column, text: str) -> str:
-    """Spelled and ordered as the column's definition has them."""
-    spelled = {member.casefold(): member for member in column.members}
-    chosen = {
-        spelled[part.casefold()] for part in ([text] if column.kind == "enum" else text.split(",")) if part
-    }
+    """Spelled and ordered as the column's definition has them. Raises if one isn't a member."""
+    parts = [text] if column.kind == "enum" else text.split(",")
+    chosen = {_member(column.members, part.rstrip(" ")) for part in parts if part or column.kind == "enum"}
     return ",".join(member for member in column.members if member in chosen)
+
+
+def _member(members: tuple[str, ...], text: str) -> str:
+    if text in members:
+        return text
+    (member,) = [member for member in members if member.lower() == text.lower()]
+    return member
 
 
 def _implicit(column: Column) -> Any:

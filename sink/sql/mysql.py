@@ -22,8 +22,9 @@ from ...errors import InvariantViolated, Retryable, SinkError
 from ...events import Action, AddColumn, CreateTable, Ddl, DropColumn, Table
 from ...failpoint import reach
 from . import mysql_text as text
+from .defaults import LOAD_ANEW, needs_clock
 from .runs import Run
-from .target import CHECKPOINT_TABLE, MAX_PLANS, MISSING, Refused, check_columns
+from .target import CHECKPOINT_TABLE, MAX_PLANS, MISSING, Refused, check_columns, effective
 
 INTENT_TABLE: Final = "tidemill_ddl"
 """One row a feed, while a statement runs that commits by itself: what it is to change."""
@@ -37,6 +38,10 @@ _HOME_TABLES: Final = {
     CHECKPOINT_TABLE: f"{_FEED}, ts BIGINT NOT NULL, checkpoint {_TEXT}",
     INTENT_TABLE: f"{_FEED}, table_name {_TEXT}, query {_TEXT}, columns_before {_TEXT}",
 }
+
+_UTC: Final = "+00:00"
+_LEAST_OFFSET, _MOST_OFFSET = -(12 * 60 + 59) * 60, 13 * 3600
+"""What MariaDB takes for a time zone."""
 
 _MODES: Final = "NO_AUTO_VALUE_ON_ZERO,STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
 """Values are stored as they are (a zero date, an id of 0) or not at all."""
@@ -113,7 +118,7 @@ class MySqlTarget:
         self._is_mariadb = "mariadb" in version.lower()
         self._packet_bytes = int(packet_bytes)
         self.folds_names = bool(lower_case)
-        self._execute("SET time_zone='+00:00', foreign_key_checks=0, sql_safe_updates=0")
+        self._execute(f"SET time_zone='{_UTC}', foreign_key_checks=0, sql_safe_updates=0")
         self._set_modes(backslash_escapes=False)
         self._create_home()
 
@@ -248,14 +253,39 @@ class MySqlTarget:
         before = self._intent(ddl)
         # Columns that are the same before and after (one is dropped and added again) can't tell
         # whether it was done: then it is done again, which changes nothing.
-        if before is not None and before != have and have is not None and _altered(before, ddl) == set(have):
-            self._intended = True  # done before a crash, which left the intent
+        if before is not None and before != have and have is not None:
+            done = _altered(before, effective(ddl.actions, before)) == {name.lower() for name in have}
+            if done:
+                self._intended = True  # before a crash, which left the intent
+                return
+        actions = effective(ddl.actions, have or ())
+        if not actions:
             return
+        changes = ", ".join(map(_alteration, actions))
+        zone = self._zone(ddl, actions)
         self._intend(ddl, have or {})
-        self._execute(f"SET SESSION timestamp={ddl.epoch_seconds:.6f}")  # for DEFAULT CURRENT_TIMESTAMP
-        changes = ", ".join(_alteration(action) for action in ddl.actions)
+        # What defaults put into the rows that are there is by the clock of the statement's session.
+        self._execute(f"SET timestamp={ddl.epoch_seconds:.6f}, time_zone='{zone}'")
         self._define(f"ALTER TABLE {self._qualified(table)} {changes}")
-        self._execute("SET SESSION timestamp=DEFAULT")
+        self._execute(f"SET timestamp=DEFAULT, time_zone='{_UTC}'")
+
+    def _zone(self, ddl: Ddl, actions: Iterable[Action]) -> str:
+        """Its session's, as far as it counts. Raises SinkError for one that no server knows."""
+        clocks = [
+            action.column.name
+            for action in actions
+            if isinstance(action, AddColumn) and needs_clock(action.column)
+        ]
+        if not clocks:
+            return _UTC
+        ahead = ddl.utc_offset_seconds
+        if ahead % 60 or not _LEAST_OFFSET <= ahead <= _MOST_OFFSET:
+            raise SinkError(
+                f"{self.identity}: what the default of {ddl.full_name}, column {clocks[0]}, put into the "
+                f"existing rows can't be computed here, {ahead} s ahead of UTC; {LOAD_ANEW}"
+            )
+        hours, minutes = divmod(abs(ahead) // 60, 60)
+        return f"{'-' if ahead < 0 else '+'}{hours:02}:{minutes:02}"
 
     def _intent(self, ddl: Ddl) -> dict[str, str] | None:
         """The columns before this very statement, if it may have run before a crash."""
@@ -391,21 +421,25 @@ def _alteration(action: Action) -> str:
     match action:
         case AddColumn(column, after):
             place = "" if after is None else " FIRST" if after == "" else f" AFTER {text.name(after)}"
-            return f"ADD COLUMN {text.define(column)}{place}"
+            definition = text.define(column)
+            if column.kind == "timestamp" and not column.nullable and column.default is None:
+                # A server with explicit_defaults_for_timestamp=OFF would put the present time in.
+                definition += " DEFAULT '0000-00-00 00:00:00'"
+            return f"ADD COLUMN {definition}{place}"
         case DropColumn(name):
             return f"DROP COLUMN {text.name(name)}"
         case CreateTable():
             raise InvariantViolated("a table is created among changes of its columns")
 
 
-def _altered(before: Iterable[str], ddl: Ddl) -> set[str]:
-    """The names of the columns after the statement."""
-    names = set(before)
-    for action in ddl.actions:
+def _altered(before: Iterable[str], actions: Iterable[Action]) -> set[str]:
+    """The names of the columns after the statement, in small letters."""
+    names = {name.lower() for name in before}
+    for action in actions:
         if isinstance(action, AddColumn):
-            names.add(action.column.name)
+            names.add(action.column.name.lower())
         elif isinstance(action, DropColumn):
-            names.discard(action.name)
+            names.discard(action.name.lower())
     return names
 
 

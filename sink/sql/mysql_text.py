@@ -67,7 +67,8 @@ def _compile(table: Table, template: str) -> Render:
 
 def _name(column: Column) -> str:
     """A column's name inside the template of an f-string."""
-    return name(column.name).replace("\\", "\\\\").replace("{", "{{").replace("}", "}}").replace('"', '\\"')
+    quoted = name(column.name).replace("\\", "\\\\").replace('"', '\\"').replace("\r", "\\r")
+    return quoted.replace("{", "{{").replace("}", "}}")
 
 
 def _nullable(column: Column, var: str, expression: str) -> str:

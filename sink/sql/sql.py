@@ -93,6 +93,14 @@ class SqlSink:
         self._durable = reached
         reach("sink.committed")
 
+    def has_table(self, schema: str, table: str) -> bool:
+        if not self._connected:
+            self.open()
+        try:
+            return self._database.columns(Table(schema, table, ())) is not None
+        except Exception as error:
+            self._fail(error, f"looking for {schema}.{table}")
+
     # --- rows
 
     def _apply(self, changes: list[RowChange]) -> None:

@@ -18,12 +18,12 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from ...errors import ConfigError, InvariantViolated, Retryable, SinkError
-from ...events import Action, AddColumn, Ddl, DropColumn, Row, RowChange, Table
+from ...events import AddColumn, Column, Ddl, DropColumn, Row, RowChange, Table
 from ...failpoint import reach
-from .defaults import default_for_existing_rows
+from .defaults import LOAD_ANEW, default_for_existing_rows
 from .runs import Run
 from .sqlite_types import Encode, compile_encode, declared_type
-from .target import CHECKPOINT_TABLE, MAX_PLANS, MISSING, Refused, check_columns
+from .target import CHECKPOINT_TABLE, MAX_PLANS, MISSING, Refused, check_columns, effective
 
 _BUSY_SECONDS: Final = 1.0
 """So long a call waits for another writer; then it is tried again from the start."""
@@ -149,9 +149,40 @@ class SqliteTarget:
         self._execute(f"CREATE TABLE {self._qualified(table)} (\n" + ",\n".join(lines) + "\n)")
 
     def alter(self, ddl: Ddl) -> None:
-        name = _name(self.name_of(ddl.schema, ddl.table))
-        for action in ddl.actions:
-            self._execute(f"ALTER TABLE {name} {_alteration(action, ddl.epoch_seconds)}")
+        table = Table(ddl.schema, ddl.table, ())
+        have = self.columns(table) or {}
+        name = self._qualified(table)
+        for action in effective(ddl.actions, have):
+            match action:
+                case AddColumn(column):
+                    self._add(name, column, ddl)
+                case DropColumn(dropped):
+                    if any(
+                        type_.endswith(" key")
+                        for key, type_ in have.items()
+                        if key.lower() == dropped.lower()
+                    ):
+                        raise SinkError(
+                            f"{self.identity}: {dropped} is in the primary key of {name}, from which SQLite "
+                            f"can drop no column; {LOAD_ANEW}"
+                        )
+                    self._execute(f"ALTER TABLE {name} DROP COLUMN {_name(dropped)}")
+                case _:
+                    raise InvariantViolated("a table is created among changes of its columns")
+
+    def _add(self, table: str, column: Column, ddl: Ddl) -> None:
+        """At the end: rows are written by the names of their columns."""
+        value = default_for_existing_rows(column, ddl.epoch_seconds, ddl.utc_offset_seconds)
+        ((stored,),) = compile_encode((column,), [0])([(value,)])
+        has_nul = isinstance(stored, str) and "\0" in stored  # which would end the statement
+        null = "" if column.nullable else " NOT NULL"
+        default = "''" if has_nul else _literal(stored)
+        name = _name(column.name)
+        self._execute(
+            f"ALTER TABLE {table} ADD COLUMN {name} {declared_type(column)}{null} DEFAULT {default}"
+        )
+        if has_nul:
+            self._execute(f"UPDATE {table} SET {name}=?", stored)
 
     def _qualified(self, table: Table) -> str:
         return _name(self.name_of(table.schema, table.name))
@@ -242,19 +273,6 @@ def _after(changes: list[RowChange]) -> list[Row]:
 
 def _before(changes: list[RowChange]) -> list[Row]:
     return [change.before or () for change in changes]
-
-
-def _alteration(action: Action, epoch_seconds: float) -> str:
-    match action:
-        case AddColumn(column):  # at the end: rows are written by the names of their columns
-            value = default_for_existing_rows(column, epoch_seconds)
-            ((stored,),) = compile_encode((column,), [0])([(value,)])
-            null = "" if column.nullable else " NOT NULL"
-            return f"ADD COLUMN {_name(column.name)} {declared_type(column)}{null} DEFAULT {_literal(stored)}"
-        case DropColumn(name):
-            return f"DROP COLUMN {_name(name)}"
-        case _:
-            raise InvariantViolated("a table is created among changes of its columns")
 
 
 def _name(identifier: str) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from ...errors import Retryable, SinkError
-from ...events import Ddl, RowChange, Table
+from ...events import Action, AddColumn, Ddl, DropColumn, RowChange, Table
 from .runs import Run
 
 MAX_PLANS = 1000
@@ -93,6 +93,28 @@ def check_columns(target: Target, table: Table) -> None:
         found = "isn't there" if have is None else f"has the columns {', '.join(have)}"
         name = target.name_of(table.schema, table.name)
         raise SinkError(f"{target.identity}: {name} isn't as {table.full_name} is: it {found}")
+
+
+def effective(actions: Iterable[Action], columns: Iterable[str]) -> list[Action]:
+    """What is left of them for a table of these columns: IF EXISTS and IF NOT EXISTS are about what it had
+    before all of them."""
+    had = {name.lower() for name in columns}
+    added: set[str] = set()
+    dropped: set[str] = set()
+    left: list[Action] = []
+    for action in actions:
+        match action:
+            case AddColumn(column, _, unless_exists):
+                name = column.name.lower()
+                if unless_exists and (name in had or name in added):
+                    continue
+                added.add(name)
+            case DropColumn(name, if_exists):
+                if if_exists and (name.lower() not in had or name.lower() in dropped):
+                    continue
+                dropped.add(name.lower())
+        left.append(action)
+    return left
 
 
 def describe(change: RowChange) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+from tidemill.codec.mysql import tokens
 from tidemill.codec.mysql.entry import Query
 from tidemill.events import Action, AddColumn, Column, DropColumn
 from tidemill.mounter.ddl import read_change
+from tidemill.puller.mysql.zone import offset_of
 from tidemill.routing import TableFilter
 
 CASES = Path(__file__).with_name("ddl.txt")
@@ -14,7 +17,7 @@ FOLLOWED = TableFilter(["shop.*", "!shop.tmp_*"])
 
 
 def test_the_cases(rewrite: bool) -> None:
-    """Each is a statement in schema shop ("ansi_quotes" in front of it is said of the session)."""
+    """Each is a statement in schema shop; what stands in front of it in brackets is said of its session."""
     text = CASES.read_text().strip("\n")
     statements = [case.partition("\n----\n")[0] for case in text.split("\n\n")]
     made = "\n\n".join(f"{statement}\n----\n{outcome(statement)}" for statement in statements)
@@ -24,23 +27,44 @@ def test_the_cases(rewrite: bool) -> None:
 
 
 def outcome(statement: str) -> str:
-    text = statement.removeprefix("ansi_quotes ")
-    change = read_change(Query("shop", text, 0.0, ansi_quotes=text != statement), FOLLOWED)
+    said, text = "", statement
+    if statement.startswith("["):
+        said, _, text = statement[1:].partition("] ")
+    change = read_change(Query("shop", text, 1_700_000_000, **session(said)), FOLLOWED)
     if change is None:
         return "nothing"
     where = f"{change.schema}.{change.table}"
     return "\n".join(
-        [f"refused: {change.refusal}"] if change.refusal else [f"{where} {line(a)}" for a in change.actions]
+        [f"refused{' where it is there' if change.if_exists else ''}: {change.refusal}"]
+        if change.refusal
+        else [f"{where} {line(a)}" for a in change.actions]
     )
+
+
+def session(said: str) -> dict[str, Any]:
+    """Modes of sql_mode, "implicit timestamps", and "at" a time zone."""
+    made: dict[str, Any] = {"sql_mode": tokens.STRICT}
+    for word in filter(None, said.split(", ")):
+        if word == "implicit timestamps":
+            made["explicit_timestamps"] = False
+        elif word == "NOT_STRICT":
+            made["sql_mode"] &= ~tokens.STRICT
+        elif word.startswith("at "):
+            zone = word.removeprefix("at ")
+            offset = None if zone == "SYSTEM" else offset_of(zone, 1_700_000_000)
+            made |= {"time_zone": zone, "utc_offset_seconds": offset}
+        else:
+            made["sql_mode"] |= getattr(tokens, word)
+    return made
 
 
 def line(action: Action) -> str:
     match action:
-        case AddColumn(column, after):
+        case AddColumn(column, after, unless_exists):
             place = {None: "", "": " first"}.get(after, f" after {after}")
-            return f"+ {described(column)}{place}"
-        case DropColumn(name):
-            return f"- {name}"
+            return f"+ {described(column)}{place}{' unless it exists' if unless_exists else ''}"
+        case DropColumn(name, if_exists):
+            return f"- {name}{' if it exists' if if_exists else ''}"
     raise TypeError(action)
 
 

@@ -277,6 +277,8 @@ def test_a_commit_comes_back(chunk: Chunk | None) -> None:
     assert decode_commit(encode_commit(commit)) == commit
 
 
-@pytest.mark.parametrize("statement", [NewTable(TABLE), Query("s", "ALTER ...", 1.5, True, -3600)])
+@pytest.mark.parametrize(
+    "statement", [NewTable(TABLE), Query("s", "ALTER ...", 1.5, 4, False, "SYSTEM", None)]
+)
 def test_a_statement_comes_back(statement: NewTable | Query) -> None:
     assert decode_statement(encode_statement(statement)) == statement

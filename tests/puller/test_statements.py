@@ -9,6 +9,7 @@ import pytest
 
 from tidemill.errors import SourceError
 from tidemill.puller.mysql.query import LoggedStatement, changed_tables, verb
+from tidemill.puller.mysql.zone import ServerZone
 
 
 @pytest.mark.parametrize(
@@ -61,31 +62,48 @@ def zone(name: bytes) -> bytes:
 def test_a_statement_comes_with_its_session() -> None:
     found = logged(
         b"ALTER TABLE \xfc ADD c INT",
-        b"\x00" + b"\0" * 4,
+        b"\x00" + pack("<I", 1 << 24),
         b"\x01" + pack("<Q", 4),
         b"\x06\x03std",
         b"\x04" + pack("<HHH", 8, 8, 8),
         zone(b"-02:30"),
         b"\x80" + (250_000).to_bytes(3, "little"),
     )
-    query = found.as_query(100, 3600)
+    query = found.as_query(100, ServerZone(((0, 3600),)))
     assert (query.schema, query.query) == ("shop", "ALTER TABLE ü ADD c INT")
-    assert query.ansi_quotes
+    assert query.sql_mode == 4
+    assert query.explicit_timestamps
     assert query.epoch_seconds == 100.25
-    assert query.utc_offset_seconds == -9000
+    assert (query.time_zone, query.utc_offset_seconds) == ("-02:30", -9000)
 
 
 def test_a_session_may_be_in_the_server_s_time_zone() -> None:
-    assert logged(b"DROP TABLE t").as_query(0, 3600).utc_offset_seconds == 3600
-    assert logged(b"DROP TABLE t", zone(b"SYSTEM")).as_query(0, 3600).utc_offset_seconds == 3600
+    server = ServerZone(((100, 3600), (200, 3600), (300, 7200)))
+    for found in (logged(b"DROP TABLE t"), logged(b"DROP TABLE t", zone(b"SYSTEM"))):
+        query = found.as_query(150, server)
+        assert (query.time_zone, query.utc_offset_seconds) == ("SYSTEM", 3600)
+        assert not query.explicit_timestamps
+
+
+def test_the_server_s_clock_is_known_where_it_does_not_change() -> None:
+    server = ServerZone(((100, 3600), (200, 3600), (300, 7200)))
+    moments = (99, 100, 150, 200, 201, 299, 300, 301)
+    assert [server.offset_at(moment) for moment in moments] == [
+        None, 3600, 3600, 3600, None, None, 7200, None,
+    ]  # fmt: skip
+    assert ServerZone(((100, 3600), (200, 3600))).offset_at(5000) == 3600
+    assert logged(b"DROP TABLE t").as_query(100, ServerZone()).time_zone == "+00:00"
 
 
 @pytest.mark.skipif(not available_timezones(), reason="no time zones found: apt-get install tzdata")
 def test_a_session_may_be_in_a_named_time_zone() -> None:
     summer = 1_750_000_000
-    assert logged(b"DROP TABLE t", zone(b"Europe/Berlin")).as_query(summer, 0).utc_offset_seconds == 7200
+    assert (
+        logged(b"DROP TABLE t", zone(b"Europe/Berlin")).as_query(summer, ServerZone()).utc_offset_seconds
+        == 7200
+    )
     with pytest.raises(SourceError, match="'Nowhere/At_all', which isn't known here: install tzdata"):
-        logged(b"DROP TABLE t", zone(b"Nowhere/At_all")).as_query(0, 0)
+        logged(b"DROP TABLE t", zone(b"Nowhere/At_all")).as_query(0, ServerZone())
 
 
 @pytest.mark.parametrize(

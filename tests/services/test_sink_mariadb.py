@@ -238,7 +238,7 @@ def test_a_key_of_long_texts_has_prefixes(place):
 
 
 def test_names_may_hold_any_character(place):
-    columns = (Column('`a` {b} "c" \\ %s', "int", nullable=False), Column("select", "varchar", length=5))
+    columns = (Column('`a` {b} "c" \\ \r\n %s', "int", nullable=False), Column("select", "varchar", length=5))
     table = Table("shop", "odd `name` {0} %", columns, key=(0,))
     loaded(place, Table(table.schema, table.name, columns, (0,)), rows=[(1, "x"), (2, "y")])
     feed(place.sink(), [transaction(30, update(table, (1, "x"), (1, "z")), delete(table, 2, "y"))])

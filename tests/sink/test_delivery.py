@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tidemill.errors import Retryable, SinkError
 from tidemill.events import AddColumn, Batch, Checkpoint, Column, Ddl
@@ -19,6 +20,9 @@ class Script:
         self.calls: list[object] = []
         self.errors: list[Exception | None] = []
         self.reached: Checkpoint | None = None
+        self.tables: set[str] = set()
+        self.asked: list[Exception] = []
+        """What is raised to the question for a table."""
 
     def open(self) -> Checkpoint | None:
         return None
@@ -33,6 +37,11 @@ class Script:
         self._maybe_fail()
         self.calls.append("flush")
         return self.reached
+
+    def has_table(self, schema: str, table: str) -> bool:
+        if self.asked:
+            raise self.asked.pop()
+        return f"{schema}.{table}" in self.tables
 
     def close(self) -> None:
         self.calls.append("close")
@@ -109,6 +118,33 @@ def test_a_refused_ddl_stops_behind_what_came_before_it():
     with pytest.raises(SinkError, match=r"^it can't be followed$"):
         work.run(0)
     assert work.told == [at(1)]
+
+
+def test_a_drop_of_what_is_not_there_is_passed_over():
+    script = Script()
+    script.tables = {"shop.orders"}
+    work = delivery(script)
+    gone = Ddl(2, 0, "src", "shop", "gone", "DROP TABLE", (), "log:2", "it can't be followed", if_exists=True)
+    work.accept([rows(1, 1), gone, rows(3, 2)])
+    work.run(0)
+    assert script.calls == [[1], "flush", [], "flush", [2], "flush"]
+    assert work.told == [at(1), at(2), at(3)]
+    work.accept([replace(gone, commit_ts=4, table="orders", position="log:4")])
+    with pytest.raises(SinkError, match=r"^it can't be followed$"):
+        work.run(0)
+
+
+def test_a_target_that_can_t_say_what_it_has_is_asked_again():
+    script = Script()
+    script.asked = [Retryable("not now")]
+    work = delivery(script)
+    gone = Ddl(2, 0, "src", "shop", "gone", "DROP TABLE", (), "log:2", "it can't be followed", if_exists=True)
+    work.accept([gone])
+    with pytest.raises(Retryable, match="not now"):
+        work.run(0)
+    assert work.told == []
+    work.run(0)
+    assert work.told == [at(2)]
 
 
 def test_a_checkpoint_that_moves_without_rows_is_flushed_now_and_then():

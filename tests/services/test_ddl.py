@@ -1,0 +1,121 @@
+"""Statements of a server's own kinds, logged by a real one and followed into both targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tidemill.benchmarks.mariadb import MariaDb
+
+from .feeds import Place
+
+TO_GO_ON = "to go on, give every sink of the feed an empty target, and a new snapshot is taken"
+
+
+@pytest.fixture(params=["sqlite", "mariadb"])
+def place(request: pytest.FixtureRequest, mariadb: MariaDb, database: str, tmp_path: Path) -> Iterator[Place]:
+    """A feed whose snapshot is done."""
+    place = Place(tmp_path, mariadb, database)
+    place.execute(f"CREATE TABLE {database}.kept (id INT PRIMARY KEY)")
+    if request.param == "mariadb":
+        place.copy_server, place.copy_schema = mariadb, f"{database}_copy"
+        place.configure(sinks=[mariadb.url(place.copy_schema)])
+    place.goes_on()
+    yield place
+    place.execute(f"DROP DATABASE IF EXISTS {database}_copy")
+
+
+def in_session(place: Place, *statements: str) -> None:
+    place.execute(f"USE {place.schema}", *statements)
+
+
+def test_statements_under_settings_of_their_own(place: Place) -> None:
+    in_session(
+        place,
+        "SET STATEMENT lock_wait_timeout=5, time_zone='+05:30' FOR ALTER TABLE item ADD seen DATETIME DEFAULT NOW()",
+        "SET STATEMENT lock_wait_timeout=5 FOR INSERT INTO item (id, name) VALUES (4, 'four')",
+        "SET STATEMENT max_statement_time=5 FOR UPDATE item SET name = 'x', seen = '2020-01-01' WHERE id > 2",
+        "SET STATEMENT lock_wait_timeout=5 FOR DELETE FROM item WHERE id = 1",
+    )
+    place.run()
+    copied = [tuple(str(value) for value in row) for row in place.copied()]
+    assert copied == [tuple(str(value) for value in row) for row in place.present()]
+    assert len(copied) == 3
+
+
+def test_a_truncation_under_settings_of_its_own_is_refused(place: Place) -> None:
+    in_session(place, "SET STATEMENT lock_wait_timeout=5 FOR TRUNCATE TABLE item")
+    sentence = place.run().sentence
+    assert f"table {place.schema}.item: this can't be followed (TRUNCATE TABLE)" in sentence
+    assert TO_GO_ON in sentence
+    if place.copy_server is None:
+        place.begins_again()
+
+
+def test_settings_that_change_how_the_statement_reads_are_refused(place: Place) -> None:
+    in_session(
+        place, "SET STATEMENT sql_mode='ANSI_QUOTES' FOR ALTER TABLE item ADD x VARCHAR(9) DEFAULT 'a'"
+    )
+    assert "this can't be followed (SET STATEMENT sql_mode)" in place.run().sentence
+
+
+def test_what_did_nothing_is_passed_over(place: Place) -> None:
+    in_session(
+        place,
+        "DROP TABLE IF EXISTS nosuch",
+        "RENAME TABLE IF EXISTS nosuch TO nosuch2",
+        "ALTER TABLE IF EXISTS nosuch ADD x INT",
+        "ALTER TABLE item ADD COLUMN IF NOT EXISTS name INT",
+        "ALTER TABLE item DROP COLUMN IF EXISTS nosuch",
+        "ALTER TABLE item DROP COLUMN IF EXISTS nosuch, ADD COLUMN IF NOT EXISTS NAME INT, ADD n INT DEFAULT 7",
+        "CREATE TABLE IF NOT EXISTS item (id INT)",
+        "INSERT INTO item VALUES (4, 'four', 8)",
+    )
+    place.goes_on()
+
+
+def test_a_drop_of_a_table_that_is_there_is_refused(place: Place) -> None:
+    in_session(place, "INSERT INTO item VALUES (4, 'four')", "DROP TABLE IF EXISTS kept")
+    assert f"table {place.schema}.kept: this can't be followed (DROP TABLE)" in place.run().sentence
+    assert place.copied_ids() == [1, 2, 3, 4]
+
+
+def test_a_column_that_comes_and_goes(place: Place) -> None:
+    in_session(place, "ALTER TABLE item ADD x INT")
+    place.goes_on()
+    in_session(place, "ALTER TABLE item DROP x", "ALTER TABLE item ADD COLUMN IF NOT EXISTS x INT DEFAULT 5")
+    place.goes_on()
+
+
+def test_a_carriage_return_in_a_column_s_name(place: Place) -> None:
+    in_session(
+        place,
+        "ALTER TABLE item ADD `a\r\nb` INT DEFAULT 5",
+        "UPDATE item SET `a\r\nb` = 6 WHERE id = 2",
+        "INSERT INTO item VALUES (4, 'four', 7)",
+        "DELETE FROM item WHERE id = 1",
+    )
+    place.goes_on()
+
+
+def test_two_tables_whose_names_look_the_same_are_refused_at_the_start(
+    mariadb: MariaDb, database: str, tmp_path: Path
+) -> None:
+    place = Place(tmp_path, mariadb, database)
+    place.execute(
+        f"CREATE DATABASE `{database}.a`",
+        f"CREATE TABLE `{database}.a`.b (id INT PRIMARY KEY)",
+        f"CREATE TABLE `{database}`.`a.b` (id INT PRIMARY KEY)",
+    )
+    try:
+        place.configure(tables=[f"{database}*.*"])
+        for done in (place.run(), place.call("check", str(place.config))):
+            assert done.status > 0
+            said = " ".join((done.out + done.err).replace("│", " ").split())
+            assert f"`{database}`.`a.b` and `{database}.a`.`b` can't both be followed" in said, said
+        place.execute(f"DROP TABLE `{database}`.`a.b`")
+        place.goes_on()
+    finally:
+        place.execute(f"DROP DATABASE `{database}.a`")

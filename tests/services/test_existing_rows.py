@@ -1,0 +1,247 @@
+"""What a new column's default puts into the rows that are there: the same in the source and both targets.
+
+The cases are in existing_rows.txt, each run on a table of its own.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pymysql
+import pytest
+
+from tidemill.benchmarks.mariadb import MariaDb
+from tidemill.errors import SinkError
+from tidemill.events import Batch, Checkpoint, CreateTable, Ddl
+from tidemill.puller.puller import Connected
+from tidemill.sink import Sink, open_sink
+
+from ..sink.world import MemoryStore
+from .conftest import Client
+from .pulling import Pulling
+
+CASES = Path(__file__).with_name("existing_rows.txt")
+TZINFO = shutil.which("mariadb-tzinfo-to-sql") or ""
+SECOND = 1_700_000_000.123456  # 2023-11-14 22:13:20.123456
+
+
+class Case(NamedTuple):
+    number: int
+    text: str
+
+    @property
+    def table(self) -> str:
+        return f"t{self.number}"
+
+    @property
+    def settings(self) -> str:
+        before, found, _ = self.text.partition(" | ")
+        return before if found else ""
+
+    @property
+    def clauses(self) -> str:
+        return self.text.rpartition(" | ")[2]
+
+
+def test_the_cases(own: Client, tmp_path: Path, rewrite: bool) -> None:
+    """Each is an ALTER TABLE; what stands in front of "|" is set in its session."""
+    wanted = CASES.read_text().strip("\n")
+    cases = [
+        Case(number, block.partition("\n----\n")[0]) for number, block in enumerate(wanted.split("\n\n"))
+    ]
+    found = outcomes(own, tmp_path, cases)
+    made = "\n\n".join(f"{case.text}\n----\n{found[case.table]}" for case in cases)
+    if rewrite:
+        CASES.write_text(made + "\n")
+    assert made == wanted
+
+
+@pytest.mark.parametrize(("zone", "hours"), [("Asia/Kolkata", "03:43:20"), ("Europe/Berlin", "refused")])
+def test_a_session_in_the_server_s_own_time_zone(
+    private_mariadb: MariaDb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zone: str, hours: str
+) -> None:
+    """Where that has summer time, it is known only for about a year."""
+    monkeypatch.setenv("TZ", zone)
+    with private_mariadb as server:
+        with server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("CREATE DATABASE shop")
+        cases = [
+            Case(0, "ADD a DATETIME DEFAULT NOW()"),
+            Case(1, "ADD a TIMESTAMP DEFAULT NOW()"),
+            Case(2, "ADD a TIMESTAMP DEFAULT '2020-01-01'"),
+            Case(3, "ADD a TIMESTAMP DEFAULT 0, ADD b DATE DEFAULT '2020-01-01'"),
+            Case(4, "timestamp=DEFAULT | ADD a DATE DEFAULT NOW(), ADD b DATETIME DEFAULT CURDATE()"),
+        ]
+        found = outcomes(Client(server, "shop"), tmp_path, cases)
+    assert hours in found["t0"]
+    assert found["t1"] == "a='2023-11-14 22:13:20'"
+    assert found["t2"] == "refused: DEFAULT '2020-01-01' in the time zone SYSTEM"
+    assert found["t3"] == "a='0000-00-00 00:00:00' b='2020-01-01'"
+    assert "WRONG" not in found["t0"] + found["t4"]
+
+
+@pytest.mark.skipif(not TZINFO, reason="mariadb-tzinfo-to-sql not found")
+def test_a_session_in_a_named_time_zone(own: Client, tmp_path: Path) -> None:
+    script = subprocess.run(
+        [TZINFO, "/usr/share/zoneinfo/Europe/Berlin", "Europe/Berlin"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    inserts = [part for part in script.split(";\n") if part.startswith(("INSERT", "SET @time_zone_id"))]
+    own("USE mysql", *inserts)
+    own.reconnect()
+    berlin = "time_zone='Europe/Berlin'"
+    cases = [
+        Case(0, f"{berlin} | ADD a DATETIME DEFAULT NOW(), ADD b TIMESTAMP DEFAULT '2020-01-01 12:00:00'"),
+        Case(1, f"{berlin} | ADD b TIMESTAMP DEFAULT '2020-07-01 12:00:00'"),
+        Case(
+            2,
+            f"{berlin}, timestamp=1690000000 | ADD a DATETIME DEFAULT NOW(), ADD b TIMESTAMP DEFAULT '2020-07-01 12:00:00'",
+        ),
+    ]
+    found = outcomes(own, tmp_path, cases)
+    assert list(found.values()) == [
+        "a='2023-11-14 23:13:20' b='2020-01-01 11:00:00'",
+        "refused: DEFAULT '2020-07-01 12:00:00' in the time zone Europe/Berlin",
+        "a='2023-07-22 06:26:40' b='2020-07-01 10:00:00'",
+    ]
+
+
+def outcomes(source: Client, directory: Path, cases: list[Case]) -> dict[str, str]:
+    """By table."""
+    for case in cases:
+        source(f"CREATE TABLE {case.table} (id INT PRIMARY KEY, had INT)")
+        source(f"INSERT INTO {case.table} VALUES (1, 5)")
+    found: dict[str, str] = {}
+    changes: dict[str, Ddl] = {}
+    copies = Copies(source, directory)
+    with Pulling(source.server, "shop.*") as pulling:
+        pulling.wait_until_told(Connected)
+        pulling.wait_for(lambda: sum(is_creation(item) for item in pulling.items) == len(cases))
+        for case in cases:
+            try:
+                run(source, case)
+            except pymysql.err.MySQLError as error:
+                found[case.table] = f"source: {error.args[1]}"
+        source("CREATE TABLE last (id INT)")
+        pulling.wait_for(
+            lambda: any(isinstance(item, Ddl) and item.table == "last" for item in pulling.items)
+        )
+        for item in pulling.items:
+            if isinstance(item, Ddl) and is_creation(item):
+                copies.create(item)
+            elif isinstance(item, Ddl):
+                changes[item.table] = item
+    for case in cases:
+        if case.table not in found:
+            found[case.table] = copies.outcome(changes[case.table])
+    return {case.table: found[case.table] for case in cases}
+
+
+def is_creation(item: Any) -> bool:
+    return isinstance(item, Ddl) and any(isinstance(action, CreateTable) for action in item.actions)
+
+
+def run(source: Client, case: Case) -> None:
+    source.reconnect()
+    source(f"SET timestamp={SECOND}")
+    if case.settings:
+        source(f"SET {case.settings}")
+    source(f"ALTER TABLE {case.table} {case.clauses}")
+    source.reconnect()
+
+
+class Copies:
+    """One in MariaDB and one in SQLite, in which every table has the row that it has in the source."""
+
+    def __init__(self, source: Client, directory: Path) -> None:
+        self._source = source
+        self._file = directory / "copy.db"
+        self._ts = 0
+        self._sinks = {
+            url.partition(":")[0]: open_sink("copy", url, feed="test", store=MemoryStore())
+            for url in (source.server.url("copy"), f"sqlite:///{self._file}")
+        }
+
+    def create(self, ddl: Ddl) -> None:
+        for sink in self._sinks.values():
+            self._apply(sink, ddl)
+        self._source(f"INSERT INTO copy.{ddl.table} VALUES (1, 5)")
+        with closing(sqlite3.connect(self._file)) as connection:
+            connection.execute(f'INSERT INTO "shop.{ddl.table}" VALUES (1, 5)')
+            connection.commit()
+
+    def outcome(self, ddl: Ddl) -> str:
+        """What the source has, where it was followed, and what a target has in place of that."""
+        if ddl.refusal:
+            return "refused: " + ddl.refusal.partition(" (")[2].partition("), only")[0]
+        types = dict(
+            self._source(
+                "SELECT column_name, data_type FROM information_schema.columns "
+                f"WHERE table_schema='shop' AND table_name='{ddl.table}' ORDER BY ordinal_position"
+            )
+        )
+        source = self._in_mariadb("shop", ddl.table, types)
+        lines = [" ".join(f"{name}={value}" for name, value in source.items() if name not in ("id", "had"))]
+        lines[0] = lines[0] or "nothing"
+        looks: dict[str, Callable[[str, dict[str, str]], dict[str, str]]] = {
+            "mysql": lambda table, types: self._in_mariadb("copy", table, types),
+            "sqlite": self._in_sqlite,
+        }
+        for name, sink in self._sinks.items():
+            try:
+                self._apply(sink, ddl)
+                found = looks[name](ddl.table, types)
+                if found != source:
+                    lines.append(f"{name} WRONG: {found}")
+            except SinkError as error:
+                lines.append(
+                    f"{name} refused: {str(error).partition('to go on')[0]}".replace(str(self._file), "")
+                )
+        return "\n".join(lines)
+
+    def _apply(self, sink: Sink, ddl: Ddl) -> None:
+        self._ts += 1
+        sink.write(Batch([ddl], Checkpoint(ddl.commit_ts, "log:1", None, "src")))
+        sink.flush()
+
+    def _in_mariadb(self, schema: str, table: str, types: dict[str, str]) -> dict[str, str]:
+        names = {row[0] for row in self._source(f"SHOW COLUMNS FROM {schema}.{table}")}
+        parts = [printed(f"`{name}`", types.get(name, "")) for name in types if name in names]
+        self._source("SET time_zone='+00:00'")
+        ((*values,),) = self._source(f"SELECT {', '.join(parts)} FROM {schema}.{table}")
+        found = dict(zip([name for name in types if name in names], map(shown, values), strict=True))
+        return found | {name: "is there" for name in names - set(types)}
+
+    def _in_sqlite(self, table: str, types: dict[str, str]) -> dict[str, str]:
+        with closing(sqlite3.connect(self._file)) as connection:
+            cursor = connection.execute(f'SELECT * FROM "shop.{table}"')
+            names = [part[0] for part in cursor.description]
+            values = [
+                int(value) if isinstance(value, str) and types.get(name) in ("bigint", "bit") else value
+                for name, value in zip(names, cursor.fetchone(), strict=True)
+            ]
+            found = dict(zip(names, map(shown, values), strict=True))
+        return {name: found[name] for name in [*types, *(set(found) - set(types))] if name in found}
+
+
+def printed(name: str, type_: str) -> str:
+    """An expression whose value is what SQLite holds."""
+    if type_ in ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"):
+        return name
+    if type_ in ("float", "double"):
+        return f"CAST({name} AS DOUBLE)"
+    if type_ in ("bit", "year") or type_.endswith("int"):
+        return f"{name}+0"
+    return f"CAST({name} AS CHAR)"
+
+
+def shown(value: Any) -> str:
+    return repr(value)
