@@ -31,8 +31,6 @@ _ROW_PUT: Final[int] = cdcpb.Event.Row.PUT
 _ROW_DELETE: Final[int] = cdcpb.Event.Row.DELETE
 
 _OPS: Final = {_ROW_PUT: PUT, _ROW_DELETE: DELETE}
-_ONLY_PREWRITE: Final = bytes(kind == _PREWRITE for kind in range(256))
-_ONLY_COMMIT: Final = bytes(kind == _COMMIT for kind in range(256))
 
 
 class PrewriteNotMatch(Retryable):
@@ -94,25 +92,17 @@ class Matcher:
         return len(self._prewrites) if self._prewrites is not None else 0
 
     def _in_columns(self, rows: Rows) -> list[KvChange] | None:
-        """The same as _each, for the usual cases, at a third of its time; None if this is none of them.
-
-        Prewrites are taken before commits: in an initialised region none comes after its commit.
-        """
-        if rows.generations is not None:
+        """The same as _each, for rows of one type, at a fifth of its time; None for others."""
+        kind = rows.types[0]
+        if rows.generations is not None or rows.types.count(kind) < len(rows):
             return None
-        types = bytes(rows.types)
-        prewrites = types.count(_PREWRITE)
-        if prewrites == len(types):
-            return [] if self._waiting().put_many(rows) else None
-        if types.count(_COMMITTED) == len(types):
+        if kind == _COMMITTED:
             return self._committed(rows)
-        if not self.region.initialised or prewrites + types.count(_COMMIT) < len(types):
-            return None
-        if prewrites:
-            if not self._waiting().put_many(rows.pick(types.translate(_ONLY_PREWRITE))):
-                return None
-            rows = rows.pick(types.translate(_ONLY_COMMIT))
-        return self._commits(rows)
+        if kind == _COMMIT and self.region.initialised:
+            return self._commits(rows)
+        if kind == _PREWRITE and self._waiting().put_many(rows):
+            return []
+        return None
 
     def _committed(self, rows: Rows) -> list[KvChange]:
         self._check_ts(min(rows.commit_ts))
