@@ -1,0 +1,87 @@
+"""A TiKV cluster as one feed uses it: its loop's thread, connections, PD, regions and reads."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine
+from random import Random
+from typing import Any, TypeVar
+
+from ...actors import Clock
+from .channel import Channels
+from .kv import Kv
+from .loop import LoopThread
+from .options import TikvOptions
+from .pd import PdClient
+from .region_cache import RegionCache
+
+log = logging.getLogger("tidemill.puller")
+
+T = TypeVar("T")
+
+CLOSE_SECONDS = 5.0
+"""For connections to be closed in peace."""
+
+
+class TikvClient:
+    """`start`, `run` and `stop` are called from outside the loop's thread, what it holds only inside."""
+
+    channels: Channels
+    pd: PdClient
+    cache: RegionCache
+    kv: Kv
+
+    def __init__(self, options: TikvOptions, clock: Clock, random: Random) -> None:
+        self.options = options
+        self.clock = clock
+        self.random = random
+        self.on_error: Callable[[BaseException], None] | None = None
+        """Gets, in the loop's thread, what ended a task that nobody waits for."""
+        self.loop = LoopThread(on_error=self._failed)
+        self._started = False
+
+    def start(self) -> None:
+        """Find PD. Raises Retryable and Fatal; then nothing is left running."""
+        self.loop.start()
+        self._started = True
+        try:
+            self.run(self._open())
+        except BaseException:
+            self.stop()
+            raise
+
+    def run(self, work: Coroutine[Any, Any, T], timeout_seconds: float | None = None) -> T:
+        """What a coroutine gives, run in the loop's thread."""
+        return self.loop.run(work, timeout_seconds)
+
+    def stop(self) -> None:
+        """End all tasks, connections and the thread. Safe to repeat."""
+        if not self._started:
+            return
+        self._started = False
+        try:
+            self.run(self._close(), CLOSE_SECONDS)
+        except TimeoutError:
+            log.warning("connections to TiKV were not closed in %g s", CLOSE_SECONDS)
+        finally:
+            self.loop.stop()
+
+    async def _open(self) -> None:
+        options, clock, random = self.options, self.clock, self.random
+        self.channels = Channels(options, clock)
+        self.pd = PdClient(options, self.channels, clock, random)
+        self.cache = RegionCache(self.pd, clock, random, retry_seconds=options.region_retry_seconds)
+        self.kv = Kv(options, self.pd, self.cache, self.channels, clock, random)
+        await self.pd.connect()
+
+    async def _close(self) -> None:
+        if hasattr(self, "pd"):
+            await self.pd.close()
+        if hasattr(self, "channels"):
+            await self.channels.close()
+
+    def _failed(self, error: BaseException) -> None:
+        if self.on_error is not None:
+            self.on_error(error)
+        else:
+            log.error("a task of the TiKV client failed", exc_info=error)

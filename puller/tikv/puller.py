@@ -1,0 +1,222 @@
+"""The puller of a TiKV cluster: tables come and go while it runs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from itertools import count
+from threading import Lock
+from typing import Any, Final
+
+from msgspec import Struct
+
+from ...actors import ActorSystem, Failed, PooledActor, PooledRef, Target
+from ...errors import Retryable
+from ...events import Ts
+from ...store import Store as ScratchStore
+from .client import TikvClient
+from .event_feed import EventFeed
+from .explain import Wait, explain, slow_regions
+from .feed_options import FeedOptions
+from .lock_resolver import LockResolver
+from .reports import Trouble
+from .sleep import sleep
+from .span import Span
+from .span_puller import SpanProgress, SpanPuller
+from .spill import Shared as Spill
+from .statistics import TableStatistics, TikvStatistics
+
+log = logging.getLogger("tidemill.puller")
+
+LOOK_SECONDS: Final = 300.0
+"""How often slow regions are logged."""
+UNINITIALISED_SECONDS: Final = 600.0
+"""An incremental scan that takes longer is logged."""
+EXPLAIN_SECONDS: Final = 5.0
+"""For an explanation; the loop's thread is never held up for long."""
+
+_numbers = count(1)
+
+
+class Guard(PooledActor):
+    """Fails with the first error of any part of the puller, which so reaches the puller's supervisor."""
+
+    def on_receive(self, message: Failed | Trouble) -> None:
+        raise message.error
+
+
+class _Table(Struct):
+    ref: PooledRef[SpanPuller]
+    progress: SpanProgress
+
+
+class TikvPuller:
+    """Sends tables' changes and resolved ts to their writers, as Changes; see EventFeed and SpanPuller.
+
+    Any thread may call any method, actors in their turns `add` and `remove`. What it can't go on after, a
+    Fatal, a Retryable or a bug, fails its actor "puller …", so `supervisor` gets a Failed.
+    """
+
+    def __init__(
+        self,
+        client: TikvClient,
+        system: ActorSystem,
+        scratch: ScratchStore,
+        options: FeedOptions | None = None,
+        *,
+        supervisor: PooledRef[Any] | None = None,
+        max_prewrite_bytes: int = 128 << 20,
+    ) -> None:
+        """`client` is started and stays the caller's. `scratch` takes prewrites beyond the bound."""
+        self._client = client
+        self._system = system
+        limits = client.options
+        self._options = options or FeedOptions(
+            region_scan_limit=limits.region_scan_limit, region_batch=limits.region_batch
+        )
+        self._spill = Spill(scratch, max_prewrite_bytes)
+        self._name = f"puller {next(_numbers)}"
+        self._supervisor = supervisor
+        self._lock = Lock()  # guards the tables
+        self._tables: dict[int, _Table] = {}
+        self._subscribed: dict[int, list[int]] = {}  # the loop's: subscriptions by table
+        self._stopped = False
+        self._over = False
+
+    def start(self) -> None:
+        self._guard = self._system.spawn(Guard, name=self._name, capacity=64, supervisor=self._supervisor)
+        self._client.on_error = self._fail
+        self._client.run(self._start())
+
+    async def _start(self) -> None:
+        client = self._client
+        self.feed = EventFeed(
+            client.loop,
+            self._system,
+            client.cache,
+            client.channels,
+            self._spill,
+            self._options,
+            cluster_id=client.pd.cluster_id,
+            random=client.random,
+            on_error=self._fail,
+            supervisor=self._guard,
+            name=self._name,
+        )
+        self.resolver = LockResolver(self.feed, client.kv, client.pd, client.clock, self._options)
+        self.feed.spawn(self.resolver.run(), "resolve locks")
+        self.feed.spawn(self._log_slow(), "log slow regions")
+
+    def add(self, table_id: int, spans: Span | Sequence[Span], checkpoint_ts: Ts, writer: Target) -> None:
+        """Pull what changes in a table above `checkpoint_ts`. Raises ValueError if it is there already."""
+        spans = (spans,) if isinstance(spans, Span) else tuple(spans)
+        with self._lock:
+            if table_id in self._tables:
+                raise ValueError(f"table {table_id} is pulled already")
+            progress = SpanProgress(checkpoint_ts, self._system.clock.now())
+            ref = self._system.spawn(
+                SpanPuller,
+                spans,
+                checkpoint_ts,
+                writer,
+                progress,
+                capacity=self._options.mailbox,
+                name=f"{self._name}: table {table_id} ({next(_numbers)})",
+                supervisor=self._guard,
+            )
+            self._tables[table_id] = _Table(ref, progress)
+            self._call(self._subscribe, table_id, spans, checkpoint_ts, ref)
+
+    def remove(self, table_id: int) -> None:
+        """Pull a table no longer; what is on its way to its writer still comes. KeyError if it isn't there."""
+        with self._lock:
+            table = self._tables.pop(table_id)
+            self._call(self._unsubscribe, table_id)
+        table.ref.stop(block=False)
+
+    def statistics(self) -> TikvStatistics:
+        """A look at everything; about a microsecond a table."""
+        with self._lock:
+            tables = {table_id: table.progress for table_id, table in self._tables.items()}
+        slowest = min(tables, key=lambda table_id: tables[table_id].egress_resolved_ts, default=0)
+        return self._client.run(self._count(tables, slowest), EXPLAIN_SECONDS)
+
+    def table_statistics(self, table_id: int) -> TableStatistics:
+        """Raises KeyError if it isn't there."""
+        with self._lock:
+            return _sum([self._tables[table_id].progress])
+
+    def explain(self) -> list[Wait]:
+        """What waits on what, and since when; empty if nothing does."""
+        return self._client.run(self._explain(), EXPLAIN_SECONDS)
+
+    def stop(self) -> None:
+        """Pull no more. Not from an actor's turn. Safe to repeat; the client and the system go on."""
+        with self._lock:
+            if self._stopped:
+                return
+            self._stopped = True
+            tables, self._tables = list(self._tables.values()), {}
+        self._client.on_error = None
+        self._client.run(self.feed.close())
+        for table in tables:
+            table.ref.stop(block=False)
+        self._guard.stop(block=False)
+
+    # --- in the loop's thread --------------------------------------------------------------------
+
+    def _subscribe(self, table_id: int, spans: Sequence[Span], ts: Ts, ref: PooledRef[Any]) -> None:
+        self._subscribed[table_id] = [self.feed.subscribe(span, ts, ref) for span in spans]
+
+    def _unsubscribe(self, table_id: int) -> None:
+        for subscription in self._subscribed.pop(table_id, ()):
+            self.feed.unsubscribe(subscription)
+
+    async def _explain(self) -> list[Wait]:
+        return explain(self.feed, self.resolver, await self._client.pd.tso())
+
+    async def _log_slow(self) -> None:
+        while True:
+            await sleep(self._client.clock, LOOK_SECONDS)
+            try:
+                now_ts = await self._client.pd.tso()
+            except Retryable:
+                continue
+            for wait in slow_regions(self.feed, now_ts, UNINITIALISED_SECONDS):
+                log.warning("%s waits for %s", wait.what, wait.on)
+
+    async def _count(self, tables: dict[int, SpanProgress], slowest: int) -> TikvStatistics:
+        feed = self.feed
+        return TikvStatistics(
+            tables=len(tables),
+            total=_sum(list(tables.values())),
+            slowest_table=slowest,
+            stores=len(feed.stores),
+            streams=sum(len(store.streams) for store in feed.stores.values()),
+            initialising=sum(feed.limiter.used(store) for store in feed.stores),
+            failures=dict(feed.failures.counts),
+            locks_resolved=self.resolver.resolved,
+            stale_events=sum(store.counts.stale for store in feed.stores.values()),
+        )
+
+    def _fail(self, error: BaseException) -> None:
+        """The first error counts: what follows is of its making."""
+        if not self._over and not self._stopped:
+            self._over = True
+            self._guard.actor_inbox.post(Trouble(error))
+
+    def _call(self, work: Any, *arguments: Any) -> None:
+        self._client.loop.loop.call_soon_threadsafe(work, *arguments)
+
+
+def _sum(tables: Sequence[SpanProgress]) -> TableStatistics:
+    return TableStatistics(
+        regions=sum(table.regions for table in tables),
+        ingress_commit_ts=max((table.ingress_commit_ts for table in tables), default=0),
+        egress_commit_ts=max((table.egress_commit_ts for table in tables), default=0),
+        ingress_resolved_ts=min((table.ingress_resolved_ts for table in tables), default=0),
+        egress_resolved_ts=min((table.egress_resolved_ts for table in tables), default=0),
+        changes=sum(table.changes for table in tables),
+        fallen_back=sum(table.fallen_back for table in tables),
+        since=min((table.since for table in tables), default=0.0),
+    )

@@ -1,0 +1,140 @@
+"""What becomes of regions' events: changes, and how far each region is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, TypeAlias
+
+from ...actors import PooledActor
+from ...codec.proto import cdcpb
+from ...codec.proto.columns import Rows
+from ...events import KvChange, Ts
+from .error_table import Action, classify
+from .lane import Lane
+from .matcher import Matcher, PrewriteNotMatch
+from .reports import Broken, Initialised, Reports
+from .request import Request, Subscription
+from .span_puller import NOTHING, Pulled
+from .spill import Quota
+
+_INITIALIZED: Final = bytes([cdcpb.Event.INITIALIZED])
+
+Payload: TypeAlias = Rows | int | Any
+"""Of one region: rows, its resolved ts, or a cdcpb.Error."""
+
+
+class _Output:
+    """For one subscription."""
+
+    __slots__ = ("changes", "least", "resolved")
+
+    def __init__(self) -> None:
+        self.changes: list[KvChange] = []
+        self.least = NOTHING
+        self.resolved: list[tuple[int, Any, Ts]] = []
+
+
+class RegionEvents:
+    """Handles events in an actor's turn; `flush` sends what came of them, one message a subscription."""
+
+    def __init__(self, actor: PooledActor, reports: Reports) -> None:
+        self._actor = actor
+        self._reports = reports
+        self._outputs: dict[Subscription, _Output] = {}
+
+    def take(self, lane: Lane, request: Request, payload: Payload, quota: Quota) -> None:
+        """One event of a region."""
+        if request.stopped:
+            return
+        request.heard_at = self._actor.clock.now()
+        if isinstance(payload, Rows):
+            self._take_rows(lane, request, payload, quota)
+        elif isinstance(payload, int):
+            self.advance([(request, payload)], 1)
+        else:
+            self.end(lane, request, Broken(request, classify(payload)))
+
+    def advance(self, resolved: Iterable[tuple[Request, Ts]], messages: int) -> None:
+        """Regions' resolved ts, of which `messages` came since the last time."""
+        now = self._actor.clock.now()
+        outputs = self._outputs
+        for request, ts in resolved:
+            if not request.initialised or request.stopped:
+                continue
+            request.heard_at = now
+            if ts <= request.resolved_ts:
+                request.penalty += messages
+                continue
+            request.resolved_ts = ts
+            request.penalty = 0
+            request.since = now
+            output = outputs.get(request.subscription)
+            if output is None:
+                output = outputs[request.subscription] = _Output()
+            output.resolved.append((request.id, request.span, ts))
+
+    def end(self, lane: Lane, request: Request, report: Broken) -> None:
+        """Nothing of the request is of use any more."""
+        forget(lane, request)
+        self._reports.put(report)
+
+    def flush(self) -> None:
+        outputs, self._outputs = self._outputs, {}
+        send = self._actor.send
+        for subscription, output in outputs.items():
+            send(subscription.ref, Pulled(output.changes, output.resolved, output.least))
+
+    def _take_rows(self, lane: Lane, request: Request, rows: Rows, quota: Quota) -> None:
+        initialised = request.initialised
+        if rows.types == _INITIALIZED and request.matcher is None:
+            request.initialised = True  # most regions have nothing to match, and shall cost nothing
+        else:
+            self._match(lane, request, rows, quota)
+        if request.initialised and not initialised:
+            request.since = self._actor.clock.now()
+            self._reports.put(Initialised(request))
+
+    def _match(self, lane: Lane, request: Request, rows: Rows, quota: Quota) -> None:
+        matcher = request.matcher
+        if matcher is None:
+            matcher = request.matcher = Matcher(request, quota)
+        try:
+            changes = matcher.feed(rows)
+        except PrewriteNotMatch as error:
+            action = Action("same_region", "PrewriteNotMatch", wait=error.wait or 0.0)
+            self.end(lane, request, Broken(request, action, by_store=False))
+        else:
+            if changes:
+                self._put(request, changes)
+
+    def _put(self, request: Request, changes: list[KvChange]) -> None:
+        output = self._outputs.get(request.subscription)
+        if output is None:
+            output = self._outputs[request.subscription] = _Output()
+        if output.changes:
+            output.changes += changes
+        else:
+            output.changes = changes
+        output.least = min(output.least, request.resolved_ts + 1)  # the matcher has seen to it
+
+
+def forget(lane: Lane, request: Request) -> None:
+    """Give up what is kept for a request."""
+    request.stopped = True
+    lane.pending.pop(request.id, None)
+    if lane.regions.get(request.id) is request:
+        del lane.regions[request.id]
+    if request.matcher is not None:
+        request.matcher.close()
+        request.matcher = None
+
+
+def forget_all(lanes: Sequence[Lane]) -> list[Request]:
+    """Give up all requests of some lanes; returns those that nobody has stopped."""
+    found = []
+    for lane in lanes:
+        for request in list(lane.regions.values()):
+            if not request.stopped:
+                found.append(request)
+            forget(lane, request)
+    return found

@@ -1,0 +1,62 @@
+"""A request for a region's changes, and the subscription that it is a part of."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from ...actors import PooledRef
+from ...events import Ts
+from .range_lock import RangeLock
+from .region import RegionState
+from .span import Span
+from .topology import RegionInfo
+
+if TYPE_CHECKING:
+    from .matcher import Matcher
+    from .store_stream import StoreStream
+
+subscription_ids: Final = count(1)
+
+
+class Subscription:
+    """A span whose changes go to one SpanPuller. Belongs to the loop's thread, but for `ref` and `id`."""
+
+    __slots__ = ("id", "lock", "ref", "regions", "since", "span", "stopped")
+
+    def __init__(self, span: Span, checkpoint_ts: Ts, ref: PooledRef[Any], since: float) -> None:
+        self.id = next(subscription_ids)
+        self.span = span
+        self.ref = ref
+        self.lock = RangeLock(span, checkpoint_ts)
+        self.regions: dict[int, Request] = {}
+        """Those that hold a part of the lock, by region id."""
+        self.since = since
+        self.stopped = False
+
+
+class Request(RegionState):
+    """One region of one subscription, from its lock to its unlock.
+
+    The loop's thread has it until it is registered with its store's region worker, which then has it
+    until it reports it back as broken or lost. `token`, `stream` and `stopped` stay the loop's.
+    """
+
+    __slots__ = ("heard_at", "matcher", "penalty", "stream", "subscription", "token")
+
+    def __init__(
+        self, subscription: Subscription, region: RegionInfo, span: Span, ts: Ts, now: float
+    ) -> None:
+        super().__init__(
+            region.id, span, region.epoch.conf_ver, region.epoch.version, ts, table=subscription.id, since=now
+        )
+        self.subscription = subscription
+        self.stream: StoreStream | None = None
+        self.token = False
+        """Whether one of its store's tokens is taken for it."""
+        self.matcher: Matcher | None = None
+        """None while there is nothing to match."""
+        self.penalty = 0
+        """How often a resolved ts came that was none, since the last that was."""
+        self.heard_at = now
+        """When something came for it, on the clock's `now()`."""

@@ -1,0 +1,132 @@
+"""A puller with a cluster, and actors that collect what it sends on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+from threading import Condition
+from typing import Any
+
+from tidemill.actors import ActorSystem, Failed, PooledActor, PooledRef, SystemClock
+from tidemill.emulator.cluster import Cluster
+from tidemill.events import Changes, KvChange
+from tidemill.puller.tikv.client import TikvClient
+from tidemill.puller.tikv.feed_options import FeedOptions
+from tidemill.puller.tikv.options import TikvOptions, endpoints
+from tidemill.puller.tikv.puller import TikvPuller
+from tidemill.puller.tikv.span import table_span
+from tidemill.store import Store
+
+WAIT_SECONDS = 30.0
+"""Only a test that fails waits for so long."""
+
+
+class Collected:
+    """What came for one table, in order, and failures; whoever waits is woken by each."""
+
+    def __init__(self, changed: Condition) -> None:
+        self.changed = changed
+        self.messages: list[Changes] = []
+
+    @property
+    def changes(self) -> list[KvChange]:
+        return [change for message in self.messages for change in message.changes]
+
+    @property
+    def resolved(self) -> int:
+        return max((message.resolved for message in self.messages), default=0)
+
+    def check(self) -> None:
+        """Nothing at or below a resolved ts comes after it, and it never goes back."""
+        resolved = 0
+        for message in self.messages:
+            assert all(change.commit_ts > resolved for change in message.changes)
+            assert message.resolved == 0 or message.resolved > resolved
+            resolved = message.resolved or resolved
+
+
+class Collector(PooledActor):
+    def __init__(self, collected: Collected) -> None:
+        self._collected = collected
+
+    def on_receive(self, message: Changes) -> None:
+        with self._collected.changed:
+            self._collected.messages.append(message)
+            self._collected.changed.notify_all()
+
+
+class Supervisor(PooledActor):
+    def __init__(self, failures: list[Failed], changed: Condition) -> None:
+        self._failures = failures
+        self._changed = changed
+
+    def on_receive(self, message: Failed) -> None:
+        with self._changed:
+            self._failures.append(message)
+            self._changed.notify_all()
+
+
+class Rig:
+    """Leaves no thread; an error of a part that no test asked for fails the test."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        directory: Path,
+        *,
+        clock: Any = None,
+        feed: FeedOptions | None = None,
+        workers: int = 2,
+        **options: Any,
+    ) -> None:
+        self.cluster = cluster
+        self.changed = Condition()
+        self.failures: list[Failed] = []
+        self.tables: dict[int, Collected] = {}
+        self._stack = ExitStack()
+        clock = clock or SystemClock()
+        self.system = ActorSystem("rig", workers=workers, clock=clock)
+        self._stack.callback(self.system.stop, 10.0)
+        scratch = Store(directory)
+        self._stack.callback(scratch.close)
+        supervisor = self.system.spawn(Supervisor, self.failures, self.changed)
+        self.client = TikvClient(TikvOptions(pd=endpoints(cluster.pd_address), **options), clock, Random(7))
+        with self._stack:
+            self.client.start()
+            self._stack.callback(self.client.stop)
+            self.puller = TikvPuller(self.client, self.system, scratch, feed, supervisor=supervisor)
+            self.puller.start()
+            self._stack.callback(self.puller.stop)
+            self._stack = self._stack.pop_all()
+
+    def __enter__(self) -> Rig:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_exc_info: object) -> None:
+        self._stack.close()
+        if kind is None:
+            assert [failed.error for failed in self.failures] == []
+
+    def add(self, table: int, checkpoint_ts: int = 0, writer: PooledRef[Any] | None = None) -> Collected:
+        collected = self.tables[table] = Collected(self.changed)
+        writer = writer or self.system.spawn(Collector, collected, capacity=64)
+        self.puller.add(table, table_span(table), checkpoint_ts, writer)
+        return collected
+
+    def remove(self, table: int) -> None:
+        self.puller.remove(table)
+
+    def until(self, reached: Callable[[], object], why: str = "") -> None:
+        """Wait for something that a message changes; in between nothing is polled."""
+        with self.changed:
+            ok = self.changed.wait_for(lambda: reached() or self.failures, WAIT_SECONDS)
+        assert ok, why or f"nothing after {WAIT_SECONDS} s"
+        if self.failures and not reached():
+            raise self.failures[0].error
+
+    def until_resolved(self, ts: int, *tables: int) -> None:
+        """Until all of these tables, or all there are, have everything up to `ts`."""
+        found = [self.tables[table] for table in tables or self.tables]
+        self.until(lambda: all(collected.resolved >= ts for collected in found), f"not resolved up to {ts}")
