@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from ...actors import Clock
 from ...codec.proto import TIKV, metapb
@@ -15,6 +15,17 @@ from .channel import CallFailed, Channels
 from .options import TikvOptions
 from .region_cache import RegionCache, RpcContext
 from .topology import RegionInfo
+
+_PASSING: Final = {
+    "stale_command",
+    "max_timestamp_not_synced",
+    "read_index_not_ready",
+    "proposal_in_merging_mode",
+    "data_is_not_ready",
+    "region_not_initialized",
+    "disk_full",
+}
+"""Errors that say nothing against the region as it is known: the same again, later."""
 
 
 class RegionCalls:
@@ -80,27 +91,27 @@ def address_to(header: Any, context: RpcContext) -> None:
 
 
 def follow(cache: RegionCache, context: RpcContext, error: Any) -> float:
-    """Tell the cache what a store's errorpb.Error teaches; returns the least seconds until the next try.
-
-    What isn't named here passes by itself (no lease yet, merging, a full disk): the same region again.
-    """
+    """Tell the cache what a store's errorpb.Error teaches; returns the least seconds until the next try."""
     region_id = context.region.id
-    if error.HasField("not_leader"):
-        cache.update_leader(region_id, error.not_leader.leader)
-    elif error.HasField("epoch_not_match"):
-        cache.on_epoch_not_match(region_id, error.epoch_not_match.current_regions, context.store_id)
-    elif error.HasField("is_witness"):
-        cache.update_leader(region_id)
-    elif error.HasField("store_not_match"):
-        cache.forget_store(context.store_id)
-        cache.invalidate(region_id)
-    elif any(map(error.HasField, ("region_not_found", "key_not_in_region", "mismatch_peer_id"))):
-        cache.invalidate(region_id)
-    elif error.HasField("server_is_busy"):
-        return float(error.server_is_busy.backoff_ms) / 1000
+    match _kind(error):
+        case "not_leader":
+            cache.update_leader(region_id, error.not_leader.leader)
+        case "epoch_not_match":
+            cache.on_epoch_not_match(region_id, error.epoch_not_match.current_regions, context.store_id)
+        case "store_not_match":
+            cache.forget_store(context.store_id)
+            cache.invalidate(region_id)
+        case "server_is_busy":
+            return float(error.server_is_busy.backoff_ms) / 1000
+        case kind if kind not in _PASSING:
+            cache.invalidate(region_id)
     return 0.0
 
 
+def _kind(error: Any) -> str:
+    """The name of the field that says what the error is; "" for one that isn't declared."""
+    return next((field.name for field, _ in error.ListFields() if field.name != "message"), "")
+
+
 def _summary(error: Any) -> str:
-    names = ", ".join(field.name for field, _ in error.ListFields() if field.name != "message")
-    return f"{names}: {error.message}" if names else error.message or "an error without a name"
+    return f"{_kind(error) or 'region error'}: {error.message}"

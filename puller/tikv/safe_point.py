@@ -79,12 +79,13 @@ class SafePoint:
         await self._pd.update_service_gc_safe_point(self._service_id, 0, REMOVAL)
 
     async def _hold(self, ts: Ts) -> Ts:
-        """The least safe point of all services afterwards; ours is ts - 1: `ts` itself can be read."""
+        """Hold ts - 1, so that `ts` itself can be read; up to where versions may be gone all the same."""
         least = await self._pd.update_service_gc_safe_point(
             self._service_id, self._options.gc_ttl_seconds, ts - 1
         )
+        collected = await self._pd.gc_safe_point()  # asked afterwards: it can't pass what is held now
         self._renewed = self._clock.now()
-        return least
+        return max(least, collected)
 
 
 def _time(ts: Ts) -> str:

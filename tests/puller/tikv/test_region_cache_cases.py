@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 
 from tidemill.codec.proto import PD, metapb, pdpb
 from tidemill.errors import Retryable
