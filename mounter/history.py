@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from threading import Lock
 from typing import Final, TypeVar
@@ -85,6 +85,13 @@ class _Owner(Struct, frozen=True, gc=False):
 _Timed = TypeVar("_Timed", _Version, _Owner)
 
 
+class _Touched(Struct, frozen=True):
+    """Ids of what a job changed."""
+
+    tables: set[int]
+    partitions: set[int]
+
+
 class SchemaHistory:
     """All versions of all tables since a ts; older ones are pruned as the checkpoint moves.
 
@@ -114,8 +121,10 @@ class SchemaHistory:
         """By table id, oldest first."""
         self._owners: dict[int, tuple[_Owner, ...]] = {}
         """By the id of what is or was a partition, oldest first."""
-        self._changes: deque[tuple[Ts, set[int], set[int]]] = deque()
-        """Ids of tables and of partitions that have old versions since a ts."""
+        self._jobs: dict[tuple[Ts, int], _Touched] = {}
+        """By ts and id of the jobs, in order."""
+        self._touched = _Touched(set(), set())
+        """Of the job that is being applied."""
         for database, infos in databases:
             self.add_database(database)
             for info in infos:
@@ -140,8 +149,11 @@ class SchemaHistory:
         """
         with self._lock:
             self._check(ts)
-            version = self._version_at(self._owner_at(physical_id, ts), ts)
-            return None if version is None else self._table_at(version)
+            table_id = self._owner_at(physical_id, ts)
+            version = self._version_at(table_id, ts)
+            if version is None or physical_id not in (version.partitions or (table_id,)):
+                return None
+            return self._table_at(version)
 
     def tables(self, ts: Ts, matches: Callable[[str, str], bool] | None = None) -> Iterator[TableAt]:
         """The tables that there were, by id; with `matches` only those it says yes to by schema and name."""
@@ -164,6 +176,21 @@ class SchemaHistory:
                 physical for table_id in self._versions for physical in self._physical_at(table_id, ts)
             )
 
+    def changes(self, job_id: int, ts: Ts) -> list[tuple[TableAt | None, TableAt | None]]:
+        """The tables that a job at `ts` touched, before and after it; one side is None for a table that it
+        made or removed. Raises InvariantViolated for a job that wasn't applied or was pruned."""
+        with self._lock:
+            self._check(ts - 1)
+            touched = self._jobs.get((ts, job_id))
+            if touched is None:
+                raise InvariantViolated(f"DDL job {job_id} at ts {ts} wasn't applied to the schema history")
+            found = []
+            for table_id in sorted(touched.tables):
+                before, after = self._version_at(table_id, ts - 1), self._version_at(table_id, ts)
+                if before is not None or after is not None:
+                    found.append((self._shown(before), self._shown(after)))
+            return found
+
     # --- changing --------------------------------------------------------------------------------
 
     def apply(self, job: Job, ts: Ts) -> Applied:
@@ -175,7 +202,7 @@ class SchemaHistory:
             wanted = list(effects(job, self))
             touched = {table_id for effect in wanted for table_id in self._tables_of(effect)}
             before = {physical for table_id in touched for physical in self._physical_at(table_id, ts)}
-            self._changes.append((ts, set(), set()))
+            self._jobs[ts, job.id] = self._touched = _Touched(touched, set())
             for effect in wanted:
                 self._do(effect, ts, job.schema_name)
             after = {physical for table_id in touched for physical in self._physical_at(table_id, ts)}
@@ -185,11 +212,11 @@ class SchemaHistory:
         """Forget what only rows below `ts` need."""
         with self._lock:
             self._floor = max(self._floor, ts)
-            while self._changes and self._changes[0][0] <= self._floor:
-                _, tables, partitions = self._changes.popleft()
-                for table_id in tables:
+            while self._jobs and (job := next(iter(self._jobs)))[0] <= self._floor:
+                touched = self._jobs.pop(job)
+                for table_id in touched.tables:
                     self._prune_table(table_id)
-                for partition_id in partitions:
+                for partition_id in touched.partitions:
                     self._prune_owner(partition_id)
             self._infos.tidy()
 
@@ -231,6 +258,9 @@ class SchemaHistory:
             info = decode_table_info(self._infos.get(place))
             self._cache.put(place, info)
         return TableAt(version.schema, info, version.since)
+
+    def _shown(self, version: _Version | None) -> TableAt | None:
+        return None if version is None else self._table_at(version)
 
     def _physical_at(self, table_id: int, ts: Ts) -> list[Physical]:
         version = self._version_at(table_id, ts)
@@ -285,10 +315,7 @@ class SchemaHistory:
             self._add(table_id, _Version(ts, last.schema_id, last.schema, last.name, None, ()))
 
     def _add(self, table_id: int, version: _Version) -> None:
-        versions = self._versions.get(table_id, ())
-        self._versions[table_id] = (*versions, version)
-        if versions:
-            self._changes[-1][1].add(table_id)
+        self._versions[table_id] = (*self._versions.get(table_id, ()), version)
 
     def _give(self, before: tuple[int, ...], after: tuple[int, ...], table_id: int, ts: Ts) -> None:
         """Partitions leave a table and come to it."""
@@ -306,8 +333,7 @@ class SchemaHistory:
     def _own(self, partition_id: int, table_id: int, ts: Ts) -> None:
         owners = self._owners.get(partition_id, ())
         self._owners[partition_id] = (*owners, _Owner(ts, table_id))
-        if self._changes:
-            self._changes[-1][2].add(partition_id)
+        self._touched.partitions.add(partition_id)
 
     def _prune_table(self, table_id: int) -> None:
         versions = self._versions.get(table_id, ())

@@ -21,10 +21,8 @@ _FORMAT_2: Final = 128
 
 _ROWS: Final = record_prefix(JOB_TABLE_ID)
 
-
-def is_job_key(key: bytes) -> bool:
-    """Whether a raw key is a row of the job table or a schema key: neither is a user's row."""
-    return key[:1] == meta.PREFIX or key.startswith(_ROWS)
+JOB_KEYS: Final = (meta.PREFIX, _ROWS)
+"""What the keys of job entries begin with, and no user's row does: for bytes.startswith."""
 
 
 def read_job(change: KvChange) -> Job | None:

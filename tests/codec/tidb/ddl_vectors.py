@@ -1,0 +1,55 @@
+"""What a real TiDB wrote about its schema: see tests/vectors."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tidemill.events import DELETE, PUT, KvChange
+
+VECTORS = Path(__file__).parents[2] / "vectors"
+VERSIONS = ("v8.1.0", "v6.1.0")
+
+
+class Written(NamedTuple):
+    """One key of a transaction."""
+
+    change: KvChange
+    where: str
+    """mysql.tidb_ddl_job, m:DDLJobList and so on."""
+    field: str
+    """Of a hash."""
+    job_id: int | None
+
+
+def lines(name: str, version: str) -> Iterator[dict[str, Any]]:
+    with gzip.open(VECTORS / f"{name}-{version}.jsonl.gz", "rt") as file:
+        for line in file:
+            yield json.loads(line)
+
+
+def jobs(version: str) -> list[dict[str, Any]]:
+    """The statements that left a job, with what it was in the history."""
+    return [line for line in lines("ddl_jobs", version) if line["job_json"]]
+
+
+def transactions(version: str) -> Iterator[tuple[str, list[Written]]]:
+    """What each transaction of the DDL statements wrote, with the statement."""
+    for line in lines("ddl_events", version):
+        if line["kind"] == "commit":
+            yield line["sql"], [_written(line, entry) for entry in line["entries"]]
+
+
+def _written(line: dict[str, Any], entry: dict[str, Any]) -> Written:
+    value = entry["value_hex"]
+    change = KvChange(
+        line["commit_ts"],
+        line["start_ts"],
+        DELETE if entry["op"] == "Del" else PUT,
+        bytes.fromhex(entry["key_hex"]),
+        bytes.fromhex(value or ""),
+    )
+    return Written(change, entry["where"], entry.get("meta_field") or "", entry.get("job_id"))
