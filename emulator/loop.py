@@ -10,6 +10,24 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
+class _Loop(asyncio.SelectorEventLoop):
+    """A loop beside others: gRPC's poller is one for all loops of a process.
+
+    It brings a call's last event to whichever loop polls, for the one that made the call, which may be
+    closed by then: nobody waits for that event any more.
+    """
+
+    def call_soon_threadsafe(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:
+        if self.is_closed():
+            return asyncio.Handle(callback, args, self)
+        return super().call_soon_threadsafe(callback, *args, context=context)
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        late = "PollerCompletionQueue" in str(context.get("handle"))
+        if not (late and isinstance(context.get("exception"), RuntimeError | BlockingIOError)):
+            super().call_exception_handler(context)
+
+
 class LoopThread:
     """Runs coroutines for other threads; all state of a cluster belongs to it."""
 
@@ -20,7 +38,7 @@ class LoopThread:
         self._ready.wait()
 
     def _main(self) -> None:
-        self.loop = asyncio.new_event_loop()
+        self.loop = _Loop()
         self._ready.set()
         try:
             self.loop.run_forever()
