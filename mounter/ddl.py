@@ -197,16 +197,20 @@ def _added(tokens: Tokens, query: Query) -> Column:
     if text is None:
         return column
     default = Tokens(text, ANSI_QUOTES)  # a constant is spelled without double quotes
-    default.accept("-")
+    negative = default.accept("-")
     value = default.take()
     moment = value.value in _NOW
-    known = moment or value.kind in ("number", "string") or value.value in ("TRUE", "FALSE")
+    known = moment or value.kind == "string" or value.value in ("TRUE", "FALSE")
     known |= value.value in _DIGITS and default.next.kind == "string"
     known |= value.value.startswith(("0X", "0B"))
+    known = value.kind == "number" or (known and not negative)
     if not known or (value.value == "TIME" and column.kind != "time"):
         raise NotUnderstood(f"DEFAULT {text}")
-    if column.kind in ("binary", "varbinary", "blob") and not text.isascii():
+    binary = column.kind in ("binary", "varbinary", "blob")
+    if binary and not text.isascii():
         raise NotUnderstood(f"DEFAULT {text} of a {column.kind}")
+    if query.converts_strings and value.kind == "string" and (binary or not text.isascii()):
+        raise NotUnderstood(f"DEFAULT {text} while character_set_connection isn't character_set_client")
     if "\ufffd" in text + column.name:
         raise NotUnderstood("a character that the session's character set doesn't have")
     if text == "''" and tokens.sql_mode & EMPTY_STRING_IS_NULL:

@@ -208,7 +208,8 @@ def _read_attribute(tokens: Tokens, details: dict[str, Any]) -> bool:
 
 
 def _expression(tokens: Tokens) -> str:
-    """A constant, spelled plainly; else a call or an expression in parentheses, as it is written."""
+    """A constant or the time of a statement, spelled plainly; else a call or an expression in parentheses, as
+    it is written."""
     start = tokens.next
     if constant := _constant(tokens):
         return constant
@@ -216,11 +217,14 @@ def _expression(tokens: Tokens) -> str:
     if tokens.accept("("):
         tokens.skip_to_closing()
     else:
-        tokens.accept_any("+", "-")
+        sign = tokens.accept_any("+", "-")
         if tokens.take().kind == "word":
-            if tokens.next.kind == "string":  # DATE '2020-01-01', b'101', _latin1'x'
+            if tokens.next.kind == "string":  # _utf8mb4'x'
                 tokens.take()
             elif tokens.accept("("):
+                digits = tokens.take().text if tokens.next.kind == "number" else ""
+                if not sign and tokens.accept(")"):
+                    return f"{start.text}({digits})"
                 tokens.skip_to_closing()
     return tokens.text_since(start)
 

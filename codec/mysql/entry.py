@@ -59,6 +59,8 @@ class Query(Struct, frozen=True, tag="query"):
     """The source's clock when it ran."""
     sql_mode: int = 0
     """Its session's, as a set of bits."""
+    converts_strings: bool = False
+    """Its session had strings converted to another character set, which may not have all their letters."""
     explicit_timestamps: bool = True
     """Its session had explicit_defaults_for_timestamp."""
     time_zone: str = "+00:00"

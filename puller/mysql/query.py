@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 from pymysql.charset import charset_by_id
 
@@ -70,6 +70,7 @@ class LoggedStatement:
             query=self.text,
             epoch_seconds=epoch_seconds + _number(status.get(_MICROSECONDS, b"")) / 1e6,
             sql_mode=self._sql_mode,
+            converts_strings=self._converts_strings,
             explicit_timestamps=bool(_number(status.get(_FLAGS, b"")) & _EXPLICIT_TIMESTAMPS),
             time_zone=zone,
             utc_offset_seconds=(
@@ -90,6 +91,12 @@ class LoggedStatement:
     @property
     def _sql_mode(self) -> int:
         return _number(self._status.get(_SQL_MODE, b""))
+
+    @property
+    def _converts_strings(self) -> bool:
+        collations = self._status.get(_CHARSET, b"")
+        client, connection = (_charset(_number(collations[at : at + 2])) for at in (0, 2))
+        return connection not in (client, "utf8mb4")
 
     def _encoding(self) -> str:
         collation = _number(self._status.get(_CHARSET, b"")[:2])  # of what the client sends
@@ -114,6 +121,14 @@ def _variables(data: bytes) -> Iterator[tuple[int, bytes]]:
             return
         yield code, data[at : at + width]
         at += width
+
+
+def _charset(collation: int) -> str:
+    try:
+        found: Any = charset_by_id(collation)
+    except KeyError:
+        return ""
+    return str(found.name)
 
 
 def _number(value: bytes) -> int:

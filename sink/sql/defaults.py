@@ -161,7 +161,8 @@ def _number(column: Column, number: Number) -> Any:
     value = number.value
     match column.kind:
         case "decimal":
-            return value.quantize(Decimal(1).scaleb(-column.scale), context=_EXACT)
+            rounded = value.quantize(Decimal(1).scaleb(-column.scale), context=_EXACT)
+            return rounded if rounded else abs(rounded)
         case "float":
             return struct.unpack("<f", struct.pack("<f", float(value)))[0]
         case "double":

@@ -47,6 +47,8 @@ def session(said: str) -> dict[str, Any]:
     for word in filter(None, said.split(", ")):
         if word == "implicit timestamps":
             made["explicit_timestamps"] = False
+        elif word == "converts_strings":
+            made[word] = True
         elif word == "NOT_STRICT":
             made["sql_mode"] &= ~tokens.STRICT
         elif word.startswith("at "):

@@ -278,7 +278,7 @@ def test_a_commit_comes_back(chunk: Chunk | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "statement", [NewTable(TABLE), Query("s", "ALTER ...", 1.5, 4, False, "SYSTEM", None)]
+    "statement", [NewTable(TABLE), Query("s", "ALTER ...", 1.5, 4, True, False, "SYSTEM", None)]
 )
 def test_a_statement_comes_back(statement: NewTable | Query) -> None:
     assert decode_statement(encode_statement(statement)) == statement

@@ -73,8 +73,18 @@ def test_a_statement_comes_with_its_session() -> None:
     assert (query.schema, query.query) == ("shop", "ALTER TABLE ü ADD c INT")
     assert query.sql_mode == 4
     assert query.explicit_timestamps
+    assert not query.converts_strings
     assert query.epoch_seconds == 100.25
     assert (query.time_zone, query.utc_offset_seconds) == ("-02:30", -9000)
+
+
+@pytest.mark.parametrize(
+    ("client", "connection", "converts"),
+    [(8, 8, False), (8, 45, False), (45, 8, True), (33, 192, False), (45, 54, True), (8, 9999, True)],
+)
+def test_strings_may_be_converted(client: int, connection: int, converts: bool) -> None:
+    found = logged(b"DROP TABLE t", b"\x04" + pack("<HHH", client, connection, 8))
+    assert found.as_query(0, ServerZone()).converts_strings is converts
 
 
 def test_a_session_may_be_in_the_server_s_time_zone() -> None:

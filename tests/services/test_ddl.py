@@ -34,7 +34,8 @@ def in_session(place: Place, *statements: str) -> None:
 def test_statements_under_settings_of_their_own(place: Place) -> None:
     in_session(
         place,
-        "SET STATEMENT lock_wait_timeout=5, time_zone='+05:30' FOR ALTER TABLE item ADD seen DATETIME DEFAULT NOW()",
+        "SET STATEMENT lock_wait_timeout=5, time_zone='+05:30' FOR "
+        "ALTER TABLE item ADD seen DATETIME DEFAULT NOW()",
         "SET STATEMENT lock_wait_timeout=5 FOR INSERT INTO item (id, name) VALUES (4, 'four')",
         "SET STATEMENT max_statement_time=5 FOR UPDATE item SET name = 'x', seen = '2020-01-01' WHERE id > 2",
         "SET STATEMENT lock_wait_timeout=5 FOR DELETE FROM item WHERE id = 1",
@@ -69,7 +70,8 @@ def test_what_did_nothing_is_passed_over(place: Place) -> None:
         "ALTER TABLE IF EXISTS nosuch ADD x INT",
         "ALTER TABLE item ADD COLUMN IF NOT EXISTS name INT",
         "ALTER TABLE item DROP COLUMN IF EXISTS nosuch",
-        "ALTER TABLE item DROP COLUMN IF EXISTS nosuch, ADD COLUMN IF NOT EXISTS NAME INT, ADD n INT DEFAULT 7",
+        "ALTER TABLE item DROP COLUMN IF EXISTS nosuch, ADD COLUMN IF NOT EXISTS NAME INT, "
+        "ADD n INT DEFAULT 7",
         "CREATE TABLE IF NOT EXISTS item (id INT)",
         "INSERT INTO item VALUES (4, 'four', 8)",
     )

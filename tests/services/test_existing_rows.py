@@ -103,7 +103,8 @@ def test_a_session_in_a_named_time_zone(own: Client, tmp_path: Path) -> None:
         Case(1, f"{berlin} | ADD b TIMESTAMP DEFAULT '2020-07-01 12:00:00'"),
         Case(
             2,
-            f"{berlin}, timestamp=1690000000 | ADD a DATETIME DEFAULT NOW(), ADD b TIMESTAMP DEFAULT '2020-07-01 12:00:00'",
+            f"{berlin}, timestamp=1690000000 | "
+            "ADD a DATETIME DEFAULT NOW(), ADD b TIMESTAMP DEFAULT '2020-07-01 12:00:00'",
         ),
     ]
     found = outcomes(own, tmp_path, cases)
@@ -218,7 +219,7 @@ class Copies:
         self._source("SET time_zone='+00:00'")
         ((*values,),) = self._source(f"SELECT {', '.join(parts)} FROM {schema}.{table}")
         found = dict(zip([name for name in types if name in names], map(shown, values), strict=True))
-        return found | {name: "is there" for name in names - set(types)}
+        return found | dict.fromkeys(names - set(types), "is there")
 
     def _in_sqlite(self, table: str, types: dict[str, str]) -> dict[str, str]:
         with closing(sqlite3.connect(self._file)) as connection:

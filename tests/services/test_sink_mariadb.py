@@ -418,8 +418,14 @@ class Lost(Exception):
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_crash_around_a_schema_change_does_it_once(place, when, monkeypatch):
+@pytest.mark.parametrize("conditional", [False, True])
+def test_a_crash_around_a_schema_change_does_it_once(place, when, conditional, monkeypatch):
     loaded(place, ORDERS, rows=[(1, "a")])
+    actions = ADD.actions
+    if conditional:
+        note, column = AddColumn(ORDERS.columns[1], None, True), replace(actions[0], unless_exists=True)
+        actions = (note, DropColumn("x", True), column)
+    change = replace(ADD, actions=actions)
     define = MySqlTarget._define
 
     def dies(self, statement):
@@ -430,9 +436,9 @@ def test_a_crash_around_a_schema_change_does_it_once(place, when, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(MySqlTarget, "_define", dies)
         with pytest.raises(Lost):
-            feed(place.sink(), [ADD])
+            feed(place.sink(), [change])
     assert len(place.query("SELECT * FROM tidemill_ddl")) == 1
-    feed(place.sink(), [ADD, transaction(31, insert(WIDER, 2, 6, "b"))])
+    feed(place.sink(), [change, transaction(31, insert(WIDER, 2, 6, "b"))])
     assert place.rows(WIDER) == [(1, 5, "a"), (2, 6, "b")]
     assert place.query("SELECT * FROM tidemill_ddl") == []
 
@@ -462,6 +468,34 @@ def test_existing_rows_get_the_time_of_the_source(place):
     feed(place.sink(), [alter(30, ORDERS, "ALTER", AddColumn(column, ""), epoch_seconds=1_700_000_000.25)])
     assert place.query("SELECT UNIX_TIMESTAMP(at) FROM orders") == [(Decimal("1700000000.250"),)]
     assert [name for name, *_ in place.query("SHOW COLUMNS FROM orders")] == ["at", "id", "note"]
+
+
+def test_existing_rows_get_the_time_of_the_session_s_clock(place):
+    loaded(place, ORDERS, rows=[(1, "a")])
+    local = AddColumn(Column("local", "datetime", default="now()"))
+    utc = AddColumn(Column("utc", "timestamp", default="'2020-01-01'"))
+    change = alter(30, ORDERS, "ALTER", local, utc, epoch_seconds=1_700_000_000)
+    feed(place.sink(), [replace(change, utc_offset_seconds=-5400)])
+    found = place.query("SELECT CAST(local AS CHAR), CAST(utc AS CHAR) FROM orders")
+    assert found == [("2023-11-14 20:43:20", "2020-01-01 01:30:00")]
+
+
+@pytest.mark.parametrize("ahead", [14 * 3600, -13 * 3600, 1172])
+def test_a_clock_that_no_server_can_have_is_refused(place, ahead):
+    loaded(place, ORDERS, rows=[(1, "a")])
+    plain, local = Column("n", "int", default="5"), Column("local", "datetime", default="now()")
+    feed(place.sink(), [replace(alter(30, ORDERS, "ALTER", AddColumn(plain)), utc_offset_seconds=ahead)])
+    with pytest.raises(SinkError, match=rf"shop\.orders, column local, .* {ahead} s ahead of UTC; to go on"):
+        feed(place.sink(), [replace(alter(31, ORDERS, "ALTER", AddColumn(local)), utc_offset_seconds=ahead)])
+
+
+def test_a_server_without_explicit_timestamps_puts_no_time_into_existing_rows(private_mariadb):
+    private_mariadb.options = ("--explicit-defaults-for-timestamp=OFF",)
+    place = MariaDbPlace(private_mariadb.start(), "shop")
+    loaded(place, ORDERS, rows=[(1, "a")])
+    added = [AddColumn(Column(name, "timestamp", nullable=name == "a")) for name in ("a", "b")]
+    feed(place.sink(), [alter(30, ORDERS, "ALTER", *added)])
+    assert place.query("SELECT a, CAST(b AS CHAR) FROM orders") == [(None, "0000-00-00 00:00:00")]
 
 
 # --- a target that can't, for now -------------------------------------------------------------------

@@ -5,6 +5,7 @@ from decimal import Decimal
 from struct import pack, unpack
 
 import pytest
+from msgspec.structs import replace
 
 from tidemill.errors import SinkError
 from tidemill.events import Column
@@ -91,9 +92,45 @@ def test_existing_rows_get_what_the_source_gives_them(column, default, value):
 
 
 @pytest.mark.parametrize(
+    ("column", "default", "value"),
+    [
+        (column("datetime", scale=3), "now()", datetime.fromisoformat("2023-11-15 03:43:20.123")),
+        (column("date"), "now(3)", date(2023, 11, 15)),
+        (column("date"), "curdate()", date(2023, 11, 15)),
+        (column("time", scale=2), "now()", timedelta(hours=3, minutes=43, seconds=20)),
+        (column("time", scale=2), "now(1)", timedelta(hours=3, minutes=43, seconds=20.1)),
+        (column("timestamp"), "now()", datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)),
+        (column("timestamp"), "current_date", datetime(2023, 11, 14, 18, 30, tzinfo=UTC)),
+        (column("timestamp"), "'2020-01-01'", datetime(2019, 12, 31, 18, 30, tzinfo=UTC)),
+        (column("timestamp"), "0", "0000-00-00 00:00:00"),
+        (column("datetime"), "'2020-01-01'", datetime.fromisoformat("2020-01-01")),
+    ],
+)
+def test_existing_rows_get_the_time_of_the_session_s_clock(column, default, value):
+    column = replace(column, default=default)
+    found = default_for_existing_rows(column, NOW, 19_800)
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
     ("column", "default"),
     [
         (column("int"), "(rand() * 10)"),
+        (column("int"), "x'31'"),
+        (column("int"), "2.5e0"),
+        (column("varchar", length=9), "1e3"),
+        (column("varchar", length=9), "x'41'"),
+        (column("varchar", length=9), "now()"),
+        (column("enum", members=("a", "A")), "x'61'"),
+        (column("enum", members=("b", "B")), "'c'"),
+        (column("year"), "1.5"),
+        (column("date"), "101"),
+        (column("date"), "'2024/01/02'"),
+        (column("date"), "'000000'"),
+        (column("time"), "'1 10:00:00'"),
+        (column("time"), "'00:99:00'"),
+        (column("time"), "12345678"),
+        (column("timestamp"), "'2024-02-31'"),
         (column("varchar", length=36), "uuid()"),
         (column("int"), "'x'"),
         (column("date"), "'tomorrow'"),

@@ -275,7 +275,7 @@ def test_a_schema_change_that_sqlite_cannot_do_is_quoted(place):
     loaded(place, ORDERS)
     with pytest.raises(
         SinkError,
-        match='id is in the primary key of "shop.orders", from which SQLite can drop no column; to go',
+        match=r'id is in the primary key of "shop\.orders", from which SQLite can drop no column; to go',
     ):
         feed(place.sink(), [alter(30, ORDERS, "ALTER TABLE orders DROP id", DropColumn("id"))])
 
