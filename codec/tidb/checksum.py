@@ -1,0 +1,88 @@
+"""Checksums that TiDB puts behind a row: CRC32 over its columns, or over its bytes. Source: rowcodec package.
+
+Of those over columns there may be two while a schema changes: for the schema before and after it. Columns
+count in the order of their ids, NULL and virtual ones not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from struct import unpack_from
+from typing import Any, Final
+from zlib import crc32
+
+from .columns import Columns
+from .digest import digests
+from .field import Field
+from .layout import SECOND_CHECKSUM, Layout, cells_of
+
+_VERSION: Final = 7
+"""Bits of the header: 0 over columns, 1 over the row's bytes and its handle, 2 over bytes and key."""
+
+_HANDLE_AT: Final = 11
+
+_MAX_WAYS: Final = 4096
+"""Of printing a row's zero dates; with more of them the row isn't verified."""
+
+
+class ChecksumMismatch(ValueError):
+    """A row isn't what its checksum was made of."""
+
+
+def checksum_of(columns: Columns, bare: Mapping[int, Any]) -> int:
+    """The checksum that an INSERT writes; `bare` has the row's bare values by column id."""
+    checksum = 0
+    for field, value in _in_order(columns, bare):
+        checksum = crc32(digests(field, value)[0], checksum)
+    return checksum
+
+
+def _may_be(columns: Columns, bare: Mapping[int, Any], stored: Sequence[int]) -> bool:
+    """Whether a row of these values can have one of the stored checksums."""
+    checksums = {0}
+    for field, value in _in_order(columns, bare):
+        checksums = {crc32(part, checksum) for part in digests(field, value) for checksum in checksums}
+        if len(checksums) > _MAX_WAYS:
+            return True
+    return not checksums.isdisjoint(stored)
+
+
+def _in_order(columns: Columns, bare: Mapping[int, Any]) -> Iterator[tuple[Field, Any]]:
+    for field in sorted(columns.stored, key=lambda field: field.column.id):
+        value = bare.get(field.column.id)
+        if value is not None:
+            yield field, value
+
+
+def verify(columns: Columns, layout: Layout, key: bytes, value: bytes) -> None:
+    """Raises ChecksumMismatch, or one of UNREADABLE if the row can't be read at all.
+
+    A row from before a column was dropped has that column in its checksum, but nothing says what type it was:
+    such a row passes.
+    """
+    cells = cells_of(layout, value)
+    at = layout.data + sum(map(len, cells.values()))
+    header, stored = value[at], unpack_from("<I", value, at + 1)
+    if header & _VERSION:
+        _verify_bytes(header & _VERSION, key, value[: at + 1], stored[0])
+        return
+    if header & SECOND_CHECKSUM:
+        stored += unpack_from("<I", value, at + 5)
+    bare = columns.key_values(key)
+    ids = {field.column.id for field in columns.stored}
+    orphans = (cells.keys() | set(layout.nulls)) - ids
+    for field in columns.stored:
+        if (id_ := field.column.id) in cells:
+            bare[id_] = field.storage.decode(cells[id_])
+    if not orphans and not _may_be(columns, bare, stored):
+        expected = " or ".join(f"{checksum:08x}" for checksum in stored)
+        computed = checksum_of(columns, bare)
+        raise ChecksumMismatch(f"its columns give the checksum {computed:08x}, stored is {expected}")
+
+
+def _verify_bytes(version: int, key: bytes, covered: bytes, stored: int) -> None:
+    if version > 2:
+        raise ValueError(f"checksums of version {version} aren't known")
+    computed = crc32(key[_HANDLE_AT:] if version == 1 else key, crc32(covered))
+    if computed != stored:
+        raise ChecksumMismatch(f"its bytes give the checksum {computed:08x}, stored is {stored:08x}")

@@ -1,0 +1,101 @@
+"""Where a row's columns come from: which of a table's columns are seen, and which of them its key holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from ...errors import SourceError
+from .column_type import ColumnFlag
+from .field import Field, field_of
+from .key import decode_record_key
+from .table_info import PUBLIC, ColumnInfo, IndexInfo, TableInfo
+
+
+class Columns(Struct, frozen=True):
+    """A table's columns as its rows have them."""
+
+    full_name: str
+    stored: tuple[Field, ...]
+    """Public columns that are in a row or its key: all but virtual generated ones, in the table's order."""
+    visible: tuple[Field, ...]
+    """Those that people see."""
+    handle: int | None
+    """The id of the column that the integer handle is; None where the handle is no column's value."""
+    common_handle: tuple[int, ...]
+    """The ids of a clustered key's columns in key order."""
+    prefixes: frozenset[int]
+    """Those of them of which the key holds only the beginning."""
+
+    def key_values(self, key: bytes) -> dict[int, Any]:
+        """The bare values by column id that a row's key holds. Raises ValueError if they can't be read."""
+        if self.handle is None and not self.common_handle:
+            return {}
+        _, handle = decode_record_key(key)
+        if self.handle is not None:
+            return {self.handle: self.handle_value(handle)}
+        return self._datums(handle)
+
+    def handle_value(self, handle: int | bytes) -> int:
+        if not isinstance(handle, int):
+            raise ValueError("the key's handle isn't an integer")
+        field = next(field for field in self.stored if field.column.id == self.handle)
+        return handle & (1 << 64) - 1 if field.column.flags & ColumnFlag.UNSIGNED else handle
+
+    def _datums(self, handle: int | bytes) -> dict[int, Any]:
+        from .datum import decode_datums
+
+        if isinstance(handle, int):
+            raise ValueError("the key's handle is an integer, not a clustered key's columns")
+        datums = decode_datums(handle)
+        if len(datums) != len(self.common_handle):
+            raise ValueError(f"the key holds {len(datums)} columns, not {len(self.common_handle)}")
+        fields = {field.column.id: field for field in self.stored}
+        return {
+            id_: fields[id_].storage.checked(flag, bare)
+            for id_, (flag, bare) in zip(self.common_handle, datums, strict=True)
+            if id_ not in self.prefixes
+        }
+
+
+def columns_of(schema: str, info: TableInfo) -> Columns:
+    """Raises SourceError for a column of a type that isn't known."""
+    full_name = f"{schema}.{info.name}"
+    stored = tuple(_field(full_name, column) for column in info.columns if _is_stored(column))
+    index = primary_index(info) if info.is_common_handle else None
+    ids = [column.id for column in info.columns]
+    parts = index.columns if index else ()
+    return Columns(
+        full_name=full_name,
+        stored=stored,
+        visible=tuple(field for field in stored if not field.column.hidden),
+        handle=_handle(info),
+        common_handle=tuple(ids[part.offset] for part in parts),
+        prefixes=frozenset(ids[part.offset] for part in parts if part.length != -1),
+    )
+
+
+def _field(full_name: str, column: ColumnInfo) -> Field:
+    try:
+        return field_of(column)
+    except ValueError as error:
+        raise SourceError(
+            f"column {column.name} of {full_name} can't be read: {error}. Leave the table out of the feed,"
+            " or follow it with a newer version"
+        ) from error
+
+
+def _is_stored(column: ColumnInfo) -> bool:
+    return column.state == PUBLIC and (column.stored or not column.generated)
+
+
+def _handle(info: TableInfo) -> int | None:
+    if not info.pk_is_handle:
+        return None
+    return next((column.id for column in info.columns if column.flags & ColumnFlag.PRI_KEY), None)
+
+
+def primary_index(info: TableInfo) -> IndexInfo | None:
+    """The index that is the primary key; None without one, or where the integer handle is."""
+    return next((index for index in info.indexes if index.primary), None)

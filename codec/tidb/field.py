@@ -1,0 +1,151 @@
+"""A column as rows hold it: between the bare value that is stored and the value of events.Column."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, Final
+
+from msgspec import Struct
+
+from ...events import Kind
+from ..mysql.values import set_printer
+from . import storage
+from .column_type import is_unsigned, kind_of
+from .decimal import decode_decimal, encode_decimal, with_scale
+from .json import decode_json, encode_json
+from .json_text import parse_json, print_json
+from .storage import Storage
+from .table_info import ColumnInfo
+from .time import (
+    decode_date,
+    decode_datetime,
+    decode_duration,
+    decode_timestamp,
+    encode_datetime,
+    encode_duration,
+)
+
+UNREADABLE: Final = (struct.error, LookupError, ValueError, ArithmeticError)
+"""What is raised for bytes that aren't what they should be."""
+
+_FLOAT32: Final = struct.Struct("<f")
+
+
+class Field(Struct, frozen=True):
+    """A column with its ways from and to what is stored."""
+
+    column: ColumnInfo
+    kind: Kind
+    storage: Storage
+    read: Callable[[Any], Any]
+    """The value of a bare value; raises one of UNREADABLE if there is none."""
+    write: Callable[[Any], Any]
+    """The bare value of a value, or of one's text. Raises ValueError or TypeError if there is none."""
+
+    @property
+    def scale(self) -> int:
+        """Digits behind the point: of a decimal, or of the seconds."""
+        return max(self.column.decimal, 0)
+
+    def default(self) -> Any:
+        """The value of a row that is older than the column."""
+        column = self.column
+        if self.kind == "bit" and column.origin_default_bit is not None:
+            return int.from_bytes(column.origin_default_bit, "big")
+        if column.origin_default is None:
+            return None
+        text = str(column.origin_default)
+        if self.kind == "bit":
+            return int.from_bytes(text.encode(), "big")
+        return self.read(self.write(text))
+
+
+def field_of(column: ColumnInfo) -> Field:
+    """How a column's values are stored. Raises ValueError for a type that isn't known."""
+    kind = kind_of(column)
+    stored, read, write = _ways(kind, column)
+    return Field(column, kind, stored, read, write)
+
+
+def _ways(kind: Kind, column: ColumnInfo) -> tuple[Storage, Callable[[Any], Any], Callable[[Any], Any]]:
+    scale = max(column.decimal, 0)
+    match kind:
+        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint":
+            return storage.UINT if is_unsigned(column) else storage.INT, _same, int
+        case "year":
+            return storage.INT, _same, int
+        case "bit":
+            return storage.UINT, _same, int
+        case "float":
+            return storage.FLOAT, _same, _float32
+        case "double":
+            return storage.FLOAT, _same, float
+        case "decimal":
+            return storage.DECIMAL, lambda bare: with_scale(decode_decimal(bare), scale), _decimal(column)
+        case "date":
+            return storage.MOMENT, decode_date, encode_datetime
+        case "datetime":
+            return storage.MOMENT, lambda bare: decode_datetime(bare, scale), encode_datetime
+        case "timestamp":
+            return storage.MOMENT, lambda bare: decode_timestamp(bare, scale), encode_datetime
+        case "time":
+            return storage.DURATION, decode_duration, encode_duration
+        case "enum":
+            return storage.UINT, ("", *column.elements).__getitem__, _enum(column)
+        case "set":
+            return storage.UINT, set_printer(column.elements), _set(column)
+        case "json":
+            return storage.JSON, lambda bare: print_json(decode_json(bare)), _json
+        case "binary":
+            return storage.BYTES, _same, lambda value: _bytes(value).ljust(column.length, b"\0")
+        case "varbinary" | "blob":
+            return storage.BYTES, _same, _bytes
+    return storage.BYTES, bytes.decode, str.encode
+
+
+def _same(bare: Any) -> Any:
+    return bare
+
+
+def _float32(value: float | str) -> float:
+    x: float = _FLOAT32.unpack(_FLOAT32.pack(float(value)))[0]
+    return x
+
+
+def _decimal(column: ColumnInfo) -> Callable[[Decimal | int | str], bytes]:
+    precision, scale = column.length, max(column.decimal, 0)
+    return lambda value: encode_decimal(Decimal(value), precision, scale)
+
+
+def _enum(column: ColumnInfo) -> Callable[[str], int]:
+    numbers = {member: number for number, member in enumerate(column.elements, 1)}
+    numbers.setdefault("", 0)
+
+    def write(value: str) -> int:
+        if value not in numbers:
+            raise ValueError(f"{value!r} isn't one of {', '.join(column.elements)}")
+        return numbers[value]
+
+    return write
+
+
+def _set(column: ColumnInfo) -> Callable[[str], int]:
+    bits = {member: 1 << number for number, member in enumerate(column.elements)}
+
+    def write(value: str) -> int:
+        members = value.split(",") if value else []
+        if any(member not in bits for member in members):
+            raise ValueError(f"{value!r} isn't a set of {', '.join(column.elements)}")
+        return sum({bits[member] for member in members})
+
+    return write
+
+
+def _json(value: Any) -> bytes:
+    return encode_json(parse_json(value) if isinstance(value, str) else value)
+
+
+def _bytes(value: bytes | str) -> bytes:
+    return value.encode() if isinstance(value, str) else bytes(value)

@@ -1,0 +1,217 @@
+"""TiDB's binary JSON, each way, and the text that TiDB prints of it.
+
+A value is a byte of type, then its body. An array's body is the count of its elements, its own size, and
+for each element a type and where its body is (a literal stands there itself); an object has before those
+the places and lengths of its keys, which are in the order of their bytes. Source: TiDB's types package.
+"""
+
+from __future__ import annotations
+
+from struct import Struct as Packing
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from .number import decode_uvarint, encode_uvarint
+
+OBJECT: Final = 0x01
+ARRAY: Final = 0x03
+LITERAL: Final = 0x04
+INT64: Final = 0x09
+UINT64: Final = 0x0A
+FLOAT64: Final = 0x0B
+STRING: Final = 0x0C
+OPAQUE: Final = 0x0D
+DATE: Final = 0x0E
+DATETIME: Final = 0x0F
+TIMESTAMP: Final = 0x10
+DURATION: Final = 0x11
+
+_HEAD: Final = Packing("<II")
+_KEY: Final = Packing("<IH")
+_ENTRY: Final = Packing("<BI")
+_NUMBERS: Final = {INT64: Packing("<q"), UINT64: Packing("<Q"), FLOAT64: Packing("<d")}
+_MOMENT: Final = Packing("<Q")
+_DURATION: Final = Packing("<qI")
+_LITERALS: Final[dict[int, bool | None]] = {0: None, 1: True, 2: False}
+_LITERAL_BYTES: Final[dict[bool | None, bytes]] = {None: b"\0", True: b"\1", False: b"\2"}
+
+Json: TypeAlias = Any
+"""None, bool, int, Uint64, float, str, Opaque, Moment, Duration, a list or a dict of these."""
+
+
+class Uint64(int):
+    """An integer that is stored unsigned."""
+
+
+class Opaque(Struct, frozen=True):
+    """Bytes with the number of the column type that they came from."""
+
+    type: int
+    data: bytes
+
+
+class Moment(Struct, frozen=True):
+    """A date, datetime or timestamp.
+
+    `core` is year << 50 | month << 46 | day << 41 | hour << 36 | minute << 30 | second << 24 | micros << 4.
+    """
+
+    type: int
+    core: int
+
+
+class Duration(Struct, frozen=True):
+    nanoseconds: int
+    scale: int
+
+
+def json_end(data: bytes, at: int) -> int:
+    """Where the value that begins at `at` ends."""
+    if at >= len(data):
+        raise ValueError(f"JSON is missing at {at}: {data.hex()}")
+    return _body_end(data[at], data, at + 1)
+
+
+def _body_end(type_: int, data: bytes, at: int) -> int:
+    match type_:
+        case 0x01 | 0x03:
+            if len(data) < at + _HEAD.size:
+                raise ValueError(f"JSON is cut off at {at}: {data.hex()}")
+            size: int = _HEAD.unpack_from(data, at)[1]
+            return at + size
+        case 0x04:
+            return at + 1
+        case 0x09 | 0x0A | 0x0B | 0x0E | 0x0F | 0x10:
+            return at + 8
+        case 0x0C:
+            length, start = decode_uvarint(data, at)
+            return start + length
+        case 0x0D:
+            length, start = decode_uvarint(data, at + 1)
+            return start + length
+        case 0x11:
+            return at + _DURATION.size
+    raise ValueError(f"JSON has no type {type_:#04x}: {data.hex()}")
+
+
+def decode_json(data: bytes) -> Json:
+    """The value that is all of `data`. Raises ValueError, IndexError or struct.error if it isn't JSON."""
+    if json_end(data, 0) != len(data):
+        raise ValueError(f"JSON is cut off or has bytes behind it: {data.hex()}")
+    return _decode(data[0], data, 1)
+
+
+def _decode(type_: int, data: bytes, at: int) -> Json:
+    end = _body_end(type_, data, at)
+    if end > len(data):
+        raise ValueError(f"JSON is cut off at {at}: {data.hex()}")
+    match type_:
+        case 0x01:
+            return _decode_object(data[at:end])
+        case 0x03:
+            return _decode_array(data[at:end])
+        case 0x04:
+            return _LITERALS[data[at]]
+        case 0x09 | 0x0B:
+            return _NUMBERS[type_].unpack_from(data, at)[0]
+        case 0x0A:
+            return Uint64(_NUMBERS[type_].unpack_from(data, at)[0])
+        case 0x0C:
+            return data[decode_uvarint(data, at)[1] : end].decode()
+        case 0x0D:
+            return Opaque(data[at], data[decode_uvarint(data, at + 1)[1] : end])
+        case 0x11:
+            return Duration(*_DURATION.unpack_from(data, at))
+    return Moment(type_, _MOMENT.unpack_from(data, at)[0])
+
+
+def _decode_array(body: bytes) -> list[Json]:
+    count = _HEAD.unpack_from(body)[0]
+    return [_element(body, _HEAD.size + k * _ENTRY.size) for k in range(count)]
+
+
+def _decode_object(body: bytes) -> dict[str, Json]:
+    count = _HEAD.unpack_from(body)[0]
+    entries = _HEAD.size + count * _KEY.size
+    value = {}
+    for k in range(count):
+        at, length = _KEY.unpack_from(body, _HEAD.size + k * _KEY.size)
+        if at + length > len(body):
+            raise ValueError(f"a key of JSON is cut off: {body.hex()}")
+        value[body[at : at + length].decode()] = _element(body, entries + k * _ENTRY.size)
+    return value
+
+
+def _element(body: bytes, at: int) -> Json:
+    type_, place = _ENTRY.unpack_from(body, at)
+    return _decode(type_, body, at + 1 if type_ == LITERAL else place)
+
+
+# --- to bytes ------------------------------------------------------------------------------------
+
+
+def encode_json(value: Json) -> bytes:
+    """The bytes that TiDB stores. Raises TypeError for what JSON has no value for."""
+    type_, body = _encode(value)
+    return bytes((type_,)) + body
+
+
+def _encode(value: Json) -> tuple[int, bytes]:
+    match value:
+        case None | bool():
+            return LITERAL, _LITERAL_BYTES[value]
+        case Uint64():
+            return UINT64, _NUMBERS[UINT64].pack(value)
+        case int():
+            return _encode_int(value)
+        case float():
+            return FLOAT64, _NUMBERS[FLOAT64].pack(value)
+        case str():
+            text = value.encode()
+            return STRING, encode_uvarint(len(text)) + text
+        case Opaque():
+            return OPAQUE, bytes((value.type,)) + encode_uvarint(len(value.data)) + value.data
+        case Moment():
+            return value.type, _MOMENT.pack(value.core)
+        case Duration():
+            return DURATION, _DURATION.pack(value.nanoseconds, value.scale)
+        case list():
+            return ARRAY, _sized(len(value), b"", _HEAD.size, value)
+        case dict():
+            return OBJECT, _encode_object({key.encode(): value[key] for key in value})
+    raise TypeError(f"JSON has no value {value!r}")
+
+
+def _encode_int(value: int) -> tuple[int, bytes]:
+    if -1 << 63 <= value < 1 << 63:
+        return INT64, _NUMBERS[INT64].pack(value)
+    if 0 < value < 1 << 64:
+        return UINT64, _NUMBERS[UINT64].pack(value)
+    return FLOAT64, _NUMBERS[FLOAT64].pack(float(value))
+
+
+def _encode_object(value: dict[bytes, Json]) -> bytes:
+    keys = sorted(value)
+    entries_end = _HEAD.size + len(keys) * (_KEY.size + _ENTRY.size)
+    places, at = [], entries_end
+    for key in keys:
+        places.append(_KEY.pack(at, len(key)))
+        at += len(key)
+    names = b"".join(keys)
+    return _sized(len(keys), b"".join(places), _HEAD.size, [value[key] for key in keys], names)
+
+
+def _sized(count: int, keys: bytes, start: int, elements: list[Json], names: bytes = b"") -> bytes:
+    """The body of an array, or of an object whose key entries and key texts are given."""
+    at = start + len(keys) + count * _ENTRY.size + len(names)
+    entries, bodies = [], []
+    for element in elements:
+        type_, body = _encode(element)
+        if type_ == LITERAL:
+            entries.append(_ENTRY.pack(type_, body[0]))
+            continue
+        entries.append(_ENTRY.pack(type_, at))
+        bodies.append(body)
+        at += len(body)
+    return b"".join((_HEAD.pack(count, at), keys, *entries, names, *bodies))

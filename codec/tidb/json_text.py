@@ -1,0 +1,105 @@
+"""JSON as TiDB prints it, and read back.
+
+What the text doesn't tell is lost on the way back: it makes a string of a date, a duration and of opaque
+bytes, and an integer of a float without a fraction.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from datetime import timedelta
+from typing import Any, Final
+
+from .json import DATE, Duration, Json, Moment, Opaque, Uint64
+from .time import pack, printed_date, printed_datetime, printed_duration
+
+_ESCAPED: Final = re.compile('["\\\\\x00-\x1f\u2028\u2029]')
+_SHORT: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_SCALE: Final = 6
+"""Digits of a second's fraction: all, whatever the column had."""
+
+_SMALL: Final = 1e-6
+_LARGE: Final = 1e21
+"""Outside of these a float is printed with an exponent."""
+
+
+def print_json(value: Json) -> str:
+    """One line: a space behind each comma and colon."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return int.__repr__(value)
+        case float():
+            return print_float(value)
+        case str():
+            return _quoted(value)
+        case list():
+            return f"[{', '.join(map(print_json, value))}]"
+        case dict():
+            return "{" + ", ".join(f"{_quoted(key)}: {print_json(value[key])}" for key in value) + "}"
+        case Opaque():
+            return f'"base64:type{value.type}:{b64encode(value.data).decode()}"'
+        case Moment():
+            return f'"{_printed(value)}"'
+        case Duration():
+            return f'"{printed_duration(timedelta(0, 0, value.nanoseconds // 1000), _SCALE)}"'
+    raise TypeError(f"JSON has no value {value!r}")
+
+
+def _quoted(text: str) -> str:
+    return f'"{_ESCAPED.sub(_escape, text)}"'
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found[0]
+    return _SHORT.get(character) or f"\\u{ord(character):04x}"
+
+
+def _printed(moment: Moment) -> str:
+    core = moment.core
+    year, month, day = core >> 50, core >> 46 & 15, core >> 41 & 31
+    hour, minute, second, micros = core >> 36 & 31, core >> 30 & 63, core >> 24 & 63, core >> 4 & 0xFFFFF
+    packed = pack((year, month, day, hour, minute, second, micros))
+    return printed_date(packed) if moment.type == DATE else printed_datetime(packed, _SCALE)
+
+
+def print_float(x: float) -> str:
+    """The fewest digits that give the same number, as Go prints it: 0.1, -0, 1e-7, 1e+100."""
+    mantissa, _, exponent = repr(x).partition("e")
+    if not exponent:
+        return mantissa.removesuffix(".0")
+    if _SMALL <= abs(x) < _LARGE:
+        return _plain(mantissa, int(exponent))
+    return f"{mantissa}e{int(exponent):+}"
+
+
+def _plain(mantissa: str, power: int) -> str:
+    """Without the exponent that Python prints from 1e16 on and below 1e-4."""
+    sign = "-" if mantissa.startswith("-") else ""
+    whole, _, fraction = mantissa.removeprefix("-").partition(".")
+    if power < 0:
+        return f"{sign}0.{(whole + fraction).rjust(len(fraction) - power, '0')}"
+    return sign + (whole + fraction).ljust(power + 1, "0")
+
+
+def parse_json(text: str) -> Json:
+    """The value of a text. Raises ValueError if it isn't JSON."""
+    return json.loads(text, parse_int=_int, parse_constant=_constant)
+
+
+def _int(digits: str) -> int | float:
+    if digits == "-0":
+        return -0.0
+    number = int(digits)
+    if -1 << 63 <= number < 1 << 63:
+        return number
+    return Uint64(number) if 0 < number < 1 << 64 else float(digits)
+
+
+def _constant(name: str) -> Any:
+    raise ValueError(f"{name} isn't JSON")

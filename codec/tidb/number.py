@@ -1,0 +1,101 @@
+"""Numbers as TiDB's rows, datums and keys hold them, each way.
+
+The functions that read return the number and where it ends; they raise ValueError for bytes cut off.
+"""
+
+from __future__ import annotations
+
+from struct import Struct as Packing
+from typing import Final
+
+_UINT64: Final = Packing(">Q")
+_FLOAT64: Final = Packing(">d")
+_SIGN: Final = 1 << 63
+_ALL: Final = (1 << 64) - 1
+_VARINT_BYTES: Final = 10
+"""The most that 64 bits take, seven in a byte."""
+
+INT_BYTES: Final = (1, 2, 4, 8)
+"""Sizes of an integer in a row of format 2: the smallest that holds it."""
+
+
+def encode_uvarint(n: int) -> bytes:
+    """Seven bits in a byte, the lowest first; the high bit says that more follow."""
+    out = bytearray()
+    while n > 0x7F:
+        out.append(n & 0x7F | 0x80)
+        n >>= 7
+    out.append(n)
+    return bytes(out)
+
+
+def decode_uvarint(data: bytes, at: int) -> tuple[int, int]:
+    n = 0
+    for k, byte in enumerate(data[at : at + _VARINT_BYTES]):
+        n |= (byte & 0x7F) << 7 * k
+        if byte < 0x80:
+            if n > _ALL:
+                break
+            return n, at + k + 1
+    raise ValueError(f"a variable-length integer doesn't end at {at}: {data.hex()}")
+
+
+def encode_varint(n: int) -> bytes:
+    """The sign in the lowest bit."""
+    return encode_uvarint(n << 1 if n >= 0 else ~n << 1 | 1)
+
+
+def decode_varint(data: bytes, at: int) -> tuple[int, int]:
+    n, end = decode_uvarint(data, at)
+    return (~(n >> 1) if n & 1 else n >> 1), end
+
+
+def encode_int_cell(n: int) -> bytes:
+    """A signed integer, low byte first, in the fewest of INT_BYTES."""
+    size = next(size for size in INT_BYTES if size == 8 or -1 << 8 * size - 1 <= n < 1 << 8 * size - 1)
+    return n.to_bytes(size, "little", signed=True)
+
+
+def encode_uint_cell(n: int) -> bytes:
+    size = next(size for size in INT_BYTES if size == 8 or n < 1 << 8 * size)
+    return n.to_bytes(size, "little")
+
+
+def decode_int_cell(data: bytes) -> int:
+    """The integer that is all of `data`."""
+    return int.from_bytes(_sized(data), "little", signed=True)
+
+
+def decode_uint_cell(data: bytes) -> int:
+    return int.from_bytes(_sized(data), "little")
+
+
+def _sized(data: bytes) -> bytes:
+    if len(data) not in INT_BYTES:
+        raise ValueError(f"an integer can't take {len(data)} bytes: {data.hex()}")
+    return data
+
+
+def encode_uint(n: int) -> bytes:
+    """Eight bytes, the high one first."""
+    return _UINT64.pack(n)
+
+
+def decode_uint(data: bytes, at: int) -> tuple[int, int]:
+    if len(data) < at + 8:
+        raise ValueError(f"eight bytes of a number are cut off at {at}: {data.hex()}")
+    return _UINT64.unpack_from(data, at)[0], at + 8
+
+
+def encode_float(x: float) -> bytes:
+    """Eight bytes in the order of the numbers: a positive one's sign bit is set, else all bits flipped."""
+    bits: int = _UINT64.unpack(_FLOAT64.pack(x))[0]
+    if x == 0:
+        bits = 0  # -0 is written as 0
+    return _UINT64.pack(~bits & _ALL if bits & _SIGN else bits | _SIGN)
+
+
+def decode_float(data: bytes, at: int) -> tuple[float, int]:
+    bits, end = decode_uint(data, at)
+    x: float = _FLOAT64.unpack(_UINT64.pack(bits & ~_SIGN if bits & _SIGN else ~bits & _ALL))[0]
+    return x, end

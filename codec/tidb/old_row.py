@@ -1,0 +1,37 @@
+"""Rows of format 1: a column id and its datum, one after the other; a row without columns is one NULL."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .datum import Bare, Flag, decode_datum, encode_datum
+
+_EMPTY: Final = bytes((Flag.NULL,))
+
+FIRST_BYTES: Final = frozenset((Flag.NULL, Flag.VARINT))
+"""What a row of this format begins with: a column's id is a VARINT."""
+
+
+def split_row(value: bytes) -> dict[int, tuple[Flag, Bare]]:
+    """The datums by column id. Raises ValueError if it isn't such a row, or is cut off."""
+    datums: dict[int, tuple[Flag, Bare]] = {}
+    if value == _EMPTY:
+        return datums
+    if not value:
+        raise ValueError("the row is empty")
+    at = 0
+    while at < len(value):
+        flag, id_, at = decode_datum(value, at)
+        if flag is not Flag.VARINT or not isinstance(id_, int):
+            raise ValueError(f"a datum of the kind {flag.name} stands where a column's id should")
+        flag, bare, at = decode_datum(value, at)
+        datums[id_] = (flag, bare)
+    return datums
+
+
+def join_row(datums: dict[int, tuple[Flag, Bare]]) -> bytes:
+    """The row, its columns in the order of the dict."""
+    parts = []
+    for id_, (flag, bare) in datums.items():
+        parts += encode_datum(Flag.VARINT, id_), encode_datum(flag, bare)
+    return b"".join(parts) or _EMPTY

@@ -1,0 +1,103 @@
+"""Generated code that reads the rows of one layout, one after the other, as tuples of their columns.
+
+Most rows of a table have the same head: the same columns with a value, none NULL. A function made for that
+head knows each column's place, reads where all of them end by one struct call, and goes on while the
+head stays the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from struct import Struct as Packing
+from typing import Any, TypeAlias
+
+from ...events import Row
+from .cell_code import NAMES, cell_code
+from .column_type import is_unsigned
+from .columns import Columns
+from .field import Field
+from .key import decode_record_key
+from .layout import Layout
+
+Pair: TypeAlias = tuple[bytes, bytes]
+"""A row's key and value."""
+
+RowsReader: TypeAlias = Callable[[Iterable[Pair], Callable[[Row], None]], Pair | None]
+"""(rows, what takes each row read) to the first row with another head; None after the last."""
+
+
+def compile_rows(columns: Columns, layout: Layout, check: Callable[[bytes, bytes], None]) -> RowsReader:
+    """A function that reads rows of `layout`; it calls `check` with the key and value of one with checksums.
+
+    It raises one of UNREADABLE for bytes that aren't such rows.
+    """
+    reader: RowsReader = _Code(columns, layout, check).compile()
+    return reader
+
+
+class _Code:
+    def __init__(self, columns: Columns, layout: Layout, check: Callable[[bytes, bytes], None]) -> None:
+        self._columns = columns
+        self._layout = layout
+        self._names = {**NAMES, "check": check, "key_values": columns.key_values}
+
+    def compile(self) -> Any:
+        layout, count = self._layout, len(self._layout.ids)
+        self._names["ends"] = Packing(f"<{count}{'I' if layout.big else 'H'}").unpack_from
+        lines = [
+            "def function(rows, take):",
+            "    for key, value in rows:",
+            f"        if value[:{len(layout.head)}] != {layout.head!r}:",
+            "            return key, value",
+            f"        data = value[{layout.data}:]",
+            *(f"        {line}" for line in [*self._ends(count), *self._values()]),
+            f"        take(({''.join(f'v{i}, ' for i in range(len(self._columns.visible)))}))",
+            "    return None",
+        ]
+        exec(compile("\n".join(lines), "<rows>", "exec"), self._names)
+        return self._names["function"]
+
+    def _ends(self, count: int) -> Iterator[str]:
+        end = "0"
+        if count:
+            end = f"e{count - 1}"
+            yield f"{''.join(f'e{j}, ' for j in range(count))} = ends(value, {len(self._layout.head)})"
+        if self._layout.checksum:
+            yield "check(key, value)"
+        else:
+            yield f"if len(data) != {end}:"
+            yield "    raise ValueError('the row is cut off, or bytes stand behind it')"
+
+    def _values(self) -> Iterator[str]:
+        places = {id_: j for j, id_ in enumerate(self._layout.ids)}
+        absent = [f for f in self._columns.visible if f.column.id not in places]
+        if any(self._is_in_common_handle(field) for field in absent):
+            yield "handle = key_values(key)"
+        for i, field in enumerate(self._columns.visible):
+            if (j := places.get(field.column.id)) is not None:
+                yield from cell_code(i, field, f"e{j - 1}" if j else "0", f"e{j}", self._names)
+            else:
+                yield from self._absent(i, field)
+
+    def _is_in_common_handle(self, field: Field) -> bool:
+        id_, nulls = field.column.id, self._layout.nulls
+        return id_ in self._columns.common_handle and id_ not in nulls
+
+    def _absent(self, i: int, field: Field) -> Iterator[str]:
+        id_ = field.column.id
+        if id_ == self._columns.handle:
+            yield from self._handle(i, field)
+        elif self._is_in_common_handle(field):
+            self._names[f"read{i}"] = field.read
+            yield f"v{i} = read{i}(handle[{id_}])"
+        else:
+            self._names[f"default{i}"] = None if id_ in self._layout.nulls else field.default()
+            yield f"v{i} = default{i}"
+
+    def _handle(self, i: int, field: Field) -> Iterator[str]:
+        """Eight bytes with the sign bit flipped, at the end of a key of 19."""
+        self._names["decode_record_key"] = decode_record_key
+        yield "if len(key) != 19 or key[9:11] != b'_r':"
+        yield "    raise ValueError('the key has no integer handle')"
+        operator = "^" if is_unsigned(field.column) else "-"
+        yield f"v{i} = BITS(key, 11)[0] {operator} {1 << 63}"

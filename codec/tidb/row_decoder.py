@@ -1,0 +1,133 @@
+"""A table's rows, from their keys and values to tuples of their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import Any, Final, NoReturn
+
+from ...errors import SourceError
+from ...events import Row, Table
+from .checksum import verify
+from .columns import columns_of
+from .field import UNREADABLE
+from .layout import HEAD, VERSION, Layout, cells_of, layout_of
+from .old_row import FIRST_BYTES, split_row
+from .row_code import Pair, RowsReader, compile_rows
+from .table import to_table
+from .table_info import TableInfo
+
+_MAX_LAYOUTS: Final = 256
+"""Compiled functions that a table keeps, about 10 kB each; then it begins anew."""
+
+
+class RowDecoder:
+    """Reads rows of one version of a table, of either format.
+
+    A column that a row lacks has the default of its beginning, else NULL; columns that the table no longer
+    has are skipped. Virtual generated columns are in no row: the table is without them.
+    """
+
+    table: Final[Table]
+
+    def __init__(self, schema: str, info: TableInfo, *, verify_checksums: bool = True) -> None:
+        self._columns = columns_of(schema, info)
+        self._verifies = verify_checksums
+        self._readers: dict[bytes, RowsReader] = {}
+        self._head_bytes: dict[bytes, int] = {}
+        self.table = to_table(schema, info)
+
+    def decode(self, rows: Sequence[Pair]) -> list[Row]:
+        """The rows of these keys and values, in their order.
+
+        Raises SourceError that names the table, the row's key and the column if one can't be read, or isn't
+        what its checksum was made of.
+        """
+        decoded: list[Row] = []
+        rest = iter(rows)
+        pending = next(rest, None)
+        try:
+            while pending is not None:
+                reader = self._reader(pending[1])
+                pending = reader(chain((pending,), rest), decoded.append)
+        except UNREADABLE as error:
+            self._fail(*rows[len(decoded)], error)
+        return decoded
+
+    def _reader(self, value: bytes) -> RowsReader:
+        """What reads rows with the same head as this one."""
+        size = self._head_bytes.get(value[: HEAD.size])
+        reader = self._readers.get(value[:size]) if size else None
+        return reader or self._new_reader(value)
+
+    def _new_reader(self, value: bytes) -> RowsReader:
+        if value and value[0] in FIRST_BYTES:
+            return self._read_old
+        if not value or value[0] != VERSION:
+            raise ValueError("its format isn't known")
+        layout = layout_of(value)
+        if len(self._readers) >= _MAX_LAYOUTS:
+            self._readers.clear()
+            self._head_bytes.clear()
+        reader = compile_rows(self._columns, layout, self._check(layout))
+        self._head_bytes[value[: HEAD.size]] = len(layout.head)
+        self._readers[layout.head] = reader
+        return reader
+
+    def _check(self, layout: Layout) -> Callable[[bytes, bytes], None]:
+        def check(key: bytes, value: bytes) -> None:
+            if self._verifies:
+                verify(self._columns, layout, key, value)
+            else:
+                cells_of(layout, value)
+
+        return check
+
+    def _read_old(self, rows: Iterator[Pair], take: Callable[[Row], None]) -> Pair | None:
+        """Rows of format 1."""
+        for key, value in rows:
+            if not value or value[0] not in FIRST_BYTES:
+                return key, value
+            datums: dict[int, Any] = dict(split_row(value))
+            in_key = self._columns.key_values(key)
+            take(tuple([self._old_value(field, datums, in_key) for field in self._columns.visible]))
+        return None
+
+    @staticmethod
+    def _old_value(field: Any, datums: dict[int, Any], in_key: dict[int, Any]) -> Any:
+        id_ = field.column.id
+        if (datum := datums.get(id_)) is not None:
+            flag, bare = datum
+            return None if bare is None else field.read(field.storage.checked(flag, bare))
+        if id_ in in_key:
+            return field.read(in_key[id_])
+        return field.default()
+
+    def _fail(self, key: bytes, value: bytes, error: Exception) -> NoReturn:
+        where = self._unreadable_column(value)
+        raise SourceError(
+            f"the row of {self._columns.full_name} with the key {key.hex()} can't be read"
+            f"{f' at column {where[0]}' if where else ''}: {where[1] if where else error}."
+            f" Its value begins with {value[:64].hex()}; check that row in the source"
+        ) from error
+
+    def _unreadable_column(self, value: bytes) -> tuple[str, Exception] | None:
+        """The first column that can't be read, and why; None if it isn't a column's fault."""
+        try:
+            if value[0] in FIRST_BYTES:
+                cells: dict[int, Any] = dict(split_row(value))
+            else:
+                cells = dict(cells_of(layout_of(value), value))
+        except UNREADABLE:
+            return None
+        for field in self._columns.visible:
+            if (cell := cells.get(field.column.id)) is None:
+                continue
+            try:
+                if isinstance(cell, tuple):
+                    self._old_value(field, {field.column.id: cell}, {})
+                else:
+                    field.read(field.storage.decode(cell))
+            except UNREADABLE as error:
+                return field.column.name, error
+        return None

@@ -1,0 +1,95 @@
+"""A table of TiDB in the vocabulary of events: its visible columns and its key."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...events import Column, Table
+from .column_type import LENGTH_BYTES, ColumnFlag, is_unsigned
+from .columns import Columns, columns_of, primary_index
+from .field import Field
+from .table_info import ColumnInfo, TableInfo
+
+_MOMENTS: Final = ("datetime", "timestamp")
+_NUMBERS: Final = frozenset(
+    ("tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "year")
+)
+_NOW: Final = "CURRENT_TIMESTAMP"
+
+
+def to_table(schema: str, info: TableInfo) -> Table:
+    """The public columns that people see, without virtual generated ones, which no row holds.
+
+    Raises SourceError for a column of a type that isn't known.
+    """
+    columns = columns_of(schema, info)
+    return Table(
+        schema=schema,
+        name=info.name,
+        columns=tuple(map(_column, columns.visible)),
+        key=_key(info, columns),
+        charset=info.charset or None,
+        collation=info.collation or None,
+    )
+
+
+def _key(info: TableInfo, columns: Columns) -> tuple[int, ...]:
+    """Empty if a part of the key isn't among the columns."""
+    places = {field.column.id: place for place, field in enumerate(columns.visible)}
+    if columns.handle is not None:
+        ids = [columns.handle]
+    else:
+        index = primary_index(info)
+        ids = [info.columns[part.offset].id for part in index.columns] if index else []
+    return tuple(places[id_] for id_ in ids) if all(id_ in places for id_ in ids) else ()
+
+
+def _column(field: Field) -> Column:
+    column, kind = field.column, field.kind
+    textual = kind in ("char", "varchar", "text", "enum", "set")
+    return Column(
+        name=column.name,
+        kind=kind,
+        unsigned=is_unsigned(column) and kind not in ("bit", "year"),
+        length=_length(field),
+        scale=field.scale if kind in ("decimal", "time", *_MOMENTS) else 0,
+        members=column.elements,
+        charset=column.charset if textual else None,
+        collation=column.collation if textual else None,
+        nullable=not column.flags & ColumnFlag.NOT_NULL,
+        default=_default(field),
+        on_update=_now(column) if column.flags & ColumnFlag.ON_UPDATE_NOW else None,
+    )
+
+
+def _length(field: Field) -> int:
+    match field.kind:
+        case "text" | "blob":
+            return LENGTH_BYTES[field.column.type]
+        case "char" | "varchar" | "binary" | "varbinary" | "bit" | "decimal":
+            return field.column.length
+    return 0
+
+
+def _default(field: Field) -> str | None:
+    """A TIMESTAMP's is in UTC."""
+    column, default = field.column, field.column.default
+    if field.kind == "bit" and column.default_bit is not None:
+        return f"b'{int.from_bytes(column.default_bit, 'big'):0{column.length}b}'"
+    if default is None:
+        return None
+    text = str(default)
+    if field.kind in _MOMENTS and text.upper().startswith(_NOW):
+        return _now(column)
+    if column.default_is_expression:
+        return f"({text})"
+    if field.kind in _NUMBERS:
+        return text
+    if field.kind in ("binary", "varbinary", "blob"):
+        return f"x'{text.encode().hex()}'"
+    escaped = text.replace("\\", "\\\\").replace("'", "''")
+    return f"'{escaped}'"
+
+
+def _now(column: ColumnInfo) -> str:
+    return f"{_NOW}({column.decimal})" if column.decimal > 0 else _NOW

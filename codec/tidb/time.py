@@ -1,0 +1,122 @@
+"""Dates and times: TiDB packs a date with a time into one unsigned number, a duration is nanoseconds.
+
+Packed: (year * 13 + month) << 46 | day << 41 | hour << 36 | minute << 30 | second << 24 | microseconds;
+0 is the zero date. A TIMESTAMP is packed in UTC. A date that Python has no value for stays the text that
+TiDB prints. The functions raise ValueError where the bytes or the text hold no such value.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta
+from typing import Final, TypeAlias
+
+Fields: TypeAlias = tuple[int, int, int, int, int, int, int]
+"""Year, month, day, hour, minute, second, microseconds."""
+
+_PRINTED: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?: (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?)?", re.ASCII)
+_DURATION: Final = re.compile(r"(-?)(\d{1,3}):(\d\d):(\d\d)(?:\.(\d{1,6}))?", re.ASCII)
+_MICROSECOND: Final = timedelta(0, 0, 1)
+_SECOND_MICROS: Final = 1_000_000
+
+
+def pack(fields: Fields) -> int:
+    year, month, day, hour, minute, second, micros = fields
+    days = (year * 13 + month) << 5 | day
+    return days << 41 | hour << 36 | minute << 30 | second << 24 | micros
+
+
+def fields_of(packed: int) -> Fields:
+    months = packed >> 46
+    year, month = months // 13, months % 13
+    day, hour = packed >> 41 & 31, packed >> 36 & 31
+    minute, second, micros = packed >> 30 & 63, packed >> 24 & 63, packed & 0xFFFFFF
+    if year > 9999 or month > 12 or hour > 23 or minute > 59 or second > 59 or micros >= _SECOND_MICROS:
+        raise ValueError(f"{packed:#018x} isn't a date and time")
+    return year, month, day, hour, minute, second, micros
+
+
+def printed_date(packed: int) -> str:
+    """As TiDB prints it: 0000-00-00."""
+    year, month, day, *_ = fields_of(packed)
+    return f"{year:04d}-{month:02d}-{day:02d}"
+
+
+def printed_datetime(packed: int, scale: int) -> str:
+    """The same with the time; `scale` digits follow the point."""
+    _, _, _, hour, minute, second, micros = fields_of(packed)
+    fraction = f".{micros:06d}"[: scale + 1] if scale else ""
+    return f"{printed_date(packed)} {hour:02d}:{minute:02d}:{second:02d}{fraction}"
+
+
+def decode_date(packed: int) -> date | str:
+    try:
+        return date(*fields_of(packed)[:3])
+    except ValueError:
+        return printed_date(packed)
+
+
+def decode_datetime(packed: int, scale: int) -> datetime | str:
+    try:
+        return datetime(*fields_of(packed))  # noqa: DTZ001
+    except ValueError:
+        return printed_datetime(packed, scale)
+
+
+def decode_timestamp(packed: int, scale: int) -> datetime | str:
+    try:
+        return datetime(*fields_of(packed), UTC)  # noqa: DTZ001 it is the last
+    except ValueError:
+        return printed_datetime(packed, scale)
+
+
+def encode_datetime(value: date | datetime | str) -> int:
+    """A date, a datetime (an aware one as UTC) or what is printed of one."""
+    match value:
+        case datetime():
+            moment = value if value.tzinfo is None else value.astimezone(UTC)
+            return pack((*moment.timetuple()[:6], moment.microsecond))
+        case date():
+            return pack((value.year, value.month, value.day, 0, 0, 0, 0))
+        case str():
+            return pack(_parsed(value))
+    raise TypeError(f"{value!r} isn't a date or a time")
+
+
+def _parsed(text: str) -> Fields:
+    found = _PRINTED.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} isn't a date as YYYY-MM-DD, or with a time as hh:mm:ss")
+    *numbers, fraction = found.groups("0")
+    year, month, day, hour, minute, second = map(int, numbers)
+    return year, month, day, hour, minute, second, int(fraction.ljust(6, "0"))
+
+
+def decode_duration(nanoseconds: int) -> timedelta:
+    """Exact to the microsecond, finer than which no column is."""
+    micros, rest = divmod(nanoseconds, 1000)
+    if rest:
+        raise ValueError(f"{nanoseconds} ns isn't a whole number of microseconds")
+    return timedelta(0, 0, micros)
+
+
+def encode_duration(value: timedelta | str) -> int:
+    """Nanoseconds of a duration, or of what is printed of one: -hh:mm:ss.ffffff."""
+    if isinstance(value, timedelta):
+        return value // _MICROSECOND * 1000
+    found = _DURATION.fullmatch(value)
+    if found is None:
+        raise ValueError(f"{value!r} isn't a time as [-]hh:mm:ss")
+    sign, hours, minutes, seconds, fraction = found.groups("0")
+    micros = (int(hours) * 3600 + int(minutes) * 60 + int(seconds)) * _SECOND_MICROS
+    micros += int(fraction.ljust(6, "0"))
+    return (-micros if sign == "-" else micros) * 1000
+
+
+def printed_duration(value: timedelta, scale: int) -> str:
+    """As TiDB prints it: at least two digits of hours."""
+    micros = value // _MICROSECOND
+    seconds, fraction = divmod(abs(micros), _SECOND_MICROS)
+    clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    digits = f".{fraction:06d}"[: scale + 1] if scale else ""
+    return f"{'-' if micros < 0 else ''}{clock}{digits}"
