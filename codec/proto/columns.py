@@ -28,7 +28,7 @@ FIELDS: Final = ("start_ts", "commit_ts", "type", "op_type", "key", "value", "ol
 class Rows(Struct, gc=False):
     """Rows of one region in the order they came; all columns are as long as there are rows."""
 
-    types: Sequence[int]
+    types: bytes
     """cdcpb.Event.LogType of each."""
     ops: Sequence[int]
     """cdcpb.Event.Row.OpType of each."""
@@ -51,7 +51,7 @@ class Rows(Struct, gc=False):
 
         generations = None if self.generations is None else those(self.generations)
         return Rows(
-            those(self.types), those(self.ops), those(self.start_ts), those(self.commit_ts),
+            bytes(those(self.types)), those(self.ops), those(self.start_ts), those(self.commit_ts),
             those(self.keys), those(self.values), those(self.old_values), generations,
         )  # fmt: skip
 
@@ -105,19 +105,18 @@ class ChangeData:
         return Resolved(resolved.regions[:], resolved.ts, resolved.request_id)
 
     def _rows(self, number: int, merged: Any) -> Iterator[Rows]:
-        types = merged.type[:]
+        types = _types(merged.type)
         if not types:
             return
         if types.count(types[0]) == len(types):
             yield self._read(merged, number, None)
             return
         pieces = self._raw_rows(number)
-        if _INITIALIZED in types or len(pieces) != len(types) or max(types) > 255:
+        if _INITIALIZED in types or len(pieces) != len(types):
             yield rows_of(self._plain_rows(number))
             return
-        kinds = bytes(types)
-        for kind in sorted(set(kinds), key=_turn):
-            chosen = kinds.translate(_ONLY[kind])
+        for kind in sorted(set(types), key=_turn):
+            chosen = types.translate(_ONLY[kind])
             yield self._read(_Rows.FromString(b"".join(compress(pieces, chosen))), number, chosen)
 
     def _read(self, merged: Any, number: int, chosen: bytes | None) -> Rows:
@@ -159,7 +158,14 @@ def rows_of(entries: Sequence[Any]) -> Rows:
 def _assemble(columns: list[Any]) -> Rows:
     start_ts, commit_ts, types, ops, keys, values, old_values, generations = columns
     generations = generations if any(generations) else None
-    return Rows(types, ops, start_ts, commit_ts, keys, values, old_values, generations)
+    return Rows(_types(types), ops, start_ts, commit_ts, keys, values, old_values, generations)
+
+
+def _types(column: Sequence[int]) -> bytes:
+    try:
+        return bytes(column)
+    except ValueError:  # no type in use is that high; 255 is none either
+        return bytes(min(kind, 255) for kind in column)
 
 
 def _declare() -> tuple[Any, Any, Any]:

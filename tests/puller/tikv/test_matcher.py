@@ -1,0 +1,149 @@
+"""What a region's rows become, as text: rows in, changes out.
+
+Each case is played twice, row by row and all rows at once, and must end alike. `region [<start> <end>]`
+begins a region with checkpoint 1, of raw keys; `.cut` ends a bound inside the encoding of its key. `waiting`
+counts prewrites. `--rewrite` writes down what comes out now.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tidemill.codec.proto import cdcpb
+from tidemill.codec.proto.columns import ChangeData, rows_of
+from tidemill.codec.tidb.key import encode_bytes
+from tidemill.errors import TidemillError
+from tidemill.events import PUT
+from tidemill.puller.tikv.matcher import Matcher, PrewriteNotMatch
+from tidemill.puller.tikv.region import RegionState
+from tidemill.puller.tikv.span import UPPER_BOUND, Span
+from tidemill.puller.tikv.spill import Shared
+from tidemill.store import Scratch, Store
+
+from .rows import change_data, parsed, row
+
+CASES = Path(__file__).with_name("matcher.txt")
+
+
+@pytest.fixture
+def quota(tmp_path):
+    scratch = Scratch(tmp_path)
+    store = Store(scratch.new_store())
+    shared = Shared(store)
+    quota = shared.quota()
+    yield quota
+    quota.close()
+    store.close()
+    scratch.close()
+
+
+def test_the_cases(quota, rewrite):
+    wanted = CASES.read_text()
+    blocks = [block.partition("----")[0] for block in wanted.strip().split("\n\n")]
+    found = "\n\n".join(f"{block}----\n{play(quota, block, at_once=False)}" for block in blocks) + "\n"
+    if rewrite:
+        CASES.write_text(found)
+    assert found == wanted
+    assert not quota.bytes
+
+
+def test_the_cases_end_alike_when_rows_come_at_once(quota):
+    for block in CASES.read_text().strip().split("\n\n"):
+        commands, _, wanted = block.partition("----\n")
+        if "waiting" not in commands:
+            assert play(quota, commands, at_once=True) == lines_without_errors(wanted), commands
+    assert not quota.bytes
+
+
+def lines_without_errors(wanted: str) -> str:
+    """A batch that fails gives nothing: its changes come again when the region is asked for anew."""
+    lines = wanted.splitlines()
+    failed = [line for line in lines if line.startswith("error")]
+    return "\n".join(failed or sorted(lines)).strip()
+
+
+def play(quota, block: str, at_once: bool) -> str:
+    matcher = None
+    out = []
+    rows = []
+    try:
+        for line in block.splitlines():
+            match line.split():
+                case ["#", *_] | []:
+                    pass
+                case ["region", *bounds]:
+                    matcher = Matcher(RegionState(7, span(*bounds), 1, 1, 1), quota)
+                case ["resolved", ts]:
+                    out += feed(matcher, rows)
+                    rows = []
+                    matcher.region.resolved_ts = int(ts)
+                case ["waiting"]:
+                    out.append(f"waiting {matcher.waiting}")
+                case ["unknown"]:
+                    rows.append(cdcpb.Event.Row(type=9))
+                case _:
+                    rows.append(parsed(line))
+            if not at_once:
+                out += feed(matcher, rows)
+                rows = []
+        out += feed(matcher, rows)
+    except TidemillError as error:
+        if at_once:
+            out = []
+        out.append(f"error {type(error).__name__}: {error}")
+    matcher.close()
+    return "\n".join(sorted(out) if at_once else out) or "nothing" * (not at_once)
+
+
+def feed(matcher, rows) -> list[str]:
+    changes = []
+    for _, _, payload in ChangeData(change_data((7, 1, rows))).events():
+        changes += matcher.feed(payload)
+    return [
+        f"{c.start_ts}-{c.commit_ts} {'put' if c.op == PUT else 'delete'} {c.key.decode()}"
+        f" {c.value.decode() or '-'} {c.old_value.decode() or '-'}"
+        for c in changes
+    ]
+
+
+def span(start: str = "", end: str = "") -> Span:
+    return Span(bound(start) if start else b"", bound(end) if end else UPPER_BOUND)
+
+
+def bound(text: str) -> bytes:
+    key, cut, _ = text.partition(".cut")
+    encoded = encode_bytes(key.encode())
+    return encoded[:-2] + b"\1" if cut else encoded
+
+
+def test_the_error_names_region_key_and_start_ts(quota):
+    matcher = Matcher(RegionState(7, span(), 1, 1, 1), quota)
+    matcher.region.initialised = True
+    with pytest.raises(PrewriteNotMatch) as caught:
+        matcher.feed(rows_of([row("commit", "k", "put", start_ts=5, commit_ts=9)]))
+    assert (caught.value.region_id, caught.value.key, caught.value.start_ts) == (7, b"k", 5)
+    assert caught.value.wait == 1.0
+
+
+def test_a_change_names_its_region_and_has_the_raw_key(quota):
+    matcher = Matcher(RegionState(7, span(), 1, 1, 1), quota)
+    rows = [row("committed", "k", "put", start_ts=5, commit_ts=9, value="v")]
+    (change,) = matcher.feed(rows_of(rows))
+    assert (change.region_id, change.key) == (7, b"k")
+
+
+def test_a_commit_of_each_type_of_batch_is_checked_against_the_resolved_ts(quota):
+    """The paths in columns are other code than the one row by row."""
+    for kind in ("commit", "committed"):
+        matcher = Matcher(RegionState(7, span(), 1, 1, 1), quota)
+        matcher.region.initialised = True
+        matcher.feed(rows_of([row("prewrite", key, "put", start_ts=5, value="v") for key in "abc"]))
+        matcher.region.resolved_ts = 8
+        rows = [
+            row(kind, key, "put", start_ts=5, commit_ts=ts) for key, ts in zip("abc", (9, 8, 9), strict=True)
+        ]
+        with pytest.raises(TidemillError, match=r"region 7 .* committed at 8, not above its resolved ts 8"):
+            matcher.feed(rows_of(rows))
+        matcher.close()
