@@ -23,6 +23,10 @@ ANSWER_SECONDS: Final = 3.0
 """For a member to say who leads; all are asked at once."""
 
 
+class WrongCluster(SourceError):
+    """A PD belongs to another cluster."""
+
+
 class Members:
     """Finds the leader of PD, again whenever it fails. Only from the loop's thread."""
 
@@ -53,10 +57,13 @@ class Members:
         total = self._options.pd_retry_seconds
         backoff = Backoff(self._clock, self._random, first=0.05, longest=1.0, total=total)
         while True:
+            address = self.leader
             try:
-                return await work(self.leader or await self.find_leader())
+                address = address or await self.find_leader()
+                return await work(address)
             except Retryable as error:
-                self.leader = None
+                if self.leader == address:  # else another caller has found a new one meanwhile
+                    self.leader = None
                 pause = backoff.next(error.wait or 0.0)
                 if pause is None:
                     raise Retryable(f"no answer from PD ({', '.join(self.addresses)}): {error}") from error
@@ -79,10 +86,10 @@ class Members:
             await asyncio.wait([self._search])
 
     def check_cluster(self, address: str, answer: Any) -> None:
-        """Raises SourceError if an answer is from another cluster than before, or than the options name."""
+        """Raises WrongCluster if an answer is from another cluster than before, or than the options name."""
         found = answer.header.cluster_id
         if self.cluster_id and found and found != self.cluster_id:
-            raise SourceError(
+            raise WrongCluster(
                 f"PD at {address} belongs to cluster {found}, not {self.cluster_id}: "
                 "check the addresses of PD and cluster_id"
             )
@@ -93,29 +100,34 @@ class Members:
             search.exception()  # who asked for it may have been cancelled
 
     async def _find(self) -> None:
+        """The first to answer is believed; but at first all are heard, for they must be of one cluster."""
+        believe, found = bool(self.cluster_id), False
         asked = [asyncio.create_task(self._ask(address)) for address in self.addresses]
         errors: list[Exception] = []
         try:
             for answer in asyncio.as_completed(asked):
                 try:
-                    self._take(await answer)
+                    self._take(*(await answer))
+                    found = True
                 except (Retryable, SourceError) as error:
+                    if isinstance(error, WrongCluster) and not believe:
+                        raise
                     errors.append(error)
-                else:
-                    return
+                if found and believe:
+                    break
         finally:
             for task in asked:
                 task.cancel()
             await asyncio.gather(*asked, return_exceptions=True)
-        raise _worst(errors)
+        if not found:
+            raise _worst(errors)
 
     async def _ask(self, address: str) -> tuple[str, Any]:
         request = pdpb.GetMembersRequest(header=self.header())
         seconds = min(ANSWER_SECONDS, self._options.timeout_seconds)
         return address, await self._channels.call(address, PD["GetMembers"], request, seconds)
 
-    def _take(self, found: tuple[str, Any]) -> None:
-        address, answer = found
+    def _take(self, address: str, answer: Any) -> None:
         self.check_cluster(address, answer)
         if answer.header.error.type != pdpb.ErrorType.OK:
             raise Retryable(f"{address}: GetMembers: {answer.header.error.message}")

@@ -143,7 +143,8 @@ class RegionCache:
             return
         for peer in region.peers:
             if peer.id == leader.id:
-                self._put(replace(region, leader=peer))
+                # news from a store that lives: more than what is known of the leader's store
+                self._put(replace(region, leader=peer, loaded=self._failures))
                 return
         self.invalidate(region_id)
 
@@ -206,11 +207,22 @@ class RegionCache:
         """Regions that follow each other; a run of new ones in one move of what lies behind them."""
         first, last = self._bounds(regions[0].start, regions[-1].end)
         if first != last or any(region.id in self._by_id for region in regions):
-            return [self._insert(region) for region in regions]
+            return self._take_each(regions)
         taken = [replace(region, loaded=self._failures) for region in regions]
         self._ordered[first:first] = taken
         self._by_id.update((region.id, region) for region in taken)
         return taken
+
+    def _take_each(self, regions: list[RegionInfo]) -> list[RegionInfo]:
+        """As they are, or the newer ones that the cache has in their place, where PD is behind."""
+        taken = [self._insert(region) for region in regions]
+        if all(self._by_id.get(region.id) is region for region in taken):
+            return taken
+        first, last = self._bounds(regions[0].start, regions[-1].end)
+        known = self._ordered[first:last]
+        span = Span(regions[0].start, regions[-1].end)
+        whole = known and known[-1].end >= span.end and _trouble(span, known) is None
+        return known if whole else taken
 
     def _insert(self, region: RegionInfo) -> RegionInfo:
         """Take it in place of all that it overlaps, unless one of them is newer; returns it."""
