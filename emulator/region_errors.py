@@ -72,9 +72,9 @@ def for_kv(word: str, region: Region | None, context: Any, store_id: int, key: b
 
 
 def for_feed(word: str, region: Region | None, request: Any, store_id: int) -> Any:
-    """cdcpb.Error of that word; what the change feed can't say is region_not_found, as in TiKV."""
+    """cdcpb.Error of that word; "unknown" is one without a kind."""
     match word:
-        case "duplicate_request" | "congested":
+        case "duplicate_request" | "congested" | "region_not_found":
             return cdcpb.Error(**{word: {"region_id": request.region_id}})
         case "compatibility":
             return cdcpb.Error(compatibility={"required_version": "99.0.0"})
@@ -86,6 +86,4 @@ def for_feed(word: str, region: Region | None, request: Any, store_id: int) -> A
             return cdcpb.Error(**{word: error})
         case "unknown":
             return cdcpb.Error()
-        case _ if word in KV_WORDS:
-            return cdcpb.Error(region_not_found={"region_id": request.region_id})
     raise ValueError(f"no change feed error is named {word!r}; there are: {', '.join(FEED_WORDS)}")
