@@ -122,7 +122,9 @@ def test_a_broken_info_is_an_error_that_names_the_job_and_its_statement():
     job = decode_job(
         b'{"id":17,"type":3,"query":"create table t","raw_args":7,"binlog":{"TableInfo":{"id":"x"}}}'
     )
-    with pytest.raises(SourceError, match=r"DDL job 17 \(create table\): its info can't be read.*create table t"):
+    with pytest.raises(
+        SourceError, match=r"DDL job 17 \(create table\): its info can't be read.*create table t"
+    ):
         job.table_info()
     assert job.db_info() is None
     assert job.table_infos() == []

@@ -48,9 +48,7 @@ def test_names_of_keys_are_those_of_tidb():
 KEYS = st.one_of(
     st.builds(MetaKey, st.binary(max_size=20), st.sampled_from(["string", "hash meta", "list meta"])),
     st.builds(MetaKey, st.binary(max_size=20), st.just("hash"), st.binary(max_size=20)),
-    st.builds(
-        MetaKey, st.binary(max_size=20), st.just("list"), index=st.integers(-(1 << 63), (1 << 63) - 1)
-    ),
+    st.builds(MetaKey, st.binary(max_size=20), st.just("list"), index=st.integers(-(1 << 63), (1 << 63) - 1)),
 )
 
 

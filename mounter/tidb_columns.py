@@ -1,0 +1,119 @@
+"""From one version of a table to the next: the columns that come and go, or why it can't be followed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from ..codec.tidb.action import Action as JobType
+from ..codec.tidb.job import Job
+from ..codec.tidb.table_info import PUBLIC, ColumnInfo, TableInfo
+from ..events import Action, AddColumn, Column, DropColumn, Table, physical_ms
+
+_TIMESTAMP: Final = 7
+"""MySQL's number for the type."""
+
+_NOW: Final = re.compile(r"(?:current_timestamp|now|localtimestamp|localtime)(?:\(\d*\))?", re.IGNORECASE)
+
+
+class NotFollowed(Exception):
+    """What a job does that sinks can't do."""
+
+
+def column_actions(
+    job: Job, old: TableInfo, before: Table, new: TableInfo, after: Table
+) -> tuple[Action, ...]:
+    """What a sink does to go from `before` to `after`; nothing if rows look the same in both.
+
+    Columns are known by their names. Raises NotFollowed where columns that stay are defined differently,
+    renamed or moved, or the primary key is another.
+    """
+    had = {column.name: column for column in before.columns}
+    has = {column.name: column for column in after.columns}
+    dropped = [name for name in had if name not in has]
+    added = [name for name in has if name not in had]
+    _check_renames(job, dropped, _ids(old), added, _ids(new))
+    for name, column in had.items():
+        if name in has and not _takes_rows_of(column, has[name]):
+            raise NotFollowed(f"column {name} is defined differently")
+    if [name for name in had if name in has] != [name for name in has if name in had]:
+        raise NotFollowed("columns change places")
+    if _key_names(before) != _key_names(after):
+        raise NotFollowed("the primary key is another")
+    return (*map(DropColumn, dropped), *_additions(after, set(added)))
+
+
+def _ids(info: TableInfo) -> dict[str, int]:
+    return {column.name: column.id for column in info.columns if column.state == PUBLIC}
+
+
+def _check_renames(
+    job: Job, dropped: list[str], old_ids: dict[str, int], added: list[str], new_ids: dict[str, int]
+) -> None:
+    """A renamed column keeps its id, unless its rows are written anew for another type as well."""
+    gone = {old_ids.get(name): name for name in dropped}
+    modifies = JobType.MODIFY_COLUMN in (job.type, *(part.type for part in job.sub_jobs()))
+    for name in added:
+        if new_ids.get(name) in gone or (gone and modifies):
+            raise NotFollowed(f"column {gone.get(new_ids.get(name)) or dropped[0]} is renamed")
+
+
+def _takes_rows_of(old: Column, new: Column) -> bool:
+    """Whether every value of the one column is one of the other and the other way round, NULL aside,
+    which may be forbidden from now on."""
+    if new.nullable and not old.nullable:
+        return False
+    return _shape(old) == _shape(new)
+
+
+def _shape(column: Column) -> tuple[Any, ...]:
+    return (
+        column.kind, column.unsigned, column.length, column.scale, column.members, column.charset
+    )  # fmt: skip
+
+
+def _key_names(table: Table) -> list[str]:
+    return [table.columns[index].name for index in table.key]
+
+
+def _additions(table: Table, added: set[str]) -> Iterator[AddColumn]:
+    """In the order of the table, so that each finds the column that it follows."""
+    names = [column.name for column in table.columns]
+    for number, column in enumerate(table.columns):
+        if column.name in added:
+            at_end = added.issuperset(names[number:])
+            yield AddColumn(column, None if at_end else names[number - 1] if number else "")
+
+
+def session_clock(job: Job, info: TableInfo, added: Iterable[str]) -> tuple[float, int]:
+    """When a job was made, in Unix seconds, and how far its session's clock was ahead of UTC, in seconds.
+
+    So that DEFAULT CURRENT_TIMESTAMP of the columns `added` gives, by that clock, what TiDB put into the
+    rows that were there. That is a constant in the info: of a TIMESTAMP in UTC, of a DATETIME in the
+    session's zone. Raises NotFollowed for a default that only TiDB can compute.
+    """
+    names = frozenset(added)
+    utc: list[float] = []
+    local: list[float] = []
+    for column in info.columns:
+        if column.name in names and isinstance(column.default, str) and column.state == PUBLIC:
+            if not _NOW.fullmatch(column.default):
+                if column.default_is_expression:
+                    raise NotFollowed(f"column {column.name} has DEFAULT {column.default}")
+            elif column.origin_default is not None:
+                (utc if column.type == _TIMESTAMP else local).append(_seconds(column))
+    seconds = max(utc, default=physical_ms(job.start_ts) / 1000)
+    if not local:
+        return seconds, 0
+    offset = round((max(local) - seconds) / 60) * 60
+    return max([*utc, max(local) - offset]), offset
+
+
+def _seconds(column: ColumnInfo) -> float:
+    """The constant as Unix seconds, as if it were in UTC."""
+    try:
+        return datetime.fromisoformat(str(column.origin_default)).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        raise NotFollowed(f"column {column.name} has {column.origin_default!r} as a moment") from None

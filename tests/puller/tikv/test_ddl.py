@@ -1,0 +1,172 @@
+"""The DDL puller: jobs in the order in which they end, each once, the follower first."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from msgspec.structs import replace
+
+from tidemill.actors import Failed, PooledActor, SeededSystem
+from tidemill.codec.tidb.job import QUEUEING, ROLLBACK_DONE, RUNNING, SYNCED, Job, encode_job
+from tidemill.codec.tidb.meta import DDL_INDEX_JOBS, DDL_JOBS, list_key, list_meta_key
+from tidemill.errors import SourceError
+from tidemill.events import DELETE, PUT, Changes, KvChange
+from tidemill.puller.tikv.ddl import DdlPuller
+
+from ...codec.tidb.ddl_vectors import VERSIONS, jobs, transactions
+from ...mounter.tidb.model import Tidb, change_of
+
+
+class Log(PooledActor):
+    """Downstream, follower and supervisor in one: writes down who was told what."""
+
+    def __init__(self, lines: list[tuple]) -> None:
+        self.lines = lines
+
+    def on_receive(self, message: Changes | Failed) -> None:
+        if isinstance(message, Failed):
+            self.lines.append(("failed", message.error))
+        else:
+            self.lines.append(("sent", [change.commit_ts for change in message.changes], message.resolved))
+
+
+class Follower:
+    def __init__(self, lines: list[tuple]) -> None:
+        self.lines = lines
+
+    def apply(self, job: Job, ts: int) -> None:
+        self.lines.append(("applied", job.query, ts))
+
+
+class Bench:
+    def __init__(self, seed: int = 1, capacity: int = 64, **options) -> None:
+        self.lines: list[tuple] = []
+        self.system = SeededSystem(seed)
+        log = self.system.spawn(Log, self.lines, capacity=capacity)
+        options.setdefault("start_ts", 10)
+        self.puller = self.system.spawn(
+            DdlPuller, log, Follower(self.lines), supervisor=log, capacity=1 << 16, **options
+        )
+
+    def tell(self, *changes: KvChange, resolved: int = 0) -> list[tuple]:
+        """What is written down for these changes."""
+        before = len(self.lines)
+        self.puller.tell(Changes(list(changes), resolved))
+        self.system.run()
+        return self.lines[before:]
+
+    @property
+    def applied(self) -> list[tuple[str, int]]:
+        return [line[1:] for line in self.lines if line[0] == "applied"]
+
+
+@pytest.fixture
+def tidb():
+    tidb = Tidb()
+    tidb.create_database("shop")
+    return tidb
+
+
+def test_the_follower_acts_before_the_sorter_hears_of_the_job(tidb):
+    bench = Bench()
+    a, b = tidb.create_table("shop", "a"), tidb.create_table("shop", "b")
+    assert bench.tell(change_of(b, 30), change_of(a, 20), resolved=15) == [("sent", [], 15)]
+    assert bench.tell(resolved=40) == [
+        ("applied", a.query, 20),
+        ("applied", b.query, 30),
+        ("sent", [20, 30], 40),
+    ]
+
+
+def test_what_is_not_resolved_waits(tidb):
+    bench = Bench()
+    job = tidb.create_table("shop", "a")
+    assert bench.tell(change_of(job, 20)) == []
+    assert bench.tell(resolved=19) == [("sent", [], 19)]
+    assert bench.tell(resolved=19) == []
+    assert bench.tell(resolved=20) == [("applied", job.query, 20), ("sent", [20], 20)]
+
+
+def test_jobs_of_one_transaction_go_in_the_order_of_their_schema_versions(tidb):
+    bench = Bench()
+    a, b = tidb.create_table("shop", "a"), tidb.create_table("shop", "b")
+    bench.tell(change_of(b, 20), change_of(a, 20), resolved=20)
+    assert [query for query, _ in bench.applied] == [a.query, b.query]
+
+
+def test_a_job_counts_once_at_the_first_change_that_ends_it(tidb):
+    bench = Bench()
+    job = tidb.create_table("shop", "a")
+    later = replace(change_of(replace(job, state=SYNCED), 25), key=list_key(DDL_INDEX_JOBS, 0))
+    bench.tell(later, change_of(job, 20), change_of(job, 20), resolved=30)
+    bench.tell(change_of(job, 35), resolved=40)
+    assert bench.applied == [(job.query, 20)]
+    assert bench.lines == [("applied", job.query, 20), ("sent", [20], 30), ("sent", [], 40)]
+
+
+def test_steps_deletions_and_jobs_that_were_taken_back_are_nothing(tidb):
+    bench = Bench()
+    job = tidb.create_table("shop", "a")
+    steps = [change_of(replace(job, state=state), 20) for state in (QUEUEING, RUNNING, ROLLBACK_DONE)]
+    gone = KvChange(21, 20, DELETE, list_key(DDL_JOBS, 0), b"")
+    bounds = KvChange(21, 20, PUT, list_meta_key(DDL_JOBS), bytes(16))
+    assert bench.tell(*steps, gone, bounds, resolved=30) == [("sent", [], 30)]
+
+
+def test_what_the_first_schema_has_is_not_told_again(tidb):
+    old, new = tidb.create_table("shop", "a"), tidb.create_table("shop", "b")
+    bench = Bench(start_ts=10, schema_version=old.schema_version)
+    bench.tell(change_of(new, 10), resolved=0)
+    assert bench.tell(change_of(old, 11), change_of(new, 12), resolved=20)[0] == ("applied", new.query, 12)
+    assert len(bench.applied) == 1
+
+
+def test_a_job_that_can_not_be_read_fails_the_puller(tidb):
+    bench = Bench()
+    change = KvChange(21, 20, PUT, list_key(DDL_JOBS, 0), b'{"id":17,"type":[]}')
+    (_, error), *_ = bench.tell(change)
+    assert isinstance(error, SourceError)
+    assert "DDL job 17 at ts 21 can't be read" in str(error)
+
+
+def test_jobs_that_never_resolve_are_bounded(tidb):
+    job = tidb.create_table("shop", "a")
+    size = len(encode_job(replace(job, id=10)))
+    bench = Bench(max_bytes=3 * size)
+    changes = [change_of(replace(job, id=number), 20 + number) for number in range(10, 14)]
+    assert bench.tell(*changes[:3]) == []
+    assert bench.tell(resolved=30)[-1] == ("sent", [30], 30), "this frees a place"
+    assert bench.tell(changes[3]) == []
+    (_, error), *_ = bench.tell(change_of(replace(job, id=14), 40))
+    assert isinstance(error, SourceError)
+    assert f"4 DDL jobs with {4 * size} bytes wait for the resolved ts to pass 31" in str(error)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("seed", range(5))
+def test_the_jobs_of_a_real_tidb_are_told_in_their_order(version, seed):
+    """Changes come in disorder, and some twice, as far as a resolved ts lets them."""
+    random = Random(seed)
+    bench = Bench(seed, start_ts=1, capacity=1)
+    every = [written.change for _, transaction in transactions(version) for written in transaction]
+    every = [change for change in every if change.key[:1] in (b"m", b"t")]
+    held: list[KvChange] = []
+    for number, change in enumerate(every):
+        held += [change] * random.choice((1, 1, 2))
+        if random.random() < 0.2 or number == len(every) - 1:
+            random.shuffle(held)
+            resolved = change.commit_ts if random.random() < 0.7 or number == len(every) - 1 else 0
+            whole = all(later.commit_ts > resolved for later in every[number + 1 :])
+            bench.tell(*held, resolved=resolved if whole else 0)
+            held.clear()
+    assert [query for query, _ in bench.applied] == [line["sql"] for line in jobs(version)]
+    done = {
+        line["job_id"]: event["commit_ts"]
+        for line in jobs(version)
+        for event in reversed(line["events"])
+        if event["state"] == 4
+    }
+    assert [ts for _, ts in bench.applied] == [done[line["job_id"]] for line in jobs(version)]
+    sent = [ts for line in bench.lines if line[0] == "sent" for ts in line[1]]
+    assert sent == [ts for _, ts in bench.applied]
