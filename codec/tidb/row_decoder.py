@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any, Final, NoReturn
 
@@ -83,7 +83,7 @@ class RowDecoder:
 
         return check
 
-    def _read_old(self, rows: Iterator[Pair], take: Callable[[Row], None]) -> Pair | None:
+    def _read_old(self, rows: Iterable[Pair], take: Callable[[Row], None]) -> Pair | None:
         """Rows of format 1."""
         for key, value in rows:
             if not value or value[0] not in FIRST_BYTES:
