@@ -143,7 +143,7 @@ class EventFeed:
             self.spawn(self._found(subscription, region, span), "a region that waited")
 
     async def _dispatch(self, request: Request, region: RegionInfo) -> None:
-        # The frontier is told of the region first; one message a region, so the mailbox's bound is not needed.
+        # The frontier learns of the region first. Beyond the mailbox's bound: it is one message a region.
         layout = Pulled([], [(request.id, request.span, request.checkpoint_ts)])
         request.subscription.ref.actor_inbox.post(layout)
         try:

@@ -83,18 +83,25 @@ class LockResolver:
         below = compose_ts(now_ms - round(options.stale_seconds * 1000))
         silent = compose_ts(now_ms - round(options.silent_seconds * 1000))
         found: dict[int, Request] = {}
+        behind = set()
         for count, request in enumerate(self._requests()):
             if count % YIELD_REGIONS == YIELD_REGIONS - 1:
                 await asyncio.sleep(0)
             if request.resolved_ts >= below:
                 continue
+            behind.add(request.id)
             if request.resolved_ts < silent and now - request.heard_at > options.silent_seconds:
                 self._reconnect(request)
-            elif request.initialised and request.penalty >= options.least_penalty:
-                if now - self._last.get(request.id, -1e9) >= options.locks_pause_seconds:
-                    found.setdefault(request.id, request)
-            self.held.pop(request.id, None)
+            elif self._is_due(request, now):
+                found.setdefault(request.id, request)
+        self.held = {region: held for region, held in self.held.items() if region in behind}
         return list(found.values())
+
+    def _is_due(self, request: Request, now: float) -> bool:
+        if not request.initialised or request.penalty < self._options.least_penalty:
+            return False
+        last = self._last.get(request.id)
+        return last is None or now - last >= self._options.locks_pause_seconds
 
     def _requests(self) -> Iterator[Request]:
         for subscription in list(self._feed.subscriptions.values()):
@@ -110,6 +117,7 @@ class LockResolver:
     async def _resolve(self, request: Request, max_ts: Ts) -> None:
         """The locks of the whole region: any of them holds it back."""
         at, end = self._bounds(request)
+        self.held.pop(request.id, None)
         while True:
             locks = await self._kv.scan_locks(at, end, max_ts, PAGE)
             ends = await self._ends(request, locks)

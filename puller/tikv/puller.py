@@ -128,7 +128,7 @@ class TikvPuller:
             self._call(self._subscribe, table_id, spans, checkpoint_ts, ref)
 
     def remove(self, table_id: int) -> None:
-        """Pull a table no longer; what is on its way to its writer still comes. KeyError if it isn't there."""
+        """Pull a table no longer; what is on its way still comes. Raises KeyError if it isn't there."""
         with self._lock:
             table = self._tables.pop(table_id)
             self._call(self._unsubscribe, table_id)

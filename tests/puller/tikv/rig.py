@@ -19,16 +19,24 @@ from tidemill.puller.tikv.puller import TikvPuller
 from tidemill.puller.tikv.span import table_span
 from tidemill.store import Store
 
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 20.0
 """Only a test that fails waits for so long."""
 
 
 class Collected:
     """What came for one table, in order, and failures; whoever waits is woken by each."""
 
-    def __init__(self, changed: Condition) -> None:
+    def __init__(self, table: int, arrived: list[tuple[int, Changes]], changed: Condition) -> None:
+        self.table = table
         self.changed = changed
         self.messages: list[Changes] = []
+        self.arrived = arrived
+
+    def take(self, message: Changes) -> None:
+        with self.changed:
+            self.messages.append(message)
+            self.arrived.append((self.table, message))
+            self.changed.notify_all()
 
     @property
     def changes(self) -> list[KvChange]:
@@ -52,9 +60,7 @@ class Collector(PooledActor):
         self._collected = collected
 
     def on_receive(self, message: Changes) -> None:
-        with self._collected.changed:
-            self._collected.messages.append(message)
-            self._collected.changed.notify_all()
+        self._collected.take(message)
 
 
 class Supervisor(PooledActor):
@@ -85,6 +91,8 @@ class Rig:
         self.changed = Condition()
         self.failures: list[Failed] = []
         self.tables: dict[int, Collected] = {}
+        self.arrived: list[tuple[int, Changes]] = []
+        """Table and message, in the order they came."""
         self._stack = ExitStack()
         clock = clock or SystemClock()
         self.system = ActorSystem("rig", workers=workers, clock=clock)
@@ -110,7 +118,7 @@ class Rig:
             assert [failed.error for failed in self.failures] == []
 
     def add(self, table: int, checkpoint_ts: int = 0, writer: PooledRef[Any] | None = None) -> Collected:
-        collected = self.tables[table] = Collected(self.changed)
+        collected = self.tables[table] = Collected(table, self.arrived, self.changed)
         writer = writer or self.system.spawn(Collector, collected, capacity=64)
         self.puller.add(table, table_span(table), checkpoint_ts, writer)
         return collected
@@ -118,11 +126,12 @@ class Rig:
     def remove(self, table: int) -> None:
         self.puller.remove(table)
 
-    def until(self, reached: Callable[[], object], why: str = "") -> None:
+    def until(self, reached: Callable[[], object], why: str = "it never came") -> None:
         """Wait for something that a message changes; in between nothing is polled."""
         with self.changed:
             ok = self.changed.wait_for(lambda: reached() or self.failures, WAIT_SECONDS)
-        assert ok, why or f"nothing after {WAIT_SECONDS} s"
+        if not ok:
+            raise AssertionError(f"{why}: {self.puller.explain()}, {self.puller.statistics()}")
         if self.failures and not reached():
             raise self.failures[0].error
 
