@@ -16,6 +16,7 @@ from sqlalchemy import URL, Connection, create_engine, make_url, text
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 from sqlalchemy.pool import NullPool
 
+from .actors import SystemClock
 from .codec.checkpoint import decode_checkpoint
 from .errors import TidemillError
 from .events import Checkpoint
@@ -42,7 +43,7 @@ def check_feed(options: FeedOptions) -> list[Finding]:
     """Connect to the source and every target. Raises ConfigError for what needs no connection."""
     sinks = open_sinks(options)
     reject_duplicates(sinks)
-    found = [Finding(level, "source", said) for level, said in open_source(options).survey()]
+    found = [Finding(level, "source", said) for level, said in open_source(options, SystemClock()).survey()]
     for sink in options.sinks:
         try:
             found += [Finding(level, f"sink {sink.name}", said) for level, said in _sink(options, sink)]

@@ -77,12 +77,13 @@ class Mount(PooledActor):
     def _up_to(self, items: list[Item], until: Any) -> list[Item]:
         if self._passed:
             return []
-        for number, item in enumerate(items, 1):
+        for number, item in enumerate(items):
             if self._loading:
                 self._loading = not _ends_snapshot(item)
             if not self._loading and item.position and self._source.rank(item.position) >= until:
                 self._passed = True
-                return items[:number]
+                # Others of the same ts included: the checkpoint will be behind them all.
+                return items[:number] + [one for one in items[number:] if one.commit_ts == item.commit_ts]
         return items
 
 
@@ -121,7 +122,7 @@ class Pipeline:
         self._clock = clock
         self._until: Any = None
         """The rank of the position where the feed ends."""
-        self._source = open_source(options)
+        self._source = open_source(options, clock)
         with ExitStack() as stack:
             self._start(stack, sinks)
             self._stack = stack.pop_all()

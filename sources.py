@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from .actors import ActorSystem, PooledRef
+from .actors import ActorSystem, Clock, PooledRef
 from .events import Checkpoint, Item, Sorted, Ts
 from .options import FeedOptions
 from .puller.mysql.options import MysqlOptions
@@ -91,7 +91,7 @@ def no_table_matches(patterns: Sequence[str]) -> str:
     return f"source.tables: no table that this user may see matches {names}: mend the pattern or GRANT SELECT"
 
 
-def open_source(options: FeedOptions) -> Source:
+def open_source(options: FeedOptions, clock: Clock) -> Source:
     """The source that the options name, not connected yet."""
     if isinstance(options.source, MysqlOptions):
         from .mysql_source import MysqlSource
@@ -99,4 +99,4 @@ def open_source(options: FeedOptions) -> Source:
         return MysqlSource(options.source, options.tables)
     from .tikv_source import TikvSource
 
-    return TikvSource(options.source, options.tables)
+    return TikvSource(options.source, options.tables, options.name, options.data_dir / "scratch-tikv", clock)

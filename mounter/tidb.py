@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Final, TypeAlias
 
 from msgspec.structs import replace
@@ -29,8 +30,7 @@ _Mounted: TypeAlias = RowChange | list[Ddl] | None
 class TidbMounter:
     """Mounts what a feed's sorter releases, in order. Not thread-safe: it remembers the open transaction.
 
-    Transactions that share a commit ts are one step of the checkpoint: only the last item of a commit ts
-    has `last` set and a position.
+    The last item of a transaction, and no other, has `last` set and a position.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class TidbMounter:
         """By the part of a key that names the table, as of the change that is being mounted; None for a
         table that isn't followed."""
         self._open: tuple[Ts, Ts] | None = None
-        """Commit and start ts of the last item, if more of that commit ts may follow."""
+        """Commit and start ts of the last item, if more of that transaction may follow."""
 
     def mount(self, released: Sorted) -> list[Item]:
         """The items of what the sorter released: rows as transactions, schema changes at their places.
@@ -53,31 +53,29 @@ class TidbMounter:
         Raises SourceError where a row or a job can't be read.
         """
         changes = released.changes
-        open_ts = 0
-        if released.goes_on:
-            open_ts = changes[-1].commit_ts if changes else self._open[0] if self._open else 0
-        return self._items(_by_transaction(changes, self._mount(changes)), open_ts)
+        return self._items(_by_transaction(changes, self._mount(changes)), released.goes_on)
 
-    def _items(self, parts: list[_Part], open_ts: Ts) -> list[Item]:
-        """Items of parts of transactions; more of commit ts `open_ts` may follow."""
+    def _items(self, parts: list[_Part], goes_on: bool) -> list[Item]:
+        """Items of parts of transactions; the last transaction may go on."""
         items: list[Item] = []
-        following = [part[0] for part in parts[1:]]
-        following.append(open_ts)
-        for (commit_ts, start_ts, what), next_ts in zip(parts, following, strict=True):
-            self._end_unless(commit_ts, items)
-            last = next_ts != commit_ts
+        following = [part[:2] for part in parts[1:]]
+        for (commit_ts, start_ts, what), after in zip_longest(parts, following):
+            transaction = commit_ts, start_ts
+            self._end_other(transaction, items)
+            last = after != transaction if after is not None else not goes_on
             position = str(commit_ts) if last else ""
             if isinstance(what, Ddl):
                 items.append(replace(what, position=position, last=last))
             else:
                 items.append(Transaction(commit_ts, start_ts, self._source, what, position, last))
-            self._open = None if last else (commit_ts, start_ts)
-        self._end_unless(open_ts, items)
+            self._open = None if last else transaction
+        if not goes_on:
+            self._end_other(None, items)
         return items
 
-    def _end_unless(self, ts: Ts, items: list[Item]) -> None:
-        """End what is open of a commit ts other than `ts`."""
-        if self._open is not None and self._open[0] != ts:
+    def _end_other(self, transaction: tuple[Ts, Ts] | None, items: list[Item]) -> None:
+        """End what is open, unless it is this transaction."""
+        if self._open is not None and self._open != transaction:
             commit_ts, start_ts = self._open
             items.append(Transaction(commit_ts, start_ts, self._source, [], str(commit_ts)))
             self._open = None

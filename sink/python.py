@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from ..errors import SinkError, TidemillError
 from ..events import Batch, Checkpoint, Ddl, Item, Ts
@@ -12,6 +12,10 @@ from .gate import advance
 from .sink import CheckpointStore
 
 _MAX_PENDING: Final = 100_000
+
+_Stamp: TypeAlias = tuple[Ts, Ts]
+"""Commit and start ts, which no two transactions share."""
+_NOTHING: Final = (0, 0)
 
 
 class PythonSink:
@@ -40,20 +44,20 @@ class PythonSink:
         self._ddl = ddl
         self._durable: Checkpoint | None = None
         self._at: Checkpoint | None = None
-        self._pending: deque[tuple[Ts, Checkpoint]] = deque()
-        """Checkpoints in order, each with the ts that must be acknowledged for it."""
-        self._given: Ts = 0  # of the last item that was received
-        self._acknowledged: Ts = 0
+        self._pending: deque[tuple[_Stamp, Checkpoint]] = deque()
+        """Checkpoints in order, each with what must be acknowledged for it."""
+        self._given: _Stamp = _NOTHING  # of the last item that was received
+        self._acknowledged: _Stamp = _NOTHING
 
     def acknowledge(self, item: Item) -> None:
         """`item` and all before it are processed. From any thread; the next flush makes it durable."""
-        self._acknowledged = max(self._acknowledged, item.commit_ts)
+        self._acknowledged = max(self._acknowledged, (item.commit_ts, item.start_ts))
 
     def open(self) -> Checkpoint | None:
         stored = self._store.load()
         self._durable = self._at = None if stored is None else stored[0]
         self._pending.clear()
-        self._given = 0
+        self._given = _NOTHING
         return self._durable
 
     def write(self, batch: Batch) -> None:
@@ -67,17 +71,23 @@ class PythonSink:
                 raise SinkError(f"sink {self.name}: its function raised {error!r}") from error
         for item in batch.items:
             if self._is_given(item):
-                self._given = item.commit_ts
+                self._given = item.commit_ts, item.start_ts
             if self._at is not None and item.last:
-                self._at = advance(self._at, item)
-                self._pending.append((self._given, self._at))
+                self._reach(advance(self._at, item))
         if batch.checkpoint is not None:
-            self._at = batch.checkpoint
-            self._pending.append((self._given, self._at))
+            self._reach(batch.checkpoint)
             if not self._explicit:
                 self._acknowledged = self._given
         if len(self._pending) > _MAX_PENDING:  # keep every second: resuming a little earlier is safe
             self._pending = deque([*self._pending][1::2])
+
+    def _reach(self, checkpoint: Checkpoint) -> None:
+        """What is given is at `checkpoint`. Of transactions with one commit ts only the last is a place to
+        resume from."""
+        if self._pending and self._pending[-1][1].ts == checkpoint.ts:
+            self._pending.pop()
+        self._at = checkpoint
+        self._pending.append((self._given, checkpoint))
 
     def _is_given(self, item: Item) -> bool:
         return self._ddl if isinstance(item, Ddl) else bool(item.rows)

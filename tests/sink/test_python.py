@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tidemill.errors import Retryable, SinkError
 from tidemill.events import Checkpoint
@@ -63,6 +64,19 @@ def test_empty_transactions_need_no_acknowledgement_but_those_before_them_do():
     assert sink.flush() == at(1)
     sink.acknowledge(rows(2, 1))
     assert sink.flush() == at(3)
+
+
+def test_of_two_transactions_with_one_ts_both_must_be_acknowledged():
+    """TiDB has such; a restart begins behind a ts, never between two."""
+    store = MemoryStore()
+    store.save(at(0))
+    sink = opened(lambda items: None, store, explicit=True)
+    first, second = rows(7, 1), replace(rows(7, 2), start_ts=6)
+    sink.write(batch(rows(5, 3), first, second))
+    sink.acknowledge(first)
+    assert sink.flush() == at(5)
+    sink.acknowledge(second)
+    assert sink.flush() == at(7)
 
 
 def test_a_piece_is_not_yet_its_transaction():

@@ -1,0 +1,307 @@
+"""A TiKV cluster as a pipeline's source: a puller for each table, the schema's jobs, the mounter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from functools import partial
+from pathlib import Path
+from random import Random
+from threading import Lock
+from typing import Final, Generic, TypeVar
+
+from .actors import Clock, Target
+from .codec.tidb.job import Job
+from .codec.tidb.table_info import DbInfo, TableInfo
+from .errors import CheckpointError, TidemillError
+from .events import Item, Sorted, Transaction, Ts
+from .mounter import SchemaHistory, TidbMounter
+from .puller.puller import Connected, PullerStatistics, State
+from .puller.tikv import version
+from .puller.tikv.client import TikvClient
+from .puller.tikv.ddl import DdlPuller
+from .puller.tikv.explain import Wait as TikvWait
+from .puller.tikv.options import TikvOptions
+from .puller.tikv.puller import TikvPuller
+from .puller.tikv.safe_point import SafePoint
+from .puller.tikv.schema import read_schema
+from .puller.tikv.span import Span, ddl_spans, table_span
+from .routing import TableFilter
+from .sink import Deliver
+from .sources import Found, Said, Stages, no_table_matches
+from .status import Wait
+from .store import Scratch, Store
+from .tikv_snapshot import TikvLoader, TikvSnapshot
+
+DDL_TABLE: Final = 0
+"""The sorter's number for the keyspace of the schema's jobs; TiDB's table ids begin above."""
+LOOKS_PART: Final = 20
+"""A look over all regions comes at the earliest after this many times what the last one took."""
+
+T = TypeVar("T")
+
+
+class TikvSource:
+    """Every followed table has a keyspace, and so have the schema's jobs: what is left at a resolved ts of
+    all of them is in the order of the cluster. A position is a TSO."""
+
+    def __init__(
+        self, options: TikvOptions, tables: TableFilter, name: str, directory: Path, clock: Clock
+    ) -> None:
+        """`name` is the feed's; what doesn't fit in memory goes to `directory`."""
+        self.address = options.address
+        self._options = options
+        self._tables = tables
+        self._name = name
+        self._directory = directory
+        self._clock = clock
+        self._client = TikvClient(options, clock, Random())
+        self._stack = ExitStack()
+        self._lock = Lock()
+        """Guards the puller, which may be stopped at any time."""
+        self._followed: set[int] = set()
+        """Ids of physical tables; changed by the jobs, one after the other."""
+        self._ending: list[tuple[Ts, int]] = []
+        """Tables that were dropped, with the ts above which nothing of them is wanted."""
+        self._acknowledged: Ts = 0
+        self._puller: TikvPuller | None = None
+        self._state: State = "connecting"
+        self._connected_at = 0.0
+        self._statistics = _Look(self._count, clock)
+        self._explained = _Look(self._explain, clock)
+
+    # --- a first look ----------------------------------------------------------------------------
+
+    def look(self) -> Found:
+        client = self._client
+        client.start()
+        self._stack.callback(client.stop)
+        self._least_version = client.run(self._versions())
+        self._end = client.run(self._now())
+        self._identity = f"tikv cluster {client.run(self._cluster_id())}"
+        names = _Names()
+        client.run(read_schema(client.kv, self._end, names))
+        return Found(self._identity, str(self._end), names.tables)
+
+    async def _versions(self) -> version.Version:
+        return version.check(await self._client.pd.stores())
+
+    async def _now(self) -> Ts:
+        return await self._client.pd.tso()
+
+    async def _cluster_id(self) -> int:
+        return self._client.pd.cluster_id
+
+    def survey(self) -> Iterator[Said]:
+        try:
+            found = self.look()
+        except TidemillError as error:
+            yield "error", str(error)
+            return
+        finally:
+            self.close()
+        yield "ok", f"{found.source}, TiKV {self._least_version} at {self.address}"
+        for schema, table in found.tables:
+            if self._tables.matches(schema, table):
+                yield "ok", f"follows {schema}.{table}"
+        if unmatched := self._tables.unmatched(found.tables):
+            yield "error", no_table_matches(unmatched)
+
+    def rank(self, position: str) -> Ts:
+        if not position.isascii() or not position.isdecimal():
+            raise CheckpointError(f"{position!r} is not a position of TiKV: a TSO is a number")
+        return int(position)
+
+    def behind(self, sink: str, position: str, end: str) -> str:
+        return (
+            f"sink {sink} is at ts {position}, and {self._identity} has only come to {end}: its clock was "
+            "set back, or it was restored from a backup; name another target to begin with a new snapshot"
+        )
+
+    # --- its work --------------------------------------------------------------------------------
+
+    def start(self, stages: Stages) -> None:
+        start, options = stages.start, self._options
+        loading = options.loads if start is None else start.loading is not None
+        at = self.rank(start.position) if start is not None else options.start_ts or self._end
+        self._acknowledged = at
+        client = self._client
+        safe_point = SafePoint(
+            options, client.pd, self._clock, f"tidemill-{self._name}", lambda: self._acknowledged
+        )
+        client.run(safe_point.start(at))
+        scratch = Scratch(self._directory)
+        self._stack.callback(scratch.close)
+        self._history = SchemaHistory(self._store(scratch), at)
+        schema_version = client.run(read_schema(client.kv, at, self._history))
+        self._mounter = TidbMounter(self._history, self._identity, self._tables)
+        self._stages = stages
+        self._puller = TikvPuller(client, stages.compute, self._store(scratch), supervisor=stages.conductor)
+        self._puller.start()
+        client.loop.submit(safe_point.run(), "hold the GC safe point")
+        self._connected_at = self._clock.now()
+        stages.conductor.tell(Connected(self._identity, f"TiKV {self._least_version} at {self.address}"))
+        if loading:
+            self._state = "snapshot"
+            snapshot = TikvSnapshot(client, self._history, self._tables, self._identity, at)
+            steps = snapshot.steps(start.loading or {} if start is not None else {}, stages.anchors)
+            loaded = partial(self._follow, at, schema_version)
+            stages.blocking.spawn(
+                TikvLoader,
+                steps,
+                stages.mount,
+                stages.conductor,
+                loaded,
+                name="loader",
+                supervisor=stages.conductor,
+            )
+        else:
+            if start is None:  # so that a restart doesn't begin later
+                stages.mount.tell(Deliver([rowless(self._identity, at)]))
+            self._follow(at, schema_version)
+
+    def _store(self, scratch: Scratch) -> Store:
+        store = Store(scratch.new_store())
+        self._stack.callback(store.close)
+        return store
+
+    def _follow(self, at: Ts, schema_version: int) -> None:
+        """Pull what changes above `at`. The jobs come last: until they are resolved nothing leaves."""
+        stages = self._stages
+        writer = stages.sorter.add_table(DDL_TABLE, at)
+        for table in self._history.physical_tables(at):
+            if self._tables.matches(table.schema, table.table):
+                self._add(table.id, at)
+        jobs = stages.compute.spawn(
+            DdlPuller,
+            writer,
+            self,
+            start_ts=at,
+            schema_version=schema_version,
+            name="schema jobs",
+            supervisor=stages.conductor,
+        )
+        self._pull(DDL_TABLE, ddl_spans(), at, jobs)
+        self._state = "following"
+
+    def _add(self, table_id: int, at: Ts) -> None:
+        self._followed.add(table_id)
+        self._pull(table_id, [table_span(table_id)], at, self._stages.sorter.add_table(table_id, at))
+
+    def _pull(self, table_id: int, spans: Sequence[Span], at: Ts, writer: Target) -> None:
+        with self._lock:
+            if self._puller is not None:
+                self._puller.add(table_id, spans, at, writer)
+
+    def apply(self, job: Job, ts: Ts) -> None:
+        """Follow the tables that a job makes, and those that it drops no further than to there."""
+        applied = self._history.apply(job, ts)
+        named = {p.id for p in applied.added if self._tables.matches(p.schema, p.table)}
+        for table_id in sorted(named - self._followed):
+            self._add(table_id, ts)
+        gone = {p.id for p in applied.removed} & self._followed - named
+        self._followed -= gone
+        self._ending += [(ts, table_id) for table_id in sorted(gone)]
+
+    def mount(self, released: Sorted) -> list[Item]:
+        items = self._mounter.mount(released)
+        if not released.goes_on and (not items or items[-1].commit_ts < released.resolved):
+            items.append(rowless(self._identity, released.resolved))
+        if self._ending and self._ending[0][0] <= released.resolved:
+            self._drop_ended(released.resolved)
+        return items
+
+    def _drop_ended(self, resolved: Ts) -> None:
+        ended = [table_id for ts, table_id in self._ending if ts <= resolved]
+        self._ending = [(ts, table_id) for ts, table_id in self._ending if ts > resolved]
+        with self._lock:
+            for table_id in ended:
+                self._stages.sorter.remove_table(table_id)
+                if self._puller is not None:
+                    self._puller.remove(table_id)
+
+    def acknowledged(self, ts: Ts) -> None:
+        self._acknowledged = max(self._acknowledged, ts)
+        self._history.prune(self._acknowledged)
+
+    # --- what it says of itself ------------------------------------------------------------------
+
+    def statistics(self) -> PullerStatistics | None:
+        return self._statistics.get()
+
+    def _count(self) -> PullerStatistics | None:
+        puller = self._puller
+        if puller is None:
+            return None
+        found = puller.statistics()
+        total = found.total
+        return PullerStatistics(
+            state=self._state,
+            position=str(total.egress_resolved_ts) if found.tables else "",
+            bytes=0,
+            events=total.changes,
+            row_events=total.changes,
+            transactions=0,
+            ingress_ts=total.ingress_commit_ts,
+            resolved_ts=total.egress_resolved_ts,
+            connected_at=self._connected_at,
+            retries=sum(found.failures.values()),
+        )
+
+    def waits(self) -> list[Wait]:
+        now = self._clock.now()
+        return [Wait(wait.what, wait.on, now - wait.since) for wait in self._explained.get() or ()]
+
+    def _explain(self) -> list[TikvWait] | None:
+        puller = self._puller
+        return None if puller is None else puller.explain()
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        with self._lock:
+            puller, self._puller = self._puller, None
+        if puller is not None:
+            puller.stop()
+
+    def close(self) -> None:
+        self.stop()
+        self._stack.close()
+
+
+def rowless(source: str, ts: Ts) -> Transaction:
+    """Says that everything up to `ts` has been."""
+    return Transaction(ts, ts, source, [], str(ts))
+
+
+class _Names:
+    """The names of all tables, in place of a schema history."""
+
+    def __init__(self) -> None:
+        self.tables: list[tuple[str, str]] = []
+        self._databases: dict[int, str] = {}
+
+    def add_database(self, info: DbInfo) -> None:
+        self._databases[info.id] = info.name
+
+    def add_table(self, database_id: int, info: TableInfo) -> None:
+        self.tables.append((self._databases[database_id], info.name))
+
+
+class _Look(Generic[T]):
+    """Something that takes a while to find out, found out anew no more often than it may cost."""
+
+    def __init__(self, look: Callable[[], T | None], clock: Clock) -> None:
+        self._look = look
+        self._clock = clock
+        self._found: T | None = None
+        self._next = 0.0
+
+    def get(self) -> T | None:
+        began = self._clock.now()
+        if began >= self._next:
+            with suppress(TimeoutError):
+                self._found = self._look()
+            now = self._clock.now()
+            self._next = now + LOOKS_PART * (now - began)
+        return self._found
