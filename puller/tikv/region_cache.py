@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from operator import attrgetter
 from random import Random
 from typing import Any, Final
@@ -124,6 +124,11 @@ class RegionCache:
             if store is not None:
                 self._stores[store_id] = store
         return store
+
+    @property
+    def known_stores(self) -> Set[int]:
+        """The ids of stores whose addresses are known."""
+        return self._stores.keys()
 
     def forget_store(self, store_id: int) -> None:
         """Its address or state may have changed: PD is asked when it is needed next."""

@@ -138,7 +138,7 @@ def test_streams_have_connections_of_their_own_each_up_to_so_many(server, connec
 
     async def open_and_close():
         await get(channels, server.address)
-        streams = [channels.stream(server.address, FEED) for _ in range(5)]
+        streams = [channels.stream(server.address, FEED) for _ in range(6)]
         for stream in streams:
             await stream.write(cdcpb.ChangeDataRequest(request_id=1))
             await stream.read()

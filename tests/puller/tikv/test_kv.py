@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tidemill.codec.proto import kvrpcpb
 from tidemill.emulator.cluster import Cluster
 from tidemill.errors import Retryable
 
@@ -44,6 +45,18 @@ def locks(c, start=b"", end=b"", max_ts=1 << 63, limit=1024):
     return c.run(c.kv.scan_locks(start, end, max_ts, limit))
 
 
+def noted(c):
+    """A list that gets a copy of each request from now on."""
+    sent, call = [], c.channels.call
+
+    async def noting(address, method, request, timeout_seconds):
+        sent.append(type(request).FromString(request.SerializeToString()))
+        return await call(address, method, request, timeout_seconds)
+
+    c.channels.call = noting
+    return sent
+
+
 # --- regions
 
 
@@ -61,6 +74,16 @@ def test_a_scan_reads_pages_over_all_regions_in_key_order(c, rows):
     assert scan(c, b"k020", b"k020", rows) == []
     assert scan(c, b"x", b"", rows) == []
     assert scan(c, b"", b"", rows - 1) == []
+
+
+def test_a_region_is_asked_for_nothing_beyond_its_end(c, rows):
+    sent = noted(c)
+    scan(c, b"k030", b"k071", rows)
+    locks(c, b"k030", b"k071")
+    for kind in (kvrpcpb.ScanRequest, kvrpcpb.ScanLockRequest):
+        requests = [request for request in sent if isinstance(request, kind)]
+        ends = dict.fromkeys(request.end_key for request in requests)
+        assert list(ends) == [b"k033", b"k070", b"k071"]
 
 
 @pytest.mark.parametrize("page", [1, 2, 13, 20, 1000])
@@ -164,7 +187,10 @@ def test_a_transaction_whose_primary_is_committed_is_committed_by_the_read_that_
 def test_a_living_lock_that_can_be_pushed_is_read_past(cluster, c, rows):
     start = cluster.tso()
     cluster.prewrite(start, [("put", b"k010", b"1")], ttl_ms=600_000, min_commit_ts=start + 1)
+    sent = noted(c)
     assert c.run(c.kv.get(b"k010", cluster.tso())) == b"vk010"
+    reads = [request for request in sent if isinstance(request, kvrpcpb.GetRequest)]
+    assert [list(request.context.resolved_locks) for request in reads] == [[], [start]]
     assert dict(scan(c, b"k000", b"k020", cluster.tso()))[b"k010"] == b"vk010"
     assert [lock.lock_version for lock in locks(c)] == [start]
 

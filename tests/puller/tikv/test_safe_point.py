@@ -65,6 +65,13 @@ def test_a_start_ts_just_above_the_safe_point_is_taken(cluster, c):
         c.run(Feed(c, gone).safe_point.start(gone))
 
 
+def test_what_the_gc_worker_is_about_to_collect_counts_as_gone(cluster, c):
+    start, planned = cluster.tso(), cluster.tso()
+    c.run(c.pd.update_service_gc_safe_point("gc_worker", (1 << 63) - 1, planned))
+    with pytest.raises(SourceError, match=f"below the GC safe point {planned}"):
+        c.run(Feed(c, start).safe_point.start(start))
+
+
 def test_another_service_that_needs_more_is_no_matter(cluster, c):
     early, start = cluster.tso(), cluster.tso()
     c.run(c.pd.update_service_gc_safe_point("backup", 3600, early))
