@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -70,6 +70,10 @@ class Cancelled(Struct, frozen=True):
 Outcome: TypeAlias = Locked | Waiting | Stale | Cancelled
 
 
+_FEW: Final = 8
+"""Regions to look through one by one. Most tables have fewer, and there may be 100,000 of them."""
+
+
 class _Holder:
     __slots__ = ("region_id", "span", "ts", "version", "waits")
 
@@ -98,7 +102,7 @@ class RangeLock:
         self.span = span
         self._held: list[_Holder] = []  # disjoint, in key order; the holes are the rest
         self._holes: list[_Hole] = [_Hole(span, ts)]
-        self._by_region: dict[int, _Holder] = {}
+        self._by_region: dict[int, _Holder] | None = None  # once there are many
         self._cancelled = False
 
     def lock(self, start: bytes, end: bytes, region_id: int, version: int) -> Outcome:
@@ -124,13 +128,14 @@ class RangeLock:
         Raises InvariantViolated if it is not what the region locked.
         """
         span = Span(start, end)
-        holder = self._by_region.get(region_id)
+        holder = self._holder(region_id)
         if holder is None or holder.span != span or holder.version != version:
             held = "nothing" if holder is None else f"{holder.span} at version {holder.version}"
             raise InvariantViolated(
                 f"region {region_id} would unlock {span} at version {version}; it holds {held}"
             )
-        del self._by_region[region_id]
+        if self._by_region is not None:
+            del self._by_region[region_id]
         del self._held[bisect_left(self._held, start, key=_start_of_holder)]
         self._free(span, ts)
         waits, holder.waits = holder.waits, None
@@ -139,7 +144,7 @@ class RangeLock:
 
     def advance(self, region_id: int, ts: Ts) -> None:
         """What the region holds is complete up to `ts`. Nothing happens if it holds nothing."""
-        holder = self._by_region.get(region_id)
+        holder = self._holder(region_id)
         if holder is not None:
             holder.ts = ts
 
@@ -163,6 +168,11 @@ class RangeLock:
         """Regions that hold a part."""
         return len(self._held)
 
+    def _holder(self, region_id: int) -> _Holder | None:
+        if self._by_region is not None:
+            return self._by_region.get(region_id)
+        return next((holder for holder in self._held if holder.region_id == region_id), None)
+
     def _holders(self, span: Span, region_id: int) -> list[_Holder]:
         """Whoever holds some of the keys, in key order, and the region itself wherever it is."""
         first = bisect_right(self._held, span.start, key=_start_of_holder)
@@ -170,7 +180,7 @@ class RangeLock:
             first -= 1
         last = bisect_left(self._held, span.end, key=_start_of_holder)
         holders = self._held[first:last]
-        itself = self._by_region.get(region_id)
+        itself = self._holder(region_id)
         if itself is not None and itself not in holders:
             holders.append(itself)
         return holders
@@ -190,7 +200,10 @@ class RangeLock:
         self._holes[first:last] = rest
         holder = _Holder(span, region_id, version, ts)
         self._held.insert(bisect_left(self._held, span.start, key=_start_of_holder), holder)
-        self._by_region[region_id] = holder
+        if self._by_region is not None:
+            self._by_region[region_id] = holder
+        elif len(self._held) > _FEW:
+            self._by_region = {holder.region_id: holder for holder in self._held}
         return ts
 
     def _free(self, span: Span, ts: Ts) -> None:

@@ -72,10 +72,10 @@ class Model:
         there = self.prewrites.get(key)
         if r.type == 1:
             fake = r.op_type == 1 and not r.value
-            if there is None or (
-                not fake
-                and (r.generation > there.generation or (r.generation == there.generation and r.value))
-            ):
+            stronger = (
+                not fake and (r.generation, bool(r.value)) >= (there.generation, True) if there else True
+            )
+            if stronger:
                 self.prewrites[key] = r
         elif r.type == 2:
             if there is None and self.initialised:

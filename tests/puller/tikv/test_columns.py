@@ -1,0 +1,130 @@
+"""Rows read by columns are the rows that are read one by one, whatever they lack."""
+
+from __future__ import annotations
+
+import pytest
+from google.protobuf.message import DecodeError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidemill.codec.proto import cdcpb
+from tidemill.codec.proto.columns import ChangeData, Rows, rows_of
+
+from .rows import change_data, row
+
+text = st.one_of(st.just(b""), st.binary(max_size=3), st.binary(min_size=120, max_size=300))
+numbers = st.one_of(st.just(0), st.integers(1, 9), st.integers(2**58, 2**64 - 1))
+some_rows = st.lists(
+    st.builds(
+        cdcpb.Event.Row,
+        type=st.sampled_from([1, 1, 2, 2, 3, 4, 4, 5, 9, 300]),
+        op_type=st.integers(0, 2),
+        start_ts=numbers,
+        commit_ts=numbers,
+        key=text,
+        value=text,
+        old_value=text,
+        generation=st.sampled_from([0, 0, 0, 1]),
+        txn_source=st.sampled_from([0, 3]),
+    ),
+    max_size=12,
+)
+
+
+def tuples(rows: Rows):
+    columns = rows.types, rows.ops, rows.start_ts, rows.commit_ts, rows.keys, rows.values, rows.old_values
+    return list(zip(*columns, rows.generations or [0] * len(rows), strict=True))
+
+
+def plain(rows):
+    return [
+        (min(r.type, 255), r.op_type, r.start_ts, r.commit_ts, r.key, r.value, r.old_value, r.generation)
+        for r in rows
+    ]
+
+
+@settings(max_examples=300, deadline=None)
+@given(events=st.lists(some_rows, max_size=4))
+def test_all_columns_are_as_read_row_by_row(events):
+    found = {}
+    data = change_data(*((number, number + 100, rows) for number, rows in enumerate(events)))
+    for region_id, request_id, rows in ChangeData(data).events():
+        assert request_id == region_id + 100
+        assert (
+            len({len(column) for column in (rows.types, rows.ops, rows.start_ts, rows.commit_ts, rows.keys)})
+            == 1
+        )
+        found.setdefault(region_id, []).extend(tuples(rows))
+    for number, rows in enumerate(events):
+        wanted = plain(rows)
+        if any(r.type == 5 for r in rows):
+            assert found[number] == wanted, "in order"
+        else:
+            assert sorted(found.get(number, [])) == sorted(wanted)
+            for kind in {r.type for r in rows}:
+                kind = min(kind, 255)
+                assert [r for r in found[number] if r[0] == kind] == [r for r in wanted if r[0] == kind]
+
+
+@settings(deadline=None)
+@given(rows=some_rows)
+def test_rows_at_hand_have_the_same_columns(rows):
+    assert tuples(rows_of(rows)) == plain(rows)
+
+
+def test_prewrites_come_first_of_an_event_with_rows_of_several_types():
+    rows = [
+        row("commit", "a", "put", start_ts=1, commit_ts=2),
+        row("prewrite", "b", "put", start_ts=1, value="v"),
+    ]
+    assert [payload.types for _, _, payload in ChangeData(change_data((1, 2, rows))).events()] == [
+        b"\1",
+        b"\2",
+    ]
+
+
+def test_of_chosen_rows_the_columns_fit():
+    rows = rows_of([row("prewrite", key, "put", start_ts=1, value=f"v{key}", generation=1) for key in "abc"])
+    picked = rows.pick([True, False, True])
+    assert tuples(picked) == [tuples(rows)[0], tuples(rows)[2]]
+
+
+def test_what_else_is_in_a_message():
+    message = cdcpb.ChangeDataEvent()
+    message.events.add(region_id=1, request_id=2, resolved_ts=9)
+    message.events.add(region_id=3, request_id=4).error.not_leader.region_id = 3
+    message.events.add(region_id=5, request_id=6).admin.SetInParent()
+    message.events.add(region_id=7, request_id=8).error.SetInParent()
+    message.events.add(region_id=9, request_id=8, entries=cdcpb.Event.Entries())
+    data = ChangeData(message.SerializeToString())
+    assert [(*ids, payload) for *ids, payload in data.events()] == [
+        (1, 2, 9),
+        (3, 4, cdcpb.Error(not_leader={"region_id": 3})),
+        (7, 8, cdcpb.Error()),
+    ]
+    assert data.resolved is None
+
+
+def test_resolved_regions_come_as_a_batch():
+    batch = cdcpb.ResolvedTs(regions=[5, 3, 4], ts=77, request_id=2)
+    resolved = ChangeData(change_data(resolved=batch)).resolved
+    assert (resolved.regions, resolved.ts, resolved.request_id) == ([5, 3, 4], 77, 2)
+
+
+def test_what_is_no_message_is_refused():
+    with pytest.raises(DecodeError):
+        ChangeData(b"\x0a\xff")
+
+
+def test_a_message_of_many_regions_is_read_region_by_region():
+    events = [
+        (
+            number,
+            1,
+            [row("committed", f"k{number}", "put", start_ts=rng.randrange(1, 9), commit_ts=9, value="v")],
+        )
+        for number in range(500)
+    ]
+    assert [(region, rows.keys) for region, _, rows in ChangeData(change_data(*events)).events()] == [
+        (number, [f"k{number}".encode()]) for number in range(500)
+    ]

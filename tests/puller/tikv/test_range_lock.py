@@ -1,0 +1,184 @@
+"""Which region holds which part of a span: cases as text, and at random against every key by itself.
+
+Who is told to wait is named again by `free` once all it waited for are gone. `--rewrite` writes down what
+happens now.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tidemill.errors import InvariantViolated
+from tidemill.puller.tikv.range_lock import Cancelled, Locked, RangeLock, Stale, Waiting
+from tidemill.puller.tikv.span import Span
+
+CASES = Path(__file__).with_name("range_lock.txt")
+
+
+def test_the_cases(rewrite):
+    wanted = CASES.read_text()
+    blocks = [block.partition("----")[0] for block in wanted.strip().split("\n\n")]
+    found = "\n\n".join(f"{block}----\n{play(block)}" for block in blocks) + "\n"
+    if rewrite:
+        CASES.write_text(found)
+    assert found == wanted
+
+
+def play(block: str) -> str:
+    lock = None
+    out: list[str] = []
+    for line in block.splitlines():
+        match line.split():
+            case ["#", *_]:
+                pass
+            case ["new", span, ts]:
+                lock = RangeLock(Span(*bounds(span)), int(ts))
+            case words:
+                try:
+                    command(lock, words, out)
+                except InvariantViolated:
+                    out.append(f"{' '.join(words[:2])}: cannot be")
+    return "\n".join(out)
+
+
+def command(lock: RangeLock, words: list[str], out: list[str]) -> None:
+    match words:
+        case ["lock", region, span, version]:
+            outcome = lock.lock(*bounds(span), int(region), int(version[1:]))
+            out.append(f"lock {region}: {told(outcome)}")
+            if isinstance(outcome, Waiting):
+                outcome.wait.when_free(lambda: out.append(f"free {region}"))
+        case ["unlock", region, span, version, "at", ts]:
+            lock.unlock(*bounds(span), int(region), int(version[1:]), int(ts))
+        case ["advance", region, "to", ts]:
+            lock.advance(int(region), int(ts))
+        case ["cancel"]:
+            lock.cancel()
+        case ["holes"]:
+            out.append(f"holes {spans(lock.holes())}")
+        case ["min"]:
+            out.append(f"min {lock.min_ts()}")
+
+
+def told(outcome) -> str:
+    match outcome:
+        case Locked(ts):
+            return f"at {ts}"
+        case Waiting():
+            return "waits"
+        case Stale(ranges):
+            return f"stale, again {spans(ranges)}"
+        case Cancelled():
+            return "cancelled"
+
+
+def spans(found) -> str:
+    return " ".join(f"{span.start.decode()}-{span.end.decode()}" for span in found) or "nothing"
+
+
+def bounds(text: str) -> tuple[bytes, bytes]:
+    start, _, end = text.partition("-")
+    return start.encode(), end.encode()
+
+
+def test_a_callback_for_what_is_free_already_is_called_at_once():
+    lock = RangeLock(Span(b"a", b"z"), 1)
+    lock.lock(b"a", b"z", 1, 1)
+    outcome = lock.lock(b"a", b"z", 2, 2)
+    lock.unlock(b"a", b"z", 1, 1, 5)
+    called = []
+    outcome.wait.when_free(lambda: called.append(1))
+    assert called == [1]
+
+
+def test_a_callback_may_lock():
+    lock = RangeLock(Span(b"a", b"z"), 1)
+    lock.lock(b"a", b"z", 1, 1)
+    waiting = lock.lock(b"a", b"z", 2, 2)
+    outcomes = []
+    waiting.wait.when_free(lambda: outcomes.append(lock.lock(b"a", b"z", 2, 2)))
+    lock.unlock(b"a", b"z", 1, 1, 5)
+    assert outcomes == [Locked(5)]
+
+
+KEYS = 12
+
+
+class EveryKey:
+    """The same by a holder and a ts for each key."""
+
+    def __init__(self, ts: int) -> None:
+        self.holder = [None] * KEYS
+        self.ts = [ts] * KEYS
+        self.held = {}
+
+    def lock(self, start, end, region, version):
+        inside = range(start, end)
+        others = {self.holder[key] for key in inside} - {None}
+        if region in self.held:
+            others.add(region)
+        if not others:
+            for key in inside:
+                self.holder[key] = region
+            self.held[region] = (start, end, version)
+            return ("at", min(self.ts[key] for key in inside))
+        if any(self.held[other][2] >= version for other in others):
+            return ("stale", [key for key in inside if self.holder[key] is None])
+        return ("waits", others)
+
+    def unlock(self, region, ts):
+        start, end, _ = self.held.pop(region)
+        for key in range(start, end):
+            self.holder[key] = None
+            self.ts[key] = ts
+
+
+def key(number: int) -> bytes:
+    return b"%02d" % number
+
+
+def numbers(found) -> list[int]:
+    return [at for span in found for at in range(int(span.start), int(span.end))]
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data(), few=st.sampled_from([0, 2, 8]))
+def test_it_does_as_a_table_of_every_key_does(data, few, monkeypatch):
+    monkeypatch.setattr("tidemill.puller.tikv.range_lock._FEW", few)
+    lock = RangeLock(Span(key(0), key(KEYS)), 100)
+    model = EveryKey(100)
+    waiting = {}  # by number of the wait: holders still ahead
+    woken = []
+    for step in range(data.draw(st.integers(1, 30))):
+        if model.held and data.draw(st.booleans()):
+            region = data.draw(st.sampled_from(sorted(model.held)))
+            start, end, version = model.held[region]
+            ts = data.draw(st.integers(100, 200))
+            free = {number for number, ahead in waiting.items() if ahead <= {(region, start, end, version)}}
+            for number in waiting:
+                waiting[number] -= {(region, start, end, version)}
+            lock.unlock(key(start), key(end), region, version, ts)
+            model.unlock(region, ts)
+            assert set(woken) == free
+            waiting = {number: ahead for number, ahead in waiting.items() if ahead}
+            woken.clear()
+        else:
+            start = data.draw(st.integers(0, KEYS - 1))
+            end = data.draw(st.integers(start + 1, KEYS))
+            region, version = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 4))
+            outcome = lock.lock(key(start), key(end), region, version)
+            match model.lock(start, end, region, version):
+                case ["at", ts]:
+                    assert outcome == Locked(ts)
+                case ["stale", free]:
+                    assert isinstance(outcome, Stale)
+                    assert numbers(outcome.retry_ranges) == free
+                case ["waits", others]:
+                    assert isinstance(outcome, Waiting)
+                    waiting[step] = {(other, *model.held[other]) for other in others}
+                    outcome.wait.when_free(lambda step=step: woken.append(step))
+        assert numbers(lock.holes()) == [at for at in range(KEYS) if model.holder[at] is None]
+        assert len(lock) == len(model.held)
