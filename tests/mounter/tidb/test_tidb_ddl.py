@@ -1,0 +1,168 @@
+"""What jobs do to followed tables: actions, nothing, or a refusal."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tidemill.codec.tidb.action import Action
+from tidemill.codec.tidb.job import DONE, Job
+from tidemill.codec.tidb.job_entry import read_job
+from tidemill.events import AddColumn, CreateTable, Ddl, DropColumn
+from tidemill.mounter import SchemaHistory
+from tidemill.mounter.tidb_ddl import HOW_TO_GO_ON, existing_tables, read_ddl
+from tidemill.routing import TableFilter
+from tidemill.store import Store
+
+from ...codec.tidb.ddl_vectors import VERSIONS, transactions
+from .model import Tidb, change_of
+from .test_history import statement
+
+HERE = Path(__file__).parent
+CASES = sorted(HERE.glob("cases/ddl-*.txt"))
+
+
+@pytest.fixture
+def history(tmp_path):
+    store = Store(tmp_path / "store")
+    yield SchemaHistory(store, 0)
+    store.close()
+
+
+def told(ddl: Ddl) -> str:
+    """A Ddl in a line."""
+    if ddl.refusal:
+        return ddl.refusal.removesuffix(f"; {HOW_TO_GO_ON}")
+    return f"{ddl.full_name}: {', '.join(map(said, ddl.actions))}"
+
+
+def said(action: CreateTable | AddColumn | DropColumn) -> str:
+    match action:
+        case CreateTable(table):
+            return f"create ({', '.join(f'{c.name} {c.kind}' for c in table.columns)})"
+        case AddColumn(column, after):
+            where = " last" if after is None else f" after {after}" if after else " first"
+            return f"add {column.name} {column.kind}{where}"
+        case DropColumn(name):
+            return f"drop {name}"
+
+
+@pytest.mark.parametrize("path", CASES, ids=[path.stem for path in CASES])
+def test_case(path, history, rewrite):
+    """Statements at ts 1, 2 and so on; the feed follows shop.*, but not shop.tmp_*."""
+    tidb, tables = Tidb(), TableFilter(["shop.*", "!shop.tmp_*"])
+    wanted = path.read_text()
+    found, ts = [], 0
+    for block in wanted.strip().split("\n\n"):
+        commands = block.partition("----")[0]
+        lines = []
+        for line in commands.splitlines():
+            if not line.startswith("#"):
+                ts += 1
+                job = statement(tidb, *line.split())
+                history.apply(job, ts)
+                lines += map(told, read_ddl(job, change_of(job, ts), history, tables, "tidb"))
+        found.append(f"{commands}----\n" + ("\n".join(lines) or "nothing"))
+    text = "\n\n".join(found) + "\n"
+    if rewrite:
+        path.write_text(text)
+    assert text == wanted
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_statements_of_a_real_tidb(version, history, rewrite):
+    path = HERE / f"cases/real-{version}.txt"
+    tables = TableFilter(["*.*"])
+    found, seen = [], set()
+    for sql, transaction in transactions(version):
+        for change, *_ in transaction:
+            job = read_job(change)
+            if job and job.is_done and job.id not in seen:
+                seen.add(job.id)
+                history.apply(job, change.commit_ts)
+                lines = map(told, read_ddl(job, change, history, tables, "tidb"))
+                text = re.sub(r"job \d+ at ts \d+", "job J at ts T", "\n".join(lines) or "nothing")
+                found.append(f"{sql}\n----\n{text}")
+    text = "\n\n".join(found) + "\n"
+    if rewrite:
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+def test_a_default_of_the_present_moment_is_told_with_the_clock_of_the_session(history):
+    """In New York, five hours behind."""
+    clocks = {}
+    for sql, transaction in transactions("v8.1.0"):
+        for change, *_ in transaction:
+            job = read_job(change)
+            if job and job.is_done:
+                history.apply(job, change.commit_ts)
+                for ddl in read_ddl(job, change, history, TableFilter(["*.*"]), "tidb"):
+                    clocks[sql] = ddl.epoch_seconds, ddl.utc_offset_seconds
+    seconds, offset = clocks["alter table t1 add column c2 datetime default current_timestamp after a"]
+    assert offset == -5 * 3600
+    info = next(t.info for t in history.tables(1 << 62) if t.info.name == "t1")
+    origin = next(c.origin_default for c in info.columns if c.name == "c2")
+    assert datetime.fromtimestamp(seconds + offset, UTC).strftime("%Y-%m-%d %H:%M:%S") == origin
+
+
+def test_a_refusal_names_job_ts_and_statement_and_how_to_go_on(history):
+    tidb = Tidb()
+    history.apply(tidb.create_database("shop"), 1)
+    history.apply(tidb.create_table("shop", "a"), 2)
+    job = tidb.drop_table("shop", "a")
+    history.apply(job, 7)
+    (ddl,) = read_ddl(job, change_of(job, 7), history, TableFilter(["shop.*"]), "tidb")
+    assert ddl.refusal == (
+        f"table shop.a: DDL job {job.id} at ts 7 can't be followed (DROP TABLE), only new tables and adding"
+        f" and dropping columns can: drop table a; {HOW_TO_GO_ON}"
+    )
+    assert (ddl.commit_ts, ddl.start_ts, ddl.source, ddl.query, ddl.actions) == (
+        7,
+        6,
+        "tidb",
+        "drop table a",
+        (),
+    )
+
+
+def test_what_takes_back_all_rows_is_refused(history):
+    job = Job(id=5, type=Action.FLASHBACK_CLUSTER, state=DONE, query="flashback cluster to timestamp '...'")
+    history.apply(job, 7)
+    (ddl,) = read_ddl(job, change_of(job, 7), history, TableFilter(["shop.*"]), "tidb")
+    assert ddl.refusal.startswith("the cluster: DDL job 5 at ts 7 can't be followed (FLASHBACK CLUSTER")
+    job = Job(
+        id=6, type=Action.RECOVER_SCHEMA, state=DONE, schema_name="shop", query="flashback database shop"
+    )
+    history.apply(job, 8)
+    (ddl,) = read_ddl(job, change_of(job, 8), history, TableFilter(["shop.*"]), "tidb")
+    assert ddl.refusal.startswith("schema shop: DDL job 6 at ts 8 can't be followed (FLASHBACK DATABASE")
+    assert read_ddl(job, change_of(job, 8), history, TableFilter(["depot.*"]), "tidb") == []
+
+
+def test_a_long_statement_is_cut_in_a_refusal(history):
+    tidb = Tidb()
+    history.apply(tidb.create_database("shop"), 1)
+    history.apply(tidb.create_table("shop", "a"), 2)
+    job = tidb.alter("shop", "a", Action.TRUNCATE_TABLE_PARTITION, "truncate partition " + "p, " * 1000)
+    history.apply(job, 7)
+    (ddl,) = read_ddl(job, change_of(job, 7), history, TableFilter(["shop.*"]), "tidb")
+    assert " ...; to go on" in ddl.refusal
+    assert len(ddl.refusal) < 1500
+
+
+def test_tables_that_are_there_at_the_start_are_told_as_new_ones(history):
+    tidb = Tidb()
+    history.apply(tidb.create_database("shop"), 1)
+    history.apply(tidb.create_table("shop", "a"), 2)
+    history.apply(tidb.create_table("shop", "p", partitions=3), 3)
+    history.apply(tidb.create_table("shop", "tmp_x"), 4)
+    history.apply(tidb.create_table("shop", "later"), 6)
+    found = list(existing_tables(history, 5, TableFilter(["shop.*", "!shop.tmp_*"]), "tidb"))
+    assert [told(ddl) for ddl in found] == ["shop.a: create (id bigint)", "shop.p: create (id bigint)"]
+    assert {(ddl.commit_ts, ddl.position, ddl.query, ddl.last, ddl.source) for ddl in found} == {
+        (5, "5", "", True, "tidb")
+    }
