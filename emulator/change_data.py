@@ -50,8 +50,9 @@ class ChangeData:
         self._injected = injected
         self._delay = delay
         self.connections: list[Connection] = []
-        self.scanning = True
-        """Turned off, registrations wait: they stay uninitialised."""
+        self.held: int | None = None
+        """After how many pieces each scan waits; 0: none begins; None: none waits."""
+        self._freed = asyncio.Event()
         self._waiting: deque[Subscription] = deque()
         self._scans: set[asyncio.Task[None]] = set()
 
@@ -181,13 +182,13 @@ class ChangeData:
 
     def scan(self) -> None:
         """Begin scans that wait, as many at once as may be."""
-        while self._waiting and self.scanning and len(self._scans) < self._options.scans:
+        while self._waiting and self.held != 0 and len(self._scans) < self._options.scans:
             task = asyncio.ensure_future(self._scan_all())
             self._scans.add(task)
             task.add_done_callback(self._scans.discard)
 
     async def _scan_all(self) -> None:
-        while self._waiting and self.scanning:
+        while self._waiting and self.held != 0:
             subscription = self._waiting.popleft()
             if subscription.state is State.WAITING:
                 await self._scan(subscription)
@@ -197,7 +198,8 @@ class ChangeData:
         subscription.state = State.SCANNING
         snapshot = Snapshot(region.shard)
         rows = snapshot.rows(subscription.checkpoint_ts, self._wanted(subscription))
-        for chunk in chunks(rows, self._options.scan_rows, self._options.scan_bytes):
+        for number, chunk in enumerate(chunks(rows, self._options.scan_rows, self._options.scan_bytes)):
+            await self._go_on(number)
             await connection.room()
             if subscription.state is not State.SCANNING:
                 return
@@ -207,6 +209,18 @@ class ChangeData:
         if subscription.state is State.SCANNING:
             subscription.state = State.NORMAL
             connection.enter(subscription)
+
+    async def _go_on(self, number: int) -> None:
+        """Wait before piece `number` of a scan for as long as scans are held there."""
+        while self.held is not None and number >= self.held:
+            await self._freed.wait()
+
+    def hold(self, pieces: int | None) -> None:
+        """Let every scan wait after so many pieces; None frees them."""
+        self.held = pieces
+        self._freed.set()
+        self._freed = asyncio.Event()
+        self.scan()
 
     def _wanted(self, subscription: Subscription) -> Callable[[bytes], bool] | None:
         if not self._options.filter_span:

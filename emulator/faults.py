@@ -142,17 +142,19 @@ class Faults:
     def resume_streams(self, store: int = 0) -> int:
         return self._each_connection(store, lambda connection: connection.pause(False))
 
-    def hold_scans(self, store: int = 0) -> None:
-        """Let registrations wait uninitialised until `free_scans`."""
-        self._call(self._set_scanning, store, False)
+    def hold_scans(self, store: int = 0, pieces: int = 0) -> None:
+        """Let registrations wait uninitialised until `free_scans`.
+
+        Their scans do not begin or, with `pieces`, wait after so many (of `scan_rows` rows each).
+        """
+        self._call(self._hold, store, pieces)
 
     def free_scans(self, store: int = 0) -> None:
-        self._call(self._set_scanning, store, True)
+        self._call(self._hold, store, None)
 
-    def _set_scanning(self, store: int, scanning: bool) -> None:
+    def _hold(self, store: int, pieces: int | None) -> None:
         for each in self._stores(store):
-            each.change_data.scanning = scanning
-            each.change_data.scan()
+            each.change_data.hold(pieces)
 
     def pause_resolved(self) -> None:
         """Send no resolved ts by itself until `resume_resolved`."""

@@ -121,7 +121,7 @@ class Feed:
         return next(self.call)
 
     def fence(self) -> Iterator[Any]:
-        """Everything that was queued before now: the answer to a request that is always refused comes last."""
+        """Everything that was queued before now; the answer to a request that is always refused ends it."""
         self._fences += 1
         self._requests.put(cdcpb.ChangeDataRequest(header=self._header, region_id=self._fences, register={}))
         fenced = False

@@ -186,8 +186,8 @@ class _Region:
     region_epoch = None
     start_key = end_key = b""
 
-    def __init__(self, id: int) -> None:
-        self.id = id
+    def __init__(self, number: int) -> None:
+        self.id = number
 
 
 def told(message: Any) -> list[str]:
