@@ -60,6 +60,7 @@ class Channels:
         self._connections: dict[tuple[str, bool], list[_Connection]] = {}
         self._swept = clock.now()
         self._closing: set[asyncio.Task[None]] = set()
+        self._closed = False
 
     async def call(self, address: str, method: Method, request: Any, timeout_seconds: float) -> Any:
         """The answer to a unary call.
@@ -111,7 +112,8 @@ class Channels:
         return CallFailed(f"{what}: {code.name}: {details or 'no details'}{suspicion}", address, code)
 
     async def close(self) -> None:
-        """Close every connection; calls and streams under way end as cancelled."""
+        """Close every connection; calls and streams under way end as cancelled, new ones are refused."""
+        self._closed = True
         connections = [c for group in self._connections.values() for c in group]
         self._connections.clear()
         await asyncio.gather(*(c.channel.close(None) for c in connections), *self._closing)
@@ -121,6 +123,8 @@ class Channels:
         return sum(map(len, self._connections.values()))
 
     def _use(self, address: str, *, stream: bool) -> _Connection:
+        if self._closed:
+            raise CallFailed(f"{address}: the connections are closed", address, grpc.StatusCode.CANCELLED)
         self._sweep()
         group = self._connections.setdefault((address, stream), [])
         room = (c for c in group if c.users < self._options.streams_per_connection)

@@ -31,7 +31,9 @@ class Security:
         if self.ca_path is None:
             for name, path in (("cert_path", self.cert_path), ("key_path", self.key_path)):
                 if path is not None:
-                    raise ConfigError(f"{name} is set without ca_path: TLS needs the cluster's CA as well")
+                    raise ConfigError(
+                        f"source.{name} is set without ca_path: TLS needs the cluster's CA as well"
+                    )
             return None
         authorities = _read("ca_path", self.ca_path)
         _check_authorities(self.ca_path)
@@ -39,7 +41,7 @@ class Security:
             return grpc.ssl_channel_credentials(authorities)
         if self.cert_path is None or self.key_path is None:
             missing = "cert_path" if self.cert_path is None else "key_path"
-            raise ConfigError(f"{missing} is missing: a certificate and its key come together")
+            raise ConfigError(f"source.{missing} is missing: a certificate and its key come together")
         certificate, key = _read("cert_path", self.cert_path), _read("key_path", self.key_path)
         _check_pair(self.cert_path, self.key_path)
         return grpc.ssl_channel_credentials(authorities, key, certificate)
@@ -62,7 +64,7 @@ def _read(name: str, path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{name} = {str(path)!r} can't be read: {error.strerror}") from error
+        raise ConfigError(f"source.{name} = {str(path)!r} can't be read: {error.strerror}") from error
 
 
 def _check_authorities(path: Path) -> None:
@@ -70,7 +72,7 @@ def _check_authorities(path: Path) -> None:
     try:
         context.load_verify_locations(path)
     except ssl.SSLError as error:
-        raise ConfigError(f"ca_path = {str(path)!r} holds no certificate in PEM form") from error
+        raise ConfigError(f"source.ca_path = {str(path)!r} holds no certificate in PEM form") from error
 
 
 def _check_pair(certificate: Path, key: Path) -> None:
@@ -81,10 +83,10 @@ def _check_pair(certificate: Path, key: Path) -> None:
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
             raise ConfigError(
-                f"key_path = {str(key)!r} is not the key of cert_path = {str(certificate)!r}"
+                f"source.key_path = {str(key)!r} is not the key of cert_path = {str(certificate)!r}"
             ) from error
         raise ConfigError(
-            f"cert_path = {str(certificate)!r} and key_path = {str(key)!r} are not "
+            f"source.cert_path = {str(certificate)!r} and key_path = {str(key)!r} are not "
             "a certificate and a key without password in PEM form"
         ) from error
 

@@ -189,6 +189,9 @@ def test_closing_ends_streams_as_cancelled(server, connect):
         return reading.cancelled() or type(reading.exception())
 
     assert connect.run(close()) in (True, asyncio.CancelledError, aio.AioRpcError)
+    with pytest.raises(CallFailed, match="the connections are closed"):
+        connect.run(get(channels, server.address))
+    assert channels.connections == 0
 
 
 def test_metadata_of_a_stream_reaches_the_server(server, connect):

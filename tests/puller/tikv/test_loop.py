@@ -79,6 +79,19 @@ def test_an_error_of_a_callback_reaches_the_observer(loop, errors):
     assert [type(error) for error in errors] == [ZeroDivisionError]
 
 
+def test_an_event_of_grpc_that_another_loop_has_taken_is_no_error(loop, errors):
+    class PollerCompletionQueue:
+        def __call__(self):
+            raise BlockingIOError
+
+    async def later():
+        asyncio.get_running_loop().call_soon(PollerCompletionQueue())
+        await asyncio.sleep(0)
+
+    loop.run(later())
+    assert errors == []
+
+
 def test_a_cancelled_task_is_no_error(loop, errors):
     async def cancel():
         task = loop.spawn(asyncio.Event().wait())

@@ -75,7 +75,7 @@ def test_a_context_has_what_a_request_needs(cluster, c):
     assert context.address == c.run(c.pd.store(2)).address
 
 
-def test_a_store_that_moves_to_another_address_is_found_there(cluster, c):
+def test_a_store_that_failed_is_passed_over(cluster, c):
     region = c.run(c.cache.locate(b"k"))
     context = c.run(c.cache.rpc_context(region))
     c.cache.on_send_fail(context)

@@ -109,19 +109,21 @@ def test_without_files_nothing_is_encrypted():
 
 @pytest.mark.parametrize("field", ["ca_path", "cert_path", "key_path"])
 def test_a_missing_file_is_named_with_its_field(ours, tmp_path, field):
-    with pytest.raises(ConfigError, match=rf"{field} = '.*nothing\.pem' can't be read: No such file"):
+    with pytest.raises(ConfigError, match=rf"source\.{field} = '.*nothing\.pem' can't be read: No such file"):
         Security(**ours | {field: tmp_path / "nothing.pem"}).credentials()
 
 
 @pytest.mark.parametrize("field", ["cert_path", "key_path"])
 def test_a_certificate_and_its_key_come_together(ours, field):
-    with pytest.raises(ConfigError, match=f"{field} is missing: a certificate and its key come together"):
+    with pytest.raises(
+        ConfigError, match=rf"source\.{field} is missing: a certificate and its key come together"
+    ):
         Security(**ours | {field: None}).credentials()
 
 
 @pytest.mark.parametrize("field", ["cert_path", "key_path"])
 def test_a_certificate_without_an_authority_is_refused(ours, field):
-    with pytest.raises(ConfigError, match=f"{field} is set without ca_path"):
+    with pytest.raises(ConfigError, match=rf"source\.{field} is set without ca_path"):
         Security(**{field: ours[field]}).credentials()
 
 
