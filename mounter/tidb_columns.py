@@ -13,7 +13,8 @@ from ..codec.tidb.table_info import PUBLIC, ColumnInfo, TableInfo
 from ..events import Action, AddColumn, Column, DropColumn, Table, physical_ms
 
 _TIMESTAMP: Final = 7
-"""MySQL's number for the type."""
+_DATETIME: Final = 12
+"""MySQL's numbers for the types."""
 
 _NOW: Final = re.compile(r"(?:current_timestamp|now|localtimestamp|localtime)(?:\(\d*\))?", re.IGNORECASE)
 
@@ -99,11 +100,10 @@ def session_clock(job: Job, info: TableInfo, added: Iterable[str]) -> tuple[floa
     local: list[float] = []
     for column in info.columns:
         if column.name in names and isinstance(column.default, str) and column.state == PUBLIC:
-            if not _NOW.fullmatch(column.default):
-                if column.default_is_expression:
-                    raise NotFollowed(f"column {column.name} has DEFAULT {column.default}")
-            elif column.origin_default is not None:
+            if column.type in (_TIMESTAMP, _DATETIME) and _NOW.fullmatch(column.default):
                 (utc if column.type == _TIMESTAMP else local).append(_seconds(column))
+            elif column.default_is_expression:
+                raise NotFollowed(f"column {column.name} has DEFAULT {column.default}")
     seconds = max(utc, default=physical_ms(job.start_ts) / 1000)
     if not local:
         return seconds, 0

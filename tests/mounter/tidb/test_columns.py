@@ -1,0 +1,169 @@
+"""From one version of a table to the next: which columns come and go, and what can't be followed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from tidemill.codec.tidb.action import Action
+from tidemill.codec.tidb.job import Job, SubJob, SubJobs
+from tidemill.codec.tidb.table import to_table
+from tidemill.codec.tidb.table_info import ColumnInfo, IndexColumn, IndexInfo, TableInfo
+from tidemill.events import AddColumn, DropColumn, compose_ts
+from tidemill.mounter.tidb_columns import NotFollowed, column_actions, session_clock
+
+from .model import column
+
+VARCHAR, TIMESTAMP, DATETIME, DATE, ENUM = 15, 7, 12, 10, 247
+NOT_NULL, UNSIGNED = 1, 32
+
+
+def table(*columns: ColumnInfo, **more) -> TableInfo:
+    columns = tuple(replace(c, offset=offset) for offset, c in enumerate(columns))
+    return TableInfo(id=5, name="t", columns=columns, **more)
+
+
+def job(*types: int) -> Job:
+    """Of one type, or of several clauses."""
+    if len(types) == 1:
+        return Job(id=9, type=types[0])
+    parts = SubJobs(sub_jobs=[SubJob(type=type_) for type_ in types])
+    return Job(id=9, type=Action.MULTI_SCHEMA_CHANGE, multi_schema_info=parts)
+
+
+def told(old: TableInfo, new: TableInfo, *types: int) -> list[str]:
+    """A line for each action, or why there are none."""
+    made = job(*(types or (Action.ADD_COLUMN,)))
+    try:
+        actions = column_actions(made, old, to_table("s", old), new, to_table("s", new))
+    except NotFollowed as why:
+        return [f"no: {why}"]
+    lines = []
+    for action in actions:
+        match action:
+            case AddColumn(added, after):
+                lines.append(f"add {added.name} {after!r}")
+            case DropColumn(name):
+                lines.append(f"drop {name}")
+    return lines
+
+
+ID, A, B = column(1, "id", 0, flags=3), column(2, "a", 1), column(3, "b", 2)
+
+
+def test_columns_that_come_name_the_one_they_follow():
+    x, y, z = column(4, "x", 0), column(5, "y", 0), column(6, "z", 0)
+    old = table(ID, A)
+    assert told(old, table(ID, A, x, y)) == ["add x None", "add y None"]
+    assert told(old, table(x, ID, y, z, A)) == ["add x ''", "add y 'id'", "add z 'y'"]
+    assert told(old, table(x, y, ID, A, z)) == ["add x ''", "add y 'x'", "add z None"]
+
+
+def test_columns_go_before_others_come():
+    assert told(table(ID, A, B), table(ID, column(4, "x", 0), B)) == ["drop a", "add x 'id'"]
+
+
+def test_what_changes_no_row_is_nothing():
+    index = IndexInfo(id=1, name="i", columns=(IndexColumn("a", 1),))
+    old = table(ID, A)
+    for new in (
+        table(ID, replace(A, default="7", comment="seven")),
+        table(ID, replace(A, flags=NOT_NULL)),
+        table(ID, A, indexes=(index,)),
+        table(ID, A, column(4, "hidden", 2, hidden=True)),
+        table(ID, A, column(4, "later", 2, state=3)),
+        table(ID, A, column(4, "virtual", 2, generated="`a` + 1")),
+        table(ID, A, collation="utf8mb4_general_ci"),
+    ):
+        assert told(old, new) == []
+        assert told(new, new) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({}, {"type": 3}),
+        ({}, {"flags": UNSIGNED}),
+        ({"flags": NOT_NULL}, {"flags": 0}),
+        ({"type": VARCHAR}, {"type": VARCHAR, "length": 21}),
+        (
+            {"type": VARCHAR, "charset": "latin1", "collation": "latin1_bin"},
+            {"type": VARCHAR, "charset": "utf8mb4", "collation": "utf8mb4_bin"},
+        ),
+        ({"type": ENUM, "elements": ("x",)}, {"type": ENUM, "elements": ("x", "y")}),
+        ({"type": DATETIME, "decimal": 0}, {"type": DATETIME, "decimal": 3}),
+    ],
+)
+def test_a_column_that_takes_other_values_is_not_followed(old, new):
+    found = told(table(ID, replace(A, **old)), table(ID, replace(A, **new)), Action.MODIFY_COLUMN)
+    assert found == ["no: column a is defined differently"]
+
+
+def test_columns_that_change_places_are_not_followed():
+    assert told(table(ID, A, B), table(ID, B, A), Action.MODIFY_COLUMN) == ["no: columns change places"]
+
+
+def test_a_renamed_column_is_not_followed():
+    assert told(table(ID, A), table(ID, replace(A, name="c"))) == ["no: column a is renamed"]
+    written_anew = table(ID, column(7, "c", 1))
+    assert told(table(ID, A), written_anew, Action.MODIFY_COLUMN) == ["no: column a is renamed"]
+    assert told(table(ID, A), written_anew, Action.ADD_COLUMN, Action.MODIFY_COLUMN) == [
+        "no: column a is renamed"
+    ]
+    assert told(table(ID, A), written_anew, Action.ADD_COLUMN, Action.DROP_COLUMN) == ["drop a", "add c None"]
+    assert told(table(ID, A), table(ID, A, B), Action.ADD_COLUMN, Action.MODIFY_COLUMN) == ["add b None"]
+
+
+def test_another_primary_key_is_not_followed():
+    def with_key(*columns: Sequence[ColumnInfo]) -> TableInfo:
+        parts = tuple(IndexColumn(c.name, offset) for offset, c in enumerate((ID, A)) if c in columns)
+        return table(ID, A, indexes=(IndexInfo(id=1, name="PRIMARY", columns=parts, primary=True),))
+
+    assert told(with_key(ID), with_key(ID, A)) == ["no: the primary key is another"]
+    assert told(with_key(ID), table(ID, A)) == ["no: the primary key is another"]
+    assert told(with_key(A), replace(with_key(A), columns=(A, ID))) == ["no: columns change places"]
+
+
+# --- the clock of the session --------------------------------------------------------------------
+
+MOMENT = 1_800_000_000
+"""2027-01-15 08:00:00 UTC"""
+
+
+def clock(*columns: ColumnInfo, added: Sequence[str] = ("x", "y"), start: float = MOMENT):
+    made = Job(id=9, type=Action.ADD_COLUMN, start_ts=compose_ts(int(start * 1000)))
+    return session_clock(made, table(ID, *columns), added)
+
+
+def now(name: str, type_: int, origin: str) -> ColumnInfo:
+    return column(4, name, 0, type_, default="CURRENT_TIMESTAMP", origin_default=origin)
+
+
+def test_without_a_moment_the_clock_is_that_of_the_job():
+    assert clock(A, start=MOMENT + 0.25) == (MOMENT + 0.25, 0)
+    assert clock(column(4, "x", 0, VARCHAR, default="now", origin_default="now")) == (MOMENT, 0)
+
+
+def test_a_timestamps_moment_is_in_utc():
+    assert clock(now("x", TIMESTAMP, "2027-01-15 07:59:58")) == (MOMENT - 2, 0)
+
+
+def test_a_datetimes_moment_tells_how_far_the_session_was_ahead():
+    assert clock(now("x", DATETIME, "2027-01-15 03:00:01")) == (MOMENT + 1, -5 * 3600)
+    assert clock(now("x", DATETIME, "2027-01-15 13:30:00.125")) == (MOMENT + 0.125, 5.5 * 3600)
+    columns = now("x", TIMESTAMP, "2027-01-15 08:00:05"), now("y", DATETIME, "2027-01-15 17:00:05.5")
+    assert clock(*columns) == (MOMENT + 5.5, 9 * 3600)
+
+
+def test_only_added_columns_tell_the_time():
+    assert clock(now("x", TIMESTAMP, "2020-01-01 00:00:00"), added=["y"]) == (MOMENT, 0)
+
+
+def test_a_default_that_only_tidb_can_compute_is_not_followed():
+    computed = column(4, "x", 0, VARCHAR, default="uuid()", default_is_expression=True)
+    with pytest.raises(NotFollowed, match=r"column x has DEFAULT uuid\(\)"):
+        clock(computed)
+    with pytest.raises(NotFollowed, match="column x has 'noon' as a moment"):
+        clock(now("x", DATETIME, "noon"))
