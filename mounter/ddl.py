@@ -136,8 +136,8 @@ def _read_alter(tokens: Tokens, query: Query, tables: Tables) -> Change | None:
                 return _refusal(other, "ALTER TABLE of another table", query)
         return None
     try:
-        if tokens.sets_sql_mode:
-            raise NotUnderstood("SET STATEMENT sql_mode")
+        if tokens.was_read_otherwise:
+            raise NotUnderstood("SET STATEMENT of sql_mode or a character set")
         return Change(*name, actions=tuple(_actions(tokens, query)))
     except NotUnderstood as what:
         return _refusal(name, str(what), query)

@@ -30,6 +30,8 @@ _TOKEN: Final = re.compile(_PATTERN, re.DOTALL | re.VERBOSE)
 _TOKEN_WITHOUT_ESCAPES: Final = re.compile(
     _PATTERN.replace(r"[^'\\]|\\.|", "[^']|").replace(r'[^"\\]|\\.|', '[^"]|'), re.DOTALL | re.VERBOSE
 )
+_READING: Final = {"SQL_MODE", "CHARACTER_SET_CONNECTION", "COLLATION_CONNECTION"}
+"""Settings that say how a statement is read."""
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
@@ -55,8 +57,8 @@ class Tokens:
     def __init__(self, statement: str, sql_mode: int = 0) -> None:
         """Of a session with that sql_mode. Raises NotUnderstood where a quote isn't closed."""
         self.sql_mode = sql_mode
-        self.sets_sql_mode = False
-        """The statement was read in another sql_mode than it ran in."""
+        self.was_read_otherwise = False
+        """It ran with settings of its own that the server didn't have yet when it read the text."""
         self._statement = statement
         self._tokens = list(_tokens(statement, sql_mode))
         self._at = 0
@@ -140,7 +142,7 @@ class Tokens:
             while not self.accept("FOR"):
                 if self.next.kind == "end":
                     raise self.unexpected()
-                self.sets_sql_mode |= self.next.kind != "string" and self.next.value.upper() == "SQL_MODE"
+                self.was_read_otherwise |= self.next.kind != "string" and self.next.value.upper() in _READING
                 if self.accept("("):  # in which FOR is a part of SUBSTRING(x FROM 1 FOR 2), for one
                     self.skip_to_closing()
                 else:
