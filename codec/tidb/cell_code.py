@@ -11,12 +11,11 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
 from struct import Struct as Packing
 from struct import calcsize
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from .column_type import is_unsigned
 from .decimal import MAX_DIGITS, word_bytes, words
 from .field import Field
-from .time import decode_date, decode_datetime, decode_timestamp
 
 
 def _unpackers(letters: str) -> dict[int, Any]:
@@ -29,114 +28,141 @@ NAMES: Final[dict[str, Any]] = {
     "UINT": _unpackers("BHIQ"),
     "DOUBLE": Packing(">d").unpack_from,
     "BITS": Packing(">Q").unpack_from,
+    "PARTS": Packing("<HBBHH").unpack_from,
     "UTC": UTC,
     "date": date,
     "datetime": datetime,
     "timedelta": timedelta,
     "Decimal": Decimal,
-    "scaled": Context(prec=MAX_DIGITS).scaleb,
-    "decode_date": decode_date,
-    "decode_datetime": decode_datetime,
-    "decode_timestamp": decode_timestamp,
+    "times": Context(prec=MAX_DIGITS).multiply,
 }
 """What the code calls."""
 
-_CLOCK: Final = "n >> 36 & 31, n >> 30 & 63, n >> 24 & 63, n & 16777215"
+_CLOCK: Final = "d >> 9 & 31, d >> 4 & 31, (d & 15) << 2 | s >> 6, s & 63, u | h << 16"
+"""Day, hour, minute, second and microseconds of what PARTS gives."""
+
+_WORD_LETTERS: Final = ("", "B", "H", "HB", "I")
+"""How the struct module reads a decimal's word of so many bytes."""
 
 
-def cell_code(i: int, field: Field, a: str, b: str, names: dict[str, Any]) -> Iterator[str]:
+class Cell(NamedTuple):
+    """Column number i, whose cell is `data[a:b]`."""
+
+    i: int
+    field: Field
+    a: str
+    b: str
+
+    @property
+    def size(self) -> str:
+        return self.b if self.a == "0" else f"{self.b} - {self.a}"
+
+
+def cell_code(cell: Cell, names: dict[str, Any]) -> Iterator[str]:
     """The lines that read a cell; what they call besides NAMES is added to `names`."""
+    i, field, a, b = cell
+    names[f"read{i}"] = field.read
     match field.kind:
         case "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "year":
             kind = "UINT" if is_unsigned(field.column) and field.kind != "year" else "INT"
-            yield f"v{i}, = {kind}[{b} - {a}](data, {a})"
+            yield f"v{i}, = {kind}[{cell.size}](data, {a})"
         case "bit":
-            yield f"v{i}, = UINT[{b} - {a}](data, {a})"
+            yield f"v{i}, = UINT[{cell.size}](data, {a})"
         case "float" | "double":
-            yield from _float(i, a, b)
+            yield from _float(cell)
         case "char" | "varchar" | "text":
-            yield from _ordered(a, b)
+            yield from _ordered(cell)
             yield f"v{i} = data[{a}:{b}].decode()"
         case "binary" | "varbinary" | "blob":
-            yield from _ordered(a, b)
+            yield from _ordered(cell)
             yield f"v{i} = data[{a}:{b}]"
         case "date" | "datetime" | "timestamp":
-            yield from _moment(i, field, a, b)
+            yield from _moment(cell)
         case "time":
-            yield f"n, = INT[{b} - {a}](data, {a})"
+            yield f"n, = INT[{cell.size}](data, {a})"
             yield "if n % 1000:"
             yield "    raise ValueError"
             yield f"v{i} = timedelta(0, 0, n // 1000)"
         case "enum" | "set":
-            names[f"read{i}"] = field.read
-            yield f"n, = UINT[{b} - {a}](data, {a})"
+            yield f"n, = UINT[{cell.size}](data, {a})"
             yield f"v{i} = read{i}(n)"
         case "decimal":
-            yield from _decimal(i, field, a, b, names)
+            yield from _decimal(cell, names)
         case _:
-            names[f"read{i}"] = field.read
-            yield from _ordered(a, b)
+            yield from _ordered(cell)
             yield f"v{i} = read{i}(data[{a}:{b}])"
 
 
-def _ordered(a: str, b: str) -> Iterator[str]:
-    yield f"if {b} < {a}:"
+def _ordered(cell: Cell) -> Iterator[str]:
+    yield f"if {cell.b} < {cell.a}:"
     yield "    raise ValueError"
 
 
-def _float(i: int, a: str, b: str) -> Iterator[str]:
-    """A positive number has its sign bit set, a negative one all bits inverted."""
-    yield f"if {b} - {a} != 8:"
+def _float(cell: Cell) -> Iterator[str]:
+    """A positive number and 0 have the sign bit set, a negative one all bits inverted."""
+    i, a = cell.i, cell.a
+    yield f"if {cell.size} != 8:"
     yield "    raise ValueError"
     yield f"v{i}, = DOUBLE(data, {a})"
-    yield f"if data[{a}] >= 128:"
+    yield f"if v{i} <= 0.0:"
     yield f"    v{i} = -v{i}"
     yield "else:"
     yield f"    v{i}, = DOUBLE((~BITS(data, {a})[0] & {(1 << 64) - 1}).to_bytes(8, 'big'))"
 
 
-def _moment(i: int, field: Field, a: str, b: str) -> Iterator[str]:
+def _moment(cell: Cell) -> Iterator[str]:
+    """All but the zero date take eight bytes; parts of them are small integers, which are faster."""
+    i, field, a, _ = cell
+    yield f"if {cell.size} == 8:"
+    yield f"    u, h, s, d, m = PARTS(data, {a})"
+    yield "    m = m << 2 | d >> 14"
+    yield "    try:"
     match field.kind:
         case "date":
-            value, other = "date(m // 13, m % 13, n >> 41 & 31)", "decode_date(n)"
+            yield f"        v{i} = date(m // 13, m % 13, d >> 9 & 31)"
         case "datetime":
-            value = f"datetime(m // 13, m % 13, n >> 41 & 31, {_CLOCK})"
-            other = f"decode_datetime(n, {field.scale})"
+            yield f"        v{i} = datetime(m // 13, m % 13, {_CLOCK})"
         case _:
-            value = f"datetime(m // 13, m % 13, n >> 41 & 31, {_CLOCK}, UTC)"
-            other = f"decode_timestamp(n, {field.scale})"
-    yield f"n, = UINT[{b} - {a}](data, {a})"
-    yield "m = n >> 46"
-    yield "try:"
-    yield f"    v{i} = {value}"
-    yield "except ValueError:"
-    yield f"    v{i} = {other}"
+            yield f"        v{i} = datetime(m // 13, m % 13, {_CLOCK}, UTC)"
+    yield "    except ValueError:"
+    yield f"        v{i} = read{i}(UINT[8](data, {a})[0])"
+    yield "else:"
+    yield f"    v{i} = read{i}(UINT[{cell.size}](data, {a})[0])"
 
 
-def _decimal(i: int, field: Field, a: str, b: str, names: dict[str, Any]) -> Iterator[str]:
+def _decimal(cell: Cell, names: dict[str, Any]) -> Iterator[str]:
     """The words at once, for a decimal as the column declares it.
 
-    Inverted, a word w is M - w with M all ones. So the number is the sum of word * weight over the words
-    as they stand, minus one constant for each sign.
+    The first word is read as a signed number: it is negative for a number that isn't. Of those its sign bit
+    is taken off, which mostly leaves 0 of it. Inverted, a word w is M - w with M all ones: for a negative
+    number that is one constant to subtract from the sum of word * weight over the words as they stand.
     """
+    i, field, a, b = cell
     precision, scale = field.column.length, field.scale
-    names[f"read{i}"] = field.read
     sizes = words(precision, scale)
-    letters, terms, ones, variables = ["BB"], [], 0, ["p", "s"]
+    letters, variables, terms, ones = [">H"], ["h"], [], 0
     for k, digits in enumerate(sizes):
         size, weight = word_bytes(digits), 10 ** sum(sizes[k + 1 :])
-        letters.append("HB" if size == 3 else " BH I"[size])
-        parts = [f"w{k}", f"x{k}"] if size == 3 else [f"w{k}"]
-        variables += parts
-        terms.append(f"(w{k} << 8 | x{k}) * {weight}" if size == 3 else f"w{k} * {weight}")
+        letter = _WORD_LETTERS[size]
+        letters.append(letter if k else letter[0].lower() + letter[1:])
+        variables += [f"w{k}", f"x{k}"] if size == 3 else [f"w{k}"]
+        word = f"(w{k} << 8 | x{k})" if size == 3 else f"w{k}"
+        terms.append(f"{word} * {weight}" if weight > 1 else word)
         ones += ((1 << 8 * size) - 1) * weight
-    packing = Packing(">" + "".join(letters))
-    names[f"words{i}"] = packing.unpack_from
-    first = 8 * (2 if word_bytes(sizes[0]) == 3 else word_bytes(sizes[0]))
-    positive = (1 << 8 * word_bytes(sizes[0]) - 1) * 10 ** sum(sizes[1:])
-    yield f"if data[{a}:{a} + 2] == {bytes((precision, scale))!r} and {b} - {a} == {packing.size}:"
+    half, weight = 1 << 8 * word_bytes(sizes[0]) - 1, 10 ** sum(sizes[1:])
+    sign = half >> 8 if word_bytes(sizes[0]) == 3 else half
+    packing = Packing("".join(letters))
+    names |= {f"words{i}": packing.unpack_from, f"unit{i}": Decimal(1).scaleb(-scale)}
+    yield f"if {cell.size} == {packing.size}:"
     yield f"    {', '.join(variables)} = words{i}(data, {a})"
-    yield f"    n = {' + '.join(terms)} - ({positive} if w0 & {1 << first - 1} else {ones - positive})"
-    yield f"    v{i} = {f'scaled(n, {-scale})' if scale else 'Decimal(n)'}"
+    yield "else:"
+    yield "    h = 0"
+    yield f"if h == {precision << 8 | scale}:"
+    yield "    if w0 < 0:"
+    yield f"        w0 += {sign}"
+    yield f"        n = {' + '.join(terms)}"
+    yield "    else:"
+    yield f"        n = {' + '.join(terms)} - {ones - half * weight}"
+    yield f"    v{i} = {f'times(n, unit{i})' if scale else 'Decimal(n)'}"
     yield "else:"
     yield f"    v{i} = read{i}(data[{a}:{b}])"

@@ -31,7 +31,7 @@ def split_row(value: bytes) -> dict[int, tuple[Flag, Bare]]:
 
 def join_row(datums: dict[int, tuple[Flag, Bare]]) -> bytes:
     """The row, its columns in the order of the dict."""
-    parts = []
+    parts: list[bytes] = []
     for id_, (flag, bare) in datums.items():
         parts += encode_datum(Flag.VARINT, id_), encode_datum(flag, bare)
     return b"".join(parts) or _EMPTY

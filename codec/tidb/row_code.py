@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from struct import Struct as Packing
+from struct import error as StructError  # noqa: N812
 from typing import Any, TypeAlias
 
 from ...events import Row
-from .cell_code import NAMES, cell_code
+from .cell_code import NAMES, Cell, cell_code
 from .column_type import is_unsigned
 from .columns import Columns
 from .field import Field
-from .key import decode_record_key
 from .layout import Layout
 
 Pair: TypeAlias = tuple[bytes, bytes]
@@ -40,32 +40,35 @@ class _Code:
         self._columns = columns
         self._layout = layout
         self._names = {**NAMES, "check": check, "key_values": columns.key_values}
+        self._names |= {"StructError": StructError, "KEY": Packing(">9x2sQ").unpack}
 
     def compile(self) -> Any:
         layout, count = self._layout, len(self._layout.ids)
-        self._names["ends"] = Packing(f"<{count}{'I' if layout.big else 'H'}").unpack_from
+        self._names["HEAD"] = layout.head
+        packing = Packing(f"<{len(layout.head)}s{count}{'I' if layout.big else 'H'}")
+        self._names["begin"] = packing.unpack_from
         lines = [
             "def function(rows, take):",
             "    for key, value in rows:",
-            f"        if value[:{len(layout.head)}] != {layout.head!r}:",
+            "        try:",
+            f"            head, {''.join(f'e{j}, ' for j in range(count))} = begin(value)",
+            "        except StructError:",  # another, shorter head
+            "            return key, value",
+            "        if head != HEAD:",
             "            return key, value",
             f"        data = value[{layout.data}:]",
-            *(f"        {line}" for line in [*self._ends(count), *self._values()]),
+            *(f"        {line}" for line in [*self._end(count), *self._values()]),
             f"        take(({''.join(f'v{i}, ' for i in range(len(self._columns.visible)))}))",
             "    return None",
         ]
         exec(compile("\n".join(lines), "<rows>", "exec"), self._names)
         return self._names["function"]
 
-    def _ends(self, count: int) -> Iterator[str]:
-        end = "0"
-        if count:
-            end = f"e{count - 1}"
-            yield f"{''.join(f'e{j}, ' for j in range(count))} = ends(value, {len(self._layout.head)})"
+    def _end(self, count: int) -> Iterator[str]:
         if self._layout.checksum:
             yield "check(key, value)"
         else:
-            yield f"if len(data) != {end}:"
+            yield f"if len(data) != {f'e{count - 1}' if count else '0'}:"
             yield "    raise ValueError('the row is cut off, or bytes stand behind it')"
 
     def _values(self) -> Iterator[str]:
@@ -75,7 +78,8 @@ class _Code:
             yield "handle = key_values(key)"
         for i, field in enumerate(self._columns.visible):
             if (j := places.get(field.column.id)) is not None:
-                yield from cell_code(i, field, f"e{j - 1}" if j else "0", f"e{j}", self._names)
+                cell = Cell(i, field, f"e{j - 1}" if j else "0", f"e{j}")
+                yield from cell_code(cell, self._names)
             else:
                 yield from self._absent(i, field)
 
@@ -95,9 +99,8 @@ class _Code:
             yield f"v{i} = default{i}"
 
     def _handle(self, i: int, field: Field) -> Iterator[str]:
-        """Eight bytes with the sign bit flipped, at the end of a key of 19."""
-        self._names["decode_record_key"] = decode_record_key
-        yield "if len(key) != 19 or key[9:11] != b'_r':"
-        yield "    raise ValueError('the key has no integer handle')"
-        operator = "^" if is_unsigned(field.column) else "-"
-        yield f"v{i} = BITS(key, 11)[0] {operator} {1 << 63}"
+        """Eight bytes with the sign bit flipped, behind the `_r` of a key of 19."""
+        yield "mark, n = KEY(key)"
+        yield "if mark != b'_r':"
+        yield "    raise ValueError('the key is not that of a row')"
+        yield f"v{i} = n {'^' if is_unsigned(field.column) else '-'} {1 << 63}"

@@ -48,8 +48,10 @@ class RowDecoder:
         pending = next(rest, None)
         try:
             while pending is not None:
-                reader = self._reader(pending[1])
+                count, reader = len(decoded), self._reader(pending[1])
                 pending = reader(chain((pending,), rest), decoded.append)
+                if len(decoded) == count:
+                    raise ValueError("the row is cut off before its values")
         except UNREADABLE as error:
             self._fail(*rows[len(decoded)], error)
         return decoded

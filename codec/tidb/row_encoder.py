@@ -19,19 +19,19 @@ from .table_info import TableInfo
 
 
 class RowEncoder:
-    """Writes rows of one version of a table; `format` 2 may carry a checksum.
+    """Writes rows of one version of a table; format 2 may carry a checksum.
 
     Values are those that RowDecoder gives, or their text; a virtual generated column has none.
     """
 
     def __init__(
-        self, schema: str, info: TableInfo, *, format: Literal[1, 2] = 2, checksum: bool = False
+        self, schema: str, info: TableInfo, *, row_format: Literal[1, 2] = 2, checksum: bool = False
     ) -> None:
         self._info = info
         self._columns = columns_of(schema, info)
         self._fields = self._columns.visible
-        self._format = format
-        self._has_checksum = checksum and format == 2
+        self._format = row_format
+        self._has_checksum = checksum and row_format == 2
 
     def encode(
         self, row: Row, handle: int | bytes | None = None, table_id: int | None = None
