@@ -127,7 +127,7 @@ class Run:
             tick_seconds=random.choice((0.005, 0.02)),
             quota_bytes=random.choice((2_000, 1 << 20)),
             scan_rows=random.choice((1, 7, 1024)),
-            scans=random.choice((1, 6)),
+            scans=random.choice((2, 6)),
             filter_span=random.random() < 0.5,
         )
         self._options = FeedOptions(
@@ -153,6 +153,7 @@ class Run:
         with self._cluster:
             rigs = 1 + self._random.randrange(3)
             for number in range(rigs):
+                self._schedule.calm()
                 self._sorted.begin()
                 with Rig(self._cluster, self._directory / str(number), feed=self._options) as rig:
                     for table in TABLES:
