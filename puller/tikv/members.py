@@ -134,7 +134,7 @@ class Members:
         urls = [url for member in answer.members for url in member.client_urls]
         if not answer.leader.client_urls:
             raise Retryable(f"{address}: PD has no leader at the moment")
-        self.cluster_id = answer.header.cluster_id
+        self.cluster_id = answer.header.cluster_id or self.cluster_id
         self.addresses = tuple(dict.fromkeys([*self._options.pd, *map(address_of, urls)]))
         self.versions = {member.name: member.binary_version for member in answer.members}
         self.leader = address_of(answer.leader.client_urls[0])

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence, Set
-from operator import attrgetter
 from random import Random
 from typing import Any, Final
 
@@ -16,11 +14,9 @@ from ...actors import Clock
 from ...errors import Retryable
 from .backoff import Backoff
 from .pd import PdClient
+from .region_map import RegionMap, older
 from .span import Span
 from .topology import Peer, RegionInfo, StoreInfo, region_info
-
-_start = attrgetter("start")
-_end = attrgetter("end")
 
 FIRST_PAUSE_SECONDS: Final = 0.01
 LONGEST_PAUSE_SECONDS: Final = 0.5
@@ -37,19 +33,14 @@ class RpcContext(Struct, frozen=True, gc=False):
 
 
 class RegionCache:
-    """Regions in key order as PD and the stores told of them. Only from the loop's thread.
-
-    At most one region covers a key. A region that a newer one overlaps is forgotten; an older one than
-    those it overlaps is not taken in. Compact: 270,000 of them take about 200 MB.
-    """
+    """The regions as PD and the stores told of them. Only from the loop's thread."""
 
     def __init__(self, pd: PdClient, clock: Clock, random: Random, *, retry_seconds: float = 60.0) -> None:
         self._pd = pd
         self._clock = clock
         self._random = random
         self._retry_seconds = retry_seconds
-        self._ordered: list[RegionInfo] = []
-        self._by_id: dict[int, RegionInfo] = {}
+        self._map = RegionMap()
         self._stores: dict[int, StoreInfo] = {}
         self._failures = 0
         """Counts up with each failure to send; what was loaded before a store's last one is doubtful."""
@@ -57,15 +48,15 @@ class RegionCache:
         """By store: the count at its last failure."""
 
     def __len__(self) -> int:
-        return len(self._ordered)
+        return len(self._map)
 
     def __iter__(self) -> Iterator[RegionInfo]:
         """In key order."""
-        return iter(self._ordered)
+        return iter(self._map)
 
     def cached(self, region_id: int) -> RegionInfo | None:
         """The region as it is known, without asking anybody."""
-        return self._by_id.get(region_id)
+        return self._map.get(region_id)
 
     async def load(self, span: Span, limit: int = 20) -> list[RegionInfo]:
         """The first regions of the span, up to `limit`, from PD: they cover it from its start without a hole.
@@ -89,13 +80,13 @@ class RegionCache:
 
         Raises Retryable if PD knows none for `retry_seconds`.
         """
-        if (known := self._at(key)) is not None:
+        if (known := self._map.at(key)) is not None:
             return known
         backoff = self._backoff()
         while True:
             found = await self._pd.region_by_key(key)
             if found is not None and found.start <= key < found.end:
-                return self._insert(found)
+                return self._take([found])[0]
             pause = backoff.next()
             if pause is None:
                 raise Retryable(f"PD knows no region for the key {key.hex()}")
@@ -140,16 +131,16 @@ class RegionCache:
         `leader` is the peer that it named (a Peer or metapb.Peer); without one the next voter is taken.
         A named one that isn't among the peers says that the region is known too badly.
         """
-        region = self._by_id.get(region_id)
+        region = self._map.get(region_id)
         if region is None:
             return
         if leader is None or not leader.id:
-            self._put(replace(region, leader=_next_voter(region)))
+            self._map.put(replace(region, leader=_next_voter(region)))
             return
         for peer in region.peers:
             if peer.id == leader.id:
                 # news from a store that lives: more than what is known of the leader's store
-                self._put(replace(region, leader=peer, loaded=self._failures))
+                self._map.put(replace(region, leader=peer, loaded=self._failures))
                 return
         self.invalidate(region_id)
 
@@ -161,12 +152,12 @@ class RegionCache:
         self._failures += 1
         self._failed[context.store_id] = self._failures
         self.forget_store(context.store_id)
-        region = self._by_id.get(context.region.id)
-        if region is None or region.epoch != context.region.epoch:
+        region = self._map.get(context.region.id)
+        if region is None or region.epoch.version != context.region.epoch.version:
             return
         others = [peer for peer in region.voters if not self._doubtful(region, peer)]
         if others:
-            self._put(replace(region, leader=others[0]))
+            self._map.put(replace(region, leader=others[0]))
         else:
             self.invalidate(region.id)
 
@@ -176,94 +167,45 @@ class RegionCache:
         `store_id`, which answered, is taken for the leader of these.
         """
         regions = [info for each in current if (info := region_info(each)) is not None]
-        known = self._by_id.get(region_id)
-        if known is not None and any(r.id == region_id and _older(r, known) for r in regions):
+        known = self._map.get(region_id)
+        if known is not None and any(r.id == region_id and older(r, known) for r in regions):
             return  # the store is behind: nothing is learnt
         self.invalidate(region_id)
         for region in regions:
             leader = next((p for p in region.voters if p.store_id == store_id), None)
-            self._insert(replace(region, leader=leader))
+            self._map.add(replace(region, leader=leader, loaded=self._failures))
 
     def invalidate(self, region_id: int) -> None:
-        region = self._by_id.pop(region_id, None)
-        if region is not None:
-            del self._ordered[self._index(region)]
+        self._map.remove(region_id)
 
     async def _fresh(self, region: RegionInfo | int) -> RegionInfo | None:
         """What is known of the region, asked of PD again if its leader's store has failed since."""
         if isinstance(region, RegionInfo):
-            known = self._by_id.get(region.id)
-            if known is None or known.epoch != region.epoch:
+            known = self._map.get(region.id)
+            if known is None or known.epoch.version != region.epoch.version:
                 return None
         else:
-            known = self._by_id.get(region)
+            known = self._map.get(region)
         if known is None or known.leader is None or not self._doubtful(known, known.leader):
             return known
         found = await self._pd.region_by_id(known.id)
         if found is None or found.epoch.version != known.epoch.version:
             self.invalidate(known.id)
             return None
-        return self._insert(found)
+        return self._take([found])[0]
 
     def _doubtful(self, region: RegionInfo, peer: Peer) -> bool:
         return self._failed.get(peer.store_id, 0) > region.loaded
 
     def _take(self, regions: list[RegionInfo]) -> list[RegionInfo]:
-        """Regions that follow each other; a run of new ones in one move of what lies behind them."""
-        first, last = self._bounds(regions[0].start, regions[-1].end)
-        if first != last or any(region.id in self._by_id for region in regions):
-            return self._take_each(regions)
+        """Regions that follow each other, from PD: or what the stores told since, if PD is behind them."""
         taken = [replace(region, loaded=self._failures) for region in regions]
-        self._ordered[first:first] = taken
-        self._by_id.update((region.id, region) for region in taken)
-        return taken
-
-    def _take_each(self, regions: list[RegionInfo]) -> list[RegionInfo]:
-        """As they are, or the newer ones that the cache has in their place, where PD is behind."""
-        taken = [self._insert(region) for region in regions]
-        if all(self._by_id.get(region.id) is region for region in taken):
+        if self._map.add_all(taken):
             return taken
-        first, last = self._bounds(regions[0].start, regions[-1].end)
-        known = self._ordered[first:last]
-        span = Span(regions[0].start, regions[-1].end)
+        known = self._map.over(taken[0].start, taken[-1].end)
+        span = Span(taken[0].start, taken[-1].end)
         whole = known and known[-1].end >= span.end and _trouble(span, known) is None
         return known if whole else taken
-
-    def _insert(self, region: RegionInfo) -> RegionInfo:
-        """Take it in place of all that it overlaps, unless one of them is newer; returns it."""
-        region = replace(region, loaded=self._failures)
-        first, last = self._bounds(region.start, region.end)
-        known = self._by_id.get(region.id)
-        if any(_older(region, each) for each in self._ordered[first:last]) or (
-            known and _older(region, known)
-        ):
-            return region
-        for each in self._ordered[first:last]:
-            del self._by_id[each.id]
-        self._ordered[first:last] = []
-        self.invalidate(region.id)  # where it was before, if that isn't overlapped
-        self._ordered.insert(self._index(region), region)
-        self._by_id[region.id] = region
-        return region
-
-    def _bounds(self, start: bytes, end: bytes) -> tuple[int, int]:
-        """The places, from and up to, of the regions that share keys with these."""
-        first = bisect_right(self._ordered, start, key=_end)
-        return first, bisect_left(self._ordered, end, lo=first, key=_start)
-
-    def _at(self, key: bytes) -> RegionInfo | None:
-        at = bisect_right(self._ordered, key, key=_end)
-        if at < len(self._ordered) and self._ordered[at].start <= key:
-            return self._ordered[at]
-        return None
-
-    def _index(self, region: RegionInfo) -> int:
-        return bisect_left(self._ordered, region.start, key=_start)
-
-    def _put(self, region: RegionInfo) -> None:
-        """The same region at the same place, with another leader."""
-        self._ordered[self._index(region)] = region
-        self._by_id[region.id] = region
 
     def _backoff(self) -> Backoff:
         return Backoff(
@@ -285,13 +227,6 @@ def _trouble(span: Span, found: Sequence[RegionInfo | None]) -> str | None:
             return f"a hole from {at.hex() or 'the start'} to region {region.id} at {region.start.hex()}"
         at = region.end
     return None if found else "no regions"
-
-
-def _older(region: RegionInfo, other: RegionInfo) -> bool:
-    """Whether `region` is from before the split or merge that made `other`, or a change of its peers."""
-    if region.epoch.version != other.epoch.version:
-        return region.epoch.version < other.epoch.version
-    return region.id == other.id and region.epoch.conf_ver < other.epoch.conf_ver
 
 
 def _next_voter(region: RegionInfo) -> Peer | None:
