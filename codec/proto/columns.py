@@ -226,4 +226,4 @@ _INITIALIZED: Final[int] = cdcpb.Event.INITIALIZED
 _ONLY: Final = [bytes(kind == other for other in range(256)) for kind in range(256)]
 _columns: Final = attrgetter(*FIELDS)
 _GETTERS: Final = [attrgetter(field) for field in FIELDS]
-_DEFAULTS: Final[list[list[Any]]] = [[0], [0], [0], [0], [b""], [b""], [b""], [0]]
+_DEFAULTS: Final[list[list[Any]]] = [[0], [0], [0], [0], [b""], [b""], [b""], []]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import repeat
+from operator import attrgetter
 from typing import Final
 
 from ...codec.proto import cdcpb
@@ -17,7 +18,7 @@ from ...codec.tidb.key import decode_bytes, encode_bytes
 from ...errors import InvariantViolated, Retryable, SourceError
 from ...events import DELETE, PUT, KvChange, Ts
 from .early import Early
-from .prewrites import Prewrites
+from .prewrites import Entry, Prewrites
 from .region import RegionState
 from .span import UPPER_BOUND, Span
 from .spill import Quota
@@ -30,6 +31,8 @@ _INITIALIZED: Final[int] = cdcpb.Event.INITIALIZED
 _ROW_PUT: Final[int] = cdcpb.Event.Row.PUT
 _ROW_DELETE: Final[int] = cdcpb.Event.Row.DELETE
 
+_value: Final = attrgetter("value")
+_old_value: Final = attrgetter("old_value")
 _OPS: Final = {_ROW_PUT: PUT, _ROW_DELETE: DELETE}
 
 
@@ -68,7 +71,6 @@ class Matcher:
         Marks the region as initialised when it is. Raises PrewriteNotMatch, InvariantViolated for a commit
         at or below the region's resolved ts, SourceError for a row that isn't understood, StoreError.
         """
-        rows = self._inside(rows)
         if not rows.types:
             return []
         changes = self._in_columns(rows)
@@ -97,25 +99,35 @@ class Matcher:
         if rows.generations is not None or rows.types.count(kind) < len(rows):
             return None
         if kind == _COMMITTED:
-            return self._committed(rows)
+            return self._committed(self._inside(rows))
         if kind == _COMMIT and self.region.initialised:
             return self._commits(rows)
-        if kind == _PREWRITE and self._waiting().put_many(rows):
+        if kind == _PREWRITE and self._waiting().put_many(self._inside(rows)):
             return []
         return None
 
     def _committed(self, rows: Rows) -> list[KvChange]:
+        if not rows.types:
+            return []
         self._check_ts(min(rows.commit_ts))
         return self._changes(rows, rows.values, rows.old_values)
 
     def _commits(self, rows: Rows) -> list[KvChange]:
+        """Keys outside of the span have no prewrite here: they need no look before one is missing."""
+        found = self._waiting().take_many(rows.start_ts, rows.keys)
+        if not all(found):
+            rows, found = self._missing(rows, found)
+            if not found:
+                return []
         self._check_ts(min(rows.commit_ts))
-        try:
-            values, old_values = self._waiting().take_many(rows.start_ts, rows.keys)
-        except KeyError as error:
-            start_ts, key = error.args[0]
-            raise PrewriteNotMatch(self.region.id, key, start_ts) from None
-        return self._changes(rows, values, old_values)
+        return self._changes(rows, [*map(_value, found)], [*map(_old_value, found)])
+
+    def _missing(self, rows: Rows, found: list[Entry | None]) -> tuple[Rows, list[Entry | None]]:
+        """The commits that have their prewrite; the others must be outside of the span."""
+        inside = self._inside(rows.pick([entry is None for entry in found]))
+        if inside.keys:
+            raise PrewriteNotMatch(self.region.id, inside.keys[0], inside.start_ts[0])
+        return rows.pick(found), [entry for entry in found if entry is not None]
 
     def _changes(self, rows: Rows, values: Sequence[bytes], old_values: Sequence[bytes]) -> list[KvChange]:
         region = repeat(self.region.id)
@@ -133,6 +145,7 @@ class Matcher:
 
     def _each(self, rows: Rows) -> list[KvChange]:
         """Row by row: the rules in full."""
+        rows = self._inside(rows)
         changes: list[KvChange] = []
         region = self.region
         generations = rows.generations or [0] * len(rows)

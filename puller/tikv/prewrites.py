@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
-from operator import attrgetter
+from itertools import pairwise, repeat
 from typing import Final, TypeAlias
 
 from msgspec import Struct, msgpack
@@ -26,8 +25,6 @@ class Entry(Struct, frozen=True, gc=False):
     generation: int = 0
 
 
-_value: Final = attrgetter("value")
-_old_value: Final = attrgetter("old_value")
 _encode: Final = msgpack.Encoder().encode
 _decode: Final = msgpack.Decoder(list[tuple[int, bytes, bytes, bytes, int]]).decode
 
@@ -132,20 +129,18 @@ class Prewrites:
             self._count(-_size(key, entry))
         return entry
 
-    def take_many(self, start_ts: Sequence[int], keys: Sequence[bytes]) -> tuple[list[bytes], list[bytes]]:
-        """Values and old values of prewrites, which are forgotten.
-
-        Raises KeyError with the Key that there is no prewrite for; then only `clear` may follow.
-        """
-        wanted = list(zip(start_ts, keys, strict=True))
+    def take_many(self, start_ts: Sequence[int], keys: Sequence[bytes]) -> list[Entry | None]:
+        """Prewrites, which are forgotten; None where there is none."""
         if self._runs:
-            self._load(sorted(wanted))
-        found = list(map(self._entries.pop, wanted))
-        values, old_values = list(map(_value, found)), list(map(_old_value, found))
-        self._count(-_total(keys, values, old_values))
-        if not self._entries:
+            self._load(sorted(zip(start_ts, keys, strict=True)))
+        found = list(map(self._entries.pop, zip(start_ts, keys, strict=True), repeat(None)))
+        if self._entries:
+            sizes = [_size((0, key), entry) for key, entry in zip(keys, found, strict=True) if entry]
+            self._count(-sum(sizes))
+        else:
+            self._count(-self.bytes)
             self._entries = {}  # a dict that was large stays large
-        return values, old_values
+        return found
 
     def spill(self, least: int) -> None:
         """Write away the oldest transactions, or parts of them. Raises StoreError; then nothing is lost."""

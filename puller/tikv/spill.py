@@ -18,7 +18,7 @@ MAX_BYTES: Final = 128 << 20
 BLOCK_BYTES: Final = 64 << 10
 """Of prewrites written and read back as one value; the index in memory takes about 1 % of that."""
 
-ROW_BYTES: Final = 400
+ROW_BYTES: Final = 320
 """Counted for a prewrite besides its key and values: tuples, ints and the slot in a dict."""
 
 LEAST_BYTES: Final = 4 << 10
