@@ -26,11 +26,16 @@ from .percolator import Row
 from .region import Region
 from .scan import Snapshot, chunks
 from .server import stream
+from .shard import Shard
 from .subscription import State, Subscription
 
 FEATURES = {"stream-multiplexing"}
 CHECKS_CLUSTER_ID = (5, 3, 0)
 """The first client version that sends the cluster's id."""
+
+
+NOTHING = Shard()
+"""What a region holds that was never written to."""
 
 
 class ChangeData:
@@ -196,7 +201,7 @@ class ChangeData:
     async def _scan(self, subscription: Subscription) -> None:
         region, connection = subscription.region, subscription.connection
         subscription.state = State.SCANNING
-        snapshot = Snapshot(region.shard)
+        snapshot = Snapshot(NOTHING if region.empty else region.shard)
         rows = snapshot.rows(subscription.checkpoint_ts, self._wanted(subscription))
         for number, chunk in enumerate(chunks(rows, self._options.scan_rows, self._options.scan_bytes)):
             await self._go_on(number)

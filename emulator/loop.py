@@ -17,7 +17,9 @@ class _Loop(asyncio.SelectorEventLoop):
     closed by then: nobody waits for that event any more.
     """
 
-    def call_soon_threadsafe(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:
+    def call_soon_threadsafe(  # type: ignore[override]
+        self, callback: Any, *args: Any, context: Any = None
+    ) -> asyncio.Handle:
         if self.is_closed():
             return asyncio.Handle(callback, args, self)
         return super().call_soon_threadsafe(callback, *args, context=context)

@@ -14,7 +14,7 @@ from tidemill.emulator import Cluster
 
 DEADLINE_SECONDS = 30.0
 """Nothing here takes a second; past this the test fails instead of hanging."""
-OPTIONS = (("grpc.max_receive_message_length", -1),)
+OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1))
 
 
 class Client:

@@ -25,7 +25,8 @@ KEYS = [b"a", b"b", b"c", b"ca", b"d", b"e", b"f"]
 TYPES = cdcpb.Event.LogType
 STEPS = [
     "write", "write", "prewrite", "commit", "rollback", "tick", "tick", "listen", "listen",
-    "stamp", "stamp", "split", "merge", "transfer", "drop", "cut", "fail", "hold", "free", "midscan", "midscan",
+    "stamp", "stamp", "split", "merge", "transfer", "drop", "cut", "fail", "hold", "free",
+    "midscan", "midscan",
 ]  # fmt: skip
 ERRORS = ["not_leader", "epoch_not_match", "region_not_found", "server_is_busy", "congested"]
 
