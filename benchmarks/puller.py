@@ -1,0 +1,231 @@
+"""The TiKV puller against a bare gRPC client that receives and parses the same stream."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import resource
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from random import Random
+from threading import Event
+from typing import Any
+
+from grpc import aio
+
+from ..actors import ActorSystem, PooledActor, SystemClock
+from ..codec.proto import CHANGE_DATA, cdcpb
+from ..codec.tidb.key import record_key
+from ..emulator.percolator import COMMIT, COMMITTED, PREWRITE, Row
+from ..emulator.recorded import RecordedCluster, record
+from ..emulator.shard import PUT
+from ..events import Changes
+from ..puller.tikv.client import TikvClient
+from ..puller.tikv.options import TikvOptions, endpoints
+from ..puller.tikv.puller import TikvPuller
+from ..puller.tikv.span import table_span
+from ..store import Store
+
+KINDS = ("committed", "matched")
+"""Rows of incremental scans, or a prewrite and a commit for each change."""
+TABLE = 7
+FIRST_TS = 440_000_000_000_000_000
+VALUE_BYTES = 150
+ROWS_PER_EVENT = 128
+EVENTS_PER_MESSAGE = 16
+_now = SystemClock().now
+
+
+def run(rows: int = 1_000_000, regions: int = 8, rounds: int = 3) -> dict[str, Any]:
+    """Measure the puller, from a store's socket to a table's writer, and the bare client; figures in million
+    changes a second.
+
+    The store plays a recording, in a process of its own, as does each subject; they take turns, and the best
+    of the rounds counts. Both read all there is; the bare client drops each message once it is parsed.
+    """
+    if regions < 1 or rows < regions:
+        raise ValueError(f"rows {rows}, regions {regions}: at least one row in each region, and one region")
+    figures: dict[str, Any] = {}
+    yardstick: dict[str, Any] = {}
+    for kind in KINDS:
+        with _store(kind, rows, regions) as server:
+            found: dict[str, list[dict[str, Any]]] = {"ours": [], "bare": []}
+            for _ in range(rounds):
+                for subject, results in found.items():
+                    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+                        results.append(process.submit(_measure, subject, server).result())
+        for subject, into in (("ours", figures), ("bare", yardstick)):
+            best = min(found[subject], key=lambda result: float(result["seconds"]))
+            into[kind] = round(rows / best["seconds"] / 1e6, 3)
+            into[f"{kind}_cpu_seconds"] = best["cpu_seconds"]
+            into[f"{kind}_peak_rss_mb"] = best["peak_rss_mb"]
+    return {
+        "bench": "puller",
+        "settings": {"rows": rows, "regions": regions, "value_bytes": VALUE_BYTES, "rounds": rounds},
+        "figures": figures,
+        "yardstick": {"bare": yardstick},
+        "ratio": {kind: round(figures[kind] / yardstick[kind], 2) for kind in KINDS},
+    }
+
+
+# --- the store ---------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _store(kind: str, rows: int, regions: int) -> Iterator[dict[str, Any]]:
+    """A process that plays the recording: where it is, and what to ask it for."""
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(theirs, kind, rows, regions))
+    process.start()
+    try:
+        yield ours.recv()
+    finally:
+        ours.send(None)
+        process.join()
+
+
+def _serve(pipe: Any, kind: str, rows: int, regions: int) -> None:
+    share = rows // regions
+    with RecordedCluster(stores=1, tick_seconds=None) as cluster:
+        cluster.pave([record_key(TABLE, number * share) for number in range(1, regions)])
+        asked = []
+        for number in range(regions):
+            first, last = number * share, rows if number == regions - 1 else (number + 1) * share
+            region = cluster.region_of(record_key(TABLE, first))
+            recording = record(
+                region,
+                _rows(kind, first, last),
+                resolved_ts=FIRST_TS + 10 * rows,
+                rows_per_event=ROWS_PER_EVENT,
+                events_per_message=EVENTS_PER_MESSAGE,
+            )
+            cluster.recordings[region] = recording
+            version = cluster.keyspace.by_id[region].version
+            asked.append((region, version))
+        gc.collect()
+        gc.freeze()
+        pipe.send(
+            {
+                "pd": cluster.pd_address,
+                "store": cluster.stores[1].server.address,
+                "cluster_id": cluster.options.cluster_id,
+                "rows": rows,
+                "regions": asked,
+            }
+        )
+        pipe.recv()
+
+
+def _rows(kind: str, first: int, last: int) -> Iterator[Row]:
+    """Of one region: each change a transaction, in the order of its commit ts."""
+    value = bytes(range(VALUE_BYTES))
+    for at in range(first, last, ROWS_PER_EVENT):
+        numbers = range(at, min(at + ROWS_PER_EVENT, last))
+        keys = [record_key(TABLE, number) for number in numbers]
+        stamps = [FIRST_TS + 10 * number for number in numbers]
+        if kind == "committed":
+            for key, ts in zip(keys, stamps, strict=True):
+                yield Row(COMMITTED, key, ts, ts + 5, PUT, value)
+            continue
+        for key, ts in zip(keys, stamps, strict=True):
+            yield Row(PREWRITE, key, ts, 0, PUT, value)
+        for key, ts in zip(keys, stamps, strict=True):
+            yield Row(COMMIT, key, ts, ts + 5, PUT, value)
+
+
+# --- those who are measured ----------------------------------------------------------------------------------
+
+
+def _measure(subject: str, server: dict[str, Any]) -> dict[str, Any]:
+    gc.collect()
+    gc.freeze()
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    seconds = _ours(server) if subject == "ours" else asyncio.run(_bare(server))
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"seconds": seconds, "cpu_seconds": round(cpu, 2), "peak_rss_mb": after.ru_maxrss >> 10}
+
+
+async def _bare(server: dict[str, Any]) -> float:
+    """Ask for the regions on one stream and parse what comes, until all are resolved."""
+    parse = cdcpb.ChangeDataEvent.FromString
+    options = [("grpc.max_receive_message_length", -1)]
+    async with aio.insecure_channel(server["store"], options) as channel:
+        started = _now()
+        method = CHANGE_DATA["EventFeedV2"]
+        metadata = (("features", "stream-multiplexing"),)
+        call = channel.stream_stream(method.path)(metadata=metadata)
+        for region, version in server["regions"]:
+            await call.write(_request(server, region, version))
+        left = len(server["regions"])
+        while left:
+            message = await call.read()
+            if message is aio.EOF:
+                raise RuntimeError("the store ended the stream")
+            left -= parse(message).HasField("resolved_ts")
+        seconds = _now() - started
+        call.cancel()
+    return seconds
+
+
+def _request(server: dict[str, Any], region: int, version: int) -> bytes:
+    span = table_span(TABLE)
+    request = cdcpb.ChangeDataRequest(
+        header=cdcpb.Header(cluster_id=server["cluster_id"], ticdc_version="8.1.0"),
+        region_id=region,
+        region_epoch={"conf_ver": 1, "version": version},
+        request_id=region,
+        start_key=span.start,
+        end_key=span.end,
+    )
+    return bytes(request.SerializeToString())
+
+
+class Received(PooledActor):
+    """In place of a table's writer: counts what arrives."""
+
+    def __init__(self, rows: int, done: Event) -> None:
+        self._missing = rows
+        self._done = done
+
+    def on_receive(self, message: Changes) -> None:
+        self._missing -= len(message.changes)
+        if message.resolved > FIRST_TS:
+            if self._missing:
+                raise RuntimeError(f"{self._missing} changes are missing")
+            self._done.set()
+
+
+def _ours(server: dict[str, Any]) -> float:
+    done = Event()
+    clock = SystemClock()
+    client = TikvClient(TikvOptions(pd=endpoints(server["pd"])), clock, Random(1))
+    with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name, ActorSystem("bench") as system:
+        scratch = Store(Path(name))
+        client.start()
+        puller = TikvPuller(client, system, scratch)
+        puller.start()
+        received = system.spawn(Received, server["rows"], done, capacity=16)
+        started = _now()
+        puller.add(TABLE, table_span(TABLE), FIRST_TS, received)
+        done.wait()
+        seconds = _now() - started
+        puller.stop()
+        client.stop()
+        system.stop(5.0)
+        scratch.close()
+    return seconds
+
+
+if __name__ == "__main__":
+    arguments: dict[str, Any] = {
+        name: int(value) for name, value in (argument.split("=", 1) for argument in sys.argv[1:])
+    }
+    print(json.dumps(run(**arguments)))
