@@ -47,7 +47,7 @@ def column_actions(
 
 
 def _ids(info: TableInfo) -> dict[str, int]:
-    return {column.name: column.id for column in info.columns if column.state == PUBLIC}
+    return {column.name: column.id for column in info.columns}
 
 
 def _check_renames(

@@ -62,6 +62,7 @@ class Infos:
         self.bytes -= place.size
         if place.window is None:
             del self._batched[place]
+            self._batched_bytes -= place.size
         else:
             self._needed[place.window].remove(place)
 
@@ -70,10 +71,8 @@ class Infos:
         for window in self._store.ended():
             needed = self._needed.get(window, set())
             if sum(place.size for place in needed) < window.bytes * _MOVE_BELOW:
-                for place in list(needed):
-                    blob = self.get(place)
-                    needed.remove(place)
-                    self._add(place, blob)
+                for place in needed:
+                    self._add(place, self.get(place))
                 self._needed.pop(window, None)
                 self._store.drop(window)
 

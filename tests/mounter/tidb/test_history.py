@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from hypothesis import given, settings
@@ -245,22 +246,94 @@ def test_views_and_tables_of_tidb_itself_are_left_out(make_history):
 
 
 def test_pruned_versions_leave_the_disk(make_history):
+    """Of two tables one has a version at each ts. The other's only one is moved from window to window."""
     tidb = Tidb()
     tidb.create_database("shop")
     tidb.create_table("shop", "a")
     tidb.create_table("shop", "b")
     history = make_history(0, tidb.snapshot())
-    store = history._infos._store
-    most = 0
-    for ts in range(1, 3000):
+    store, most, written = history._infos._store, 0, 0
+    for ts in range(1, 6001):
         history.apply(tidb.comment("shop", "a", "x" * (1000 + ts % 7)), ts)
-        history.prune(ts - 5)
+        written += len(encode_table_info(tidb.tables["shop", "a"]))
+        if ts % 1000 == 0:
+            assert {table.name for table in history.tables(ts - 999)} == {"shop.a", "shop.b"}
+            history.prune(ts)
+            assert history._infos.bytes < 5_000, "two infos"
+            assert store.bytes < 1_100_000, "the current window at most"
         most = max(most, store.bytes)
-    assert most < 1_300_000, "the batch in memory, and four times what is needed"
-    assert len(store.ended()) <= 1
-    assert history._infos.bytes < 15_000
-    assert len(history._jobs) == 5
-    assert {table.name for table in history.tables(3000)} == {"shop.a", "shop.b"}
+    assert written > 9_000_000
+    assert 1_000_000 < most < 3_500_000, "what a thousand versions take, and two batches"
+    assert history._jobs == {}
+    assert {table.name for table in history.tables(6000)} == {"shop.a", "shop.b"}
+
+
+def test_what_is_gone_leaves_the_memory(make_history):
+    tidb = Tidb()
+    history = make_history()
+    for ts, job in enumerate(
+        (
+            tidb.create_database("shop"),
+            tidb.create_table("shop", "p", partitions=2),
+            tidb.create_table("shop", "t"),
+            tidb.exchange_partition(("shop", "p"), ("shop", "t")),
+            tidb.drop_partition("shop", "p"),
+            tidb.drop_table("shop", "p"),
+        ),
+        start=1,
+    ):
+        history.apply(job, ts)
+    history.prune(6)
+    exchanged = tidb.tables["shop", "t"].id
+    assert history.table_at(exchanged, 6).name == "shop.t"
+    assert list(history._versions) == [exchanged]
+    assert history._owners == {}
+    history.apply(tidb.drop_database("shop"), 7)
+    history.prune(7)
+    assert history._versions == history._databases == history._cache._infos == {}
+    assert history._infos.bytes == 0
+
+
+def test_a_partitioned_table_has_no_rows_under_its_own_id(make_history):
+    tidb = Tidb()
+    history = make_history()
+    history.apply(tidb.create_database("shop"), 1)
+    history.apply(tidb.create_table("shop", "p", partitions=1), 2)
+    info = tidb.tables["shop", "p"]
+    assert history.table_at(info.id, 2) is None
+    assert history.table_at(info.partition.definitions[0].id, 2).info == info
+
+
+def test_one_thread_reads_while_another_applies_and_prunes(make_history):
+    """Each version says in its comment since when it is."""
+    tidb = Tidb()
+    tidb.create_database("shop")
+    tidb.create_table("shop", "a")
+    table_id = tidb.tables["shop", "a"].id
+    history = make_history(0, tidb.snapshot(), cache_bytes=3_000)
+    applied = [0]
+    wrong: list[object] = []
+
+    def read():
+        while applied[0] < 2000:
+            ts = applied[0]
+            try:
+                table = history.table_at(table_id, ts)
+            except InvariantViolated:
+                continue  # pruned meanwhile
+            if ts and int(table.info.comment) != ts:
+                wrong.append((ts, table))
+
+    readers = [Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for ts in range(1, 2001):
+        history.apply(tidb.comment("shop", "a", str(ts)), ts)
+        applied[0] = ts
+        history.prune(ts - 3)
+    for reader in readers:
+        reader.join()
+    assert wrong == []
 
 
 def test_ten_thousand_tables_take_less_than_a_kilobyte_each(make_history):

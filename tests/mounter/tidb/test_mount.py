@@ -140,7 +140,9 @@ def test_rows_of_many_tables_stay_in_their_order(bench):
     ids = [bench.id_of(f"shop.{name}") for name in "abc"]
     changes = [put(ids[n % 3], n, row(), 100 + n // 5, start_ts=50) for n in range(50)]
     for readers in (1, 2, 100):
-        items = bench.mounter(readers=readers).mount(Sorted(changes, 200))
+        mounter = bench.mounter(readers=readers)
+        items = mounter.mount(Sorted(changes, 200))
+        assert len(mounter._readers) <= readers
         rows = [r.after[0] for item in items for r in item.rows]
         assert rows == list(range(50))
         assert [len(item.rows) for item in items] == [5] * 10

@@ -96,11 +96,12 @@ def test_jobs_of_one_transaction_go_in_the_order_of_their_schema_versions(tidb):
 
 
 def test_a_job_counts_once_at_the_first_change_that_ends_it(tidb):
-    bench = Bench()
     job = tidb.create_table("shop", "a")
+    bench = Bench(max_bytes=4 * len(encode_job(job)))
     later = replace(change_of(replace(job, state=SYNCED), 25), key=list_key(DDL_INDEX_JOBS, 0))
     bench.tell(later, change_of(job, 20), change_of(job, 20), resolved=30)
     bench.tell(change_of(job, 35), resolved=40)
+    bench.tell(*[change_of(job, 45)] * 9)
     assert bench.applied == [(job.query, 20)]
     assert bench.lines == [("applied", job.query, 20), ("sent", [20], 30), ("sent", [], 40)]
 
