@@ -8,14 +8,12 @@ leader change and deregistration, its answer to a slow reader (congested).
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import grpc
 
 from ..codec.proto import CHANGE_DATA, cdcpb
-from ..codec.tidb.key import encode_bytes
 from ..events import Ts
 from . import region_errors
 from .connection import Connection
@@ -24,18 +22,13 @@ from .keyspace import Keyspace
 from .options import Options
 from .percolator import Row
 from .region import Region
-from .scan import Snapshot, chunks
+from .scans import Scans
 from .server import stream
-from .shard import Shard
 from .subscription import State, Subscription
 
 FEATURES = {"stream-multiplexing"}
 CHECKS_CLUSTER_ID = (5, 3, 0)
 """The first client version that sends the cluster's id."""
-
-
-NOTHING = Shard()
-"""What a region holds that was never written to."""
 
 
 class ChangeData:
@@ -55,11 +48,7 @@ class ChangeData:
         self._injected = injected
         self._delay = delay
         self.connections: list[Connection] = []
-        self.held: int | None = None
-        """After how many pieces each scan waits; 0: none begins; None: none waits."""
-        self._freed = asyncio.Event()
-        self._waiting: deque[Subscription] = deque()
-        self._scans: set[asyncio.Task[None]] = set()
+        self.scans = Scans(options)
 
     def handlers(self) -> dict[str, Any]:
         first, second = CHANGE_DATA["EventFeed"], CHANGE_DATA["EventFeedV2"]
@@ -135,8 +124,7 @@ class ChangeData:
         if region.feed is None:
             region.feed = []
         region.feed.append(subscription)
-        self._waiting.append(subscription)
-        self.scan()
+        self.scans.add(subscription)
 
     def _refusal(self, connection: Connection, request: Any, region: Region | None) -> Any:
         """The cdcpb.Error with which TiKV would answer; None if it would not."""
@@ -150,7 +138,7 @@ class ChangeData:
         required = "6.2.0" if request.kv_api else self._options.required_version
         if request.kv_api or version < parse_version(required):
             return cdcpb.Error(compatibility={"required_version": required})
-        if len(self._waiting) >= self._options.scans_waiting:
+        if len(self.scans) >= self._options.scans_waiting:
             return cdcpb.Error(server_is_busy={"reason": "too many pending incremental scans"})
         if region is None or self._store_id not in region.stores:
             return cdcpb.Error(region_not_found={"region_id": request.region_id})
@@ -183,61 +171,6 @@ class ChangeData:
             feed.remove(subscription)
             subscription.region.feed = feed or None
 
-    # --- scans
-
-    def scan(self) -> None:
-        """Begin scans that wait, as many at once as may be."""
-        while self._waiting and self.held != 0 and len(self._scans) < self._options.scans:
-            task = asyncio.ensure_future(self._scan_all())
-            self._scans.add(task)
-            task.add_done_callback(self._scans.discard)
-
-    async def _scan_all(self) -> None:
-        while self._waiting and self.held != 0:
-            subscription = self._waiting.popleft()
-            if subscription.state is State.WAITING:
-                await self._scan(subscription)
-
-    async def _scan(self, subscription: Subscription) -> None:
-        region, connection = subscription.region, subscription.connection
-        subscription.state = State.SCANNING
-        snapshot = Snapshot(NOTHING if region.empty else region.shard)
-        rows = snapshot.rows(subscription.checkpoint_ts, self._wanted(subscription))
-        for number, chunk in enumerate(chunks(rows, self._options.scan_rows, self._options.scan_bytes)):
-            await self._go_on(number)
-            await connection.room()
-            if subscription.state is not State.SCANNING:
-                return
-            event = rows_event(region.id, chunk, old_values=subscription.old_value)
-            connection.put(event, subscription.request_id)
-            await asyncio.sleep(0)
-        if subscription.state is State.SCANNING:
-            subscription.state = State.NORMAL
-            connection.enter(subscription)
-
-    async def _go_on(self, number: int) -> None:
-        """Wait before piece `number` of a scan for as long as scans are held there."""
-        while self.held is not None and number >= self.held:
-            await self._freed.wait()
-
-    def hold(self, pieces: int | None) -> None:
-        """Let every scan wait after so many pieces; None frees them."""
-        self.held = pieces
-        self._freed.set()
-        self._freed = asyncio.Event()
-        self.scan()
-
-    def _wanted(self, subscription: Subscription) -> Callable[[bytes], bool] | None:
-        if not self._options.filter_span:
-            return None
-        start, end = subscription.start, subscription.end
-        return lambda key: start <= (at := encode_bytes(key)) and (not end or at < end)
-
-    async def close(self) -> None:
-        for task in list(self._scans):
-            task.cancel()
-        await asyncio.gather(*self._scans, return_exceptions=True)
-
     # --- changes
 
     def publish(self, region: Region, rows: Sequence[Row]) -> None:
@@ -250,7 +183,7 @@ class ChangeData:
             if connection.full:
                 self.fail(subscription, cdcpb.Error(congested={"region_id": region.id}))
                 continue
-            wanted = self._wanted(subscription)
+            wanted = subscription.wanted if self._options.filter_span else None
             if wanted is not None:
                 mine = [row for row in rows if wanted(row.key)]
                 if mine:

@@ -91,7 +91,7 @@ class Cluster(Faults):
         await asyncio.gather(self._ticker, return_exceptions=True)
         await asyncio.gather(*(server.stop() for server in self._servers()))
         for store in self.stores.values():
-            await store.change_data.close()
+            await store.change_data.scans.close()
 
     def __enter__(self) -> Cluster:
         return self

@@ -117,7 +117,7 @@ class Schedule:
     def _hold_scans(self) -> bool:
         """A store where scans are held gets them back."""
         store = self._a_store()
-        held = self._cluster.stores[store].change_data.held is not None
+        held = self._cluster.stores[store].change_data.scans.held is not None
         (self._cluster.free_scans if held else self._cluster.hold_scans)(store)
         return not held
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from ..codec.tidb.key import encode_bytes
 from ..events import Ts
 
 if TYPE_CHECKING:
@@ -43,3 +44,8 @@ class Subscription:
         """What it asked for, encoded; used only where the store filters."""
         self.old_value = old_value
         self.state = State.WAITING
+
+    def wanted(self, raw: bytes) -> bool:
+        """Whether a key lies in the span asked for."""
+        at = encode_bytes(raw)
+        return self.start <= at and (not self.end or at < self.end)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..codec.tidb.key import record_key, record_prefix
 
 if TYPE_CHECKING:
-    from .cluster import Cluster
+    from .faults import Faults
 
 
 def key_of(text: str) -> bytes:
@@ -26,12 +26,12 @@ def key_of(text: str) -> bytes:
     return text.encode()
 
 
-def region_of(cluster: Cluster, text: str) -> int:
+def region_of(cluster: Faults, text: str) -> int:
     """The id that a word means."""
     return cluster.region_of(key_of(text[1:])) if text.startswith("@") else int(text)
 
 
-def play(cluster: Cluster, line: str) -> str:
+def play(cluster: Faults, line: str) -> str:
     """Do what one line says; what there is to say of it. ValueError if nothing is so called."""
     word, *rest = line.split()
     match word, rest:

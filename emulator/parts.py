@@ -1,0 +1,43 @@
+"""What a cluster is made of, for those that add methods to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from .injected import Injected
+from .keyspace import Keyspace
+from .loop import LoopThread
+from .oracle import Oracle
+from .pd import PlacementDriver
+from .resolved import Resolved
+from .store import Store
+from .topology import Topology
+from .transactions import Transactions
+
+T = TypeVar("T")
+
+
+class Parts:
+    """Set by Cluster. The loop thread's, except for looking."""
+
+    _loop: LoopThread
+    keyspace: Keyspace
+    oracle: Oracle
+    pd: PlacementDriver
+    stores: dict[int, Store]
+    injected: Injected
+    resolved: Resolved
+    topology: Topology
+    transactions: Transactions
+
+    def _call(self, work: Callable[..., T], *arguments: Any) -> T:
+        return self._loop.call(work, *arguments)
+
+    def _store_of(self, store: int) -> Store:
+        if store not in self.stores:
+            raise ValueError(f"store: there is none with id {store}")
+        return self.stores[store]
+
+    def _stores(self, store: int) -> list[Store]:
+        return [self._store_of(store)] if store else list(self.stores.values())

@@ -1,0 +1,83 @@
+"""The incremental scans of a store: so many at once, the others wait their turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from .event_bytes import rows_event
+from .options import Options
+from .scan import Snapshot, chunks
+from .shard import Shard
+from .subscription import State, Subscription
+
+NOTHING = Shard()
+"""What a region holds that was never written to."""
+
+
+class Scans:
+    """Loop thread only."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self.held: int | None = None
+        """After how many pieces each scan waits; 0: none begins; None: none waits."""
+        self._freed = asyncio.Event()
+        self._waiting: deque[Subscription] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        """How many wait to begin."""
+        return len(self._waiting)
+
+    def add(self, subscription: Subscription) -> None:
+        """Scan its region; then it is NORMAL, unless it was stopped meanwhile."""
+        self._waiting.append(subscription)
+        self._begin()
+
+    def hold(self, pieces: int | None) -> None:
+        """Let every scan wait after so many pieces; None frees them."""
+        self.held = pieces
+        self._freed.set()
+        self._freed = asyncio.Event()
+        self._begin()
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _begin(self) -> None:
+        while self._waiting and self.held != 0 and len(self._tasks) < self._options.scans:
+            task = asyncio.ensure_future(self._work())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _work(self) -> None:
+        while self._waiting and self.held != 0:
+            subscription = self._waiting.popleft()
+            if subscription.state is State.WAITING:
+                await self._scan(subscription)
+
+    async def _scan(self, subscription: Subscription) -> None:
+        region, connection, options = subscription.region, subscription.connection, self._options
+        subscription.state = State.SCANNING
+        snapshot = Snapshot(NOTHING if region.empty else region.shard)
+        wanted = subscription.wanted if options.filter_span else None
+        rows = snapshot.rows(subscription.checkpoint_ts, wanted)
+        for number, chunk in enumerate(chunks(rows, options.scan_rows, options.scan_bytes)):
+            await self._go_on(number)
+            await connection.room()
+            if subscription.state is not State.SCANNING:
+                return
+            event = rows_event(region.id, chunk, old_values=subscription.old_value)
+            connection.put(event, subscription.request_id)
+            await asyncio.sleep(0)
+        if subscription.state is State.SCANNING:
+            subscription.state = State.NORMAL
+            connection.enter(subscription)
+
+    async def _go_on(self, number: int) -> None:
+        """Wait before piece `number` for as long as scans are held there."""
+        while self.held is not None and number >= self.held:
+            await self._freed.wait()
