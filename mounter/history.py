@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
+from itertools import takewhile
 from threading import Lock
 from typing import Final, TypeVar
 
@@ -212,13 +213,15 @@ class SchemaHistory:
         """Forget what only rows below `ts` need."""
         with self._lock:
             self._floor = max(self._floor, ts)
-            while self._jobs and (job := next(iter(self._jobs)))[0] <= self._floor:
+            passed = list(takewhile(lambda job: job[0] <= self._floor, self._jobs))
+            for job in passed:
                 touched = self._jobs.pop(job)
                 for table_id in touched.tables:
                     self._prune_table(table_id)
                 for partition_id in touched.partitions:
                     self._prune_owner(partition_id)
-            self._infos.tidy()
+            if passed:
+                self._infos.tidy()
 
     # --- for effects(), under the lock -----------------------------------------------------------
 

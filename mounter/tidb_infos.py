@@ -24,6 +24,16 @@ class Place(Struct, gc=False, eq=False):
     """None while it is in memory."""
 
 
+class _Needed:
+    """What is needed of a window."""
+
+    __slots__ = ("bytes", "places")
+
+    def __init__(self) -> None:
+        self.places: set[Place] = set()
+        self.bytes = 0
+
+
 class Infos:
     """A log of blobs over a Store. Not thread-safe: its owner has a lock. Raises StoreError everywhere.
 
@@ -36,8 +46,7 @@ class Infos:
         self._next = 0
         self._batched: dict[Place, bytes] = {}
         self._batched_bytes = 0
-        self._needed: dict[Window, set[Place]] = {}
-        """What is needed of each window."""
+        self._needed: dict[Window, _Needed] = {}
         self.bytes = 0
         """Of all that is needed."""
 
@@ -64,16 +73,18 @@ class Infos:
             del self._batched[place]
             self._batched_bytes -= place.size
         else:
-            self._needed[place.window].remove(place)
+            needed = self._needed[place.window]
+            needed.places.remove(place)
+            needed.bytes -= place.size
 
     def tidy(self) -> None:
         """Drop the windows of which hardly anything is needed."""
         for window in self._store.ended():
-            needed = self._needed.get(window, set())
-            if sum(place.size for place in needed) < window.bytes * _MOVE_BELOW:
-                for place in needed:
+            needed = self._needed[window]
+            if needed.bytes < window.bytes * _MOVE_BELOW:
+                for place in needed.places:
                     self._add(place, self.get(place))
-                self._needed.pop(window, None)
+                del self._needed[window]
                 self._store.drop(window)
 
     def _add(self, place: Place, blob: bytes) -> None:
@@ -90,7 +101,9 @@ class Infos:
         window = self._store.write(batch)
         for place in self._batched:
             place.window = window
-        self._needed.setdefault(window, set()).update(self._batched)
+        needed = self._needed.setdefault(window, _Needed())
+        needed.places.update(self._batched)
+        needed.bytes += self._batched_bytes
         self._batched.clear()
         self._batched_bytes = 0
 
