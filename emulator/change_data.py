@@ -2,7 +2,8 @@
 
 Followed: its checks and their order, its states of a subscription (deaf until the snapshot is taken,
 then live changes beside the scan, resolved ts only after INITIALIZED), its errors on split, merge,
-leader change and deregistration, its answer to a slow reader (congested).
+leader change and deregistration, its answer to a slow reader (congested). Like TiKV it does not refuse a
+checkpoint below the GC safe point: the scan just lacks what was collected; to ask PD is the client's part.
 """
 
 from __future__ import annotations
@@ -198,7 +199,7 @@ class ChangeData:
     def resolve(self, now: Ts, held: dict[int, Ts]) -> None:
         """Send every ready region its resolved ts: `now`, or what `held` says."""
         for connection in self.connections:
-            connection.resolve(now, held)
+            connection.resolve(now, held, coarse=self._options.coarse_resolved)
 
 
 def parse_version(text: str) -> tuple[int, int, int]:

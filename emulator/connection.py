@@ -168,15 +168,26 @@ class Connection:
 
     # --- resolved ts
 
-    def resolve(self, now: Ts, held: dict[int, Ts]) -> None:
+    def resolve(self, now: Ts, held: dict[int, Ts], *, coarse: bool = False) -> None:
         """Queue a resolved ts for all that are ready; `held` are the regions below `now`."""
         if self.full:
             return  # it will come again
         for request, ready in self.ready.items():
-            mine = {region: ts for region, ts in held.items() if region in ready}
-            self._resolve(request, now, [region for region in ready if region not in mine])
-            for region, ts in mine.items():
+            mine = sorted((ts, region) for region, ts in held.items() if region in ready)
+            free = [region for region in ready if region not in held]
+            if coarse:
+                self._resolve_coarsely(request, mine + [(now, region) for region in free])
+                continue
+            self._resolve(request, now, free)
+            for ts, region in mine:
                 self._resolve(request, ts, [region])
+
+    def _resolve_coarsely(self, request: int, ascending: list[tuple[Ts, int]]) -> None:
+        at, size = 0, 8
+        while at < len(ascending):
+            group = ascending[at : at + size]
+            self._resolve(request, group[0][0], [region for _, region in group])
+            at, size = at + size, size * 4
 
     def _resolve(self, request: int, ts: Ts, regions: list[int]) -> None:
         if not regions:

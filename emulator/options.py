@@ -29,6 +29,10 @@ class Options:
     tick_seconds: float | None = 0.2
     """How often resolved ts are sent (TiKV: min-ts-interval, 200 ms); None: only by `Cluster.tick()`."""
 
+    coarse_resolved: bool = False
+    """Whether regions share the least ts of a group, as TiKV sends it: the 8 furthest behind, the next 32,
+    the next 128, …; a region's resolved ts may then step back. Otherwise each region gets its own."""
+
     quota_bytes: int = 64 << 20
     """What may wait on one change feed stream before it is congested."""
 

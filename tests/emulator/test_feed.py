@@ -132,6 +132,37 @@ def test_resolved_ts_of_one_request_id_come_together_and_a_held_region_by_itself
     assert sorted(lines(feed.fence())) == ["5/[2, 3] resolved " + str(ts), "5/[4] resolved 1"]
 
 
+def test_regions_may_share_the_least_resolved_ts_of_a_group_as_in_tikv(make_client):
+    client = make_client(coarse_resolved=True)
+    keys = [b"k%02d" % number for number in range(12)]
+    client.cluster.pave(keys)
+    for region in client.cluster.keyspace:
+        if region.leader != 1:
+            client.cluster.transfer_leader(region.id, 1)
+    for key in keys:
+        feed, _ = join(client, key)
+    start = client.cluster.tso()
+    client.cluster.prewrite(start, [("put", keys[5], b"1")])
+    assert lines(feed.fence())[0].endswith("put '1'")
+    ts = client.cluster.tick()
+    groups = [(set(m.resolved_ts.regions), m.resolved_ts.ts) for m in feed.fence() if m.resolved_ts.regions]
+    assert [(len(group), at) for group, at in groups] == [(8, start), (4, ts)]
+    assert client.cluster.region_of(keys[5]) in groups[0][0]
+
+
+def test_a_checkpoint_below_the_safe_point_gets_what_is_left(make_client):
+    client = make_client()
+    for value in (b"1", b"2", b"3"):
+        client.cluster.write([("put", b"a", value)])
+    client.cluster.gc(5)
+    _, messages = join(client, extra_op=1)
+    assert lines(messages) == [
+        "0/2 COMMITTED a start=5 commit=6 put '3' old '2'",
+        "0/2 COMMITTED a start=3 commit=4 put '2'",
+        "0/2 INITIALIZED",
+    ]
+
+
 def test_a_feature_that_the_store_lacks_is_unimplemented(make_client):
     client = make_client()
     method = "/cdcpb.ChangeData/EventFeedV2"
