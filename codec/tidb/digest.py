@@ -15,11 +15,11 @@ def digests(field: Field, bare: Any) -> tuple[bytes, ...]:
     """The bytes that may have gone into the checksum, those of an INSERT first.
 
     There is more than one for a zero date with fractions: TiDB prints what a statement brings without
-    fraction, and what it read back from a row with it.
+    fraction, and what it read back from a row with it. And for a 0 that may have been -0: no row holds that.
     """
     match field.kind:
         case "float" | "double":
-            return (struct.pack("<d", bare),)
+            return tuple(struct.pack("<d", number) for number in ((bare, -bare) if bare == 0 else (bare,)))
         case "decimal":
             return (_counted(f"{decode_decimal(bare):f}".encode()),)
         case "date":

@@ -106,22 +106,22 @@ class RowDecoder:
         return field.default()
 
     def _fail(self, key: bytes, value: bytes, error: Exception) -> NoReturn:
-        where = self._unreadable_column(value)
+        column, why = self._cause(value) or ("", error)
         raise SourceError(
             f"the row of {self._columns.full_name} with the key {key.hex()} can't be read"
-            f"{f' at column {where[0]}' if where else ''}: {where[1] if where else error}."
+            f"{column and f' at column {column}'}: {why}."
             f" Its value begins with {value[:64].hex()}; check that row in the source"
         ) from error
 
-    def _unreadable_column(self, value: bytes) -> tuple[str, Exception] | None:
-        """The first column that can't be read, and why; None if it isn't a column's fault."""
+    def _cause(self, value: bytes) -> tuple[str, Exception] | None:
+        """The first column that can't be read, and why; without a name if it is the row as a whole."""
         try:
-            if value[0] in FIRST_BYTES:
+            if value[:1] and value[0] in FIRST_BYTES:
                 cells: dict[int, Any] = dict(split_row(value))
             else:
                 cells = dict(cells_of(layout_of(value), value))
-        except UNREADABLE:
-            return None
+        except UNREADABLE as error:
+            return ("", error) if value[:1] == bytes((VERSION,)) else None
         for field in self._columns.visible:
             if (cell := cells.get(field.column.id)) is None:
                 continue
