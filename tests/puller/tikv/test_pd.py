@@ -249,7 +249,9 @@ def test_addresses_of_two_clusters_are_refused_naming_both():
     one, other = ScriptedPd(cluster_id=7), ScriptedPd(cluster_id=8)
     with (
         served(one, other),
-        pytest.raises(SourceError, match=r"belongs to cluster (8, not 7|7, not 8): check the addresses of PD"),
+        pytest.raises(
+            SourceError, match=r"belongs to cluster (8, not 7|7, not 8): check the addresses of PD"
+        ),
         client(f"{one.address},{other.address}"),
     ):
         pass

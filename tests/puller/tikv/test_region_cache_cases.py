@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-
 from tidemill.codec.proto import PD, metapb, pdpb
 from tidemill.errors import Retryable
 from tidemill.puller.tikv.span import UPPER_BOUND, span_of
