@@ -58,11 +58,11 @@ class TikvSource:
         self._client = TikvClient(options, clock, Random())
         self._stack = ExitStack()
         self._lock = Lock()
-        """Guards the puller, which may be stopped at any time."""
+        """Guards what follows: the jobs come in one thread, what has left in another, the end in a third."""
         self._followed: set[int] = set()
-        """Ids of physical tables; changed by the jobs, one after the other."""
-        self._ending: list[tuple[Ts, int]] = []
-        """Tables that were dropped, with the ts above which nothing of them is wanted."""
+        """Ids of physical tables that are in the sorter."""
+        self._ending: dict[int, Ts] = {}
+        """Those of them that are followed no further, with the ts at which they ended."""
         self._acknowledged: Ts = 0
         self._puller: TikvPuller | None = None
         self._state: State = "connecting"
@@ -181,41 +181,46 @@ class TikvSource:
             name="schema jobs",
             supervisor=stages.conductor,
         )
-        self._pull(DDL_TABLE, ddl_spans(), at, jobs)
+        with self._lock:
+            self._pull(DDL_TABLE, ddl_spans(), at, jobs)
         self._state = "following"
 
     def _add(self, table_id: int, at: Ts) -> None:
-        self._followed.add(table_id)
-        self._pull(table_id, [table_span(table_id)], at, self._stages.sorter.add_table(table_id, at))
+        with self._lock:
+            if self._ending.pop(table_id, None) is None:  # else it has never been away
+                self._followed.add(table_id)
+                self._pull(table_id, [table_span(table_id)], at, self._stages.sorter.add_table(table_id, at))
 
     def _pull(self, table_id: int, spans: Sequence[Span], at: Ts, writer: Target) -> None:
-        with self._lock:
-            if self._puller is not None:
-                self._puller.add(table_id, spans, at, writer)
+        if self._puller is not None:
+            self._puller.add(table_id, spans, at, writer)
 
     def apply(self, job: Job, ts: Ts) -> None:
         """Follow the tables that a job makes, and those that it drops no further than to there."""
         applied = self._history.apply(job, ts)
         named = {p.id for p in applied.added if self._tables.matches(p.schema, p.table)}
-        for table_id in sorted(named - self._followed):
+        gone = {p.id for p in applied.removed} - named
+        with self._lock:
+            self._ending |= dict.fromkeys(gone & self._followed - self._ending.keys(), ts)
+            came = named - self._followed | named & self._ending.keys()
+        for table_id in sorted(came):
             self._add(table_id, ts)
-        gone = {p.id for p in applied.removed} & self._followed - named
-        self._followed -= gone
-        self._ending += [(ts, table_id) for table_id in sorted(gone)]
 
     def mount(self, released: Sorted) -> list[Item]:
         items = self._mounter.mount(released)
-        if not released.goes_on and (not items or items[-1].commit_ts < released.resolved):
-            items.append(rowless(self._identity, released.resolved))
-        if self._ending and self._ending[0][0] <= released.resolved:
-            self._drop_ended(released.resolved)
+        resolved = released.resolved
+        if not released.goes_on and (not items or items[-1].commit_ts < resolved):
+            items.append(rowless(self._identity, resolved))
+        if self._ending:
+            self._drop_ended(resolved)
         return items
 
     def _drop_ended(self, resolved: Ts) -> None:
-        ended = [table_id for ts, table_id in self._ending if ts <= resolved]
-        self._ending = [(ts, table_id) for ts, table_id in self._ending if ts > resolved]
+        """All that there was of a table up to its end has left."""
         with self._lock:
-            for table_id in ended:
+            for table_id in [id_ for id_, ts in self._ending.items() if ts <= resolved]:
+                del self._ending[table_id]
+                self._followed.discard(table_id)
                 self._stages.sorter.remove_table(table_id)
                 if self._puller is not None:
                     self._puller.remove(table_id)

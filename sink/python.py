@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 from ..errors import SinkError, TidemillError
@@ -61,16 +61,16 @@ class PythonSink:
         return self._durable
 
     def write(self, batch: Batch) -> None:
-        items = [item for item in batch.items if self._is_given(item)]
-        if items:
+        given = [item for item, is_given in self._choose(batch.items) if is_given]
+        if given:
             try:
-                self._receive(items)
+                self._receive(given)
             except TidemillError:
                 raise
             except BaseException as error:  # SystemExit too: it would end nothing but this thread
                 raise SinkError(f"sink {self.name}: its function raised {error!r}") from error
-        for item in batch.items:
-            if self._is_given(item):
+        for item, is_given in self._choose(batch.items):
+            if is_given:
                 self._given = item.commit_ts, item.start_ts
             if self._at is not None and item.last:
                 self._reach(advance(self._at, item))
@@ -89,8 +89,15 @@ class PythonSink:
         self._at = checkpoint
         self._pending.append((self._given, checkpoint))
 
-    def _is_given(self, item: Item) -> bool:
-        return self._ddl if isinstance(item, Ddl) else bool(item.rows)
+    def _choose(self, items: Iterable[Item]) -> Iterator[tuple[Item, bool]]:
+        """Each item, and whether it is given: without rows only one that ends what was given in parts."""
+        before = self._given
+        for item in items:
+            stamp = item.commit_ts, item.start_ts
+            is_given = self._ddl if isinstance(item, Ddl) else bool(item.rows) or stamp == before
+            if is_given:
+                before = stamp
+            yield item, is_given
 
     def flush(self) -> Checkpoint | None:
         reached = self._durable

@@ -89,6 +89,14 @@ def test_a_piece_is_not_yet_its_transaction():
     assert sink.flush() == at(2)
 
 
+def test_the_end_of_a_transaction_in_parts_is_given_even_without_rows():
+    heard = []
+    sink = opened(heard.append, explicit=True)
+    sink.write(batch(rows(1, 1, last=False)))
+    sink.write(batch(transaction(1), transaction(2)))
+    assert heard == [[rows(1, 1, last=False)], [transaction(1)]]
+
+
 def test_reopened_it_begins_at_what_was_processed():
     store = MemoryStore()
     sink = opened(lambda items: None, store, explicit=True)
