@@ -1,7 +1,8 @@
 """What a region's rows become, as text: rows in, changes out.
 
 Each case is played twice, row by row and all rows at once, and must end alike. `region [<start> <end>]`
-begins a region with checkpoint 1, of raw keys; `.cut` ends a bound inside the encoding of its key. `waiting`
+begins a region with checkpoint 1, of raw keys; `.cut` ends a bound inside the encoding of its key,
+`.more` behind it. `waiting`
 counts prewrites. `--rewrite` writes down what comes out now.
 """
 
@@ -113,9 +114,9 @@ def span(start: str = "", end: str = "") -> Span:
 
 
 def bound(text: str) -> bytes:
-    key, cut, _ = text.partition(".cut")
+    key, _, how = text.partition(".")
     encoded = encode_bytes(key.encode())
-    return encoded[:-2] + b"\1" if cut else encoded
+    return {"": encoded, "cut": encoded[:-2] + b"\1", "more": encoded + b"\0"}[how]
 
 
 def test_the_error_names_region_key_and_start_ts(quota):

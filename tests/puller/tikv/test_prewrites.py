@@ -333,6 +333,35 @@ def test_an_idle_worker_leaves_its_memory_to_others_at_its_next_turn(open_store)
     assert shared.limit() == 1 << 20
 
 
+def test_a_worker_with_little_is_left_alone_when_another_has_much(open_store):
+    shared = Shared(open_store(), max_bytes=1 << 20)
+    much, little = shared.quota(), shared.quota()
+    held = [Prewrites(much), Prewrites(little)]
+    for number in range(3_000):
+        held[0].put((5, b"%04d" % number), b"v" * 150, b"")
+    for number in range(100):
+        held[1].put((5, b"%04d" % number), b"v" * 150, b"")
+    little.fit()
+    assert shared.blocks == 0
+    much.fit()
+    assert shared.memory_bytes <= 1 << 20
+    for prewrites in held:
+        prewrites.clear()
+
+
+def test_a_heartbeat_never_replaces_what_is_on_disk(open_store):
+    shared = Shared(open_store(), max_bytes=0)
+    quota = shared.quota()
+    prewrites = Prewrites(quota)
+    for number in range(100):
+        prewrites.put((5, b"%04d" % number), b"v" * 150, b"", 1)
+    quota.fit()
+    assert len(prewrites) == 0
+    prewrites.put((5, b"0007"), b"", b"", 2, fake=True)
+    assert prewrites.take((5, b"0007")).value == b"v" * 150
+    prewrites.clear()
+
+
 def test_a_disk_that_fails_stops_the_feed_and_nothing_is_lost(open_store):
     store = open_store()
     shared = Shared(store, max_bytes=1 << 18)
