@@ -122,6 +122,14 @@ class Script:
         mutations = [(kind, key_of(key), "".join(value).encode()) for kind, key, *value in split]
         return [f"committed at {self._client.cluster.write(mutations)}"]
 
+    def _regions(self, plain: list[str], options: dict[str, str]) -> list[str]:
+        """As PD lists them."""
+        return [
+            f"{_span(each.region)} conf {each.region.region_epoch.conf_ver}"
+            f" stores {[peer.store_id for peer in each.region.peers]}, {each.leader.store_id} leads"
+            for each in self._client.pd("ScanRegions", limit=0).regions
+        ]
+
     # --- the change feed
 
     def _register(self, plain: list[str], options: dict[str, str]) -> list[str]:

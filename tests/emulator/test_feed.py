@@ -156,6 +156,10 @@ def test_a_checkpoint_below_the_safe_point_gets_what_is_left(make_client):
         client.cluster.write([("put", b"a", value)])
     client.cluster.gc(5)
     _, messages = join(client, extra_op=1)
+    client.cluster.write([("delete", b"a", b"")])
+    client.cluster.gc()
+    said = lines(join(client, request_id=1)[1])
+    assert [line for line in said if line.startswith("1/2")] == ["1/2 INITIALIZED"]
     assert lines(messages) == [
         "0/2 COMMITTED a start=5 commit=6 put '3' old '2'",
         "0/2 COMMITTED a start=3 commit=4 put '2'",
