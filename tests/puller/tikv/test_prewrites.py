@@ -339,8 +339,9 @@ def test_a_worker_with_little_is_left_alone_when_another_has_much(open_store):
     held = [Prewrites(much), Prewrites(little)]
     for number in range(3_000):
         held[0].put((5, b"%04d" % number), b"v" * 150, b"")
-    for number in range(100):
+    for number in range(900):
         held[1].put((5, b"%04d" % number), b"v" * 150, b"")
+    assert shared.limit() // 2 < little.bytes < shared.limit()
     little.fit()
     assert shared.blocks == 0
     much.fit()
