@@ -18,6 +18,7 @@ from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import DecodeError as DecodeError
 from msgspec import Struct
 
 from . import cdcpb
@@ -69,7 +70,7 @@ Payload: TypeAlias = Any
 
 
 class ChangeData:
-    """One ChangeDataEvent. Raises google.protobuf.message.DecodeError if the bytes aren't one."""
+    """One ChangeDataEvent. Raises DecodeError if the bytes aren't one."""
 
     __slots__ = ("_data", "_message", "_plain", "_raw")
 
