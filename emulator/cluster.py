@@ -81,9 +81,8 @@ class Cluster(Faults):
 
     def close(self) -> None:
         """Cut all calls, free the ports, end the thread; again is harmless."""
-        if self._run is not _closed:
+        if not self._loop.stopped:
             self._run(self._stop())
-            self._run = _closed
             self._loop.stop()
 
     async def _stop(self) -> None:
@@ -160,8 +159,3 @@ class Cluster(Faults):
     def tick(self) -> Ts:
         """Send resolved ts now; the highest one."""
         return self._loop.call(self.resolved.tick)
-
-
-def _closed(work: Any) -> Any:
-    work.close()
-    raise RuntimeError("the cluster is closed")

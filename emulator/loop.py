@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from threading import Event, Thread, get_ident
+from concurrent.futures import CancelledError
+from threading import Event, Lock, Thread, get_ident
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -35,6 +36,9 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self._ready = Event()
+        self._stopped = False
+        self._lock = Lock()
+        """Held while work is handed over: none comes after the stop."""
         self._thread = Thread(target=self._main, name=name, daemon=True)
         self._thread.start()
         self._ready.wait()
@@ -48,12 +52,29 @@ class LoopThread:
             self.loop.run_until_complete(self.loop.shutdown_asyncgens())
             self.loop.close()
 
+    @property
+    def stopped(self) -> bool:
+        return self._stopped
+
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run to the end and hand over what comes out; from any other thread."""
-        if get_ident() == self._thread.ident:
+        """Run to the end and hand over what comes out; from any other thread.
+
+        RuntimeError if the loop has stopped, or stops before the end.
+        """
+        try:
+            with self._lock:
+                if self._stopped:
+                    raise RuntimeError("the cluster is closed")
+                if get_ident() == self._thread.ident:
+                    raise RuntimeError("called in the cluster's own thread, which would wait for itself")
+                promised = asyncio.run_coroutine_threadsafe(work, self.loop)
+        except RuntimeError:
             work.close()
-            raise RuntimeError("called in the cluster's own thread, which would wait for itself")
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result()
+            raise
+        try:
+            return promised.result()
+        except CancelledError:
+            raise RuntimeError("the cluster was closed meanwhile") from None
 
     def call(self, work: Callable[..., T], *arguments: Any) -> T:
         """Call in the loop's thread; hand over what it returns."""
@@ -64,6 +85,18 @@ class LoopThread:
         return self.run(called())
 
     def stop(self) -> None:
-        """End the loop and its thread."""
+        """End whatever still runs, the loop and its thread."""
+        with self._lock:
+            if self._stopped:
+                return
+            self._stopped = True
+        asyncio.run_coroutine_threadsafe(_cancel_others(), self.loop).result()
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
+
+
+async def _cancel_others() -> None:
+    others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)

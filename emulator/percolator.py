@@ -180,7 +180,8 @@ def check_txn_status(shard: Shard, request: Any, rows: Rows) -> Any:
         answer.commit_version = write.commit_ts
     elif start_ts not in shard.rollbacks.get(key, ()):
         if not request.rollback_if_not_exist:
-            raise Refused([kvrpcpb.KeyError(retryable=f"TxnNotFound: start_ts {start_ts}")])
+            missing = kvrpcpb.TxnNotFound(start_ts=start_ts, primary_key=key)
+            raise Refused([kvrpcpb.KeyError(txn_not_found=missing)])
         rollback(shard, start_ts, [key], rows)
         answer.action = actions.LockNotExistRollback
     return answer

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import shutil
 import socket
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import pytest
@@ -16,6 +19,7 @@ from tidemill.actors.clock import ManualClock
 from tidemill.codec.proto import cdcpb
 from tidemill.codec.tidb.key import encode_bytes, record_key, record_prefix
 from tidemill.emulator import Cluster, Refused, Tls
+from tidemill.emulator.loop import LoopThread
 from tidemill.emulator.percolator import COMMIT, PREWRITE, Row
 from tidemill.emulator.recorded import RecordedCluster, record
 from tidemill.emulator.schedule import Schedule
@@ -39,8 +43,44 @@ def test_a_closed_cluster_leaves_no_thread_and_no_port():
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", port))
     cluster.close()
-    with pytest.raises(RuntimeError, match="closed"):
-        cluster.write([("put", b"a", b"1")])
+    for late in (lambda: cluster.write([("put", b"a", b"1")]), cluster.tso, cluster.pd_down):
+        with pytest.raises(RuntimeError, match="closed"):
+            late()
+
+
+def test_a_writer_that_waits_does_not_wait_longer_than_the_cluster_lives(make_client):
+    client = make_client(quota_bytes=1_000, patience_seconds=600.0)
+    feed = client.feed(1)
+    feed.send(client.pd("GetRegion", region_key=b"").region)
+    feed.read()
+    client.cluster.pause_streams()
+    client.cluster.write([("put", b"a", bytes(2_000))])
+
+    def write():
+        with contextlib.suppress(RuntimeError):  # closed meanwhile; or its stream was, and it went on
+            client.cluster.write([("put", b"b", bytes(2_000))])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    client.cluster.close()
+    writer.join(timeout=30)
+    assert not writer.is_alive()
+
+
+def test_work_that_the_close_cuts_short_is_told_so():
+    loop = LoopThread("tidemill-test")
+    begun = threading.Event()
+
+    async def endless():
+        begun.set()
+        await asyncio.sleep(3_600)
+
+    with ThreadPoolExecutor(1) as pool:
+        promised = pool.submit(loop.run, endless())
+        begun.wait(timeout=30)
+        loop.stop()
+        with pytest.raises(RuntimeError, match="closed meanwhile"):
+            promised.result(timeout=30)
 
 
 def test_a_taken_port_is_told_and_nothing_is_left_behind():
