@@ -40,7 +40,5 @@ def status_of(answer: Any, primary: bytes, start_ts: Ts) -> TxnStatus | None:
 
 def _check_unknown(error: Any) -> None:
     """Raises Retryable for a KeyError that says anything but that the transaction isn't found."""
-    sentence = error.retryable or error.abort
-    # a TiKV says it in a field of its own, which is not declared here
-    if error.ListFields() and not sentence.startswith("TxnNotFound"):
-        raise Retryable(f"KvCheckTxnStatus: {sentence or error}")
+    if not error.HasField("txn_not_found"):
+        raise Retryable(f"KvCheckTxnStatus: {error.retryable or error.abort or error}")
