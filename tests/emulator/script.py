@@ -271,8 +271,6 @@ def _error(error: Any) -> str:
         return f"{_key(error.already_exist.key)} exists"
     if error.HasField("txn_not_found"):
         return f"no transaction {error.txn_not_found.start_ts} on {_key(error.txn_not_found.primary_key)}"
-    if error.HasField("txn_not_found"):
-        return f"refused: no transaction of start_ts {error.txn_not_found.start_ts}"
     return f"refused: {error.retryable or error.abort}"
 
 
