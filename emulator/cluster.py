@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from random import Random
 from types import TracebackType
 from typing import Any
 
@@ -37,10 +36,10 @@ from .transactions import Transactions
 class Cluster(Faults):
     """Starts when made or entered; `close` (or leaving) ends its thread and frees its ports."""
 
-    def __init__(self, stores: int = 3, *, clock: Clock | None = None, seed: int = 0, **options: Any) -> None:
+    def __init__(self, stores: int = 3, *, clock: Clock | None = None, **options: Any) -> None:
+        """`options` are the fields of `Options`; by `clock` the timestamps go."""
         self.options = Options(stores=stores, **options)
         self.clock: Clock = clock or SystemClock()
-        self.random = Random(seed)
         self.oracle = Oracle(self.clock)
         self.injected = Injected()
         numbers = range(1, stores + 1)
@@ -55,11 +54,10 @@ class Cluster(Faults):
             self.keyspace, self.oracle, self._apply, self.resolved, self.options.patience_seconds
         )
         self._loop = LoopThread("tidemill-emulator")
-        self._run = self._loop.run
         try:
-            self._run(self._start())
+            self._loop.run(self._start())
         except BaseException:
-            self._loop.stop()
+            self.close()
             raise
 
     async def _start(self) -> None:
@@ -82,7 +80,7 @@ class Cluster(Faults):
     def close(self) -> None:
         """Cut all calls, free the ports, end the thread; again is harmless."""
         if not self._loop.stopped:
-            self._run(self._stop())
+            self._loop.run(self._stop())
             self._loop.stop()
 
     async def _stop(self) -> None:
@@ -117,7 +115,7 @@ class Cluster(Faults):
         A mutation is (op, raw key, value); ops are "put", "insert", "delete", "lock". Of one key the last
         counts. Raises Refused, with nothing written, where another transaction is in the way.
         """
-        return self._run(self.transactions.write(mutations, start_ts))
+        return self._loop.run(self.transactions.write(mutations, start_ts))
 
     def prewrite(
         self,
@@ -130,7 +128,7 @@ class Cluster(Faults):
         min_commit_ts: Ts = 0,
     ) -> None:
         """Lock the keys; `primary` is the first one if not given. Raises Refused."""
-        self._run(
+        self._loop.run(
             self.transactions.prewrite(
                 start_ts, mutations, primary or mutations[0][1], ttl_ms, generation, min_commit_ts
             )
@@ -138,11 +136,11 @@ class Cluster(Faults):
 
     def commit(self, start_ts: Ts, keys: list[bytes], commit_ts: Ts = 0) -> Ts:
         """Commit prewritten keys, at a new timestamp if none is given. Raises Refused."""
-        return self._run(self.transactions.commit(start_ts, sorted(keys), commit_ts))
+        return self._loop.run(self.transactions.commit(start_ts, sorted(keys), commit_ts))
 
     def rollback(self, start_ts: Ts, keys: list[bytes]) -> None:
         """Roll keys back, locked or not. Raises Refused if one is committed."""
-        self._run(self.transactions.rollback(start_ts, sorted(keys)))
+        self._loop.run(self.transactions.rollback(start_ts, sorted(keys)))
 
     def _apply(self, region: Region, step: Callable[..., Any], *arguments: Any) -> Any:
         """Run a step of Percolator on the region's shard, then tell its change feed."""

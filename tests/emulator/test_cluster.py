@@ -89,6 +89,8 @@ def test_a_taken_port_is_told_and_nothing_is_left_behind():
         taken.listen()
         with pytest.raises(RuntimeError, match="bind"):
             Cluster(pd_port=taken.getsockname()[1])
+        with pytest.raises(TypeError, match="no_such_option"):
+            Cluster(no_such_option=1)
 
 
 @pytest.mark.parametrize("options", [{"stores": 0}, {"pd_members": 0}, {"tick_seconds": 0.0}])
