@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install services proto demo test check bench soak clean
+.PHONY: install services proto demo demo-mysql test check bench soak clean
 .DEFAULT_GOAL := install
 
 install: $(STAMP)
@@ -19,8 +19,12 @@ $(STAMP): pyproject.toml
 services:
 	tests/services/install mariadb-server-core mariadb-client
 
-demo: install services
+# The embedded cluster: needs nothing but PyPI.
+demo: install
 	$(BIN)/python -m tidemill.benchmarks.demo
+
+demo-mysql: install services
+	$(BIN)/python -m tidemill.benchmarks.demo_mysql
 
 test: install services
 	$(BIN)/pytest -n 2 -m 'not soak'

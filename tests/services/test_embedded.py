@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tidemill
-from tidemill.benchmarks.demo import log_end
+from tidemill.benchmarks.demo_mysql import log_end
 from tidemill.benchmarks.mariadb import MariaDb
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 from tidemill.benchmarks import shop
-from tidemill.benchmarks.demo import COPY, compare_copies, following, until_caught_up
+from tidemill.benchmarks.demo_mysql import COPY, compare_copies, following, until_caught_up
 from tidemill.benchmarks.mariadb import MariaDb
 
 FEED = """\

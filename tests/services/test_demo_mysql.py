@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidemill.benchmarks import demo
+from tidemill.benchmarks import demo_mysql as demo
 
 from .conftest import require_mariadb
 

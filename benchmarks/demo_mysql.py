@@ -1,6 +1,6 @@
 """The demo: a live MariaDB followed into SQLite and into a second schema, then compared row for row.
 
-    python -m tidemill.benchmarks.demo [--seconds 30] [--large 200000] [--spoil]
+    python -m tidemill.benchmarks.demo_mysql [--seconds 30] [--large 200000] [--spoil]
 
 Everything it makes is in `.demo` under the working directory and goes when it ends.
 """
