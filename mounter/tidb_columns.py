@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import msgspec
+
 from ..codec.tidb.action import Action as JobType
 from ..codec.tidb.job import Job
 from ..codec.tidb.table_info import PUBLIC, ColumnInfo, TableInfo
@@ -33,7 +35,7 @@ def column_actions(
     """
     had = {column.name: column for column in before.columns}
     has = {column.name: column for column in after.columns}
-    dropped = [name for name in had if name not in has]
+    dropped = _dropped(job, old, new)
     added = [name for name in has if name not in had]
     _check_renames(job, dropped, _ids(old), added, _ids(new))
     for name, column in had.items():
@@ -44,6 +46,32 @@ def column_actions(
     if _key_names(before) != _key_names(after):
         raise NotFollowed("the primary key is another")
     return (*map(DropColumn, dropped), *_additions(after, set(added)))
+
+
+def _dropped(job: Job, old: TableInfo, new: TableInfo) -> list[str]:
+    """Columns that are not even in the info any more. One that is on its way out is no longer public."""
+    left = {column.name for column in new.columns}
+    named = _named_to_drop(job)
+    return [
+        column.name
+        for column in old.columns
+        if column.name not in left
+        and (column.state == PUBLIC or column.name in named)
+        and not column.hidden
+        and (column.stored or not column.generated)
+    ]
+
+
+def _named_to_drop(job: Job) -> set[str]:
+    """Columns that a job's clauses are to drop: the first of their arguments."""
+    found = set()
+    parts = [(job.type, job.raw_args), *((part.type, part.raw_args) for part in job.sub_jobs())]
+    for type_, raw_args in parts:
+        if type_ == JobType.DROP_COLUMN:
+            args = msgspec.json.decode(raw_args)
+            if isinstance(args, list) and args and isinstance(args[0], dict):
+                found.add(args[0].get("O", ""))
+    return found
 
 
 def _ids(info: TableInfo) -> dict[str, int]:

@@ -16,7 +16,7 @@ from msgspec import Raw, Struct, field
 
 from ...errors import SourceError
 from ...events import Ts
-from .action import action_name
+from .action import Action, action_name
 from .table_info import (
     DbInfo,
     TableInfo,
@@ -43,7 +43,8 @@ PAUSING: Final = 10
 ABSENT: Final = 0
 PUBLIC: Final = 5
 
-_NULL: Final = Raw(b"null")
+_NULL_BYTES: Final = b"null"
+_NULL: Final = Raw(_NULL_BYTES)
 _T = TypeVar("_T")
 
 
@@ -123,6 +124,17 @@ class Job(Struct, frozen=True, kw_only=True):
         return self.state in (DONE, SYNCED)
 
     @property
+    def is_in_effect(self) -> bool:
+        """Whether its infos are what sessions see: it is done, or a part of it is.
+
+        A multi-schema change shows its new columns as soon as they are all ready, and is DONE only after
+        its other clauses. From then on it isn't taken back.
+        """
+        if self.type == Action.MULTI_SCHEMA_CHANGE and self.state == RUNNING:
+            return self.outcome is not None and bytes(self.outcome.table_info_json) != _NULL_BYTES
+        return self.is_done
+
+    @property
     def schema_version(self) -> int:
         return self.outcome.schema_version if self.outcome else 0
 
@@ -157,7 +169,7 @@ class Job(Struct, frozen=True, kw_only=True):
 
     def _read(self, decode: Callable[[bytes], _T], raw: Raw, what: str = "info") -> _T | None:
         data = bytes(raw)
-        if data == b"null":
+        if data == _NULL_BYTES:
             return None
         try:
             return decode(data)

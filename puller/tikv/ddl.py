@@ -24,33 +24,34 @@ class Follower(Protocol):
     """Who acts on schema changes: the schema history, and whoever follows tables by it."""
 
     def apply(self, job: Job, ts: Ts) -> None:
-        """A job has ended in the transaction of commit ts `ts`: no row above it has left the sorter.
+        """A job took effect in the transaction of commit ts `ts`: no row above it has left the sorter.
 
-        Called in the DdlPuller's turns, in the order of ts, once for each job; must not wait for
-        anything. Raises SourceError for a job that can't be read.
+        Called in the DdlPuller's turns, in the order of ts, once for each job, and for a multi-schema
+        change also before, when a part of it takes effect. Must not wait for anything. Raises SourceError
+        for a job that can't be read.
         """
         ...
 
 
-class _Ended(Struct, frozen=True, gc=False):
-    """A job that has ended, above the resolved ts."""
+class _Effect(Struct, frozen=True, gc=False):
+    """A job that has taken effect, above the resolved ts."""
 
     change: KvChange
     job: Job
 
 
-def _place(ended: _Ended) -> tuple[Ts, int]:
-    return ended.change.commit_ts, ended.job.schema_version
+def _place(effect: _Effect) -> tuple[Ts, int, int]:
+    return effect.change.commit_ts, effect.job.schema_version, effect.job.id
 
 
 class DdlPuller(PooledActor):
-    """Takes the changes of the DDL spans, of which many are steps of jobs. Of each job that has ended it
-    tells first the follower and then, with the change that says so, `output`: the sorter.
+    """Takes the changes of the DDL spans, of which most are steps of jobs. When a job takes effect it tells
+    first the follower and then, with the change that says so, `output`: the sorter.
 
     What is resolved is told on only after the follower has acted. So a table that a job makes is in the
     sorter before anything above the job leaves. A job's place is the commit ts of the change by which it
-    ends (see docs/decisions, the order of DDL jobs). Fails with SourceError for a job that can't be read
-    or more than `max_bytes` of them at once.
+    takes effect (see docs/decisions, the order of DDL jobs). Fails with SourceError for a job that can't be
+    read or more than `max_bytes` of them at once.
     """
 
     def __init__(
@@ -68,10 +69,12 @@ class DdlPuller(PooledActor):
         self._schema_version = schema_version
         self._max_bytes = max_bytes
         self._resolved = start_ts
-        self._ended: list[_Ended] = []
+        self._held: list[_Effect] = []
         self._bytes = 0
         self._known: dict[int, None] = {}
-        """The ids of the jobs that were told, oldest first."""
+        """The ids of the jobs that were told as done, oldest first."""
+        self._step: tuple[int, Ts] | None = None
+        """Job and ts of the last that was told before it is done."""
 
     def on_receive_batch(self, messages: Sequence[Changes]) -> None:
         resolved = self._resolved
@@ -83,41 +86,45 @@ class DdlPuller(PooledActor):
             self._tell(resolved)
 
     def _take(self, change: KvChange) -> None:
-        """Keep the change if a job ends with it that isn't known."""
+        """Keep the change if with it a job, or a part of it, takes effect and that isn't known."""
         job = read_job(change)
-        if job is None or not job.is_done or job.id in self._known or change.commit_ts <= self._resolved:
+        if job is None or not job.is_in_effect or job.id in self._known or change.commit_ts <= self._resolved:
             return
-        if 0 < job.schema_version <= self._schema_version:
-            return  # written once more since
-        self._ended.append(_Ended(change, job))
+        if job.is_done and 0 < job.schema_version <= self._schema_version:
+            return  # all of it is in the schema that was read
+        self._held.append(_Effect(change, job))
         self._bytes += len(change.value)
         if self._bytes > self._max_bytes:
-            first = min(self._ended, key=_place)
+            first = min(self._held, key=_place)
             raise SourceError(
-                f"{len(self._ended)} DDL jobs with {self._bytes} bytes wait for the resolved ts to pass"
-                f" {first.change.commit_ts}, where job {first.job.id} ended ({first.job.query!r}): no more"
-                f" than {self._max_bytes} bytes are held. Something keeps the resolved ts of the DDL keys"
+                f"{len(self._held)} DDL jobs with {self._bytes} bytes wait for the resolved ts to pass"
+                f" {first.change.commit_ts}, where job {first.job.id} took effect ({first.job.query!r}): no"
+                f" more than {self._max_bytes} bytes are held. Something keeps the resolved ts of the DDL keys"
                 " from rising, a lock most likely; begin again once it is gone"
             )
 
     def _tell(self, resolved: Ts) -> None:
         """Act on what is resolved now."""
         self._resolved = resolved
-        ready = sorted((ended for ended in self._ended if ended.change.commit_ts <= resolved), key=_place)
+        ready = sorted((effect for effect in self._held if effect.change.commit_ts <= resolved), key=_place)
         changes = []
-        for ended in ready:
-            if self._remember(ended.job.id):
-                self._follower.apply(ended.job, ended.change.commit_ts)
-                changes.append(ended.change)
+        for effect in ready:
+            if self._is_new(effect):
+                self._follower.apply(effect.job, effect.change.commit_ts)
+                changes.append(effect.change)
         if ready:
-            self._ended = [ended for ended in self._ended if ended.change.commit_ts > resolved]
-            self._bytes = sum(len(ended.change.value) for ended in self._ended)
+            self._held = [effect for effect in self._held if effect.change.commit_ts > resolved]
+            self._bytes = sum(len(effect.change.value) for effect in self._held)
         self.send(self._output, Changes(changes, resolved))
 
-    def _remember(self, job_id: int) -> bool:
-        """Whether the job is a new one."""
-        if job_id in self._known:
+    def _is_new(self, effect: _Effect) -> bool:
+        """Whether it wasn't told. Steps of a job that isn't done differ by their ts."""
+        job_id = effect.job.id
+        if job_id in self._known or self._step == (job_id, effect.change.commit_ts):
             return False
+        if not effect.job.is_done:
+            self._step = job_id, effect.change.commit_ts
+            return True
         self._known[job_id] = None
         if len(self._known) > REMEMBERED:
             del self._known[next(iter(self._known))]

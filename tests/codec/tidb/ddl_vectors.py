@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tidemill.codec.tidb.job import Job
+from tidemill.codec.tidb.job_entry import read_job
 from tidemill.events import DELETE, PUT, KvChange
 
 VECTORS = Path(__file__).parents[2] / "vectors"
@@ -41,6 +43,19 @@ def transactions(version: str) -> Iterator[tuple[str, list[Written]]]:
     for line in lines("ddl_events", version):
         if line["kind"] == "commit":
             yield line["sql"], [_written(line, entry) for entry in line["entries"]]
+
+
+def effects(version: str) -> list[tuple[int, Job]]:
+    """The commit ts of each job that takes effect, and of a part of one."""
+    found, done = [], set()
+    for _, written in transactions(version):
+        for change, *_ in written:
+            job = read_job(change)
+            if job and job.is_in_effect and job.id not in done:
+                found.append((change.commit_ts, job))
+                if job.is_done:
+                    done.add(job.id)
+    return found
 
 
 def _written(line: dict[str, Any], entry: dict[str, Any]) -> Written:

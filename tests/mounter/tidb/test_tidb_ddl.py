@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from tidemill.codec.tidb import meta
 from tidemill.codec.tidb.action import Action
 from tidemill.codec.tidb.job import DONE, Job
-from tidemill.codec.tidb.job_entry import read_job
-from tidemill.events import AddColumn, CreateTable, Ddl, DropColumn
+from tidemill.codec.tidb.table_info import DbInfo, TableInfo, decode_db_info, decode_table_info
+from tidemill.events import PUT, AddColumn, CreateTable, Ddl, DropColumn
 from tidemill.mounter import SchemaHistory
 from tidemill.mounter.tidb_ddl import HOW_TO_GO_ON, existing_tables, read_ddl
 from tidemill.routing import TableFilter
 from tidemill.store import Store
 
-from ...codec.tidb.ddl_vectors import VERSIONS, transactions
+from ...codec.tidb.ddl_vectors import VERSIONS, effects, transactions
 from .model import Tidb, change_of
 from .test_history import statement
 
@@ -74,18 +75,15 @@ def test_case(path, history, rewrite):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_statements_of_a_real_tidb(version, history, rewrite):
+    """A statement with several clauses may take effect in parts."""
     path = HERE / f"cases/real-{version}.txt"
     tables = TableFilter(["*.*"])
-    found, seen = [], set()
-    for sql, transaction in transactions(version):
-        for change, *_ in transaction:
-            job = read_job(change)
-            if job and job.is_done and job.id not in seen:
-                seen.add(job.id)
-                history.apply(job, change.commit_ts)
-                lines = map(told, read_ddl(job, change, history, tables, "tidb"))
-                text = re.sub(r"job \d+ at ts \d+", "job J at ts T", "\n".join(lines) or "nothing")
-                found.append(f"{sql}\n----\n{text}")
+    found = []
+    for ts, job in effects(version):
+        history.apply(job, ts)
+        lines = map(told, read_ddl(job, change_of(job, ts), history, tables, "tidb"))
+        text = re.sub(r"job \d+ at ts \d+", "job J at ts T", "\n".join(lines) or "nothing")
+        found.append(f"{job.query}{'' if job.is_done else ' (in part)'}\n----\n{text}")
     text = "\n\n".join(found) + "\n"
     if rewrite:
         path.write_text(text)
@@ -95,18 +93,57 @@ def test_the_statements_of_a_real_tidb(version, history, rewrite):
 def test_a_default_of_the_present_moment_is_told_with_the_clock_of_the_session(history):
     """In New York, five hours behind."""
     clocks = {}
-    for sql, transaction in transactions("v8.1.0"):
-        for change, *_ in transaction:
-            job = read_job(change)
-            if job and job.is_done:
-                history.apply(job, change.commit_ts)
-                for ddl in read_ddl(job, change, history, TableFilter(["*.*"]), "tidb"):
-                    clocks[sql] = ddl.epoch_seconds, ddl.utc_offset_seconds
+    for ts, job in effects("v8.1.0"):
+        history.apply(job, ts)
+        for ddl in read_ddl(job, change_of(job, ts), history, TableFilter(["*.*"]), "tidb"):
+            clocks[job.query] = ddl.epoch_seconds, ddl.utc_offset_seconds
     seconds, offset = clocks["alter table t1 add column c2 datetime default current_timestamp after a"]
     assert offset == -5 * 3600
     info = next(t.info for t in history.tables(1 << 62) if t.info.name == "t1")
     origin = next(c.origin_default for c in info.columns if c.name == "c2")
     assert datetime.fromtimestamp(seconds + offset, UTC).strftime("%Y-%m-%d %H:%M:%S") == origin
+
+
+def test_a_restart_anywhere_tells_the_rest(tmp_path):
+    """From the schema at each ts of a real TiDB's history, in the middle of jobs too."""
+    jobs = effects("v8.1.0")
+    whole = follow(SchemaHistory(Store(tmp_path / "whole"), 0), jobs)
+    keys: dict[bytes, bytes] = {}
+    for number, (_, written) in enumerate(transactions("v8.1.0")):
+        for change, *_ in written:
+            keys.pop(change.key, None)
+            if change.op == PUT:
+                keys[change.key] = change.value
+        ts = written[0].change.commit_ts
+        history = SchemaHistory(Store(tmp_path / str(number)), ts, databases(keys))
+        rest = follow(history, [(at, job) for at, job in jobs if at > ts])
+        assert rest == [line for line in whole if line[0] > ts]
+
+
+def follow(history: SchemaHistory, jobs: list[tuple[int, Job]]) -> list[tuple[int, str]]:
+    """What the jobs do. A renamed table may have its new name already."""
+    lines = []
+    for ts, job in jobs:
+        history.apply(job, ts)
+        for ddl in read_ddl(job, change_of(job, ts), history, TableFilter(["*.*"]), "tidb"):
+            if job.type in (Action.RENAME_TABLE, Action.RENAME_TABLES):
+                assert "RENAME" in ddl.refusal
+                lines.append((ts, "rename"))
+            elif job.type != Action.ADD_PRIMARY_KEY:
+                lines.append((ts, told(ddl)))
+    return lines
+
+
+def databases(keys: dict[bytes, bytes]) -> list[tuple[DbInfo, list[TableInfo]]]:
+    """What the schema keys hold."""
+    found: dict = {}
+    for key, value in keys.items():
+        if key.startswith(b"mD") and (name := meta.decode_meta_key(key)).kind == "hash":
+            if name.name == meta.DATABASES:
+                found.setdefault(name.field, [None, []])[0] = decode_db_info(value)
+            elif meta.is_table_field(name.field):
+                found.setdefault(name.name, [None, []])[1].append(decode_table_info(value))
+    return [(info, tables) for info, tables in found.values()]
 
 
 def test_a_refusal_names_job_ts_and_statement_and_how_to_go_on(history):

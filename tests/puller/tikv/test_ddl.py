@@ -8,13 +8,25 @@ import pytest
 from msgspec.structs import replace
 
 from tidemill.actors import Failed, PooledActor, SeededSystem
-from tidemill.codec.tidb.job import QUEUEING, ROLLBACK_DONE, RUNNING, SYNCED, Job, encode_job
+from tidemill.codec.tidb.action import Action
+from tidemill.codec.tidb.job import (
+    CANCELLED,
+    CANCELLING,
+    DONE,
+    QUEUEING,
+    ROLLBACK_DONE,
+    ROLLING_BACK,
+    RUNNING,
+    SYNCED,
+    Job,
+    encode_job,
+)
 from tidemill.codec.tidb.meta import DDL_INDEX_JOBS, DDL_JOBS, list_key, list_meta_key
 from tidemill.errors import SourceError
 from tidemill.events import DELETE, PUT, Changes, KvChange
 from tidemill.puller.tikv.ddl import DdlPuller
 
-from ...codec.tidb.ddl_vectors import VERSIONS, jobs, transactions
+from ...codec.tidb.ddl_vectors import VERSIONS, effects, jobs, transactions
 from ...mounter.tidb.model import Tidb, change_of
 
 
@@ -115,6 +127,29 @@ def test_steps_deletions_and_jobs_that_were_taken_back_are_nothing(tidb):
     assert bench.tell(*steps, gone, bounds, resolved=30) == [("sent", [], 30)]
 
 
+def test_new_columns_of_a_longer_statement_are_there_before_the_job_is_done():
+    """ADD COLUMN m1, ADD COLUMN m2, DROP INDEX ...: rows have the columns while the index still goes."""
+    bench = Bench(start_ts=1)
+    every = effects("v8.1.0")
+    bench.tell(*[change_of(job, ts) for ts, job in every for _ in "ab"], resolved=every[-1][0])
+    assert bench.applied == [(job.query, ts) for ts, job in every]
+    steps = [(ts, job) for ts, job in every if "add column m1 int, add column m2" in job.query]
+    assert [job.state for _, job in steps] == [RUNNING] * 4 + [DONE]
+    assert all({"m1", "m2"} <= {c.name for c in job.table_info().columns} for _, job in steps)
+
+
+def test_a_part_of_a_job_that_is_being_taken_back_is_nothing(tidb):
+    bench = Bench()
+    tidb.create_table("shop", "a")
+    job = replace(tidb.add_column("shop", "a", "n"), type=Action.MULTI_SCHEMA_CHANGE)
+    for state in (QUEUEING, ROLLING_BACK, CANCELLING, ROLLBACK_DONE, CANCELLED):
+        bench.tell(change_of(replace(job, state=state), 20))
+    bench.tell(change_of(replace(job, state=RUNNING, outcome=None), 20))
+    assert bench.tell(resolved=20) == [("sent", [], 20)]
+    bench.tell(change_of(replace(job, state=RUNNING), 21), resolved=21)
+    assert bench.applied == [(job.query, 21)]
+
+
 def test_what_the_first_schema_has_is_not_told_again(tidb):
     old, new = tidb.create_table("shop", "a"), tidb.create_table("shop", "b")
     bench = Bench(start_ts=10, schema_version=old.schema_version)
@@ -161,13 +196,7 @@ def test_the_jobs_of_a_real_tidb_are_told_in_their_order(version, seed):
             whole = all(later.commit_ts > resolved for later in every[number + 1 :])
             bench.tell(*held, resolved=resolved if whole else 0)
             held.clear()
-    assert [query for query, _ in bench.applied] == [line["sql"] for line in jobs(version)]
-    done = {
-        line["job_id"]: event["commit_ts"]
-        for line in jobs(version)
-        for event in reversed(line["events"])
-        if event["state"] == 4
-    }
-    assert [ts for _, ts in bench.applied] == [done[line["job_id"]] for line in jobs(version)]
+    assert bench.applied == [(job.query, ts) for ts, job in effects(version)]
     sent = [ts for line in bench.lines if line[0] == "sent" for ts in line[1]]
-    assert sent == [ts for _, ts in bench.applied]
+    assert sent == [ts for ts, _ in effects(version)]
+    assert {query for query, _ in bench.applied} == {line["sql"] for line in jobs(version)}
