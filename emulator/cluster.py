@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from random import Random
 from types import TracebackType
 from typing import Any
 
@@ -36,10 +37,17 @@ from .transactions import Transactions
 class Cluster(Faults):
     """Starts when made or entered; `close` (or leaving) ends its thread and frees its ports."""
 
-    def __init__(self, stores: int = 3, *, clock: Clock | None = None, **options: Any) -> None:
-        """`options` are the fields of `Options`; by `clock` the timestamps go."""
+    def __init__(
+        self, stores: int = 3, *, clock: Clock | None = None, seed: int | None = None, **options: Any
+    ) -> None:
+        """`options` are the fields of `Options`; by `clock` the timestamps go.
+
+        With a `seed` the rows of a change feed's event come in any order, as TiKV sends them; without one
+        by key.
+        """
         self.options = Options(stores=stores, **options)
         self.clock: Clock = clock or SystemClock()
+        self._random = None if seed is None else Random(seed)
         self.oracle = Oracle(self.clock)
         self.injected = Injected()
         numbers = range(1, stores + 1)
@@ -150,6 +158,8 @@ class Cluster(Faults):
         finally:
             self.keyspace.note_locks(region)
             if rows:
+                if self._random is not None:
+                    self._random.shuffle(rows)
                 self.stores[region.leader].change_data.publish(region, rows)
 
     # --- resolved ts

@@ -226,6 +226,17 @@ def test_the_whole_regions_changes_come_unless_the_store_filters(make_client):
         assert said == keys * 2
 
 
+def test_with_a_seed_the_rows_of_an_event_come_in_any_order_the_same_each_time(make_client):
+    orders = []
+    for seed in (5, 5, None):
+        client = make_client(seed=seed)
+        feed, _ = join(client)
+        client.cluster.write([("put", b"%02d" % number, b"v") for number in range(20)])
+        orders.append([line.split()[2] for line in lines(feed.fence())])
+    assert orders[0] == orders[1] != orders[2]
+    assert sorted(orders[0][:20]) == sorted(orders[0][20:]) == orders[2][:20]
+
+
 def test_a_heartbeat_is_a_prewrite_without_its_value(make_client):
     client = make_client()
     feed, _ = join(client)
