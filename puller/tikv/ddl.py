@@ -99,8 +99,8 @@ class DdlPuller(PooledActor):
             raise SourceError(
                 f"{len(self._held)} DDL jobs with {self._bytes} bytes wait for the resolved ts to pass"
                 f" {first.change.commit_ts}, where job {first.job.id} took effect ({first.job.query!r}): no"
-                f" more than {self._max_bytes} bytes are held. Something keeps the resolved ts of the DDL keys"
-                " from rising, a lock most likely; begin again once it is gone"
+                f" more than {self._max_bytes} bytes are held. Something keeps the resolved ts of the DDL"
+                " keys from rising, a lock most likely; begin again once it is gone"
             )
 
     def _tell(self, resolved: Ts) -> None:
