@@ -7,10 +7,15 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+from ...actors import Clock
+from ...errors import Retryable
 from .region_cache import RegionCache
 from .request import Subscription
 from .span import Span, intersect
 from .topology import RegionInfo
+
+PAUSE_SECONDS: Final = 0.5
+"""Before PD is asked again after it gave no answer."""
 
 AT_ONCE: Final = 32
 """Spans that are divided at once: PD answers them one after the other anyway."""
@@ -25,12 +30,16 @@ class Divider:
     def __init__(
         self,
         cache: RegionCache,
+        clock: Clock,
         batch: int,
+        retry_seconds: float,
         found: Callable[[Subscription, RegionInfo, Span], Awaitable[None]],
         spawn: Callable[[Any, str], asyncio.Task[Any]],
     ) -> None:
         self._cache = cache
+        self._clock = clock
         self._batch = batch
+        self._retry_seconds = retry_seconds
         self._found = found
         self._spawn = spawn
         self._waiting: deque[tuple[Subscription, Span]] = deque()
@@ -54,11 +63,21 @@ class Divider:
             self._running -= 1
 
     async def _divide(self, subscription: Subscription, span: Span) -> None:
-        """Raises Retryable if PD has no whole cover of the span for so long as the cache waits."""
+        """Raises Retryable if PD gives no whole cover of the span for `retry_seconds`."""
         while not subscription.stopped and span.start < span.end:
-            regions = await self._cache.load(span, self._batch)
+            regions = await self._load(span)
             for region in regions:
                 part = intersect(subscription.span, Span(region.start, region.end))
                 if part is not None and not subscription.stopped:
                     await self._found(subscription, region, part)
             span = Span(regions[-1].end, span.end)
+
+    async def _load(self, span: Span) -> list[RegionInfo]:
+        began = self._clock.now()
+        while True:
+            try:
+                return await self._cache.load(span, self._batch)
+            except Retryable:
+                if self._clock.now() - began >= self._retry_seconds:
+                    raise
+                await asyncio.sleep(PAUSE_SECONDS)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from ...actors import ActorSystem, Clock, PooledRef
 from ...errors import Retryable
 from ...events import Ts
+from .advance import Advancer, Board
 from .channel import Channels
 from .divide import Divider
 from .error_table import Action, unavailable
@@ -69,7 +70,9 @@ class EventFeed:
         self.subscriptions: dict[int, Subscription] = {}
         self.stores: dict[int, Store] = {}
         self.limiter: TokenLimiter[Request] = TokenLimiter(options.region_scan_limit)
-        self.divider = Divider(cache, options.region_batch, self._found, self.spawn)
+        self.divider = Divider(
+            cache, self.clock, options.region_batch, options.region_retry_seconds, self._found, self.spawn
+        )
         self.failures = Failures(cache, self.clock, self._found, self.divider.add, self.spawn)
         self._loop = loop
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -78,6 +81,10 @@ class EventFeed:
         self._supervisor = supervisor
         self._on_error = on_error
         self._reports = Reports(loop.loop, self._receive)
+        self.board = Board()
+        self.board.reader = self._advancer = system.spawn(
+            Advancer, self.board, options, capacity=1024, name=f"{name}: advancer", supervisor=supervisor
+        )
 
     def subscribe(self, span: Span, checkpoint_ts: Ts, ref: PooledRef[Any]) -> int:
         """Send the changes of `span` above `checkpoint_ts` to a SpanPuller; the subscription's id."""
@@ -179,6 +186,7 @@ class EventFeed:
                 RegionWorker,
                 store_id,
                 self._reports,
+                self.board,
                 self._spill,
                 self.options,
                 counts,
@@ -233,6 +241,7 @@ class EventFeed:
         self.subscriptions = {}
         for store in self.stores.values():
             store.worker.stop(block=False)
+        self._advancer.stop(block=False)
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

@@ -13,6 +13,8 @@ class FeedOptions:
     """Regions of one store whose incremental scan may be under way at once."""
     region_batch: int = 20
     """Regions asked of PD at once when a span is divided."""
+    region_retry_seconds: float = 60.0
+    """How long PD is asked for a whole cover of a span before the feed gives up."""
     mailbox: int = 128
     """Messages that a region worker, one of its handles or a SpanPuller may be behind."""
     handles: int = 8
@@ -22,9 +24,9 @@ class FeedOptions:
     low_water: float = 0.2
     """... and down to this part."""
     least_tick_seconds: float = 0.05
-    """Between two times that resolved timestamps are passed on, per store; ten times as long as the last
-    one took, if that is more ..."""
-    most_tick_seconds: float = 20.0
+    """Between two rounds in which resolved timestamps are passed on; ten times as long as the last one took,
+    if that is more ..."""
+    most_tick_seconds: float = 25.0
     """... and never more than this."""
     lock_tick_seconds: float = 5.0
     """How often regions are looked through for locks that were left."""

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from ...actors import Mailbox, PooledActor
 from ...events import Ts
+from .advance import Board
 from .lane import Lane
 from .region_events import Payload, RegionEvents
 from .reports import Reports
@@ -77,8 +78,8 @@ HandleMessage: TypeAlias = Shared | Advance | Arrive
 class Handle(PooledActor):
     """Handles the events of every eighth region of a store, in their order."""
 
-    def __init__(self, reports: Reports, quota: Quota, barrier: Barrier) -> None:
-        self._events = RegionEvents(self, reports)
+    def __init__(self, reports: Reports, board: Board, quota: Quota, barrier: Barrier) -> None:
+        self._events = RegionEvents(self, reports, board)
         self._quota = quota
         self._barrier = barrier
 

@@ -52,12 +52,16 @@ class LockResolver:
         self._last: dict[int, float] = {}
         self.held: dict[int, HeldLock] = {}
         """By region, the oldest lock that could not be resolved."""
+        self.next_look = 0.0
+        """When the regions are looked through next, on the clock's `now()`."""
         self.resolved = 0
         """Transactions ended, counted for each region."""
 
     async def run(self) -> None:
+        seconds = self._options.lock_tick_seconds
         while True:
-            await sleep(self._clock, self._options.lock_tick_seconds)
+            self.next_look = self._clock.now() + seconds
+            await sleep(self._clock, seconds)
             try:
                 await self.look()
             except Retryable as error:

@@ -72,7 +72,9 @@ class TikvPuller:
         self._system = system
         limits = client.options
         self._options = options or FeedOptions(
-            region_scan_limit=limits.region_scan_limit, region_batch=limits.region_batch
+            region_scan_limit=limits.region_scan_limit,
+            region_batch=limits.region_batch,
+            region_retry_seconds=limits.region_retry_seconds,
         )
         self._spill = Spill(scratch, max_prewrite_bytes)
         self._name = f"puller {next(_numbers)}"

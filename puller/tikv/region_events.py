@@ -9,6 +9,7 @@ from ...actors import PooledActor
 from ...codec.proto import cdcpb
 from ...codec.proto.columns import Rows
 from ...events import KvChange, Ts
+from .advance import Board
 from .error_table import Action, classify
 from .lane import Lane
 from .matcher import Matcher, PrewriteNotMatch
@@ -19,26 +20,26 @@ from .spill import Quota
 
 _INITIALIZED: Final = bytes([cdcpb.Event.INITIALIZED])
 
-Payload: TypeAlias = Rows | int | Any
-"""Of one region: rows, its resolved ts, or a cdcpb.Error."""
+Payload: TypeAlias = Rows | Any
+"""Of one region: rows or a cdcpb.Error."""
 
 
 class _Output:
-    """For one subscription."""
+    """Changes for one subscription."""
 
-    __slots__ = ("changes", "least", "resolved")
+    __slots__ = ("changes", "least")
 
     def __init__(self) -> None:
         self.changes: list[KvChange] = []
         self.least = NOTHING
-        self.resolved: list[tuple[int, Any, Ts]] = []
 
 
 class RegionEvents:
     """Handles events in an actor's turn; `flush` sends what came of them, one message a subscription."""
 
-    def __init__(self, actor: PooledActor, reports: Reports) -> None:
+    def __init__(self, actor: PooledActor, reports: Reports, board: Board) -> None:
         self._actor = actor
+        self._board = board
         self._reports = reports
         self._outputs: dict[Subscription, _Output] = {}
 
@@ -49,15 +50,16 @@ class RegionEvents:
         request.heard_at = self._actor.clock.now()
         if isinstance(payload, Rows):
             self._take_rows(lane, request, payload, quota)
-        elif isinstance(payload, int):
-            self.advance([(request, payload)], 1)
         else:
             self.end(lane, request, Broken(request, classify(payload)))
 
     def advance(self, resolved: Iterable[tuple[Request, Ts]], messages: int) -> None:
-        """Regions' resolved ts, of which `messages` came since the last time."""
+        """Regions' resolved ts, of which `messages` came since the last time.
+
+        Only while nothing of the actor's output waits: what is at or below has to be on its way.
+        """
         now = self._actor.clock.now()
-        outputs = self._outputs
+        moved: set[Subscription] = set()
         for request, ts in resolved:
             if not request.initialised or request.stopped:
                 continue
@@ -68,10 +70,9 @@ class RegionEvents:
             request.resolved_ts = ts
             request.penalty = 0
             request.since = now
-            output = outputs.get(request.subscription)
-            if output is None:
-                output = outputs[request.subscription] = _Output()
-            output.resolved.append((request.id, request.span, ts))
+            moved.add(request.subscription)
+        if moved:
+            self._board.put(moved)
 
     def end(self, lane: Lane, request: Request, report: Broken) -> None:
         """Nothing of the request is of use any more."""
@@ -82,7 +83,7 @@ class RegionEvents:
         outputs, self._outputs = self._outputs, {}
         send = self._actor.send
         for subscription, output in outputs.items():
-            send(subscription.ref, Pulled(output.changes, output.resolved, output.least))
+            send(subscription.ref, Pulled(output.changes, [], output.least))
 
     def _take_rows(self, lane: Lane, request: Request, rows: Rows, quota: Quota) -> None:
         initialised = request.initialised

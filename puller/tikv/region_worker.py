@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from itertools import chain, islice, repeat
 from typing import Any, Final
@@ -10,32 +11,28 @@ from google.protobuf.message import DecodeError
 from msgspec import Struct
 
 from ...actors import PooledActor, PooledRef
-from ...codec.proto.columns import ChangeData, Resolved
+from ...codec.proto.columns import ChangeData
 from ...errors import SourceError
 from ...events import Ts
+from .advance import Board, Noted, Pending, Tick
 from .feed_options import FeedOptions
 from .handles import Arrive, Barrier, Handle, Shared, spread
 from .lane import Lane
 from .messages import Ended, Forget, Received, Registered
 from .region_events import RegionEvents, forget, forget_all
 from .reports import Lost, Reports
+from .request import Request
 from .spill import Shared as Spill
 from .store_stream import StoreStream
 
 STEP_REGIONS: Final = 2048
-"""Looked at in one turn when resolved ts are passed on: about a millisecond."""
-
-
-class _Tick(Struct, frozen=True):
-    """To itself: pass resolved ts on."""
+"""Whose resolved ts is looked at in one turn: about a millisecond."""
+NOTE_REGIONS: Final = 8192
+"""Noted at once: a smaller piece would take longer, a larger one more memory."""
 
 
 class _Step(Struct, frozen=True):
-    """To itself: go on passing them on."""
-
-
-class _Ticked(Struct, frozen=True):
-    """To itself, behind all that was passed on."""
+    """To itself: go on looking at resolved ts."""
 
 
 class Counts:
@@ -53,8 +50,8 @@ class Counts:
 class RegionWorker(PooledActor):
     """Takes a store's messages apart and sends each subscription its changes (TiCDC puller document).
 
-    How far regions are is only noted when it comes, at C speed for whole batches, and passed on by a tick
-    that comes the more seldom the longer it takes: with 270,000 regions a store says so every second.
+    How far regions are is only noted when it comes, at C speed for whole batches, and looked at when the
+    Advancer says so: of 270,000 regions it comes every second.
 
     Above the high water mark of its mailbox it leaves the regions' events to handles, down to the low
     one. A region's handle is always the same, so its events stay in order; when the worker takes over again
@@ -62,12 +59,19 @@ class RegionWorker(PooledActor):
     """
 
     def __init__(
-        self, store_id: int, reports: Reports, spill: Spill, options: FeedOptions, counts: Counts
+        self,
+        store_id: int,
+        reports: Reports,
+        board: Board,
+        spill: Spill,
+        options: FeedOptions,
+        counts: Counts,
     ) -> None:
         self._store_id = store_id
         self._reports = reports
         self._options = options
-        self._events = RegionEvents(self, reports)
+        self._board = board
+        self._events = RegionEvents(self, reports, board)
         self._quotas = [spill.quota() for _ in range(options.handles)]
         self._streams: dict[StoreStream, None] = {}
         self._handles: list[PooledRef[Handle]] = []
@@ -75,21 +79,26 @@ class RegionWorker(PooledActor):
         self.sharing = False
         """Whether the handles do the work."""
         self._counts = counts
-        self._postponed: Any = None
-        self._ticking = False
-        self._pause = options.least_tick_seconds
-        self._began = self._ended = self.clock.now()
+        self._todo: deque[Any] = deque()
+        self._announced = False
+        """Whether the Advancer knows that there is something to look at."""
+        self._looked = self.clock.now()
         self._messages = 0
         self._weight = 1
-        self._steps: Iterator[tuple[Lane, tuple[int, Ts]]] = iter(())
+        self._steps: Iterator[tuple[Lane, int, Ts]] = iter(())
 
     def on_receive(self, message: Any) -> None:
-        postponed, self._postponed = self._postponed, None
-        if postponed is not None:
-            self._handle(postponed)
+        """None goes on with what was put off while output was on its way: nothing is handled before that."""
+        todo = self._todo
         if message is not None:
-            self._handle(message)
-        self._events.flush()
+            todo.append(message)
+        while todo:
+            self._handle(todo.popleft())
+            self._events.flush()
+            if self.actor_inbox.outbox is not None:
+                break
+        if todo:
+            self.actor_inbox.post(None)
 
     def on_stop(self) -> None:
         self._release()
@@ -118,12 +127,10 @@ class RegionWorker(PooledActor):
                 self._streams.pop(stream, None)
                 self._reports.put(Lost(stream, forget_all([*stream.lanes.values()]), action))
                 stream.lanes.clear()
-            case _Tick():
-                self._tick()
+            case Tick():
+                self._look()
             case _Step():
                 self._step()
-            case _Ticked():
-                self._rest()
 
     # --- events ----------------------------------------------------------------------------------
 
@@ -140,7 +147,11 @@ class RegionWorker(PooledActor):
             self._take(stream, message)
         resolved = message.resolved
         if resolved is not None:
-            self._note(stream, resolved)
+            lane = self._lane(stream, resolved.request_id)
+            regions = resolved.regions
+            for at in range(0, len(regions), NOTE_REGIONS):
+                self._note(lane, dict.fromkeys(regions[at : at + NOTE_REGIONS], resolved.ts))
+            self._messages += 1
 
     def _take(self, stream: StoreStream, message: ChangeData) -> None:
         for region_id, request_id, payload in message.events():
@@ -149,10 +160,22 @@ class RegionWorker(PooledActor):
             if request is None or request.request_id != request_id:
                 self._counts.stale += 1
                 continue
-            before = lane.pending.pop(region_id, None)
-            if before is not None:
-                self._events.advance([(request, before)], 1)
+            if isinstance(payload, int):
+                self._note(lane, {region_id: payload})
+                continue
+            if region_id in lane.pending:
+                self._advance_first(lane, request)
             self._events.take(lane, request, payload, self._quotas[region_id % len(self._quotas)])
+
+    def _advance_first(self, lane: Lane, request: Request) -> None:
+        """A resolved ts that came before the region's next event counts before it; but none that came before
+        the end of its scan."""
+        self._events.flush()
+        ts = lane.pending.pop(request.id)
+        if self.actor_inbox.outbox is None:
+            self._events.advance([(request, ts)], 1)
+        elif request.initialised:
+            lane.pending[request.id] = ts
 
     def _share(self, stream: StoreStream, message: ChangeData) -> None:
         parts: list[list[Any]] = [[] for _ in self._handles]
@@ -161,6 +184,9 @@ class RegionWorker(PooledActor):
             request = lane.regions.get(region_id)
             if request is None or request.request_id != request_id:
                 self._counts.stale += 1
+                continue
+            if isinstance(payload, int):
+                self._note(lane, {region_id: payload})
                 continue
             parts[region_id % len(parts)].append((lane, request, payload))
         for handle, part in zip(self._handles, parts, strict=True):
@@ -197,6 +223,7 @@ class RegionWorker(PooledActor):
                 self.system.spawn(
                     Handle,
                     self._reports,
+                    self._board,
                     quota,
                     self._barrier,
                     capacity=self._options.mailbox,
@@ -213,55 +240,46 @@ class RegionWorker(PooledActor):
         for handle in self._handles:
             self.send(handle, Arrive(self._barrier))
         self.send(self._barrier, None)
-        self._postponed = message
-        self.actor_inbox.post(None)
+        self._todo.appendleft(message)
 
     # --- resolved ts -----------------------------------------------------------------------------
 
-    def _note(self, stream: StoreStream, resolved: Resolved) -> None:
-        lane = self._lane(stream, resolved.request_id)
-        lane.pending.update(dict.fromkeys(resolved.regions, resolved.ts))
-        self._messages += 1
-        if not self._ticking:
-            self._ticking = True
-            self.after(max(0.0, self._ended + self._pause - self.clock.now()), _Tick())
+    def _note(self, lane: Lane, resolved: dict[int, Ts]) -> None:
+        lane.pending.update(resolved)
+        if not self._announced and self._board.reader is not None:
+            self._announced = True
+            self._board.reader.actor_inbox.post(Pending(self.actor_ref))
 
-    def _tick(self) -> None:
-        self._began = self.clock.now()
-        lanes = [lane for stream in self._streams for lane in stream.lanes.values() if lane.pending]
+    def _look(self) -> None:
+        self._announced = False
         parts = []
-        for lane in lanes:
-            pending, lane.pending = lane.pending, {}
-            parts.append(zip(repeat(lane), list(pending.items())))
+        for stream in self._streams:
+            for lane in stream.lanes.values():
+                if lane.pending:
+                    pending, lane.pending = lane.pending, {}
+                    parts.append(zip(repeat(lane), list(pending), list(pending.values()), strict=False))
         self._steps = chain.from_iterable(parts)
-        waited = int(self._began - self._ended)
-        self._weight, self._messages = max(1, min(waited, self._messages)), 0
+        now = self.clock.now()
+        self._weight = max(1, min(int(now - self._looked), self._messages))
+        self._looked, self._messages = now, 0
         self._step()
 
     def _step(self) -> None:
         pairs = []
         taken = 0
-        for lane, (region_id, ts) in islice(self._steps, STEP_REGIONS):
+        for lane, region_id, ts in islice(self._steps, STEP_REGIONS):
             taken += 1
             request = lane.regions.get(region_id)
             if request is not None:
                 pairs.append((request, ts))
         if self.sharing:
-            for handle, part in zip(
-                self._handles, spread(len(self._handles), pairs, self._weight), strict=True
-            ):
+            parts = spread(len(self._handles), pairs, self._weight)
+            for handle, part in zip(self._handles, parts, strict=True):
                 if part is not None:
                     self.send(handle, part)
         else:
             self._events.advance(pairs, self._weight)
-        self.actor_inbox.post(_Step() if taken == STEP_REGIONS else _Ticked())
-
-    def _rest(self) -> None:
-        """The pause is ten times what it took until those who were told have had their turn."""
-        self._ended = self.clock.now()
-        options = self._options
-        pause = 10 * (self._ended - self._began)
-        self._pause = min(max(options.least_tick_seconds, pause), options.most_tick_seconds)
-        self._ticking = any(lane.pending for stream in self._streams for lane in stream.lanes.values())
-        if self._ticking:
-            self.after(self._pause, _Tick())
+        if taken == STEP_REGIONS:
+            self.actor_inbox.post(_Step())
+        elif self._board.reader is not None:
+            self._board.reader.actor_inbox.post(Noted(self.actor_ref))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,6 +17,7 @@ from tidemill.puller.tikv.client import TikvClient
 from tidemill.puller.tikv.feed_options import FeedOptions
 from tidemill.puller.tikv.options import TikvOptions, endpoints
 from tidemill.puller.tikv.puller import TikvPuller
+from tidemill.puller.tikv.request import Request
 from tidemill.puller.tikv.span import table_span
 from tidemill.store import Store
 
@@ -134,6 +136,20 @@ class Rig:
             raise AssertionError(f"{why}: {self.puller.explain()}, {self.puller.statistics()}")
         if self.failures and not reached():
             raise self.failures[0].error
+
+    def eventually(self, reached: Callable[[], object], why: str = "it never came to be") -> None:
+        """Wait for something inside the puller that no message tells of."""
+        for _ in range(round(WAIT_SECONDS * 500)):
+            if reached():
+                return
+            self.client.run(asyncio.sleep(0.002))
+        raise AssertionError(f"{why}: {self.puller.explain()}, {self.puller.statistics()}")
+
+    @property
+    def requests(self) -> list[Request]:
+        """Of all tables, in no order."""
+        feed = self.puller.feed
+        return [r for s in list(feed.subscriptions.values()) for r in list(s.regions.values())]
 
     def until_resolved(self, ts: int, *tables: int) -> None:
         """Until all of these tables, or all there are, have everything up to `ts`."""

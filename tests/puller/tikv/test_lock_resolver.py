@@ -1,0 +1,156 @@
+"""Locks that were left behind, on a clock that jumps: when they are looked for, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tidemill.actors import ManualClock
+from tidemill.codec.tidb.key import record_key
+from tidemill.emulator.cluster import Cluster
+from tidemill.puller.tikv.feed_options import FeedOptions
+
+from .rig import Rig
+
+TABLE = 5
+KEY = record_key(TABLE, 1)
+
+
+class Still:
+    """A cluster and a rig on one clock; resolved ts are sent once a second of it."""
+
+    def __init__(self, cluster: Cluster, rig: Rig, clock: ManualClock) -> None:
+        self.cluster = cluster
+        self.rig = rig
+        self.clock = clock
+
+    def initialise(self) -> None:
+        self.rig.add(TABLE)
+        self.rig.eventually(lambda: self.rig.requests and all(r.initialised for r in self.rig.requests))
+
+    def second(self) -> None:
+        """One passes, and all regions hear a resolved ts; what follows from that has been done."""
+        before = {request: (request.penalty, request.resolved_ts) for request in self.rig.requests}
+        self.clock.advance(0.5)
+        self.cluster.tick()
+        self.rig.eventually(self._told(before))
+        self.clock.advance(0.5)
+        self.rig.eventually(lambda: self.rig.puller.resolver.next_look > self.clock.now())
+
+    def _told(self, before: dict[object, tuple[int, int]]) -> Callable[[], bool]:
+        def told() -> bool:
+            self.clock.advance(0.01)
+            return all(
+                before.get(request) != (request.penalty, request.resolved_ts) for request in self.rig.requests
+            )
+
+        return told
+
+    @property
+    def resolved(self) -> int:
+        return self.rig.puller.resolver.resolved
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Callable[..., Still]]:
+    with ExitStack() as stack:
+
+        def build(feed: FeedOptions | None = None, **options: object) -> Still:
+            clock = ManualClock()
+            cluster = stack.enter_context(Cluster(stores=1, clock=clock, tick_seconds=None, **options))
+            rig = stack.enter_context(Rig(cluster, tmp_path / "scratch", clock=clock, feed=feed))
+            return Still(cluster, rig, clock)
+
+        yield build
+
+
+def test_an_orphaned_lock_is_rolled_back_once_its_region_stood_still_for_20_seconds(make):
+    still = make()
+    still.initialise()
+    still.second()
+    still.cluster.leave_lock(KEY, ttl_ms=3_000)
+    for _ in range(20):
+        still.second()
+        assert still.resolved == 0
+    for _ in range(6):
+        still.second()
+    assert still.resolved == 1
+    still.second()
+    assert still.rig.requests[0].penalty == 0
+    assert still.rig.tables[TABLE].changes == []
+
+
+def test_a_lock_whose_transaction_was_committed_is_committed(make):
+    still = make()
+    still.initialise()
+    still.second()
+    still.cluster.leave_lock(KEY, b"value", ttl_ms=3_000, committed=True)
+    for _ in range(30):
+        still.second()
+    assert still.resolved == 1
+    assert (KEY, b"value") in [(c.key, c.value) for c in still.rig.tables[TABLE].changes]
+
+
+def test_a_living_lock_stays_and_is_named(make):
+    still = make()
+    still.initialise()
+    still.second()
+    start = still.cluster.leave_lock(KEY, ttl_ms=3_600_000)
+    for _ in range(30):
+        still.second()
+    assert still.resolved == 0
+    held = [wait for wait in still.rig.puller.explain() if f"transaction {start}" in wait.on]
+    assert [wait.what for wait in held] == [f"region {still.rig.requests[0].id}"]
+    slow = [wait for wait in still.rig.puller.explain() if "behind" in wait.on]
+    assert len(slow) == 1
+    assert f"region {still.rig.requests[0].id} at store 1" in slow[0].on
+
+
+def test_a_region_is_not_looked_into_again_within_ten_seconds(make):
+    still = make()
+    still.initialise()
+    still.second()
+    still.cluster.leave_lock(KEY, ttl_ms=3_600_000)
+    asked = []
+    original = still.rig.puller.resolver._resolve
+
+    async def resolve(request, max_ts):
+        asked.append(still.clock.now())
+        await original(request, max_ts)
+
+    still.rig.puller.resolver._resolve = resolve
+    for _ in range(60):
+        still.second()
+    assert 2 <= len(asked) <= 4
+    assert all(later - earlier >= 10 for earlier, later in zip(asked, asked[1:], strict=False))
+
+
+def test_at_most_so_many_regions_are_looked_into_at_once(make):
+    still = make(FeedOptions(locks_regions=2))
+    still.cluster.pave([record_key(TABLE, row) for row in (10, 20, 30, 40)])
+    still.initialise()
+    still.second()
+    for row in (1, 11, 21, 31, 41):
+        still.cluster.leave_lock(record_key(TABLE, row), ttl_ms=3_000)
+    found = []
+    for _ in range(40):
+        still.second()
+        if not found or found[-1] != still.resolved:
+            found.append(still.resolved)
+    assert found == [0, 2, 4, 5]
+
+
+def test_a_region_silent_for_an_hour_has_its_stream_made_anew(make):
+    still = make()
+    still.initialise()
+    still.second()
+    first = still.rig.requests[0]
+    still.clock.advance(3_590)
+    assert still.rig.requests == [first]
+    still.clock.advance(30)
+    still.rig.eventually(lambda: still.rig.requests and still.rig.requests[0] is not first)
+    still.rig.eventually(lambda: all(request.initialised for request in still.rig.requests))
+    assert still.rig.puller.statistics().failures == {"Reconnect": 1}
