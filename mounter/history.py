@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 from threading import Lock
-from typing import Final, TypeVar
+from typing import Final
 
 from msgspec import Struct
 
@@ -23,8 +21,10 @@ from ..codec.tidb.table_info import (
 from ..errors import InvariantViolated
 from ..events import Ts
 from ..store import Store
+from .tidb_cache import InfoCache
 from .tidb_effects import DropDatabase, DropTable, Effect, SetDatabase, SetTable, effects
-from .tidb_infos import Infos, Place
+from .tidb_infos import Infos
+from .tidb_timeline import Owner, Version, entries_since, entry_at
 
 SYSTEM_SCHEMAS: Final = frozenset(
     {"information_schema", "inspection_schema", "metrics_schema", "mysql", "performance_schema", "sys"}
@@ -64,28 +64,6 @@ class Applied(Struct, frozen=True):
     removed: tuple[Physical, ...] = ()
 
 
-class _Version(Struct, frozen=True, gc=False):
-    """A table from a ts on."""
-
-    since: Ts
-    schema_id: int
-    schema: str
-    name: str
-    place: Place | None
-    """Of the info; None: the table is gone."""
-    partitions: tuple[int, ...]
-
-
-class _Owner(Struct, frozen=True, gc=False):
-    """The table that a partition belongs to from a ts on; 0 for none."""
-
-    since: Ts
-    table_id: int
-
-
-_Timed = TypeVar("_Timed", _Version, _Owner)
-
-
 class _Touched(Struct, frozen=True):
     """Ids of what a job changed."""
 
@@ -113,14 +91,14 @@ class SchemaHistory:
         """`databases` is everything that there is at `ts`, read one table at a time; it may as well be
         added piece by piece before the first job."""
         self._infos: Final = Infos(store)
-        self._cache: Final = _Cache(cache_bytes)
+        self._cache: Final = InfoCache(cache_bytes)
         self._lock: Final = Lock()
         self._floor = ts
         self._databases: dict[int, DbInfo] = {}
         """As they are after the last job."""
-        self._versions: dict[int, tuple[_Version, ...]] = {}
+        self._versions: dict[int, tuple[Version, ...]] = {}
         """By table id, oldest first."""
-        self._owners: dict[int, tuple[_Owner, ...]] = {}
+        self._owners: dict[int, tuple[Owner, ...]] = {}
         """By the id of what is or was a partition, oldest first."""
         self._jobs: dict[tuple[Ts, int], _Touched] = {}
         """By ts and id of the jobs, in order."""
@@ -241,19 +219,19 @@ class SchemaHistory:
                 f"the schema at ts {ts} was asked for, and kept only from {self._floor} on"
             )
 
-    def _last(self, table_id: int) -> _Version | None:
+    def _last(self, table_id: int) -> Version | None:
         versions = self._versions.get(table_id)
         return versions[-1] if versions and versions[-1].place is not None else None
 
-    def _version_at(self, table_id: int, ts: Ts) -> _Version | None:
-        version = _at(self._versions.get(table_id, ()), ts)
+    def _version_at(self, table_id: int, ts: Ts) -> Version | None:
+        version = entry_at(self._versions.get(table_id, ()), ts)
         return version if version is not None and version.place is not None else None
 
     def _owner_at(self, physical_id: int, ts: Ts) -> int:
-        owner = _at(self._owners.get(physical_id, ()), ts)
+        owner = entry_at(self._owners.get(physical_id, ()), ts)
         return physical_id if owner is None else owner.table_id
 
-    def _table_at(self, version: _Version) -> TableAt:
+    def _table_at(self, version: Version) -> TableAt:
         place = version.place
         assert place is not None
         info = self._cache.get(place)
@@ -262,7 +240,7 @@ class SchemaHistory:
             self._cache.put(place, info)
         return TableAt(version.schema, info, version.since)
 
-    def _shown(self, version: _Version | None) -> TableAt | None:
+    def _shown(self, version: Version | None) -> TableAt | None:
         return None if version is None else self._table_at(version)
 
     def _physical_at(self, table_id: int, ts: Ts) -> list[Physical]:
@@ -309,15 +287,15 @@ class SchemaHistory:
         last = self._last(info.id)
         self._give(last.partitions if last else (), partitions, info.id, ts)
         place = self._infos.put(encode_table_info(info))
-        self._add(info.id, _Version(ts, effect.schema_id, schema, info.name, place, partitions))
+        self._add(info.id, Version(ts, effect.schema_id, schema, info.name, place, partitions))
 
     def _drop(self, table_id: int, ts: Ts) -> None:
         last = self._last(table_id)
         if last is not None:
             self._give(last.partitions, (), table_id, ts)
-            self._add(table_id, _Version(ts, last.schema_id, last.schema, last.name, None, ()))
+            self._add(table_id, Version(ts, last.schema_id, last.schema, last.name, None, ()))
 
-    def _add(self, table_id: int, version: _Version) -> None:
+    def _add(self, table_id: int, version: Version) -> None:
         self._versions[table_id] = (*self._versions.get(table_id, ()), version)
 
     def _give(self, before: tuple[int, ...], after: tuple[int, ...], table_id: int, ts: Ts) -> None:
@@ -335,12 +313,12 @@ class SchemaHistory:
 
     def _own(self, partition_id: int, table_id: int, ts: Ts) -> None:
         owners = self._owners.get(partition_id, ())
-        self._owners[partition_id] = (*owners, _Owner(ts, table_id))
+        self._owners[partition_id] = (*owners, Owner(ts, table_id))
         self._touched.partitions.add(partition_id)
 
     def _prune_table(self, table_id: int) -> None:
         versions = self._versions.get(table_id, ())
-        kept = _since(versions, self._floor)
+        kept = entries_since(versions, self._floor)
         for version in versions[: len(versions) - len(kept)]:
             if version.place is not None:
                 self._cache.forget(version.place)
@@ -351,50 +329,8 @@ class SchemaHistory:
             self._versions[table_id] = kept
 
     def _prune_owner(self, partition_id: int) -> None:
-        kept = _since(self._owners.get(partition_id, ()), self._floor)
+        kept = entries_since(self._owners.get(partition_id, ()), self._floor)
         if len(kept) == 1 and kept[0].table_id in (0, partition_id):
             del self._owners[partition_id]
         elif kept:
             self._owners[partition_id] = kept
-
-
-def _at(timeline: tuple[_Timed, ...], ts: Ts) -> _Timed | None:
-    """The last entry at or below ts."""
-    if len(timeline) == 1 and timeline[0].since <= ts:
-        return timeline[0]
-    at = bisect_right(timeline, ts, key=_since_of)
-    return timeline[at - 1] if at else None
-
-
-def _since(timeline: tuple[_Timed, ...], ts: Ts) -> tuple[_Timed, ...]:
-    """The last entry at or below ts, and all above."""
-    return timeline[max(0, bisect_right(timeline, ts, key=_since_of) - 1) :]
-
-
-def _since_of(entry: _Version | _Owner) -> Ts:
-    return entry.since
-
-
-class _Cache:
-    """The infos that were used last, up to a size."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit: Final = limit
-        self._infos: OrderedDict[Place, TableInfo] = OrderedDict()
-        self._bytes = 0
-
-    def get(self, place: Place) -> TableInfo | None:
-        info = self._infos.get(place)
-        if info is not None:
-            self._infos.move_to_end(place)
-        return info
-
-    def put(self, place: Place, info: TableInfo) -> None:
-        self._infos[place] = info
-        self._bytes += place.size
-        while self._bytes > self._limit and len(self._infos) > 1:
-            self.forget(next(iter(self._infos)))
-
-    def forget(self, place: Place) -> None:
-        if self._infos.pop(place, None) is not None:
-            self._bytes -= place.size
