@@ -79,6 +79,8 @@ def test_what_changes_no_row_is_nothing():
     ):
         assert told(old, new) == []
         assert told(new, new) == []
+    hidden, virtual = column(4, "hidden", 0, hidden=True), column(5, "virtual", 0, generated="`a` + 1")
+    assert told(table(ID, A, hidden, virtual), old, Action.DROP_COLUMN) == []
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,15 @@ def test_new_columns_of_a_longer_statement_are_there_before_the_job_is_done():
     assert all({"m1", "m2"} <= {c.name for c in job.table_info().columns} for _, job in steps)
 
 
+def test_a_part_of_a_job_may_have_an_older_schema_version(tidb):
+    """It is that of the clause that ended last."""
+    tidb.create_table("shop", "a")
+    job = replace(tidb.add_column("shop", "a", "n"), type=Action.MULTI_SCHEMA_CHANGE, state=RUNNING)
+    bench = Bench(schema_version=job.schema_version + 1)
+    bench.tell(change_of(job, 20), resolved=20)
+    assert bench.applied == [(job.query, 20)]
+
+
 def test_a_part_of_a_job_that_is_being_taken_back_is_nothing(tidb):
     bench = Bench()
     tidb.create_table("shop", "a")
