@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from ...errors import SourceError
 from .column_type import ColumnFlag
+from .datum import decode_datums
 from .field import Field, field_of
 from .key import decode_record_key
 from .table_info import PUBLIC, ColumnInfo, IndexInfo, TableInfo
@@ -44,8 +45,6 @@ class Columns(Struct, frozen=True):
         return handle & (1 << 64) - 1 if field.column.flags & ColumnFlag.UNSIGNED else handle
 
     def _datums(self, handle: int | bytes) -> dict[int, Any]:
-        from .datum import decode_datums
-
         if isinstance(handle, int):
             raise ValueError("the key's handle is an integer, not a clustered key's columns")
         datums = decode_datums(handle)

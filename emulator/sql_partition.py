@@ -1,0 +1,40 @@
+"""Which partition a row belongs to."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+from ..codec.tidb.table_info import PartitionDefinition, PartitionInfo, TableInfo
+from ..events import Row, Table
+from .sql_table import HASH
+
+
+def physical_id(info: TableInfo, table: Table, row: Row) -> int:
+    """The id in the row's key. Raises ValueError if no partition is for the row."""
+    partition = info.partition
+    if partition is None:
+        return info.id
+    name = (partition.columns[0] if partition.columns else partition.expression).strip("`")
+    places = [place for place, column in enumerate(table.columns) if column.name.lower() == name.lower()]
+    if not places:
+        raise ValueError(f"the emulator partitions by a column, not by {name}")
+    return _definition(partition, info.name, row[places[0]]).id
+
+
+def _definition(partition: PartitionInfo, table: str, value: Any) -> PartitionDefinition:
+    if partition.type == HASH:
+        return partition.definitions[abs(int(value)) % len(partition.definitions)]
+    for definition in partition.definitions:
+        if _is_below(value, definition.less_than[0]):
+            return definition
+    raise ValueError(f"{table} has no partition for {value!r}")
+
+
+def _is_below(value: Any, limit: str) -> bool:
+    if limit.upper() == "MAXVALUE" or value is None:  # NULL goes to the first
+        return True
+    if isinstance(value, int):
+        return value < int(limit.replace(" ", ""))
+    text = value.isoformat() if isinstance(value, date) else str(value)
+    return text < limit.strip("'")
