@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,10 +13,10 @@ import pytest
 from tidemill.codec.tidb.key import record_key
 from tidemill.emulator.cluster import Cluster
 from tidemill.errors import InvariantViolated, SourceError
-from tidemill.events import DELETE, PUT, KvChange
+from tidemill.events import DELETE, PUT
 from tidemill.puller.tikv.feed_options import FeedOptions
 
-from .rig import Rig
+from .rig import WAIT_SECONDS, Rig
 
 TABLE = 5
 ROWS = 40
@@ -246,20 +247,13 @@ def test_stopping_does_not_wait_for_streams_that_hang(make):
 
 def until_registered(cluster: Cluster, count: int) -> None:
     """Wait until so many subscriptions are known to the stores."""
-    for _ in range(3000):
-        found = cluster._call(
-            lambda: sum(len(c.subscriptions) for s in cluster.stores.values() for c in s.change_data.connections)
-        )
-        if found == count:
-            return
-        cluster._loop.run(_pause())
-    raise AssertionError(f"never {count} subscriptions")
+    feeds = [store.change_data for store in cluster.stores.values()]
 
+    async def until() -> None:
+        while sum(len(each.subscriptions) for feed in feeds for each in feed.connections) != count:
+            await asyncio.sleep(0.002)
 
-async def _pause() -> None:
-    import asyncio
-
-    await asyncio.sleep(0.005)
+    cluster._loop.run(asyncio.wait_for(until(), WAIT_SECONDS))
 
 
 def play(cluster: Cluster, fault: str) -> None:

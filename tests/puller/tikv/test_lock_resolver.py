@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -125,7 +126,7 @@ def test_a_region_is_not_looked_into_again_within_ten_seconds(make):
     for _ in range(60):
         still.second()
     assert 2 <= len(asked) <= 4
-    assert all(later - earlier >= 10 for earlier, later in zip(asked, asked[1:], strict=False))
+    assert all(later - earlier >= 10 for earlier, later in pairwise(asked))
 
 
 def test_at_most_so_many_regions_are_looked_into_at_once(make):

@@ -1,0 +1,82 @@
+"""A slow table holds up its store's stream, by counts; what waits is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+
+from tidemill.codec.tidb.key import record_key
+from tidemill.emulator.cluster import Cluster
+from tidemill.events import Changes
+from tidemill.puller.tikv.feed_options import FeedOptions
+
+from .rig import WAIT_SECONDS, Collected, Collector, Rig
+
+TABLE = 5
+FEED = FeedOptions(mailbox=4, handles=2)
+ROUNDS = 120
+
+
+class Blocked(Collector):
+    """A table's writer that stands still until it is freed."""
+
+    def __init__(self, collected: Collected, freed: Event) -> None:
+        super().__init__(collected)
+        self._freed = freed
+
+    def on_receive(self, message: Changes) -> None:
+        self._freed.wait(WAIT_SECONDS)
+        super().on_receive(message)
+
+
+@contextmanager
+def blocked(rig: Rig) -> Iterator[tuple[Collected, Event]]:
+    freed = Event()
+    collected = Collected(TABLE, rig.arrived, rig.changed)
+    try:
+        rig.add(TABLE, writer=rig.system.spawn(Blocked, collected, freed, capacity=4))
+        yield collected, freed
+    finally:
+        freed.set()
+
+
+def test_a_slow_writer_stops_the_reading_of_the_stream(tmp_path: Path) -> None:
+    with (
+        Cluster(stores=1, tick_seconds=0.02, quota_bytes=1 << 30) as cluster,
+        Rig(cluster, tmp_path, feed=FEED) as rig,
+        blocked(rig) as (collected, freed),
+    ):
+        rig.eventually(lambda: rig.requests and rig.requests[0].initialised)
+        for _ in range(ROUNDS):
+            cluster.write([("put", record_key(TABLE, row), bytes(20_000)) for row in range(10)])
+        (connection,) = cluster.stores[1].change_data.connections
+        worker = rig.puller.feed.stores[1].worker.actor_inbox
+        rig.eventually(worker.waiting, "the stream's reader waits for the region worker")
+        rig.eventually(lambda: connection.queued_bytes > 10_000_000, "the rest stays at the store")
+        before = connection.queued_bytes
+        last = cluster.write([("put", record_key(TABLE, 1), bytes(20_000))])
+        assert connection.queued_bytes > before
+        room = f"room in {worker.name} ({len(worker.messages)}/{FEED.mailbox})"
+        assert room in [wait.on for wait in rig.puller.explain()]
+        freed.set()
+        rig.until(lambda: collected.resolved >= last)
+        assert len(collected.changes) == ROUNDS * 10 + 1
+        collected.check()
+
+
+def test_a_table_that_is_held_up_does_not_hold_up_resolved_ts_of_the_others(tmp_path: Path) -> None:
+    with (
+        Cluster(stores=1, tick_seconds=0.02) as cluster,
+        Rig(cluster, tmp_path, feed=FEED) as rig,
+        blocked(rig) as (collected, freed),
+    ):
+        rig.add(6)
+        for _ in range(30):
+            rig.until_resolved(cluster.tso(), 6)
+        assert collected.messages == []
+        freed.set()
+        last = cluster.tso()
+        rig.until(lambda: collected.resolved >= last)
+        collected.check()
