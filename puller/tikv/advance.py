@@ -159,7 +159,7 @@ class Advancer(PooledActor):
             told += 1
             resolved = [
                 (request.id, request.span, request.resolved_ts)
-                for request in list(subscription.regions.values())
+                for request in subscription.requests.copy()
                 if request.initialised
             ]
             # Not send(): one table that is held up must not hold up the others. It is told next time.

@@ -99,8 +99,7 @@ class EventFeed:
         if subscription is None:
             return
         subscription.stopped = True
-        requests, subscription.regions = list(subscription.regions.values()), {}
-        for request in requests:
+        for request in subscription.clear():
             request.stopped = True
             self._leave(request, by_store=False)
             if request.store_id in self.stores:
@@ -111,9 +110,8 @@ class EventFeed:
     def failed(self, request: Request, action: Action, *, by_store: bool = False) -> None:
         """A region of a request is no longer pulled: free its keys and see to it that they are asked for."""
         subscription = request.subscription
-        if subscription.regions.get(request.id) is not request:
+        if not subscription.discard(request):
             return
-        del subscription.regions[request.id]
         self._leave(request, by_store=by_store)
         span = request.span
         subscription.lock.unlock(span.start, span.end, request.id, request.version, request.resolved_ts)
@@ -134,7 +132,7 @@ class EventFeed:
         match outcome:
             case Locked(checkpoint_ts):
                 request = Request(subscription, region, span, checkpoint_ts, self.clock.now())
-                subscription.regions[region.id] = request
+                subscription.add(request)
                 await self._dispatch(request, region)
             case Waiting(wait):
                 wait.when_free(partial(self._again, subscription, region, span))

@@ -30,7 +30,7 @@ class Wait:
 
 def explain(feed: EventFeed, resolver: LockResolver, now_ts: Ts) -> list[Wait]:
     """In the loop's thread; empty if nothing waits."""
-    requests = [r for s in feed.subscriptions.values() for r in s.regions.values()]
+    requests = [r for s in feed.subscriptions.values() for r in s.requests]
     return [
         *_slow(feed, [r for r in requests if r.initialised], now_ts),
         *_uninitialised(feed, [r for r in requests if not r.initialised]),
@@ -43,7 +43,7 @@ def explain(feed: EventFeed, resolver: LockResolver, now_ts: Ts) -> list[Wait]:
 
 def slow_regions(feed: EventFeed, now_ts: Ts, uninitialised_seconds: float) -> list[Wait]:
     """What belongs in the log every few minutes (puller.md: slow-region evidence)."""
-    requests = [r for s in feed.subscriptions.values() for r in s.regions.values()]
+    requests = [r for s in feed.subscriptions.values() for r in s.requests]
     horizon = feed.clock.now() - uninitialised_seconds
     late = [r for r in requests if not r.initialised and r.since < horizon]
     return [
@@ -83,9 +83,7 @@ def _holes(subscriptions: Iterable[Subscription]) -> Iterator[Wait]:
 
 
 def _locks(feed: EventFeed, resolver: LockResolver) -> Iterator[Wait]:
-    regions = (
-        {r.id: r for s in feed.subscriptions.values() for r in s.regions.values()} if resolver.held else {}
-    )
+    regions = {r.id: r for s in feed.subscriptions.values() for r in s.requests} if resolver.held else {}
     for held in nsmallest(NAMED, resolver.held.values(), key=lambda held: held.start_ts):
         request = regions.get(held.region_id)
         if request is not None:

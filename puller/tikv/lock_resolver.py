@@ -109,7 +109,7 @@ class LockResolver:
 
     def _requests(self) -> Iterator[Request]:
         for subscription in list(self._feed.subscriptions.values()):
-            yield from list(subscription.regions.values())
+            yield from subscription.requests.copy()
 
     def _reconnect(self, request: Request) -> None:
         stream = request.stream

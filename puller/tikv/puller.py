@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 from threading import Lock
 from typing import Any, Final
-
-from msgspec import Struct
 
 from ...actors import ActorSystem, Failed, PooledActor, PooledRef, Target
 from ...errors import Retryable
@@ -45,11 +45,6 @@ class Guard(PooledActor):
         raise message.error
 
 
-class _Table(Struct):
-    ref: PooledRef[SpanPuller]
-    progress: SpanProgress
-
-
 class TikvPuller:
     """Sends tables' changes and resolved ts to their writers, as Changes; see EventFeed and SpanPuller.
 
@@ -80,8 +75,8 @@ class TikvPuller:
         self._name = f"puller {next(_numbers)}"
         self._supervisor = supervisor
         self._lock = Lock()  # guards the tables
-        self._tables: dict[int, _Table] = {}
-        self._subscribed: dict[int, list[int]] = {}  # the loop's: subscriptions by table
+        self._tables: dict[int, SpanProgress] = {}
+        self._calls: deque[Callable[[], None]] = deque()  # for the loop's thread
         self._stopped = False
         self._over = False
 
@@ -126,27 +121,28 @@ class TikvPuller:
                 name=f"{self._name}: table {table_id} ({next(_numbers)})",
                 supervisor=self._guard,
             )
-            self._tables[table_id] = _Table(ref, progress)
-            self._call(self._subscribe, table_id, spans, checkpoint_ts, ref)
+            progress.ref = ref
+            self._tables[table_id] = progress
+            self._call(partial(self._subscribe, progress, spans, checkpoint_ts))
 
     def remove(self, table_id: int) -> None:
         """Pull a table no longer; what is on its way still comes. Raises KeyError if it isn't there."""
         with self._lock:
             table = self._tables.pop(table_id)
-            self._call(self._unsubscribe, table_id)
+            self._call(partial(self._unsubscribe, table))
         table.ref.stop(block=False)
 
     def statistics(self) -> TikvStatistics:
         """A look at everything; about a microsecond a table."""
         with self._lock:
-            tables = {table_id: table.progress for table_id, table in self._tables.items()}
+            tables = dict(self._tables)
         slowest = min(tables, key=lambda table_id: tables[table_id].egress_resolved_ts, default=0)
         return self._client.run(self._count(tables, slowest), EXPLAIN_SECONDS)
 
     def table_statistics(self, table_id: int) -> TableStatistics:
         """Raises KeyError if it isn't there."""
         with self._lock:
-            return _sum([self._tables[table_id].progress])
+            return _sum([self._tables[table_id]])
 
     def explain(self) -> list[Wait]:
         """What waits on what, and since when; empty if nothing does."""
@@ -167,12 +163,16 @@ class TikvPuller:
 
     # --- in the loop's thread --------------------------------------------------------------------
 
-    def _subscribe(self, table_id: int, spans: Sequence[Span], ts: Ts, ref: PooledRef[Any]) -> None:
-        self._subscribed[table_id] = [self.feed.subscribe(span, ts, ref) for span in spans]
+    def _subscribe(self, table: SpanProgress, spans: Sequence[Span], ts: Ts) -> None:
+        table.subscriptions = tuple([self.feed.subscribe(span, ts, table.ref) for span in spans])
 
-    def _unsubscribe(self, table_id: int) -> None:
-        for subscription in self._subscribed.pop(table_id, ()):
+    def _unsubscribe(self, table: SpanProgress) -> None:
+        for subscription in table.subscriptions:
             self.feed.unsubscribe(subscription)
+
+    def _make_calls(self) -> None:
+        while self._calls:
+            self._calls.popleft()()
 
     async def _explain(self) -> list[Wait]:
         return explain(self.feed, self.resolver, await self._client.pd.tso())
@@ -207,8 +207,11 @@ class TikvPuller:
             self._over = True
             self._guard.actor_inbox.post(Trouble(error))
 
-    def _call(self, work: Any, *arguments: Any) -> None:
-        self._client.loop.loop.call_soon_threadsafe(work, *arguments)
+    def _call(self, work: Callable[[], None]) -> None:
+        """Under the lock: have the loop's thread do it; one wake-up for all that wait."""
+        self._calls.append(work)
+        if len(self._calls) == 1:
+            self._client.loop.loop.call_soon_threadsafe(self._make_calls)
 
 
 def _sum(tables: Sequence[SpanProgress]) -> TableStatistics:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -42,8 +42,10 @@ class SpanProgress:
         "fallen_back",
         "ingress_commit_ts",
         "ingress_resolved_ts",
+        "ref",
         "regions",
         "since",
+        "subscriptions",
     )
 
     def __init__(self, ts: Ts, now: float) -> None:
@@ -57,6 +59,10 @@ class SpanProgress:
         """Of the last region that was resolved, and of the table."""
         self.fallen_back = 0
         """Changes dropped because the table's resolved ts had passed them."""
+        self.ref: Any = None
+        """The SpanPuller's."""
+        self.subscriptions: tuple[int, ...] = ()
+        """What it is told of, once that is known; the loop's thread writes it."""
         self.since = now
         """When the table's resolved ts last moved, by the clock's `now()`."""
 

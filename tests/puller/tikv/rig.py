@@ -149,7 +149,7 @@ class Rig:
     def requests(self) -> list[Request]:
         """Of all tables, in no order."""
         feed = self.puller.feed
-        return [r for s in list(feed.subscriptions.values()) for r in list(s.regions.values())]
+        return [r for s in list(feed.subscriptions.values()) for r in list(s.requests)]
 
     def until_resolved(self, ts: int, *tables: int) -> None:
         """Until all of these tables, or all there are, have everything up to `ts`."""

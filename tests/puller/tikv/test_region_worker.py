@@ -81,7 +81,7 @@ class Worker:
         region = RegionInfo(region_id, whole.start, whole.end, Epoch(1, 1), (), None)
         request = Request(self.subscription, region, whole, ts, 0.0)
         request.request_id = request_id
-        self.subscription.regions[region_id] = request
+        self.subscription.add(request)
         self.ref.tell(Registered(self.stream, request))
         return request
 
