@@ -1,7 +1,8 @@
-"""What the Writers have for the Merger."""
+"""What has come in, for the Merger."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from threading import Lock
 from typing import Final
 
@@ -29,41 +30,54 @@ class Arrivals:
         self._lock = Lock()
         self._runs: list[Run] = []
         self._advanced: dict[Table, Ts] = {}
+        self._removed: list[Table] = []
         self.busy = False
         """From what wakes the Merger until it has nothing left to send."""
 
-    def post(self, table: Table, runs: list[Run], resolved: Ts, now: float) -> bool:
-        """Hand over a table's runs and its resolved ts, together; True if the Merger must be woken.
+    def post(self, runs: list[Run], resolved: Mapping[Table, Ts], now: float) -> bool:
+        """Hand over runs and what was resolved with them, together; True if the Merger must be woken.
 
         Runs alone don't wake it: they can't leave before a resolved ts does.
         """
         with self._lock:
             self._runs += runs
-            if resolved <= table.resolved:
-                return False
-            table.resolved = resolved
-            table.since = now
-            self._advanced[table] = resolved
-            return self._wake()
+            advanced = self._advanced
+            moved = False
+            for table, ts in resolved.items():
+                if ts > table.resolved and not table.removed:
+                    table.resolved = ts
+                    table.since = now
+                    advanced[table] = ts
+                    moved = True
+            return moved and self._wake()
 
-    def change(self, table: Table) -> bool:
-        """A table was added or removed; True if the Merger must be woken."""
+    def add(self, table: Table) -> bool:
+        """A table was added; True if the Merger must be woken."""
         with self._lock:
             self._advanced[table] = table.resolved
             return self._wake()
 
-    def collect(self) -> tuple[list[Run], dict[Table, Ts]]:
-        """What came since the last time: runs, and the tables that advanced, were added or removed."""
+    def remove(self, table: Table) -> bool:
+        """A table is no more, and nothing of it will be heard; True if the Merger must be woken."""
+        with self._lock:
+            table.removed = True
+            self._advanced.pop(table, None)
+            self._removed.append(table)
+            return self._wake()
+
+    def collect(self) -> tuple[list[Run], dict[Table, Ts], list[Table]]:
+        """What came since the last time: runs, the tables that advanced or were added, those removed."""
         with self._lock:
             runs, self._runs = self._runs, []
             advanced, self._advanced = self._advanced, {}
-        return runs, advanced
+            removed, self._removed = self._removed, []
+        return runs, advanced, removed
 
     def rest(self) -> bool:
         """The Merger has nothing left to send; False if something came meanwhile. From then on it has
         to be woken again."""
         with self._lock:
-            self.busy = bool(self._advanced)
+            self.busy = bool(self._advanced or self._removed)
             return not self.busy
 
     def _wake(self) -> bool:

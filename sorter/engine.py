@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from threading import Lock
 from typing import Any, Final
@@ -11,24 +11,24 @@ from ..actors import ActorSystem, PooledRef, Target
 from ..events import Ts
 from .arrivals import WAKE, Arrivals
 from .gate import Gate, Part
+from .intake import Intake, Spill
 from .merge import Merger, Progress
 from .run import Table
 from .sorter import SorterOptions, SorterStatistics, Wait
 from .tier import Tier
+from .writer import Writer
 
 _uids = count(1)
 
 NO_BOUND: Final = 1 << 16
 """The capacity of a mailbox whose senders bound themselves: by one wake-up, or one answer a question."""
 
-WRITER_MESSAGES: Final = 64
-"""The capacity of a Writer's mailbox: what a source may be ahead of it."""
-
 
 class Engine:
-    """The base of the engines. They spawn their actors, and say what a table's Writer is."""
+    """The base of the engines, which spawn their actors and say where a table's changes go."""
 
     _merger: PooledRef[Any]
+    _intake: PooledRef[Any]
 
     def __init__(
         self, options: SorterOptions, system: ActorSystem, supervisor: PooledRef[Any] | None, tier: Tier
@@ -38,10 +38,10 @@ class Engine:
         self._supervisor = supervisor
         self._tier = tier
         self._arrivals = Arrivals()
-        self._gate = Gate(tier, self._arrivals)
+        self._gate = Gate(tier, self._arrivals, system.clock)
         self._progress = Progress()
         self._lock = Lock()  # guards the tables
-        self._tables: dict[int, tuple[Table, PooledRef[Any]]] = {}
+        self._tables: dict[int, Writer] = {}
 
     def _spawn(
         self, part: type[Part], *args: Any, capacity: int = NO_BOUND, name: str | None = None
@@ -55,30 +55,31 @@ class Engine:
             Merger, self._arrivals, self._tier, self._progress, downstream, readers, self._options.merge_bytes
         )
 
-    def _spawn_writer(self, table: Table, name: str) -> PooledRef[Any]:
-        raise NotImplementedError
+    def _spawn_intake(self, spill: Spill | None = None) -> None:
+        intake = self._spawn(Intake, self._tables, self._tier, self._arrivals, self._merger, spill)
+        self._gate.intake = intake.actor_inbox
+        self._intake = intake
 
-    def _store_of(self, table_id: int) -> int:
-        """The number of the store that a table's changes go to."""
-        raise NotImplementedError
+    def _new_table(self, table_id: int, uid: int, resolved: Ts, now: float) -> Table:
+        return Table(table_id, uid, 0, resolved, now)
 
     def add_table(self, table_id: int, resolved: Ts = 0) -> PooledRef[Any]:
         with self._lock:
             if table_id in self._tables:
                 raise ValueError(f"table {table_id} is in the sorter already")
-            now = self._system.clock.now()
-            table = Table(table_id, next(_uids), self._store_of(table_id), resolved, now)
-            writer = self._spawn_writer(table, f"Writer of table {table_id} ({table.uid})")
-            self._tables[table_id] = table, writer
-        self._changed(table)
-        return writer
+            table = self._new_table(table_id, next(_uids), resolved, self._system.clock.now())
+            writer = self._tables[table_id] = Writer(table, self._gate, self._system)
+        self._wake(self._arrivals.add(table))
+        return writer.ref()
 
     def remove_table(self, table_id: int) -> None:
         with self._lock:
-            table, writer = self._tables.pop(table_id)
-        table.removed = True
-        self._changed(table)
-        writer.stop(block=False)
+            writer = self._tables.pop(table_id)
+        self._wake(self._arrivals.remove(writer.table))
+        writer.close()
+
+    def advance(self, resolved: Mapping[int, Ts]) -> None:
+        self._gate.advance(resolved)
 
     def acknowledge(self, ts: Ts) -> None:
         raise NotImplementedError
@@ -100,12 +101,13 @@ class Engine:
     def explain(self) -> list[Wait]:
         waits = []
         progress = self._progress
-        slowest = progress.slowest
+        slowest = progress.slowest()
         held = self._tier.used_bytes + self._tier.stored_bytes
         if slowest is not None and held and progress.sent == progress.resolved:
             what = f"everything above ts {progress.resolved}"
             waits.append(Wait(what, f"table {slowest.id}, the least resolved", slowest.since))
-        mine = {self._merger.name, *(writer.name for _, writer in list(self._tables.values()))}
+        waits += self._waiting_writers()
+        mine = {self._merger.name, self._intake.name}
         waits += (
             Wait(actor.name, actor.waiting_on, actor.since or 0.0)
             for actor in self._system.statistics().actors
@@ -113,15 +115,27 @@ class Engine:
         )
         return waits
 
+    def _waiting_writers(self) -> list[Wait]:
+        """Writers before the shut gate, and who waits for room in their mailboxes."""
+        since = self._gate.shut_since
+        if since is None:
+            return []
+        writers = list(self._gate.writers)
+        waits = [Wait(writer.name, "room in the sorter", since) for writer in writers]
+        waits += [Wait(w.name, w.waiting_on, w.since) for writer in writers for w in writer.waiting()]
+        return waits
+
     def close(self) -> None:
         with self._lock:
-            writers = [writer for _, writer in self._tables.values()]
+            writers = list(self._tables.values())
             self._tables.clear()
         self._gate.close()
+        for writer in writers:
+            writer.close()
         # Not waited for: they may stand before a full mailbox.
-        for ref in [*writers, self._merger]:
+        for ref in (self._intake, self._merger):
             ref.stop(block=False)
 
-    def _changed(self, table: Table) -> None:
-        if self._arrivals.change(table):
+    def _wake(self, merger_rests: bool) -> None:
+        if merger_rests:
             self._merger.actor_inbox.offer(WAKE)

@@ -1,13 +1,20 @@
-"""Where Writers wait while the sorter has enough."""
+"""Where Writers wait for the Intake, and longer while the sorter has enough."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections import deque
+from collections.abc import Mapping
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
 
-from ..actors import PooledActor
+from ..actors import Clock, PooledActor
 from ..actors.mailbox import Mailbox
-from .arrivals import Arrivals
+from ..events import Ts
+from .arrivals import WAKE, Arrivals
 from .tier import Tier
+
+if TYPE_CHECKING:
+    from .writer import Writer
 
 LEAVING_BYTES: Final = 16 << 20
 """Beyond this, what goes to disk waits for the disk."""
@@ -16,63 +23,104 @@ READY_BYTES: Final = 8 << 20
 """With this much here, in memory or on disk, what can leave does so before more comes in. It keeps the
 Merger busy; more would only wait longer, and cost the way through the disk."""
 
-_WIDE: Final = 1 << 30
 
+class Gate:
+    """The Writers that have something, first come first served.
 
-class Gate(Mailbox):
-    """A mailbox that nobody reads: it has room while the gate is open, and an actor that has sent to it
-    while it is shut gets no messages until it opens.
-
-    Whoever changes what `is_needed` looks at calls `open_if_possible` afterwards, so a Writer that
-    finds it needed, shuts it and finds it still needed is sure to be let through later.
+    While the gate is shut the Intake takes nothing from them: their mailboxes fill, and the sources
+    wait. Whoever changes what `is_needed` looks at calls `open_if_possible` afterwards, so an Intake
+    that finds it needed, shuts it and finds it still needed is sure to be woken later.
     """
 
-    __slots__ = ("_arrivals", "_tier")
-
-    def __init__(self, tier: Tier, arrivals: Arrivals) -> None:
-        super().__init__(_WIDE, "room in the sorter")
+    def __init__(self, tier: Tier, arrivals: Arrivals, clock: Clock) -> None:
         self._tier = tier
         self._arrivals = arrivals
+        self._clock = clock
+        self.intake: Mailbox | None = None
+        """Whom to wake; set once it is spawned."""
+        self.writers: deque[Writer] = deque()
+        self.shut_since: float | None = None
+        """The clock's `now()` when the gate was shut; None while it is open."""
+        self.is_closed = False
+        """The sorter is closed or has failed: what comes is dropped."""
+        self._busy = False
+        self._lock = Lock()  # guards what follows
+        self._advanced: dict[int, Ts] = {}
 
-    @property
-    def actor_inbox(self) -> Gate:
-        return self
+    def arrive(self, writer: Writer) -> None:
+        """A Writer has something, and is not here yet."""
+        self.writers.append(writer)
+        # In this order, and the reverse in `rest` and `close`: one of the two sees the other.
+        if self.is_closed:
+            self._discard()
+        elif not self._busy:
+            self._busy = True
+            self._wake()
 
-    @property
-    def is_closed(self) -> bool:
-        """The sorter is closed or has failed."""
-        return not self.limit
+    def advance(self, resolved: Mapping[int, Ts]) -> None:
+        """Tables, by id, are resolved so far; the Intake sees to it in the order of what it takes."""
+        with self._lock:
+            self._advanced.update(resolved)
+        if not self._busy:
+            self._busy = True
+            self._wake()
+
+    def advanced(self) -> dict[int, Ts]:
+        """What was advanced since the last time."""
+        if not self._advanced:
+            return {}
+        with self._lock:
+            advanced, self._advanced = self._advanced, {}
+        return advanced
+
+    def rest(self) -> bool:
+        """The Intake has nothing left to take; False if something came meanwhile."""
+        self._busy = False
+        if self.writers or self._advanced:
+            self._busy = True
+        return not self._busy
 
     def is_needed(self) -> bool:
         """Whether more from the sources would do no good now."""
         tier = self._tier
+        if tier.quota_bytes is None:
+            return False
         if tier.leaving_bytes > LEAVING_BYTES:
             return True
         return self._arrivals.busy and tier.used_bytes + tier.stored_bytes > READY_BYTES
 
-    def hold(self, writer: PooledActor) -> None:
-        """Have a Writer, in its turn, get no more messages until the gate is open."""
-        with self.lock:
-            if self.limit:
-                self.limit = 1
-                self.messages = [None]
+    def shut_if_needed(self) -> bool:
+        """For the Intake: True if it must wait to be woken."""
+        if not self.is_needed():
+            return False
+        self.shut_since = self._clock.now()
         if self.is_needed():
-            writer.send(self, None)
-        else:
-            self._open()
+            return True
+        self.shut_since = None
+        return False
 
     def open_if_possible(self) -> None:
-        if self.limit == 1 and not self.is_needed():
-            self._open()
+        if self.shut_since is not None and not self.is_needed():
+            self.shut_since = None
+            self._wake()
 
-    def _open(self) -> None:
-        with self.lock:
-            if self.limit:
-                self.limit = _WIDE
-        self.take(_WIDE)
+    def close(self) -> None:
+        """From now on what comes is dropped, so that nobody waits."""
+        self.is_closed = True
+        self.shut_since = None
+        self._discard()
 
-    def schedule(self) -> None:
-        """Nobody has to run."""
+    def _discard(self) -> None:
+        while self.writers:
+            try:
+                writer = self.writers.popleft()
+            except IndexError:  # another thread discards too
+                return
+            writer.discard()
+
+    def _wake(self) -> None:
+        if self.intake is not None:
+            self.intake.offer(WAKE)
 
 
 class Part(PooledActor):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush, heapreplace
-from itertools import count
-from typing import Any, Final
+from itertools import chain, count, repeat
+from typing import Any, Final, NoReturn
 
 from msgspec import Struct
 
@@ -15,7 +15,7 @@ from ..errors import InvariantViolated
 from ..events import KvChange, Sorted, Ts
 from .arrivals import WAKE, Arrivals
 from .gate import Gate, Part
-from .run import Run, Table, once, sort, split
+from .run import Owners, Run, Table, floor, has_repeated, once, sort, sort_owned, split, without_removed
 from .tier import Tier
 
 READ_BYTES: Final = 1 << 20
@@ -34,34 +34,66 @@ class Read(Struct, frozen=True):
 
 
 class Loaded(Struct, frozen=True):
-    """From a Reader: runs and their changes, in the order of the Read."""
+    """From a Reader: runs, their changes and whose they are, in the order of the Read."""
 
-    runs: list[tuple[Run, list[KvChange]]]
+    runs: list[tuple[Run, list[KvChange], Owners]]
 
 
 class Progress:
     """How far the Merger is, for others to look at."""
 
-    __slots__ = ("resolved", "sent", "slowest")
+    __slots__ = ("resolved", "resolved_of", "sent")
 
     def __init__(self) -> None:
         self.resolved: Ts = 0
         """The least over the tables."""
         self.sent: Ts = 0
         """Sent with the last Sorted: nothing at or below may follow."""
-        self.slowest: Table | None = None
+        self.resolved_of: dict[Table, Ts] = {}
+
+    def slowest(self) -> Table | None:
         """The table with the least resolved ts."""
+        resolved_of = self.resolved_of.copy()
+        return min(resolved_of, key=resolved_of.__getitem__, default=None)
 
 
 class Stretch:
     """A run that is being merged: its changes from `at` on; None while they are being read."""
 
-    __slots__ = ("at", "changes", "run")
+    __slots__ = ("at", "changes", "is_sorted", "owners", "run")
 
-    def __init__(self, run: Run, changes: list[KvChange] | None) -> None:
+    def __init__(self, run: Run, changes: list[KvChange] | None, owners: Owners) -> None:
         self.run = run
-        self.changes = changes
         self.at = 0
+        self.is_sorted = run.is_sorted
+        self.changes = changes
+        self.owners = owners
+
+    def load(self, changes: list[KvChange], owners: Owners) -> None:
+        self.changes, self.owners = without_removed(self.run.tables, owners, changes)
+
+    def find(self, bound: KvChange) -> int:
+        """Where the changes at or above the bound begin."""
+        assert self.changes is not None
+        if self.run.newest < bound.commit_ts:
+            return len(self.changes)
+        if not self.is_sorted:
+            self.changes, self.owners = sort_owned(self.changes, self.owners)
+            self.is_sorted = True
+        return bisect_left(self.changes, bound, self.at)
+
+
+class Slice(Struct, frozen=True, gc=False):
+    """Changes of a run that leave together."""
+
+    run: Run
+    changes: list[KvChange]
+    owners: Owners
+    is_sorted: bool
+
+
+MANY: Final = 16
+"""If more than one table in this many has moved, the least resolved ts is looked for among all."""
 
 
 class Merger(Part):
@@ -90,26 +122,27 @@ class Merger(Part):
         self._progress = progress
         self._open_bytes = open_bytes
         self._numbers = count()
-        self._waiting: list[tuple[KvChange, int, Run]] = []
-        """Heap of the runs that aren't open, by their first change."""
+        self._waiting: list[tuple[Ts, KvChange, int, Run]] = []
+        """Heap of the runs that aren't open, by their first change; ints compare faster."""
         self._open: list[Stretch] = []
         self._opened_bytes = 0
         self._reading: dict[Run, Stretch] = {}
         """Those open that aren't back from disk, by their first change."""
         self._wanted: list[Run] = []
         """Those of them that no Reader was asked for yet."""
-        self._tables: list[tuple[Ts, int, Table]] = []
-        """Heap of the tables by resolved ts, which may have moved since: see `_resolved_of`."""
-        self._resolved_of: dict[Table, Ts] = {}
+        self._tables: list[tuple[Ts, int, Table]] | None = None
+        """Heap of the tables by resolved ts, which may have moved since: see `_resolved_of`. None until
+        a few move alone: where all do, looking at all is cheaper."""
+        self._resolved_of = progress.resolved_of
         self._torn: Ts | None = None
         """The commit ts that was sent in part."""
 
     def on_receive_batch(self, messages: Sequence[Any]) -> None:
         for message in messages:
             if isinstance(message, Loaded):
-                for run, changes in message.runs:
+                for run, changes, owners in message.runs:
                     if stretch := self._reading.pop(run, None):
-                        stretch.changes = changes
+                        stretch.load(changes, owners)
         self._collect()
         more = self._step()
         if not more and not self._reading:
@@ -121,49 +154,71 @@ class Merger(Part):
     # --- what came -------------------------------------------------------------------------------
 
     def _collect(self) -> None:
-        runs, advanced = self._arrivals.collect()
+        runs, advanced, removed = self._arrivals.collect()
         for run in runs:
             self._push(run)
-        for table, resolved in advanced.items():
-            if table.removed:
-                self._resolved_of.pop(table, None)
-                continue
-            if table not in self._resolved_of:
-                heappush(self._tables, (resolved, table.uid, table))
-            self._resolved_of[table] = resolved
-        if any(table.removed for table in advanced):
+        if advanced or removed:
+            self._advance(advanced, removed)
+        if removed:
             self._forget_removed()
-        progress = self._progress
-        progress.slowest = self._slowest()
-        if progress.slowest is not None:
-            progress.resolved = max(progress.resolved, self._resolved_of[progress.slowest])
 
     def _push(self, run: Run) -> None:
-        heappush(self._waiting, (run.first, next(self._numbers), run))
+        first = run.first
+        heappush(self._waiting, (first.commit_ts, first, next(self._numbers), run))
 
-    def _slowest(self) -> Table | None:
-        """The table with the least resolved ts."""
+    def _advance(self, advanced: dict[Table, Ts], removed: list[Table]) -> None:
+        of = self._resolved_of
+        if len(advanced) * MANY > len(of):
+            self._tables = None
+        elif self._tables is not None:
+            for table in advanced.keys() - of.keys():
+                heappush(self._tables, (advanced[table], table.uid, table))
+        of.update(advanced)
+        for table in removed:
+            of.pop(table, None)
+        if of:
+            least = min(of.values()) if len(advanced) * MANY > len(of) else self._least()
+            self._progress.resolved = max(self._progress.resolved, least)
+
+    def _least(self) -> Ts:
+        """The least resolved ts, of the few tables that may have it."""
+        of = self._resolved_of
+        if self._tables is None:
+            self._tables = [(ts, table.uid, table) for table, ts in of.items()]
+            heapify(self._tables)
         tables = self._tables
-        while tables:
+        while True:
             known, uid, table = tables[0]
-            resolved = self._resolved_of.get(table)
+            resolved = of.get(table)
             if resolved is None:
                 heappop(tables)
             elif resolved == known:
-                return table
+                return resolved
             else:
                 heapreplace(tables, (resolved, uid, table))
-        return None
 
     def _forget_removed(self) -> None:
-        for _, _, run in self._waiting:
-            if run.table.removed:
-                self._tier.forget(run)
-        self._waiting = [entry for entry in self._waiting if not entry[2].table.removed]
+        """Let go of what the removed tables had, and of runs that have nothing else."""
+        self._waiting = [entry for entry in self._waiting if not self._tier.forget_removed(entry[3])]
         heapify(self._waiting)
-        self._reading = {run: s for run, s in self._reading.items() if not run.table.removed}
-        self._open = [s for s in self._open if not s.run.table.removed]
-        self._opened_bytes = sum(s.run.bytes for s in self._open)
+        self._reading = {
+            run: stretch for run, stretch in self._reading.items() if not all(t.removed for t in run.tables)
+        }
+        left = []
+        for stretch in self._open:
+            run = stretch.run
+            if stretch.changes is None:
+                if run in self._reading:
+                    left.append(stretch)
+                continue
+            if any(table.removed for table in run.tables):
+                changes, owners = stretch.changes[stretch.at :], stretch.owners
+                stretch.load(changes, None if owners is None else owners[stretch.at :])
+                stretch.at = 0
+            if stretch.changes:
+                left.append(stretch)
+        self._open = left
+        self._opened_bytes = sum(stretch.run.bytes for stretch in left)
 
     # --- merging ---------------------------------------------------------------------------------
 
@@ -173,55 +228,65 @@ class Merger(Part):
         bound = self._bound()
         whole = bound.commit_ts > self._progress.resolved
         if bound.commit_ts != self._torn:
-            bound = KvChange(bound.commit_ts, 0, 0, b"", b"")
-        parts = self._take_below(bound)
-        if not parts and not whole and not self._reading:
+            bound = floor(bound.commit_ts)
+        slices = self._take_below(bound)
+        if not slices and not whole and not self._reading:
             # One commit ts fills all that may be open: it leaves in stretches.
             bound = self._bound()
-            parts = self._take_below(bound)
-            if not parts:  # every open run begins with the change that the next one begins with
+            slices = self._take_below(bound)
+            if not slices:  # every open run begins with the change that the next one begins with
                 self._open_run()
                 return True
-        if parts or whole:
-            self._send(parts, bound)
+        if slices or whole:
+            self._send(slices, bound)
         if whole:
             self._put_back()
-        return bool(parts) and not whole
+        return bool(slices) and not whole
 
     def _open_runs(self) -> None:
         waiting, resolved = self._waiting, self._progress.resolved
-        while waiting and waiting[0][0].commit_ts <= resolved and self._opened_bytes < self._open_bytes:
+        while waiting and waiting[0][0] <= resolved and self._opened_bytes < self._open_bytes:
             self._open_run()
         if self._wanted:
             self._request()
 
     def _open_run(self) -> None:
-        run = heappop(self._waiting)[2]
-        if run.table.removed:
-            self._tier.forget(run)
-            return
-        changes = self._tier.take(run)
+        run = heappop(self._waiting)[3]
+        changes, owners = self._tier.take(run)
         if run.heirs is not None:
             for heir in self._tier.heirs(run):
                 self._push(heir)
             return
         if run.first.commit_ts <= self._progress.sent:
-            raise InvariantViolated(
-                f"table {run.table.id}: a change of commit ts {run.first.commit_ts} came after everything"
-                f" up to {self._progress.sent} was sent"
-            )
-        stretch = Stretch(run, changes)
+            self._refuse(run, changes, owners)
+        stretch = Stretch(run, None, None)
         if changes is None:
             self._reading[run] = stretch
             self._wanted.append(run)
+        else:
+            stretch.load(changes, owners)
+            if not stretch.changes:
+                return
         self._open.append(stretch)
         self._opened_bytes += run.bytes
+
+    def _refuse(self, run: Run, changes: list[KvChange] | None, owners: Owners) -> NoReturn:
+        """A source has resolved what it had not sent."""
+        whose = run.whose
+        ts = run.first.commit_ts
+        if changes is not None and owners is not None:
+            ts, owner = min((change.commit_ts, owner) for change, owner in zip(changes, owners, strict=True))
+            whose = f"table {run.tables[owner].id}"
+        sent = self._progress.sent
+        raise InvariantViolated(
+            f"{whose}: a change of commit ts {ts} came after everything up to {sent} was sent"
+        )
 
     def _request(self) -> None:
         """Ask the Readers for what is wanted, in Reads of a bounded size."""
         by_store: dict[int, list[Run]] = {}
         for run in self._wanted:
-            by_store.setdefault(run.table.store, []).append(run)
+            by_store.setdefault(run.tables[0].store, []).append(run)
         for store, runs in by_store.items():
             for part in split(runs, READ_BYTES):
                 self.send(self._readers[store], Read(part, self.actor_ref))
@@ -229,31 +294,34 @@ class Merger(Part):
 
     def _bound(self) -> KvChange:
         """Less than everything that isn't loaded or may not leave yet."""
-        bound = KvChange(self._progress.resolved + 1, 0, 0, b"", b"")
+        bound = floor(self._progress.resolved + 1)
         if self._waiting:
-            bound = min(bound, self._waiting[0][0])
+            bound = min(bound, self._waiting[0][1])
         if self._reading:
             bound = min(bound, next(iter(self._reading)).first)
         return bound
 
-    def _take_below(self, bound: KvChange) -> list[tuple[Run, list[KvChange]]]:
-        """Loaded changes before the bound, in order for each run."""
-        parts = []
+    def _take_below(self, bound: KvChange) -> list[Slice]:
+        """Loaded changes before the bound."""
+        slices = []
         done = False
         for stretch in self._open:
-            changes, at = stretch.changes, stretch.at
-            if changes is None or not changes[at] < bound:
+            if stretch.changes is None or not stretch.run.first < bound:
                 continue
-            if changes[-1] < bound:
-                end = len(changes)
+            at, end = stretch.at, stretch.find(bound)
+            changes, owners = stretch.changes, stretch.owners
+            if end == len(changes):
                 done = True
-            else:
-                end = bisect_left(changes, bound, at)
-            parts.append((stretch.run, changes[at:end] if end - at < len(changes) else changes))
+            if at == end:
+                continue
+            if end - at < len(changes):
+                changes = changes[at:end]
+                owners = None if owners is None else owners[at:end]
+            slices.append(Slice(stretch.run, changes, owners, stretch.is_sorted))
             stretch.at = end
         if done:
             self._close_done()
-        return parts
+        return slices
 
     def _close_done(self) -> None:
         left = []
@@ -268,9 +336,15 @@ class Merger(Part):
         """What is open and above the resolved ts waits with the rest, where it can go to disk."""
         for stretch in self._open:
             assert stretch.changes is not None
-            changes = stretch.changes[stretch.at :]
-            old = stretch.run
-            run = Run(old.table, changes, old.bytes * len(changes) // old.count, old.single)
+            old, changes, owners = stretch.run, stretch.changes, stretch.owners
+            if stretch.at == len(changes):
+                continue
+            if stretch.at:
+                changes = changes[stretch.at :]
+                owners = None if owners is None else owners[stretch.at :]
+            size = old.bytes * len(changes) // old.count
+            first = floor(changes[0].commit_ts) if stretch.is_sorted else old.first
+            run = Run(old.tables, owners, changes, size, first, old.newest, stretch.is_sorted)
             self._tier.hold(run)
             self._push(run)
         self._open.clear()
@@ -278,10 +352,10 @@ class Merger(Part):
 
     # --- output ----------------------------------------------------------------------------------
 
-    def _send(self, parts: list[tuple[Run, list[KvChange]]], bound: KvChange) -> None:
-        """Send parts that lie before the bound: all that do."""
-        changes = _join(parts)
-        size = sum(run.bytes * len(part) // run.count for run, part in parts)
+    def _send(self, slices: list[Slice], bound: KvChange) -> None:
+        """Send what lies before the bound: all that does."""
+        changes = _join(slices)
+        size = sum(s.run.bytes * len(s.changes) // s.run.count for s in slices)
         step = max(1, len(changes) * SORTED_BYTES // max(size, SORTED_BYTES))
         start = 0
         while len(changes) - start > step:
@@ -303,28 +377,31 @@ class Merger(Part):
             self.send(self._downstream, Sorted(changes, progress.sent, goes_on))
 
 
-def _join(parts: list[tuple[Run, list[KvChange]]]) -> list[KvChange]:
-    """Parts of runs in commit order, without what came twice."""
-    if len(parts) == 1 and parts[0][0].single:
-        return parts[0][1]
-    by_table: dict[Table, list[tuple[Run, list[KvChange]]]] = {}
-    for part in parts:
-        by_table.setdefault(part[0].table, []).append(part)
-    joined: list[KvChange] = []
-    single = False
-    for its_parts in by_table.values():
-        run, changes = its_parts[0]
-        single = run.single
-        if len(its_parts) > 1:
-            changes = [change for _, part in its_parts for change in part]
-            single = sort(changes)
-        joined += changes if single else once(changes)
-    if len(by_table) > 1:
-        sort(joined)
-    return joined
+def _join(slices: list[Slice]) -> list[KvChange]:
+    """The changes in commit order, without what came twice."""
+    if not slices:
+        return []
+    if len(slices) == 1 and slices[0].is_sorted:
+        changes = slices[0].changes
+        single = len({change.commit_ts for change in changes}) == len(changes)
+    else:
+        changes = list(chain.from_iterable([s.changes for s in slices]))
+        single = sort(changes)
+    if single or not has_repeated(changes):
+        return changes
+    by_table: dict[Table, list[KvChange]] = {}
+    for s in slices:
+        for change, owner in zip(s.changes, s.owners or repeat(0)):  # noqa: B905
+            by_table.setdefault(s.run.tables[owner], []).append(change)
+    changes = []
+    for its_changes in by_table.values():
+        sort(its_changes)
+        changes += once(its_changes)
+    sort(changes)
+    return changes
 
 
 def _cut(changes: list[KvChange], start: int, end: int) -> int:
     """Where to cut at `end` or before: between two commit ts, unless one fills all from `start`."""
-    first = bisect_left(changes, KvChange(changes[end].commit_ts, 0, 0, b"", b""), start, end)
+    first = bisect_left(changes, floor(changes[end].commit_ts), start, end)
     return first if first > start else end

@@ -1,7 +1,8 @@
-"""A table's changes in order, wherever they are kept."""
+"""Changes wherever they are kept: in runs, each of one table or of several."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
 from operator import attrgetter
 from typing import Final
@@ -13,23 +14,31 @@ from ..store import Window
 
 _commit_ts: Final = attrgetter("commit_ts")
 
-_OBJECT_BYTES: Final = 200
-"""What a change takes beyond its contents: the struct, the headers of its bytes and ints, a slot."""
+_OBJECT_BYTES: Final = 208
+"""What a change takes beyond its contents: the struct, the headers of its bytes and ints, two slots."""
+
+
+_STRIDE: Final = 13
+"""One change in so many is looked at for an estimate; a prime, so that it keeps step with no pattern."""
 
 
 class Table:
     """One keyspace of a sorter: a table, or a source stream that is in order already."""
 
-    __slots__ = ("id", "removed", "resolved", "since", "store", "uid")
+    __slots__ = ("group", "id", "removed", "resolved", "since", "store", "uid")
 
-    def __init__(self, table_id: int, uid: int, store: int, resolved: Ts, since: float) -> None:
+    def __init__(
+        self, table_id: int, uid: int, store: int, resolved: Ts, since: float, group: Hashable = None
+    ) -> None:
         self.id = table_id
         self.uid = uid
         """Unique in the process: a table removed and added again never meets its old changes."""
         self.store = store
         """The number of the store that its changes go to."""
+        self.group = store if group is None else group
+        """Tables with the same may share a run; they have the same store."""
         self.resolved = resolved
-        """Everything at or below has been added. Written by the table's Writer only."""
+        """Everything at or below has been added. Written under the lock of Arrivals."""
         self.since = since
         """The clock's `now()` when `resolved` last moved."""
         self.removed = False
@@ -46,21 +55,37 @@ class Place(msgspec.Struct, frozen=True):
     bytes: int
 
 
+Owners = list[int] | None
+"""Of each change in a list the index of its table in the run's `tables`; None if there is only one."""
+
+
 class Run:
-    """Changes of one table, sorted. Who may touch what: see Tier, which owns these while it holds them."""
+    """Some changes. Who may touch what: see Tier, which owns these while it holds them."""
 
     __slots__ = (
-        "bytes", "changes", "count", "first", "heirs", "leaving", "newest", "place", "single", "table",
+        "bytes", "changes", "count", "first", "heirs", "is_sorted", "leaving", "newest", "owners", "place",
+        "tables",
     )  # fmt: skip
 
-    def __init__(self, table: Table, changes: list[KvChange], size: int, single: bool) -> None:
-        first = changes[0]
-        self.table = table
-        self.first = KvChange(first.commit_ts, first.start_ts, first.op, first.key, b"")
+    def __init__(
+        self,
+        tables: Sequence[Table],
+        owners: Owners,
+        changes: list[KvChange],
+        size: int,
+        first: KvChange,
+        newest: Ts,
+        is_sorted: bool,
+    ) -> None:
+        self.tables = tables
+        """All of one group. More than those that have changes here: what was cut shares it."""
+        self.owners = owners
+        """Unset with `changes`."""
+        self.first = first
         """Sorts at or before every change of the run; has no value, so that it stays small."""
-        self.newest = changes[-1].commit_ts
-        self.single = single
-        """Each change has a commit ts of its own."""
+        self.newest = newest
+        """The highest commit ts."""
+        self.is_sorted = is_sorted
         self.count = len(changes)
         self.bytes = size
         """What the changes take in memory."""
@@ -72,6 +97,22 @@ class Run:
         self.leaving = False
         """On its way to disk, still in memory."""
 
+    def __str__(self) -> str:
+        return f"{self.whose}: {self.count} changes of commit ts {self.first.commit_ts} to {self.newest}"
+
+    @property
+    def whose(self) -> str:
+        """The tables that have something in it, for people."""
+        numbers = sorted({table.id for table in self.tables})
+        if len(numbers) == 1:
+            return f"table {numbers[0]}"
+        return f"tables {', '.join(map(str, numbers[:10]))}{', ...' if len(numbers) > 10 else ''}"
+
+
+def floor(ts: Ts) -> KvChange:
+    """Sorts at or before every change of this commit ts, and after all of earlier ones."""
+    return KvChange(ts, 0, 0, b"", b"")
+
 
 def sort(changes: list[KvChange]) -> bool:
     """Sort into commit order; True if each change has a commit ts of its own.
@@ -79,21 +120,38 @@ def sort(changes: list[KvChange]) -> bool:
     By the ts alone first: comparing ints is 3 times cheaper than structs.
     """
     changes.sort(key=_commit_ts)
-    # The first two tell most sources apart, without a look at all.
-    if _are_distinct(changes[:2]) and _are_distinct(changes):
+    if _are_distinct(changes):
         return True
     changes.sort()
     return False
 
 
+def sort_owned(changes: list[KvChange], owners: Owners) -> tuple[list[KvChange], Owners]:
+    """Changes in commit order, and whose they are."""
+    if owners is None:
+        sort(changes)
+        return changes, None
+    ts = [change.commit_ts for change in changes]
+    order = sorted(range(len(ts)), key=ts.__getitem__)
+    if len(set(ts)) < len(ts):
+        order.sort(key=changes.__getitem__)
+    return [changes[n] for n in order], [owners[n] for n in order]
+
+
 def _are_distinct(changes: list[KvChange]) -> bool:
+    # The first two tell most sources apart, without a look at all.
+    if len(changes) > 1 and changes[0].commit_ts == changes[1].commit_ts:
+        return False
     return len({change.commit_ts for change in changes}) == len(changes)
+
+
+def has_repeated(changes: list[KvChange]) -> bool:
+    """Whether there may be two of the same commit ts and key."""
+    return len({(change.commit_ts, change.key) for change in changes}) < len(changes)
 
 
 def once(changes: list[KvChange]) -> list[KvChange]:
     """Sorted changes of one table, each once: a store that was asked again may send some again."""
-    if len({(change.commit_ts, change.key) for change in changes}) == len(changes):
-        return changes
     return changes[:1] + [
         change
         for before, change in pairwise(changes)
@@ -110,20 +168,88 @@ def measure(changes: list[KvChange]) -> int:
     return len(changes) * each + sum([len(c.value) + len(c.old_value) for c in changes])
 
 
-def cut(
-    table: Table, changes: list[KvChange], size: int, single: bool, count: int, max_bytes: int
+def estimate(changes: list[KvChange]) -> int:
+    """About what `measure` says, from a few of many: looking at each value is a third of all the work."""
+    if len(changes) < 4 * _STRIDE:
+        return measure(changes)
+    some = changes[::_STRIDE]
+    sizes = [len(change.value) + len(change.old_value) for change in some]
+    total = sum(sizes)
+    if max(sizes) * len(sizes) > 8 * total:  # a few large ones among small: others may be between
+        return measure(changes)
+    return len(changes) * (_OBJECT_BYTES + len(changes[0].key) + total // len(sizes))
+
+
+def make_runs(
+    tables: Sequence[Table],
+    owners: Owners,
+    changes: list[KvChange],
+    count: int,
+    max_bytes: int,
+    size_of: Callable[[list[KvChange]], int] = measure,
+) -> list[Run]:
+    """Runs of at most `count` changes and about `max_bytes`, in the order that the changes came in."""
+    size = size_of(changes)
+    step = _step(len(changes), size, count, max_bytes)
+    runs = []
+    for part, its_owners in _cut(changes, owners, step):
+        ts = [change.commit_ts for change in part]
+        part_size = size if len(part) == len(changes) else size_of(part)
+        runs.append(Run(tables, its_owners, part, part_size, floor(min(ts)), max(ts), False))
+    return runs
+
+
+def cut_sorted(
+    tables: Sequence[Table], owners: Owners, changes: list[KvChange], size: int, count: int, max_bytes: int
 ) -> list[Run]:
     """Runs of at most `count` changes and about `max_bytes` out of sorted changes of `size` bytes."""
+    step = _step(len(changes), size, count, max_bytes)
     each = size // len(changes)
-    step = max(1, min(count, max_bytes // max(1, each)))
-    if len(changes) <= step:
-        return [Run(table, changes, size, single)]
-    runs = [
-        Run(table, part, each * len(part), single)
-        for part in (changes[i : i + step] for i in range(0, len(changes), step))
-    ]
-    runs[-1].bytes += size - each * len(changes)
+    runs = []
+    for part, its_owners in _cut(changes, owners, step):
+        first = part[0]
+        small = KvChange(first.commit_ts, first.start_ts, first.op, first.key, b"")
+        its_tables, its_owners = _own(tables, its_owners)
+        runs.append(Run(its_tables, its_owners, part, each * len(part), small, part[-1].commit_ts, True))
+    runs[-1].bytes += size - sum(run.bytes for run in runs)
     return runs
+
+
+def _step(length: int, size: int, count: int, max_bytes: int) -> int:
+    return max(1, min(count, max_bytes // max(1, size // length)))
+
+
+def _cut(changes: list[KvChange], owners: Owners, step: int) -> list[tuple[list[KvChange], Owners]]:
+    if len(changes) <= step:
+        return [(changes, owners)]
+    return [
+        (changes[n : n + step], None if owners is None else owners[n : n + step])
+        for n in range(0, len(changes), step)
+    ]
+
+
+def _own(tables: Sequence[Table], owners: Owners) -> tuple[Sequence[Table], Owners]:
+    """Only the tables that own something, each once."""
+    if owners is None:
+        return tables, None
+    its_tables = dict.fromkeys(map(tables.__getitem__, owners))
+    if len(its_tables) == 1:
+        return tuple(its_tables), None
+    numbers = {table: n for n, table in enumerate(its_tables)}
+    return tuple(its_tables), [numbers[tables[n]] for n in owners]
+
+
+def without_removed(
+    tables: Sequence[Table], owners: Owners, changes: list[KvChange]
+) -> tuple[list[KvChange], Owners]:
+    """The changes of the tables that are still there."""
+    removed = {n for n, table in enumerate(tables) if table.removed}
+    if not removed:
+        return changes, owners
+    if owners is None:
+        return [], None
+    kept = [n for n, owner in enumerate(owners) if owner not in removed]
+    return [changes[n] for n in kept], [owners[n] for n in kept]
 
 
 def split(runs: list[Run], size: int) -> list[list[Run]]:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain
 from threading import Lock
 
 from ..events import KvChange
 from ..store import Window
 from .index import Index
-from .run import Place, Run, Table, cut, sort
+from .run import Owners, Place, Run, Table, cut_sorted, sort_owned, without_removed
 
 
 class Tier:
     """The memory of all tables of a sorter.
 
-    Writers add runs, the Merger takes them, DbActors tell which they have stored, in any thread:
+    The Intake adds runs, the Merger takes them, DbActors tell which they have stored, in any thread:
     one lock guards the runs and the counts. A run stays in memory, and may be taken, until it is
     stored; what is taken before never touches the disk.
     """
@@ -49,26 +49,44 @@ class Tier:
             self._held[run] = None
             self.used_bytes += run.bytes
 
-    def take(self, run: Run) -> list[KvChange] | None:
-        """The changes of a run, now the caller's; None if it has heirs or is on disk."""
+    def take(self, run: Run) -> tuple[list[KvChange] | None, Owners]:
+        """The changes of a run and whose they are, now the caller's; None if it has heirs or is on disk."""
         with self._lock:
-            changes = run.changes
+            changes, owners = run.changes, run.owners
             if changes is not None:
                 self._let_go(run)
-            return changes
+            return changes, owners
 
     def read(self, run: Run) -> None:
         """The run was read back from disk."""
         with self._lock:
             self._index.remove(run)
 
-    def forget(self, run: Run) -> None:
-        """The run's table was removed."""
+    def forget_removed(self, run: Run) -> bool:
+        """Some of the run's tables were removed: let go of what they have; True if nothing is left.
+
+        What is on disk or on its way stays as long as other tables have something there.
+        """
         with self._lock:
-            for left in (run, *(run.heirs or ())):
-                if left.changes is not None:
-                    self._let_go(left)
-                self._index.remove(left)
+            heirs = run.heirs
+            if heirs is not None:
+                heirs[:] = [heir for heir in heirs if not self._forget_removed(heir)]
+            return self._forget_removed(run)
+
+    def _forget_removed(self, run: Run) -> bool:
+        left = sum(not table.removed for table in run.tables)
+        if run.changes is not None and not run.leaving and left < len(run.tables):
+            changes, owners = without_removed(run.tables, run.owners, run.changes)
+            size = run.bytes * len(changes) // run.count
+            self.used_bytes -= run.bytes - size
+            run.changes, run.owners, run.bytes, run.count = changes, owners, size, len(changes)
+            left = len(changes)
+        if left:
+            return False
+        if run.changes is not None:
+            self._let_go(run)
+        self._index.remove(run)
+        return not run.heirs
 
     def heirs(self, run: Run) -> list[Run]:
         """The runs that this one was merged into; once, for whichever of those merged asks first."""
@@ -104,12 +122,17 @@ class Tier:
             return [(run, run.place) for run in self._index.runs(window) if run.place is not None]
 
     @property
+    def is_half_full(self) -> bool:
+        """From here on sizes are measured, before they were estimated: see `run.estimate`."""
+        return bool(self.quota_bytes) and self.used_bytes * 2 > (self.quota_bytes or 0)
+
+    @property
     def stored_bytes(self) -> int:
         """What the runs on disk would take in memory."""
         return self._index.memory_bytes
 
     def _let_go(self, run: Run) -> None:
-        run.changes = None
+        run.changes = run.owners = None
         self.used_bytes -= run.bytes
         if run.leaving:
             self.leaving_bytes -= run.bytes
@@ -121,26 +144,41 @@ class Tier:
         assert self.quota_bytes is not None
         excess = self.used_bytes - self.leaving_bytes - self.quota_bytes
         excess += min(self.quota_bytes // 4, 16 << 20)
-        picked: dict[Table, list[Run]] = {}
+        picked: dict[Hashable, list[Run]] = {}
         for run in reversed(self._held):
-            picked.setdefault(run.table, []).append(run)
+            picked.setdefault(run.tables[0].group, []).append(run)
             excess -= run.bytes
             if excess <= 0:
                 break
-        return [heir for table, runs in picked.items() for heir in self._merge(table, runs)]
+        return [heir for runs in picked.values() for heir in self._merge(runs)]
 
-    def _merge(self, table: Table, runs: list[Run]) -> list[Run]:
-        """Make blocks of a table's runs, so that small ones don't stay small on disk."""
-        changes: list[KvChange] = list(chain.from_iterable(run.changes or () for run in reversed(runs)))
-        single = sort(changes) if len(runs) > 1 else runs[0].single
+    def _merge(self, runs: list[Run]) -> list[Run]:
+        """Make blocks of the runs of a group, so that small ones don't stay small on disk."""
+        tables, owners, changes = _joined(runs)
+        changes, owners = sort_owned(changes, owners)
         size = sum(run.bytes for run in runs)
-        blocks = cut(table, changes, size, single, self._block_changes, self._block_bytes)
+        blocks = cut_sorted(tables, owners, changes, size, self._block_changes, self._block_bytes)
         heirs = blocks[:]
         for run in runs:
-            run.changes = None
+            run.changes = run.owners = None
             run.heirs = heirs
             del self._held[run]
         for block in blocks:
             block.leaving = True
         self.leaving_bytes += size
         return blocks
+
+
+def _joined(runs: list[Run]) -> tuple[Sequence[Table], Owners, list[KvChange]]:
+    """The changes of runs in memory, and whose they are."""
+    changes = list(chain.from_iterable(run.changes or () for run in runs))
+    first = runs[0]
+    if all(run.owners is None and run.tables[0] is first.tables[0] for run in runs):
+        return first.tables, None, changes
+    tables: list[Table] = []
+    owners: list[int] = []
+    for run in runs:
+        base = len(tables)
+        tables += run.tables
+        owners += [base] * run.count if run.owners is None else [base + owner for owner in run.owners]
+    return tables, owners, changes

@@ -20,10 +20,17 @@ _OP_CODES: Final = {True: 0xFFFF ^ 2, False: 0xFFFF ^ 1}
 def block_key(run: Run) -> bytes:
     """uid (4 bytes), table (8), first commit ts (8), first start ts (8), sequence (8), big-endian.
 
-    The sequence keeps apart blocks that begin alike: a transaction may be longer than a block.
+    A block of several tables has zeros for uid and table. The sequence keeps apart blocks that begin
+    alike: a transaction may be longer than a block.
     """
     first = run.first
-    return _BLOCK.pack(run.table.uid, run.table.id, first.commit_ts, first.start_ts, next(_sequence))
+    uid, table_id = (run.tables[0].uid, run.tables[0].id) if run.owners is None else (0, 0)
+    return _BLOCK.pack(uid, table_id, first.commit_ts, first.start_ts, next(_sequence))
+
+
+def is_mixed(key: bytes) -> bool:
+    """Whether a block has changes of several tables: uids begin at 1."""
+    return key.startswith(b"\0\0\0\0")
 
 
 def event_key(table: Table, change: KvChange) -> bytes:

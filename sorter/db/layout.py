@@ -10,35 +10,49 @@ import msgspec
 from ...errors import StoreError
 from ...events import KvChange
 from ...store import Batch, Store
-from ..run import Place, Run
-from .key import block_key, event_key
+from ..run import Owners, Place, Run
+from .key import block_key, event_key, is_mixed
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode_block: Final = msgspec.msgpack.Decoder(list[KvChange]).decode
+_decode_mixed: Final = msgspec.msgpack.Decoder(tuple[list[int], list[KvChange]]).decode
 _decode_event: Final = msgspec.msgpack.Decoder(KvChange).decode
 
 
 class Layout(Protocol):
-    def put(self, batch: Batch, run: Run, changes: list[KvChange]) -> tuple[bytes, bytes, int]:
+    mixes_tables: bool
+    """Whether a run may have changes of several tables."""
+
+    def put(
+        self, batch: Batch, run: Run, changes: list[KvChange], owners: Owners
+    ) -> tuple[bytes, bytes, int]:
         """Add a run to the batch; returns its first key, its last and how many."""
 
-    def get(self, store: Store, place: Place) -> list[KvChange]:
+    def get(self, store: Store, place: Place) -> tuple[list[KvChange], Owners]:
         """The changes of a run in order. Raises StoreError unless all of them are there, unharmed."""
 
 
 class BlockLayout:
-    """A run is one value."""
+    """A run is one value: its changes, or a pair of owners and changes."""
 
-    def put(self, batch: Batch, run: Run, changes: list[KvChange]) -> tuple[bytes, bytes, int]:
+    mixes_tables = True
+
+    def put(
+        self, batch: Batch, run: Run, changes: list[KvChange], owners: Owners
+    ) -> tuple[bytes, bytes, int]:
         key = block_key(run)
-        batch.put(key, _seal(_encode(changes)), run.newest)
+        batch.put(key, _seal(_encode(changes if owners is None else (owners, changes))), run.newest)
         return key, key, 1
 
-    def get(self, store: Store, place: Place) -> list[KvChange]:
+    def get(self, store: Store, place: Place) -> tuple[list[KvChange], Owners]:
         value = store.get(place.window, place.lower)
         if value is None:
             raise StoreError("a block is missing")
-        return _decode_block(_unseal(value))
+        packed = _unseal(value)
+        if is_mixed(place.lower):
+            owners, changes = _decode_mixed(packed)
+            return changes, owners
+        return _decode_block(packed), None
 
 
 class EventLayout:
@@ -47,18 +61,22 @@ class EventLayout:
     Where runs overlap, reading one brings changes of the other as well; they leave once.
     """
 
-    def put(self, batch: Batch, run: Run, changes: list[KvChange]) -> tuple[bytes, bytes, int]:
-        keys = [event_key(run.table, change) for change in changes]
+    mixes_tables = False
+
+    def put(
+        self, batch: Batch, run: Run, changes: list[KvChange], _owners: Owners
+    ) -> tuple[bytes, bytes, int]:
+        keys = [event_key(run.tables[0], change) for change in changes]
         for key, change in zip(keys, changes, strict=True):
             batch.put(key, _seal(_encode(change)), run.newest)
         return keys[0], keys[-1], len(set(keys))
 
-    def get(self, store: Store, place: Place) -> list[KvChange]:
+    def get(self, store: Store, place: Place) -> tuple[list[KvChange], Owners]:
         pairs = store.iterate(place.window, place.lower, place.upper + b"\0")
         changes = [_decode_event(_unseal(value)) for _, value in pairs]
         if len(changes) < place.keys:
             raise StoreError(f"{place.keys - len(changes)} changes are missing")
-        return changes
+        return changes, None
 
 
 LAYOUTS: Final[dict[str, Layout]] = {"block": BlockLayout(), "event": EventLayout()}

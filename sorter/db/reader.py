@@ -7,7 +7,7 @@ from ...events import KvChange
 from ...store import Store
 from ..gate import Gate, Part
 from ..merge import Loaded, Read
-from ..run import Run
+from ..run import Owners, Run
 from ..tier import Tier
 from .layout import Layout
 
@@ -22,17 +22,16 @@ class Reader(Part):
         self._tier = tier
 
     def on_receive(self, message: Read) -> None:
-        self.send(message.reply_to, Loaded([(run, self._read(run)) for run in message.runs]))
+        self.send(message.reply_to, Loaded([self._read(run) for run in message.runs]))
 
-    def _read(self, run: Run) -> list[KvChange]:
+    def _read(self, run: Run) -> tuple[Run, list[KvChange], Owners]:
         place = run.place
         assert place is not None
         try:
-            changes = self._layout.get(self._store, place)
+            changes, owners = self._layout.get(self._store, place)
         except StoreError as error:
             raise StoreError(
-                f"table {run.table.id}: {run.count} changes of commit ts {run.first.commit_ts} to"
-                f" {run.newest} can't be read back from {self._store.path} ({place.window.name}): {error}"
+                f"{run} can't be read back from {self._store.path} ({place.window.name}): {error}"
             ) from error
         self._tier.read(run)
-        return changes
+        return run, changes, owners

@@ -7,7 +7,7 @@ from typing import Any, Final
 from ...actors import ActorSystem, PooledRef, Target
 from ...events import Ts
 from ...store import Scratch, Store
-from ..engine import WRITER_MESSAGES, Engine
+from ..engine import Engine
 from ..run import Table
 from ..sorter import SorterOptions
 from ..tier import Tier
@@ -16,16 +16,17 @@ from .db import DbActor
 from .key import store_of
 from .layout import LAYOUTS
 from .reader import Reader
-from .writer import Writer
+from .spill import Spill
 
 WRITES: Final = 8
 """The capacity of a DbActor's mailbox. A Write has 1 MiB."""
 
 
 class DbSorter(Engine):
-    """A Writer for each table, the memory tier, and a DbActor, Reader and Compactor for each store.
+    """A Writer for each table, one Intake, the memory tier, and a DbActor, Reader and Compactor for each
+    store.
 
-    What waits on what is a graph without circles: Writers on DbActors, the Merger on its downstream
+    What waits on what is a graph without circles: the Intake on DbActors, the Merger on its downstream
     and on Readers; DbActors and Readers on nobody, since a Reader's answers always find room.
     """
 
@@ -57,22 +58,12 @@ class DbSorter(Engine):
             self._spawn(DbActor, store, tier, self._disk_bytes, quota, capacity=WRITES)
             for store in self._stores
         ]
+        self._spawn_intake(Spill(self._layout, self._db_actors))
 
-    def _spawn_writer(self, table: Table, name: str) -> PooledRef[Any]:
-        return self._spawn(
-            Writer,
-            table,
-            self._tier,
-            self._arrivals,
-            self._merger,
-            self._layout,
-            self._db_actors,
-            capacity=WRITER_MESSAGES,
-            name=name,
-        )
-
-    def _store_of(self, table_id: int) -> int:
-        return store_of(table_id, len(self._stores))
+    def _new_table(self, table_id: int, uid: int, resolved: Ts, now: float) -> Table:
+        store = store_of(table_id, len(self._stores))
+        group = None if self._layout.mixes_tables else ("table", uid)
+        return Table(table_id, uid, store, resolved, now, group)
 
     def _disk_bytes(self) -> int:
         return sum(store.bytes for store in self._stores)

@@ -99,6 +99,22 @@ def test_the_fields_of_a_change_come_out_as_they_went_in(rig):
     rig.check()
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_many_tables_are_advanced_at_once_behind_what_they_were_told(make_rig, engine, seed):
+    rig = make_rig(seed=seed, **engine)
+    tables = range(1, 40)
+    rig.add(*tables)
+    for ts in (10, 20, 30):
+        for table in tables[ts // 10 :]:
+            rig.tell(table, [put(ts, f"{n}") for n in range(5)])
+        rig.advance(**{f"_{table}": ts for table in tables})
+        rig.system.step()
+    rig.sorter.advance({999: 50})
+    rig.run()
+    rig.check()
+    assert rig.sorter.statistics().sent == 30
+
+
 def test_a_table_added_later_holds_everything_back_until_it_is_resolved(rig):
     rig.add(1)
     rig.tell(1, [put(5, "a")], resolved=10)

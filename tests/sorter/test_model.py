@@ -33,6 +33,9 @@ steps = st.lists(
         st.tuples(st.just("tell"), slots, changes, st.integers(0, 8)),
         st.tuples(st.just("large"), slots, st.integers(1, 12), st.integers(1, 120)),
         st.tuples(st.just("run"), st.integers(0, 40)),
+        st.tuples(
+            st.just("advance"), st.lists(st.integers(0, 8), min_size=len(TABLES), max_size=len(TABLES))
+        ),
         st.tuples(st.just("run")),
         st.tuples(st.just("acknowledge")),
         st.tuples(st.just("replace"), slots),
@@ -65,6 +68,8 @@ def play(rig: Rig, history: list[tuple[Any, ...]]) -> None:
             case ("large", slot, above, size):
                 ts = rig.resolved[tables[slot]] + above
                 rig.tell(tables[slot], [change(ts, 0, PUT, b"%d" % n) for n in range(size)])
+            case ("advance", by):
+                rig.advance(**{f"_{t}": rig.resolved[t] + more for t, more in zip(tables, by, strict=True)})
             case ("run",):
                 rig.run()
                 rig.check()

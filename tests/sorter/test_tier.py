@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from tidemill.actors import ManualClock, SeededSystem
+from tidemill.actors.mailbox import Mailbox
+from tidemill.errors import Fatal
+from tidemill.events import Changes
 from tidemill.sorter import gate
 from tidemill.sorter.arrivals import Arrivals
 from tidemill.sorter.gate import Gate
-from tidemill.sorter.run import Place, Run, Table
+from tidemill.sorter.run import Place, Run, Table, estimate, make_runs, measure
 from tidemill.sorter.tier import Tier
+from tidemill.sorter.writer import Writer
 
 from .rig import put
 
@@ -16,16 +23,12 @@ TABLE = Table(1, 1, 0, 0, 0.0)
 PLACE = Place("window", b"", b"", 1, 50)
 
 
-def run(*commit_ts: int) -> Run:
-    return Run(TABLE, [put(ts, "k") for ts in commit_ts], 100 * len(commit_ts), False)
-
-
-class Writer:
-    def __init__(self) -> None:
-        self.sent_to: list[object] = []
-
-    def send(self, target: object, _message: object) -> None:
-        self.sent_to.append(target)
+def run(*commit_ts: int, tables: tuple[Table, ...] = (TABLE,), owners: list[int] | None = None) -> Run:
+    """Of 100 bytes a change."""
+    (made,) = make_runs(
+        tables, owners, [put(ts, "k") for ts in commit_ts], 99, 1 << 20, lambda c: 100 * len(c)
+    )
+    return made
 
 
 # --- the tier ----------------------------------------------------------------------------------------
@@ -35,7 +38,7 @@ def test_a_run_taken_on_its_way_to_disk_is_not_on_disk():
     tier = Tier(0)
     (leaving,) = tier.add([run(1, 2)])
     assert (tier.used_bytes, tier.leaving_bytes) == (200, 200)
-    assert tier.take(leaving) is not None
+    assert tier.take(leaving)[0] is not None
     tier.stored(leaving, PLACE)
     assert leaving.place is None
     assert (tier.used_bytes, tier.leaving_bytes, tier.stored_bytes, tier.spilled_bytes) == (0, 0, 0, 0)
@@ -45,7 +48,7 @@ def test_a_stored_run_is_in_memory_no_more_until_it_is_read():
     tier = Tier(0)
     (leaving,) = tier.add([run(1, 2)])
     tier.stored(leaving, PLACE)
-    assert tier.take(leaving) is None
+    assert tier.take(leaving) == (None, None)
     assert (tier.used_bytes, tier.leaving_bytes, tier.stored_bytes, tier.live_bytes("window")) == (
         0,
         0,
@@ -70,7 +73,7 @@ def test_runs_merged_on_their_way_to_disk_are_claimed_once():
     runs = [run(1, 5), run(3, 4), run(2, 6)]
     assert tier.add(runs[:2]) == []
     (block,) = tier.add(runs[2:])
-    assert [tier.take(one) for one in runs if one.heirs is not None] == [None] * sum(
+    assert [tier.take(one) for one in runs if one.heirs is not None] == [(None, None)] * sum(
         r.heirs is not None for r in runs
     )
     claimed = [tier.heirs(one) for one in runs if one.heirs is not None]
@@ -84,18 +87,47 @@ def test_the_newest_runs_leave_first():
         assert tier.add([one]) == []
     (block,) = tier.add([runs[10]])
     assert block.first.commit_ts > 5
-    assert tier.take(runs[0]) is not None
+    assert tier.take(runs[0])[0] is not None
 
 
 def test_a_removed_tables_runs_free_their_memory_wherever_they_are():
+    table = Table(2, 2, 0, 0, 0.0)
     tier = Tier(300)
-    held, one, other = run(1), run(2, 3), run(4, 5)
+    held, one, other = (run(*ts, tables=(table,)) for ts in ((1,), (2, 3), (4, 5)))
     tier.add([held])
     (leaving,) = tier.add([one])[-1:] or tier.add([other])
     tier.stored(leaving, PLACE)
-    for gone in (held, one, other):
-        tier.forget(gone)
+    table.removed = True
+    assert [tier.forget_removed(gone) for gone in (held, one, other)] == [True] * 3
     assert (tier.used_bytes, tier.leaving_bytes, tier.stored_bytes) == (0, 0, 0)
+
+
+def test_of_a_run_of_several_tables_only_the_removed_ones_go():
+    tables = Table(2, 2, 0, 0, 0.0), Table(3, 3, 0, 0, 0.0)
+    tier = Tier(None)
+    shared = run(5, 6, 7, 8, tables=tables, owners=[0, 1, 0, 1])
+    tier.add([shared])
+    tables[0].removed = True
+    assert not tier.forget_removed(shared)
+    assert tier.used_bytes == 200
+    changes, owners = tier.take(shared)
+    assert ([change.commit_ts for change in changes], owners) == ([6, 8], [1, 1])
+    assert tier.used_bytes == 0
+
+
+def test_a_block_of_several_tables_has_them_in_one_order():
+    tables = Table(2, 2, 0, 0, 0.0), Table(3, 3, 0, 0, 0.0)
+    tier = Tier(0)
+    (block,) = tier.add([run(7, 5, 8, 6, tables=tables, owners=[0, 0, 1, 1])])
+    assert [change.commit_ts for change in block.changes] == [5, 6, 7, 8]
+    assert [block.tables[owner].id for owner in block.owners] == [2, 3, 2, 3]
+
+
+def test_an_estimate_is_near_and_large_values_among_small_ones_are_all_looked_at():
+    changes = [put(n, "k", bytes(n % 100)) for n in range(5000)]
+    assert measure(changes) * 0.9 < estimate(changes) < measure(changes) * 1.1
+    changes[::100] = [put(n, "k", bytes(100_000)) for n in range(50)]
+    assert estimate(changes) == measure(changes)
 
 
 # --- arrivals ----------------------------------------------------------------------------------------
@@ -104,18 +136,18 @@ def test_a_removed_tables_runs_free_their_memory_wherever_they_are():
 def test_only_the_first_of_many_wakes_the_merger():
     arrivals = Arrivals()
     tables = [Table(n, n, 0, 0, 0.0) for n in range(3)]
-    assert [arrivals.post(table, [], 5, 0.0) for table in tables] == [True, False, False]
-    assert arrivals.collect() == ([], dict.fromkeys(tables, 5))
+    assert [arrivals.post([], {table: 5}, 0.0) for table in tables] == [True, False, False]
+    assert arrivals.collect() == ([], dict.fromkeys(tables, 5), [])
     assert arrivals.rest()
-    assert arrivals.post(tables[0], [], 6, 0.0)
+    assert arrivals.post([], {tables[0]: 6}, 0.0)
 
 
 def test_what_comes_while_the_merger_works_keeps_it_from_resting():
     arrivals = Arrivals()
     table = Table(1, 1, 0, 0, 0.0)
-    assert arrivals.post(table, [], 5, 0.0)
+    assert arrivals.post([], {table: 5}, 0.0)
     arrivals.collect()
-    assert not arrivals.post(table, [run(6)], 7, 0.0)
+    assert not arrivals.post([run(6)], {table: 7}, 0.0)
     assert not arrivals.rest()
     arrivals.collect()
     assert arrivals.rest()
@@ -123,7 +155,7 @@ def test_what_comes_while_the_merger_works_keeps_it_from_resting():
 
 def test_changes_without_a_resolved_ts_wake_nobody():
     arrivals = Arrivals()
-    assert not arrivals.post(Table(1, 1, 0, 0, 0.0), [run(6)], 0, 0.0)
+    assert not arrivals.post([run(6)], {Table(1, 1, 0, 0, 0.0): 0}, 0.0)
     assert arrivals.rest()
     assert len(arrivals.collect()[0]) == 1
 
@@ -139,36 +171,89 @@ def arrivals(monkeypatch) -> Arrivals:
     return arrivals
 
 
-def test_a_gate_shut_for_no_reason_opens_at_once(arrivals):
-    """As when the Merger finished between a Writer's look and its shutting the gate."""
-    shut = Gate(Tier(None), arrivals)
-    writer = Writer()
-    shut.hold(writer)
-    assert writer.sent_to == []
-    assert shut.offer(None)
+@pytest.fixture
+def system() -> Iterator[SeededSystem]:
+    system = SeededSystem(1)
+    yield system
+    system.stop(timeout=0.0)
+
+
+class Intake(Mailbox):
+    """Counts how often it is woken."""
+
+    def __init__(self) -> None:
+        super().__init__(99, "intake")
+
+    def schedule(self) -> None:
+        pass
+
+
+def gate_of(tier: Tier, arrivals: Arrivals) -> Gate:
+    made = Gate(tier, arrivals, ManualClock())
+    made.intake = Intake()
+    return made
+
+
+def of_2000_bytes() -> Run:
+    return make_runs((TABLE,), None, [put(1, "k")], 9, 1, lambda _: 2000)[0]
+
+
+def test_a_gate_is_not_shut_without_a_reason(arrivals):
+    shut = gate_of(Tier(1 << 20), arrivals)
+    assert not shut.shut_if_needed()
+    assert shut.shut_since is None
 
 
 def test_a_gate_stays_shut_until_its_reason_is_gone(arrivals):
-    tier = Tier(None)
-    shut = Gate(tier, arrivals)
-    ready = Run(TABLE, [put(1, "k")], 2000, True)
+    tier = Tier(1 << 20)
+    shut = gate_of(tier, arrivals)
+    ready = of_2000_bytes()
     tier.add([ready])
-    writer = Writer()
-    shut.hold(writer)
-    assert writer.sent_to == [shut]
-    assert not shut.offer(None)
+    assert shut.shut_if_needed()
     shut.open_if_possible()
-    assert not shut.offer(None)
+    assert shut.shut_since == 0.0
+    assert shut.intake.messages == []
     tier.take(ready)
     shut.open_if_possible()
-    assert shut.offer(None)
+    assert shut.shut_since is None
+    assert len(shut.intake.messages) == 1
 
 
-def test_a_closed_gate_holds_nobody(arrivals):
-    tier = Tier(None)
-    tier.add([Run(TABLE, [put(1, "k")], 2000, True)])
-    closed = Gate(tier, arrivals)
+def test_what_comes_to_a_closed_gate_is_dropped_and_nobody_waits(arrivals, system):
+    closed = gate_of(Tier(1 << 20), arrivals)
+    writer = Writer(TABLE, closed, system).ref()
+    answer = writer.ask(Changes([]), block=False)
     closed.close()
-    closed.hold(Writer())
-    assert closed.is_closed
-    assert not closed.offer(None)  # an actor that sends to a closed mailbox goes on
+    with pytest.raises(Fatal, match="dropped"):
+        answer.get(timeout=0)
+    for _ in range(200):
+        writer.tell(Changes([put(1, "k")]))
+    assert writer.actor_inbox.messages == []
+
+
+def test_only_the_first_writer_wakes_the_intake_and_none_is_forgotten(arrivals, system):
+    gate = gate_of(Tier(None), arrivals)
+    writers = [Writer(TABLE, gate, system).ref() for _ in range(3)]
+    for writer in writers:
+        writer.tell(Changes([]))
+    assert len(gate.intake.messages) == 1
+    assert not gate.rest()
+    gate.writers.clear()
+    assert gate.rest()
+    gate.advance({1: 5})
+    assert len(gate.intake.messages) == 2
+    assert not gate.rest()
+    assert gate.advanced() == {1: 5}
+
+
+def test_a_writer_gives_a_fair_share_and_arrives_again_behind_the_others(arrivals, system):
+    gate = gate_of(Tier(None), arrivals)
+    one, other = (Writer(TABLE, gate, system) for _ in range(2))
+    for size in (1000, 1, 1, 100):
+        one.ref().tell(Changes([put(1, "k")] * size))
+    other.ref().tell(Changes([]))
+    shares = []
+    while gate.writers:
+        writer = gate.writers.popleft()
+        shares.append((writer is one, [len(message.changes) for message in writer.drain()]))
+    assert shares == [(True, [1000]), (False, [0]), (True, [1, 1]), (True, [100])]

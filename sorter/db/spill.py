@@ -1,0 +1,40 @@
+"""From runs to what DbActors write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ...actors import PooledRef
+from ...store import Batch
+from ..run import Run, split
+from .db import WRITE_BYTES, Write, Written
+from .layout import Layout
+
+
+class Spill:
+    """Called in the Intake's turns."""
+
+    def __init__(self, layout: Layout, db_actors: Sequence[PooledRef[Any]]) -> None:
+        self._layout = layout
+        self._db_actors = db_actors
+
+    def __call__(self, runs: list[Run]) -> Iterator[tuple[PooledRef[Any], Write]]:
+        by_store: dict[int, list[Run]] = {}
+        for run in runs:
+            by_store.setdefault(run.tables[0].store, []).append(run)
+        for store, its_runs in by_store.items():
+            for part in split(its_runs, WRITE_BYTES):
+                yield self._db_actors[store], self._write(part)
+
+    def _write(self, runs: list[Run]) -> Write:
+        # Here, and not in the DbActor: what has just been sorted is still in the processor's cache.
+        batch = Batch()
+        written = []
+        for run in runs:
+            owners, changes = run.owners, run.changes  # once: the Merger may take it at any time
+            if changes is not None:
+                before = batch.bytes
+                lower, upper, keys = self._layout.put(batch, run, changes, owners)
+                written.append(Written(run, lower, upper, keys, batch.bytes - before))
+        return Write(batch, written)

@@ -1,0 +1,143 @@
+"""What takes the changes of all tables in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, count, repeat
+from typing import Any, Final
+
+from ..actors import PooledRef
+from ..actors.future import Ask
+from ..events import Changes, KvChange, Ts
+from .arrivals import WAKE, Arrivals
+from .gate import Gate, Part
+from .run import Run, Table, estimate, make_runs, measure
+from .tier import Tier
+from .writer import Writer
+
+TURN_CHANGES: Final = 4096
+"""A turn takes about this much: enough that small lists of many tables become one large run."""
+
+RUN_CHANGES: Final = 4096
+"""A run holds at most this many changes ..."""
+RUN_BYTES: Final = 1 << 20
+"""... and about this much: the Merger opens runs as a whole."""
+
+Spill = Callable[[list[Run]], Iterator[tuple[PooledRef[Any], Any]]]
+"""Whom to tell what, so that runs go to disk."""
+
+
+class Intake(Part):
+    """Makes runs of what the sources told the Writers, puts them into the memory tier and sends to disk
+    what no longer fits there. While the disk is behind, or the Merger is, it takes nothing.
+
+    A run has the changes of all tables whose turn it was and that go to disk together, as they came:
+    the Merger sorts them once, with the others that leave with them.
+    """
+
+    def __init__(
+        self,
+        gate: Gate,
+        writers: Mapping[int, Writer],
+        tier: Tier,
+        arrivals: Arrivals,
+        merger: PooledRef[Any],
+        spill: Spill | None,
+    ) -> None:
+        super().__init__(gate)
+        self._writers = writers
+        self._tier = tier
+        self._arrivals = arrivals
+        self._merger = merger
+        self._spill = spill
+
+    def on_receive_batch(self, _messages: Sequence[Any]) -> None:
+        gate = self._gate
+        if gate.is_closed:
+            return
+        if advanced := gate.advanced():
+            self._advance(advanced)
+        if gate.shut_if_needed():
+            return
+        asks: list[Ask] = []
+        try:
+            self._take_in(asks)
+        except BaseException as error:
+            for ask in asks:
+                ask.fail(error)
+            raise
+        for ask in asks:
+            ask.answer(None)
+        if not gate.rest():
+            self.send(self.actor_ref, WAKE)
+
+    def _advance(self, advanced: dict[int, Ts]) -> None:
+        """Resolve tables, or let it wait behind the changes that a Writer still has."""
+        resolved: dict[Table, Ts] = {}
+        writers = self._writers
+        for table_id, ts in advanced.items():
+            writer = writers.get(table_id)
+            if writer is None:
+                continue
+            if writer.messages:
+                writer.post(Changes([], ts))
+            else:
+                resolved[writer.table] = ts
+        if self._arrivals.post([], resolved, self.clock.now()):
+            self.send(self._merger, WAKE)
+
+    def _take_in(self, asks: list[Ask]) -> None:
+        groups, resolved = self._collect(asks)
+        runs = []
+        for tables, lists in groups.values():
+            runs += self._runs(tables, lists)
+        spilled = self._tier.add(runs) if runs else []
+        if self._arrivals.post(runs, resolved, self.clock.now()):
+            self.send(self._merger, WAKE)
+        if spilled and self._spill is not None:
+            for target, message in self._spill(spilled):
+                self.send(target, message)
+
+    def _collect(
+        self, asks: list[Ask]
+    ) -> tuple[dict[Any, tuple[list[Table], list[list[KvChange]]]], dict[Table, Ts]]:
+        """Messages of about a turn: by what goes to disk together the tables and their lists, and what
+        they resolved."""
+        writers = self._gate.writers
+        groups: dict[Any, tuple[list[Table], list[list[KvChange]]]] = {}
+        resolved: dict[Table, Ts] = {}
+        room = TURN_CHANGES
+        tables_left = TURN_CHANGES
+        while writers and room > 0 and tables_left > 0:
+            tables_left -= 1
+            writer = writers.popleft()
+            table = writer.table
+            messages: list[Changes] = writer.drain()
+            if writer.marks:
+                messages = writer.open(messages, asks)
+            if table.removed:
+                continue
+            for message in messages:
+                changes = message.changes
+                if changes:
+                    group = groups.get(table.group)
+                    if group is None:
+                        group = groups[table.group] = [], []
+                    group[0].append(table)
+                    group[1].append(changes)
+                    room -= len(changes)
+                if message.resolved > table.resolved:
+                    resolved[table] = max(message.resolved, resolved.get(table, 0))
+        return groups, resolved
+
+    def _runs(self, tables: list[Table], lists: list[list[KvChange]]) -> list[Run]:
+        size_of = measure if self._tier.is_half_full else estimate
+        owners = None
+        changes = lists[0]
+        if len(lists) > 1:
+            changes = list(chain.from_iterable(lists))
+            if tables.count(tables[0]) < len(tables):
+                owners = list(chain.from_iterable(map(repeat, count(), map(len, lists))))
+        if owners is None:
+            tables = tables[:1]
+        return make_runs(tables, owners, changes, RUN_CHANGES, RUN_BYTES, size_of)

@@ -1,0 +1,101 @@
+"""One table's way into the sorter."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ..actors import ActorSystem, Clock, PooledActor, PooledFuture, PooledRef
+from ..actors.future import Ask
+from ..actors.mailbox import Mailbox
+from ..errors import Fatal
+from .gate import Gate
+from .run import Table
+
+WRITER_MESSAGES: Final = 64
+"""The capacity of a Writer's mailbox: what a source may be ahead of it."""
+
+
+TURN_CHANGES: Final = 64
+"""What a Writer gives in its turn, and at least one message: so none waits long for the others."""
+
+
+class Writer(Mailbox):
+    """A table's mailbox. The Intake empties those of all tables: a turn of its own for each of 100,000
+    tables would cost more than the work. Takes `Changes`; an ask is answered once they, and all told
+    before, are in the sorter's hands."""
+
+    __slots__ = ("_gate", "system", "table")
+
+    def __init__(self, table: Table, gate: Gate, system: ActorSystem) -> None:
+        super().__init__(WRITER_MESSAGES, f"Writer of table {table.id} ({table.uid})")
+        self.table = table
+        self.system = system
+        self._gate = gate
+
+    @property
+    def clock(self) -> Clock:
+        return self.system.clock
+
+    def ref(self) -> PooledRef[Any]:
+        return WriterRef(self, PooledActor)  # type: ignore[arg-type]
+
+    def schedule(self) -> None:
+        self._gate.arrive(self)
+
+    def drain(self) -> list[Any]:
+        """What its turn brings: the first message, and more if they are small. If something is left, or
+        came in at once, the Writer arrives again behind the others."""
+        # Mailbox.take and the look for more under one lock.
+        with self.lock:
+            messages = self.messages
+            taken = 1 if len(messages) == 1 else self._fair(messages)
+            self.messages = messages[taken:]
+            admitted = self._admit() if self.line else None
+            more = self.scheduled = bool(self.messages)
+        if admitted:
+            for waiter in admitted:
+                waiter.resume()
+        if more:
+            self._gate.arrive(self)
+        return messages[:taken] if taken < len(messages) else messages
+
+    def _fair(self, messages: list[Any]) -> int:
+        taken = room = 0
+        for entry in messages:
+            changes = (entry.message if isinstance(entry, Ask) else entry).changes
+            room += len(changes)
+            if taken and room > TURN_CHANGES:
+                break
+            taken += 1
+        return taken
+
+    def open(self, messages: list[Any], asks: list[Ask]) -> list[Any]:
+        """The messages themselves; the asks among them are added to `asks`."""
+        if not self.marks:
+            return messages
+        for n, entry in enumerate(messages):
+            if isinstance(entry, Ask):
+                asks.append(entry)
+                messages[n] = entry.message
+                with self.lock:
+                    self.marks -= 1
+        return messages
+
+    def discard(self) -> None:
+        """Drop what is there; asks are answered."""
+        asks: list[Ask] = []
+        self.open(self.drain(), asks)  # the rest arrives again, and is dropped then
+        for ask in asks:
+            ask.fail(Fatal(f"{self.name} is closed, the changes were dropped"))
+
+    def stop(self, future: PooledFuture[bool] | None = None) -> None:
+        """Accept nothing more; what was accepted is delivered unless the table is removed."""
+        closed = self.close()
+        if future is not None:
+            future.set(closed)
+
+
+class WriterRef(PooledRef[Any]):
+    """Tell it `Changes`."""
+
+    __slots__ = ()
