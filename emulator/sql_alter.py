@@ -14,7 +14,8 @@ from ..codec.tidb.column_type import ColumnFlag, Type, kind_of
 from ..codec.tidb.table_info import ColumnInfo, IndexInfo, TableInfo
 from ..events import Ts, physical_ms
 from .sql_columns import parse_column
-from .sql_table import find_column, index_columns, parse_definitions, parse_parts
+from .sql_partition import parse_definitions
+from .sql_table import find_column, index_columns, parse_parts
 from .sql_tokens import Tokens
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -1,13 +1,48 @@
-"""Which partition a row belongs to."""
+"""Partitions by range or hash of a column: their definitions, and which one a row belongs to."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
-from typing import Any
+from typing import Any, Final
 
 from ..codec.tidb.table_info import PartitionDefinition, PartitionInfo, TableInfo
 from ..events import Row, Table
-from .sql_table import HASH
+from .sql_tokens import Tokens
+
+RANGE: Final = 1
+HASH: Final = 2
+
+
+def parse_partition(tokens: Tokens, new_id: Callable[[], int]) -> PartitionInfo:
+    """What stands behind PARTITION BY; `new_id` gives the partitions' ids. Raises ValueError."""
+    if tokens.has("hash"):
+        expression = tokens.enclosed()
+        tokens.expect("partitions")
+        definitions = tuple(PartitionDefinition(new_id(), f"p{n}") for n in range(tokens.number()))
+        return PartitionInfo(type=HASH, expression=expression, definitions=definitions)
+    tokens.expect("range")
+    if tokens.has("columns"):
+        columns, expression = tuple(tokens.names()), ""
+    else:
+        columns, expression = (), tokens.enclosed()
+    definitions = parse_definitions(tokens, new_id)
+    return PartitionInfo(type=RANGE, expression=expression, columns=columns, definitions=definitions)
+
+
+def parse_definitions(tokens: Tokens, new_id: Callable[[], int]) -> tuple[PartitionDefinition, ...]:
+    """(PARTITION p VALUES LESS THAN (x), …)"""
+    tokens.expect("(")
+    found = []
+    while True:
+        tokens.expect("partition")
+        name = tokens.name()
+        tokens.expect("values", "less", "than")
+        limit = "MAXVALUE" if tokens.has("maxvalue") else tokens.enclosed()
+        found.append(PartitionDefinition(new_id(), name, (limit,)))
+        if not tokens.has(","):
+            tokens.expect(")")
+            return tuple(found)
 
 
 def physical_id(info: TableInfo, table: Table, row: Row) -> int:

@@ -13,18 +13,14 @@ from ..codec.tidb.table_info import (
     DbInfo,
     IndexColumn,
     IndexInfo,
-    PartitionDefinition,
-    PartitionInfo,
     TableInfo,
 )
 from .sql_columns import parse_charset, parse_column
+from .sql_partition import parse_partition
 from .sql_tokens import Tokens
 
 _INTEGERS: Final = (Type.TINY, Type.SHORT, Type.INT24, Type.LONG, Type.LONGLONG)
 _NO_DEFAULT: Final = 4096
-
-RANGE: Final = 1
-HASH: Final = 2
 
 
 def parse_table(tokens: Tokens, name: str, database: DbInfo, new_id: Callable[[], int]) -> TableInfo:
@@ -43,7 +39,7 @@ def parse_table(tokens: Tokens, name: str, database: DbInfo, new_id: Callable[[]
     info = body.table(table_id, name)
     _options(tokens)
     if tokens.has("partition", "by"):
-        info = replace(info, partition=_partition(tokens, new_id))
+        info = replace(info, partition=parse_partition(tokens, new_id))
     if tokens.next is not None:
         raise tokens.unexpected("the end")
     return info
@@ -184,36 +180,3 @@ def find_column(columns: Sequence[ColumnInfo], name: str) -> ColumnInfo:
         if column.name.lower() == name.lower():
             return column
     raise ValueError(f"there is no column {name}; there are {', '.join(column.name for column in columns)}")
-
-
-# --- partitions ----------------------------------------------------------------------------------
-
-
-def _partition(tokens: Tokens, new_id: Callable[[], int]) -> PartitionInfo:
-    if tokens.has("hash"):
-        expression = tokens.enclosed()
-        tokens.expect("partitions")
-        definitions = tuple(PartitionDefinition(new_id(), f"p{n}") for n in range(tokens.number()))
-        return PartitionInfo(type=HASH, expression=expression, definitions=definitions)
-    tokens.expect("range")
-    if tokens.has("columns"):
-        columns, expression = tuple(tokens.names()), ""
-    else:
-        columns, expression = (), tokens.enclosed()
-    definitions = parse_definitions(tokens, new_id)
-    return PartitionInfo(type=RANGE, expression=expression, columns=columns, definitions=definitions)
-
-
-def parse_definitions(tokens: Tokens, new_id: Callable[[], int]) -> tuple[PartitionDefinition, ...]:
-    """(PARTITION p VALUES LESS THAN (x), …)"""
-    tokens.expect("(")
-    found = []
-    while True:
-        tokens.expect("partition")
-        name = tokens.name()
-        tokens.expect("values", "less", "than")
-        limit = "MAXVALUE" if tokens.has("maxvalue") else tokens.enclosed()
-        found.append(PartitionDefinition(new_id(), name, (limit,)))
-        if not tokens.has(","):
-            tokens.expect(")")
-            return tuple(found)
