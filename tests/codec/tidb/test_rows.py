@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from struct import pack
+from zlib import crc32
 
 import pytest
 from hypothesis import given, settings
@@ -238,3 +240,40 @@ def test_a_value_that_its_column_cannot_have_is_refused():
     info = table(column(2, Type.ENUM, elements=("a",), name="kind", **TEXT))
     with pytest.raises(ValueError, match=r"column kind can't be 'z': .*isn't one of a"):
         RowEncoder("s", info).encode((1, "z"))
+
+
+# --- checksums -----------------------------------------------------------------------------------
+
+
+def with_checksums(*checksums):
+    info = table(column(2, Type.LONG))
+    key = record_key(7, 1)
+    right = crc32(pack("<QQ", 1, 5))
+    return info, (key, build_row({2: b"\5"}, (), [right + offset for offset in checksums]))
+
+
+@pytest.mark.parametrize("offsets", [(0,), (0, 1), (1, 0)])
+def test_one_of_a_rows_checksums_must_be_right(offsets):
+    info, pair = with_checksums(*offsets)
+    assert RowDecoder("s", info).decode([pair]) == [(1, 5)]
+
+
+@pytest.mark.parametrize("offsets", [(1,), (1, 2)])
+def test_a_row_whose_checksums_are_wrong_is_refused(offsets):
+    info, pair = with_checksums(*offsets)
+    assert "checksum" in refused(info, pair[1], pair[0])
+    assert RowDecoder("s", info, verify_checksums=False).decode([pair]) == [(1, 5)]
+
+
+@pytest.mark.parametrize(("version", "covers"), [(1, lambda key: key[11:]), (2, lambda key: key)])
+def test_a_checksum_over_the_bytes_of_a_row_and_its_key(version, covers):
+    info, (key, value) = with_checksums(0)
+    covered = value[:-5] + bytes([version])
+    right = crc32(covers(key), crc32(covered))
+    assert RowDecoder("s", info).decode([(key, covered + pack("<I", right))]) == [(1, 5)]
+    assert "checksum" in refused(info, covered + pack("<I", right ^ 1), key)
+
+
+def test_a_checksum_of_an_unknown_version_is_refused():
+    info, (key, value) = with_checksums(0)
+    assert "version 3" in refused(info, value[:-5] + b"\3" + value[-4:], key)
