@@ -113,3 +113,8 @@ def test_numbers_get_the_type_that_holds_them():
 def test_what_is_not_json_is_refused(text):
     with pytest.raises(ValueError, match=r"\w"):
         parse_json(text)
+
+
+@pytest.mark.parametrize("text", ["-0", "1e-7", "[1, 2.5, -3]", '{"a": {}}', "18446744073709551615"])
+def test_text_comes_back_as_it_was(text):
+    assert print_json(decode_json(encode_json(parse_json(text)))) == text
