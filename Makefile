@@ -21,7 +21,7 @@ services:
 
 # The embedded cluster: needs nothing but PyPI.
 demo: install
-	$(BIN)/python -m tidemill.benchmarks.demo
+	GRPC_VERBOSITY=ERROR $(BIN)/python -m tidemill.benchmarks.demo
 
 demo-mysql: install services
 	$(BIN)/python -m tidemill.benchmarks.demo_mysql

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from pathlib import Path
@@ -33,7 +34,9 @@ app.add_typer(bench, name="bench")
 LOOK_SECONDS = 0.25
 
 FeedFile = Annotated[Path | None, typer.Argument(help="feed.toml; or give --source, --sink and --table")]
-Source = Annotated[str | None, typer.Option(help="mysql://user:password@host:port")]
+Source = Annotated[
+    str | None, typer.Option(help="mysql://user:password@host:port or tikv://pd1:2379,pd2:2379")
+]
 Sinks = Annotated[list[str] | None, typer.Option("--sink", help="target URL; may be repeated")]
 Tables = Annotated[
     list[str] | None, typer.Option("--table", help='pattern such as "shop.*"; may be repeated')
@@ -208,6 +211,7 @@ def _load(file: Path | None, name: str | None, data_dir: Path | None) -> FeedSta
 
 def main() -> None:
     """The console script: errors are one sentence on stderr, and status 1 (2 for options)."""
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # else its core writes of each connection that ends
     try:
         app()
     except ConfigError as error:

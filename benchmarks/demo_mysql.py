@@ -8,12 +8,8 @@ Everything it makes is in `.demo` under the working directory and goes when it e
 from __future__ import annotations
 
 import argparse
-import signal
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from time import sleep as pause
 from typing import Any
@@ -23,6 +19,7 @@ from ..status import StatusFile
 from . import shop
 from .compare import Comparison, compare, mariadb_rows, source_columns, sqlite_rows
 from .mariadb import MariaDb, missing
+from .process import following
 
 COPY = "shop_copy"
 
@@ -99,22 +96,6 @@ def run(directory: Path, server: MariaDb, options: argparse.Namespace) -> Compar
         with server.connect() as connection, connection.cursor() as cursor:
             cursor.execute(f"UPDATE `{COPY}`.accounts SET balance = balance + 1 WHERE id = 4711")
     return compare_copies(directory / "shop.db", server)
-
-
-@contextmanager
-def following(config: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """`tidemill run` as a process of its own; stopped by SIGINT, and its exit status checked."""
-    process = subprocess.Popen([sys.executable, "-m", "tidemill.cli", "run", str(config)])
-    try:
-        yield process
-    except BaseException:
-        process.kill()
-        process.wait()
-        raise
-    process.send_signal(signal.SIGINT)
-    status = process.wait(timeout=120)
-    if status != 0:
-        raise SystemExit(f"tidemill run ended with status {status}")
 
 
 def until_caught_up(state: Path, server: MariaDb, pid: int) -> None:

@@ -97,4 +97,4 @@ def _handle(info: TableInfo) -> int | None:
 
 def primary_index(info: TableInfo) -> IndexInfo | None:
     """The index that is the primary key; None without one, or where the integer handle is."""
-    return next((index for index in info.indexes if index.primary), None)
+    return next((index for index in info.indexes if index.primary and index.state == PUBLIC), None)

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from tidemill.benchmarks import shop
-from tidemill.benchmarks.demo_mysql import COPY, compare_copies, following, until_caught_up
+from tidemill.benchmarks.demo_mysql import COPY, compare_copies, until_caught_up
 from tidemill.benchmarks.mariadb import MariaDb
+from tidemill.benchmarks.process import following
 from tidemill.failpoint import POINTS
 
 FEED = """\

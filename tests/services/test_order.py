@@ -5,8 +5,9 @@ from contextlib import closing
 from pathlib import Path
 
 from tidemill.benchmarks import shop
-from tidemill.benchmarks.demo_mysql import COPY, compare_copies, following, until_caught_up
+from tidemill.benchmarks.demo_mysql import COPY, compare_copies, until_caught_up
 from tidemill.benchmarks.mariadb import MariaDb
+from tidemill.benchmarks.process import following
 
 FEED = """\
 name = "bank"

@@ -1,0 +1,191 @@
+"""The demo: an embedded TiDB cluster followed into SQLite through faults, then compared row for row.
+
+    python -m tidemill.benchmarks.demo [--seconds 20] [--large 20000] [--spoil]
+
+A second feed, in this process, adds up the balances of a bank after every transaction. Everything that the
+demo makes is in `.demo` under the working directory and goes when it ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from threading import Thread
+from time import sleep as pause
+from typing import Any
+
+from ..embedded import OpenFeed, open_feed
+from ..errors import CheckpointError
+from ..events import Column, Row, Ts
+from ..status import StatusFile
+from . import tikv_shop
+from .compare import Comparison, Printed, PrintedColumn, Rows, compare, printed, sqlite_rows
+from .process import following
+
+FEED = """\
+name = "demo"
+data_dir = "{directory}/state"
+
+[source]
+url = "tikv://{pd}"
+tables = ["bank.*", "shop.*"]
+
+[sorter]
+memory_bytes = "16MiB"
+
+[[sink]]
+name = "sqlite"
+url = "sqlite:///{directory}/copy.db"
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the demo; 0 when the copy is identical to the source and every sum was right."""
+    parser = argparse.ArgumentParser(prog="tidemill-demo", description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=20.0, help="how long the writers write")
+    parser.add_argument("--large", type=int, default=20_000, help="rows of the one large transaction")
+    parser.add_argument("--seed", type=int, default=1, help="of all that is random")
+    parser.add_argument("--spoil", action="store_true", help="change one copied row by hand, to see it found")
+    options = parser.parse_args(arguments)
+    Path(".demo").mkdir(exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory(dir=".demo", prefix="run-") as folder,
+        world(options.seed) as (pipe, pd),
+    ):
+        return run(Path(folder).absolute(), pipe, pd, options)
+
+
+@contextmanager
+def world(seed: int) -> Iterator[tuple[Connection, str]]:
+    """The cluster with its writers in a process of its own; how to talk to it, and PD's address."""
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=tikv_shop.serve, args=(theirs, seed))
+    process.start()
+    theirs.close()
+    try:
+        yield ours, ours.recv()
+        ours.send(None)
+        process.join()
+    finally:
+        process.kill()
+        process.join()
+
+
+def ask(pipe: Connection, name: str, *arguments: object) -> Any:
+    pipe.send((name, *arguments))
+    return pipe.recv()
+
+
+def run(directory: Path, pipe: Connection, pd: str, options: argparse.Namespace) -> int:
+    config = directory / "feed.toml"
+    config.write_text(FEED.format(directory=directory, pd=pd))
+    print(f"an embedded cluster of 3 stores, PD at {pd}: writers and faults start, {options.seconds:.0f} s")
+    print("tidemill run feed.toml into SQLite; a second feed checks the bank", flush=True)
+    ask(pipe, "start")
+    bank = Bank(pd, directory)
+    with following(config) as process, bank:
+        pause(options.seconds / 3)
+        ask(pipe, "change_schema")
+        pause(options.seconds / 3)
+        ask(pipe, "write_much", options.large)
+        pause(options.seconds / 3)
+        end = ask(pipe, "stop")
+        until_at(directory / "state", end, process.pid)
+        bank.until(end)
+    if options.spoil:
+        with closing(sqlite3.connect(directory / "copy.db")) as copy:
+            copy.execute('UPDATE "bank.accounts" SET balance = balance + 1 WHERE id = 471')
+            copy.commit()
+    faults = ", ".join(f"{count} {fault}" for fault, count in sorted(ask(pipe, "faults").items()))
+    print(f"{ask(pipe, 'transactions'):,} transactions were committed, among faults: {faults}")
+    print(
+        f"the sum of the balances was {'right' if not bank.wrong else 'WRONG'} at {bank.checked:,} commit ts"
+    )
+    result = compared(directory / "copy.db", ask(pipe, "rows"), ask(pipe, "columns"))
+    print(result)
+    return 0 if result.identical and bank.checked and not bank.wrong else 1
+
+
+def until_at(state: Path, end: Ts, pid: int) -> None:
+    """Wait until every sink of the feed with this process id is at a ts."""
+    while True:
+        try:
+            status = StatusFile(state).load()
+        except CheckpointError:
+            status = None
+        if status is not None and status.pid == pid:
+            if status.state == "failed":
+                raise SystemExit(f"the feed failed: {status.detail}")
+            if all(int(sink.position or 0) >= end and not sink.loading for sink in status.sinks):
+                return
+        pause(0.1)
+
+
+class Bank:
+    """Follows the accounts in this process, and adds all balances up after each transaction."""
+
+    def __init__(self, pd: str, directory: Path) -> None:
+        self.checked = 0
+        self.wrong: list[Ts] = []
+        self._feed: OpenFeed = open_feed(f"tikv://{pd}", ["bank.*"], data_dir=directory / "bank", name="bank")
+        self._thread = Thread(target=self._follow)
+        self._balances: dict[int, int] = {}
+
+    def __enter__(self) -> None:
+        self._feed.__enter__()
+        self._thread.start()
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._feed.__exit__(*exc_info)
+        self._thread.join()
+
+    def until(self, end: Ts) -> None:
+        while self._thread.is_alive() and int(self._feed.status().sinks[0].position or 0) < end:
+            pause(0.1)
+
+    def _follow(self) -> None:
+        wanted = tikv_shop.ACCOUNTS * tikv_shop.OPENING_BALANCE
+        total = 0
+        for txn in self._feed:
+            for row in txn.rows:
+                if row.after is not None:
+                    account, balance = row.after
+                    total += balance - self._balances.get(account, 0)
+                    self._balances[account] = balance
+            if txn.chunk is None and txn.last:
+                self.checked += 1
+                if total != wanted:
+                    self.wrong.append(txn.commit_ts)
+            self._feed.ack(txn)
+
+
+def compared(path: Path, truth: dict[str, list[Row]], columns: dict[str, tuple[Column, ...]]) -> Comparison:
+    """The copy against what the writers committed."""
+    pairs = {}
+    for name, listed in columns.items():
+        described = [PrintedColumn(column.name, column.kind, column.scale) for column in listed]
+        pairs[name] = (as_printed(truth.get(name, []), described), sqlite_rows(path, name, described))
+    return compare(pairs)
+
+
+def as_printed(rows: list[Row], columns: list[PrintedColumn]) -> Rows:
+    """Rows as a source prints them; one from before a column was added has its default."""
+
+    def each() -> Iterator[Printed]:
+        for row in rows:
+            whole = row + ("none",) * (len(columns) - len(row))
+            yield tuple(printed(column, value) for column, value in zip(columns, whole, strict=True))
+
+    return each
+
+
+if __name__ == "__main__":
+    sys.exit(main())
