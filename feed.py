@@ -35,7 +35,11 @@ _SINKS_IN: dict[State, State] = {"normal": "normal", "warning": "starting", "fin
 """How the sinks are while nothing else is known of them."""
 
 LOOK_SECONDS = 0.5
-"""How often a running feed looks at itself and writes its status file."""
+"""How often a running feed looks at itself and writes its status file, ..."""
+LOOKS_PART = 50
+"""... but the pause is at least so many times what the last look took, for there may be 100,000 tables, ..."""
+MOST_LOOK_SECONDS = 20.0
+"""... and at most this."""
 RATE_SECONDS = 5.0
 """The rows per second are those of this time."""
 IDLE_SECONDS = 5.0
@@ -208,7 +212,9 @@ class Feed:
         return pipeline.waits() if pipeline is not None else self._status.waits
 
     def _watch(self) -> None:
-        while not self._ended.wait(LOOK_SECONDS):
+        pause = LOOK_SECONDS
+        while not self._ended.wait(pause):
+            began = self._clock.now()
             pipeline = self._pipeline
             if pipeline is not None:
                 pipeline.ask_puller()
@@ -218,6 +224,8 @@ class Feed:
             else:
                 self._look_at_retry()
             self._save()
+            took = self._clock.now() - began
+            pause = min(max(LOOK_SECONDS, LOOKS_PART * took), MOST_LOOK_SECONDS)
         self._save()
         self._file.release()
 

@@ -296,7 +296,7 @@ class Pipeline:
         found += [
             Wait(wait.name, f"room in {wait.waiting_on}", now - wait.since)
             for system in (self.compute, self.blocking)
-            for wait in system.statistics().waiting
+            for wait in system.waiting()
         ]
         found += self._source.waits()
         known = {wait.who for wait in found}
