@@ -15,7 +15,18 @@ LEAVES = {
     "codec": {"events", "errors"},
 }
 STAGES = {"puller", "sorter", "mounter", "routing", "sink"}
-WIRING = {"options", "sources", "mysql_source", "tikv_source", "tikv_snapshot", "pipeline", "feed", "embedded", "check", "cli"}
+WIRING = {
+    "options",
+    "sources",
+    "mysql_source",
+    "tikv_source",
+    "tikv_snapshot",
+    "pipeline",
+    "feed",
+    "embedded",
+    "check",
+    "cli",
+}
 """The root modules that put the stages together; no stage imports them."""
 FOREIGN = {
     "actors": {"pykka"},
