@@ -37,7 +37,7 @@ _SINKS_IN: dict[State, State] = {"normal": "normal", "warning": "starting", "fin
 LOOK_SECONDS = 0.5
 """How often a running feed looks at itself and writes its status file, ..."""
 LOOKS_PART = 50
-"""... but the pause is at least so many times what the last look took, for there may be 100,000 tables, ..."""
+"""... but the pause is so many times what the last look took, for there may be 100,000 tables, ..."""
 MOST_LOOK_SECONDS = 20.0
 """... and at most this."""
 RATE_SECONDS = 5.0
