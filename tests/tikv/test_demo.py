@@ -1,0 +1,32 @@
+"""The demo, shortened: it says identical only where that is so."""
+
+import re
+
+import pytest
+
+from tidemill.benchmarks import demo
+
+SHORT = ["--seconds", "3", "--large", "2000"]
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_demo_ends_identical_and_leaves_nothing_behind(tmp_path, capsys):
+    assert demo.main(SHORT) == 0
+    output = capsys.readouterr().out
+    found = re.search(r"identical: ([\d,]+) rows in 6 tables", output)
+    assert found, output
+    assert int(found[1].replace(",", "")) > 2000 + 1000
+    assert re.search(r"the sum of the balances was right at [1-9][\d,]* commit ts", output)
+    assert list((tmp_path / ".demo").iterdir()) == []
+
+
+def test_one_row_changed_by_hand_makes_the_demo_fail_and_is_shown(capsys):
+    assert demo.main([*SHORT, "--spoil"]) == 1
+    output = capsys.readouterr().out
+    assert "bank.accounts: 1,000 rows in the source, 1,000 in the target" in output
+    assert "only in the source: 1 rows\n    ('471'," in output
+    assert "only in the target: 1 rows\n    ('471'," in output
