@@ -37,8 +37,9 @@ KINDS = ("committed", "matched")
 TABLE = 7
 FIRST_TS = 440_000_000_000_000_000
 VALUE_BYTES = 150
-ROWS_PER_EVENT = 128
-EVENTS_PER_MESSAGE = 16
+ROWS_PER_EVENT = {"committed": 1024, "matched": 256}
+"""A TiKV reads 1,024 rows at once in a scan; afterwards an event is what one batch of the log changed."""
+ROWS_PER_MESSAGE = 4096
 _now = SystemClock().now
 
 
@@ -74,7 +75,7 @@ def run(rows: int = 1_000_000, regions: int = 8, rounds: int = 3) -> dict[str, A
     }
 
 
-# --- the store ---------------------------------------------------------------------------------------------
+# --- the store -----------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -93,7 +94,8 @@ def _store(kind: str, rows: int, regions: int) -> Iterator[dict[str, Any]]:
 
 def _serve(pipe: Any, kind: str, rows: int, regions: int) -> None:
     share = rows // regions
-    with RecordedCluster(stores=1, tick_seconds=None) as cluster:
+    recorded: Any = RecordedCluster(stores=1, tick_seconds=None)
+    with recorded as cluster:
         cluster.pave([record_key(TABLE, number * share) for number in range(1, regions)])
         asked = []
         for number in range(regions):
@@ -103,8 +105,8 @@ def _serve(pipe: Any, kind: str, rows: int, regions: int) -> None:
                 region,
                 _rows(kind, first, last),
                 resolved_ts=FIRST_TS + 10 * rows,
-                rows_per_event=ROWS_PER_EVENT,
-                events_per_message=EVENTS_PER_MESSAGE,
+                rows_per_event=ROWS_PER_EVENT[kind],
+                events_per_message=ROWS_PER_MESSAGE // ROWS_PER_EVENT[kind],
             )
             cluster.recordings[region] = recording
             version = cluster.keyspace.by_id[region].version
@@ -126,8 +128,9 @@ def _serve(pipe: Any, kind: str, rows: int, regions: int) -> None:
 def _rows(kind: str, first: int, last: int) -> Iterator[Row]:
     """Of one region: each change a transaction, in the order of its commit ts."""
     value = bytes(range(VALUE_BYTES))
-    for at in range(first, last, ROWS_PER_EVENT):
-        numbers = range(at, min(at + ROWS_PER_EVENT, last))
+    step = ROWS_PER_EVENT[kind]
+    for at in range(first, last, step):
+        numbers = range(at, min(at + step, last))
         keys = [record_key(TABLE, number) for number in numbers]
         stamps = [FIRST_TS + 10 * number for number in numbers]
         if kind == "committed":
@@ -140,7 +143,7 @@ def _rows(kind: str, first: int, last: int) -> Iterator[Row]:
             yield Row(COMMIT, key, ts, ts + 5, PUT, value)
 
 
-# --- those who are measured ----------------------------------------------------------------------------------
+# --- those who are measured --------------------------------------------------------------------------
 
 
 def _measure(subject: str, server: dict[str, Any]) -> dict[str, Any]:
@@ -157,17 +160,17 @@ async def _bare(server: dict[str, Any]) -> float:
     """Ask for the regions on one stream and parse what comes, until all are resolved."""
     parse = cdcpb.ChangeDataEvent.FromString
     options = [("grpc.max_receive_message_length", -1)]
-    async with aio.insecure_channel(server["store"], options) as channel:
+    channel: Any = aio.insecure_channel(server["store"], options)
+    async with channel:
         started = _now()
-        method = CHANGE_DATA["EventFeedV2"]
         metadata = (("features", "stream-multiplexing"),)
-        call = channel.stream_stream(method.path)(metadata=metadata)
+        call = channel.stream_stream(CHANGE_DATA["EventFeedV2"].path)(metadata=metadata)
         for region, version in server["regions"]:
             await call.write(_request(server, region, version))
         left = len(server["regions"])
         while left:
             message = await call.read()
-            if message is aio.EOF:
+            if not isinstance(message, bytes):
                 raise RuntimeError("the store ended the stream")
             left -= parse(message).HasField("resolved_ts")
         seconds = _now() - started

@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from ...codec.proto.columns import Resolved, unpack
 from ...events import Ts
 from .request import Request
+
+NOTED_BYTES: Final = 4 << 20
+"""Of region ids kept as they came; a store with 100,000 regions sends 300 kB five times a second."""
 
 
 class Lane:
     """Belongs to the stream's region worker; `pending` may be popped from by its handles."""
 
-    __slots__ = ("pending", "regions")
+    __slots__ = ("_bytes", "_noted", "pending", "regions")
 
     def __init__(self) -> None:
         self.regions: dict[int, Request] = {}
         self.pending: dict[int, Ts] = {}
-        """By region: the resolved ts that came last and has not been looked at."""
+        """By region: the resolved ts that came last and has not been looked at; complete after `settle`."""
+        self._noted: list[Resolved] = []
+        self._bytes = 0
+
+    def note(self, resolved: Resolved) -> None:
+        """Take a resolved ts of many regions; read when it is looked at, for others replace most of them."""
+        noted = self._noted
+        if noted and noted[-1].packed == resolved.packed:
+            noted[-1] = resolved
+            return
+        noted.append(resolved)
+        self._bytes += len(resolved.packed)
+        if self._bytes > NOTED_BYTES:
+            self.settle()
+
+    def settle(self) -> None:
+        """Bring `pending` up to date with what was noted."""
+        noted, self._noted, self._bytes = self._noted, [], 0
+        found: dict[int, Ts] = {}
+        for resolved in reversed(noted):
+            if len(found) >= len(self.regions) and found.keys() >= self.regions.keys():
+                break  # all of them have told something newer
+            found = {**dict.fromkeys(unpack(resolved.packed), resolved.ts), **found}
+        if self.pending:
+            self.pending.update(found)
+        else:
+            self.pending = found

@@ -27,8 +27,6 @@ from .store_stream import StoreStream
 
 STEP_REGIONS: Final = 2048
 """Whose resolved ts is looked at in one turn: about a millisecond."""
-NOTE_REGIONS: Final = 8192
-"""Noted at once: a smaller piece would take longer, a larger one more memory."""
 
 
 class _Step(Struct, frozen=True):
@@ -147,11 +145,9 @@ class RegionWorker(PooledActor):
             self._take(stream, message)
         resolved = message.resolved
         if resolved is not None:
-            lane = self._lane(stream, resolved.request_id)
-            regions = resolved.regions
-            for at in range(0, len(regions), NOTE_REGIONS):
-                self._note(lane, dict.fromkeys(regions[at : at + NOTE_REGIONS], resolved.ts))
+            self._lane(stream, resolved.request_id).note(resolved)
             self._messages += 1
+            self._announce()
 
     def _take(self, stream: StoreStream, message: ChangeData) -> None:
         for region_id, request_id, payload in message.events():
@@ -161,15 +157,17 @@ class RegionWorker(PooledActor):
                 self._counts.stale += 1
                 continue
             if isinstance(payload, int):
-                self._note(lane, {region_id: payload})
+                self._note(lane, region_id, payload)
                 continue
+            if not request.initialised:
+                lane.settle()
             if region_id in lane.pending:
                 self._advance_first(lane, request)
             self._events.take(lane, request, payload, self._quotas[region_id % len(self._quotas)])
 
     def _advance_first(self, lane: Lane, request: Request) -> None:
-        """A resolved ts that came before the region's next event counts before it; but none that came before
-        the end of its scan."""
+        """What is known to have come before the region's next event counts before it; but nothing that came
+        before the end of its scan."""
         self._events.flush()
         ts = lane.pending.pop(request.id)
         if self.actor_inbox.outbox is None:
@@ -186,8 +184,10 @@ class RegionWorker(PooledActor):
                 self._counts.stale += 1
                 continue
             if isinstance(payload, int):
-                self._note(lane, {region_id: payload})
+                self._note(lane, region_id, payload)
                 continue
+            if not request.initialised:
+                lane.settle()
             parts[region_id % len(parts)].append((lane, request, payload))
         for handle, part in zip(self._handles, parts, strict=True):
             if part:
@@ -244,8 +244,12 @@ class RegionWorker(PooledActor):
 
     # --- resolved ts -----------------------------------------------------------------------------
 
-    def _note(self, lane: Lane, resolved: dict[int, Ts]) -> None:
-        lane.pending.update(resolved)
+    def _note(self, lane: Lane, region_id: int, ts: Ts) -> None:
+        lane.settle()
+        lane.pending[region_id] = ts
+        self._announce()
+
+    def _announce(self) -> None:
         if not self._announced and self._board.reader is not None:
             self._announced = True
             self._board.reader.actor_inbox.post(Pending(self.actor_ref))
@@ -255,6 +259,7 @@ class RegionWorker(PooledActor):
         parts = []
         for stream in self._streams:
             for lane in stream.lanes.values():
+                lane.settle()
                 if lane.pending:
                     pending, lane.pending = lane.pending, {}
                     parts.append(zip(repeat(lane), list(pending), list(pending.values()), strict=False))
