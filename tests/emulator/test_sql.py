@@ -269,12 +269,14 @@ def test_partitions_have_keys_of_their_own(tidb):
     with tidb.transaction() as txn:
         txn.insert("shop.t", (5, 1))
         txn.insert("shop.t", (15, 1))
+        txn.insert("shop.t", (10, 1))
         with pytest.raises(ValueError, match="no partition for 25"):
             txn.insert("shop.t", (25, 1))
     info = tidb.schema.table("shop.t").info
     ids = [part.id for part in info.partition.definitions]
     assert tidb.read(record_key(ids[0], 5), txn.commit_ts)
     assert tidb.read(record_key(ids[1], 15), txn.commit_ts)
+    assert tidb.read(record_key(ids[1], 10), txn.commit_ts)
     tidb.execute("alter table t add partition (partition p2 values less than maxvalue)")
     tidb.execute("alter table t drop partition p0")
     with tidb.transaction() as txn:
