@@ -60,9 +60,22 @@ class Rows(Struct, gc=False):
 class Resolved(Struct, frozen=True, gc=False):
     """A store's word on many regions at once."""
 
-    regions: Sequence[int]
+    packed: bytes
+    """The regions' ids as they are on the wire, for `unpack`: often the same again, only the ts moves."""
     ts: int
     request_id: int
+
+
+def unpack(packed: bytes) -> Sequence[int]:
+    """The region ids of a Resolved. Raises DecodeError if they aren't any."""
+    size = len(packed)
+    length = bytearray()
+    while size > 0x7F:
+        length.append(size & 0x7F | 0x80)
+        size >>= 7
+    length.append(size)
+    ids: Sequence[int] = _Ids.FromString(b"".join((_FIRST, length, packed))).ids[:]
+    return ids
 
 
 Payload: TypeAlias = Any
@@ -103,7 +116,16 @@ class ChangeData:
         if not self._message.HasField("resolved_ts"):
             return None
         resolved = self._message.resolved_ts
-        return Resolved(resolved.regions[:], resolved.ts, resolved.request_id)
+        return Resolved(resolved.regions or self._packed(), resolved.ts, resolved.request_id)
+
+    def _packed(self) -> bytes:
+        """The ids of a sender that doesn't pack them, or that has none."""
+        ids = cdcpb.ChangeDataEvent.FromString(self._data).resolved_ts.regions
+        data: bytes = _Ids(ids=ids).SerializeToString()
+        at = 1
+        while data[at : at + 1] > b"\x7f":
+            at += 1
+        return data[at + 1 :]
 
     def _rows(self, number: int, merged: Any) -> Iterator[Rows]:
         types = _types(merged.type)
@@ -169,7 +191,7 @@ def _types(column: Sequence[int]) -> bytes:
         return bytes(min(kind, 255) for kind in column)
 
 
-def _declare() -> tuple[Any, Any, Any]:
+def _declare() -> tuple[Any, Any, Any, Any]:
     """Classes that are wire-compatible with cdcpb's: one merges an event's rows, one keeps them as bytes."""
     field = descriptor_pb2.FieldDescriptorProto
     one, many = field.LABEL_OPTIONAL, field.LABEL_REPEATED
@@ -200,7 +222,8 @@ def _declare() -> tuple[Any, Any, Any]:
     event.oneof_decl.add(name="event")
     for alternative in event.field[2:]:
         alternative.oneof_index = 0
-    message("Resolved", (many, uint64, 1, "regions"), (one, uint64, 2, "ts"), (one, uint64, 3, "request_id"))
+    message("Ids", (many, uint64, 1, "ids"))
+    message("Resolved", (one, data, 1, "regions"), (one, uint64, 2, "ts"), (one, uint64, 3, "request_id"))
     message(
         "ChangeDataEvent",
         (many, inner, 1, "events", ".columns.Event"), (one, inner, 2, "resolved_ts", ".columns.Resolved"),
@@ -210,11 +233,11 @@ def _declare() -> tuple[Any, Any, Any]:
     message("RawChangeDataEvent", (many, inner, 1, "events", ".columns.RawEvent"))
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    merged, rows, raw = (
+    merged, rows, raw, ids = (
         message_factory.GetMessageClass(pool.FindMessageTypeByName(f"columns.{name}"))
-        for name in ("ChangeDataEvent", "Rows", "RawChangeDataEvent")
+        for name in ("ChangeDataEvent", "Rows", "RawChangeDataEvent", "Ids")
     )
-    return merged, rows, raw
+    return merged, rows, raw, ids
 
 
 def _turn(kind: int) -> int:
@@ -222,7 +245,9 @@ def _turn(kind: int) -> int:
     return 0 if kind == cdcpb.Event.PREWRITE else kind
 
 
-_Message, _Rows, _RawMessage = _declare()
+_Message, _Rows, _RawMessage, _Ids = _declare()
+_FIRST: Final = b"\x0a"
+"""The tag of a packed field 1."""
 _INITIALIZED: Final[int] = cdcpb.Event.INITIALIZED
 _ONLY: Final = [bytes(kind == other for other in range(256)) for kind in range(256)]
 _columns: Final = attrgetter(*FIELDS)

@@ -15,7 +15,7 @@ from typing import Any
 
 from tidemill.codec.tidb import meta
 from tidemill.codec.tidb.column_type import ColumnFlag, Type
-from tidemill.codec.tidb.key import record_key
+from tidemill.codec.tidb.key import record_key, table_prefix
 from tidemill.codec.tidb.row_encoder import RowEncoder
 from tidemill.codec.tidb.table_info import (
     ColumnInfo,
@@ -82,7 +82,7 @@ class Made:
         for number in range(count):
             table_id = FIRST_TABLE + number
             parts = regions * (number + 1) // count - regions * number // count
-            cuts += [record_key(table_id, -(1 << 62) + part) for part in range(parts)]
+            cuts += [table_prefix(table_id), *(record_key(table_id, 1000 * part) for part in range(1, parts))]
         self.cluster.pave(cuts)
         name = meta.database_field(DATABASE.id)
         self.cluster.write([("put", meta.hash_key(meta.DATABASES, name), encode_db_info(DATABASE))])

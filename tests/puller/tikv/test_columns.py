@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemill.codec.proto import cdcpb
-from tidemill.codec.proto.columns import ChangeData, Rows, rows_of
+from tidemill.codec.proto.columns import ChangeData, Rows, rows_of, unpack
 
 from .rows import change_data, row
 
@@ -108,7 +108,17 @@ def test_what_else_is_in_a_message():
 def test_resolved_regions_come_as_a_batch():
     batch = cdcpb.ResolvedTs(regions=[5, 3, 4], ts=77, request_id=2)
     resolved = ChangeData(change_data(resolved=batch)).resolved
-    assert (resolved.regions, resolved.ts, resolved.request_id) == ([5, 3, 4], 77, 2)
+    assert (list(unpack(resolved.packed)), resolved.ts, resolved.request_id) == ([5, 3, 4], 77, 2)
+
+
+@pytest.mark.parametrize("count", [0, 1, 127, 128, 20_000])
+def test_resolved_regions_may_come_unpacked(count):
+    ids = [7 * number for number in range(count)]
+    data = b"".join(b"\x08" + cdcpb.ResolvedTs(ts=id_).SerializeToString()[1:] for id_ in ids if id_)
+    batch = data + cdcpb.ResolvedTs(ts=77, request_id=2).SerializeToString()
+    length = cdcpb.ResolvedTs(ts=len(batch)).SerializeToString()[1:]
+    resolved = ChangeData(b"\x12" + length + batch).resolved
+    assert (list(unpack(resolved.packed)), resolved.ts, resolved.request_id) == (ids[1:], 77, 2)
 
 
 def test_what_is_no_message_is_refused():

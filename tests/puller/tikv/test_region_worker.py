@@ -221,6 +221,7 @@ def test_a_commit_at_or_below_the_resolved_ts_ends_the_feed(make):
     worker = make()
     worker.register(1)
     worker.tell(rows(1, row(INITIALIZED)), resolved=([1], 70, 100))
+    worker.run()
     worker.tell(rows(1, row(COMMITTED, 1, 60, 70)))
     worker.run()
     assert [type(failed.error) for failed in worker.failures] == [InvariantViolated]
