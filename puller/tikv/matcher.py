@@ -8,7 +8,7 @@ its place where none comes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import repeat
+from itertools import compress, repeat
 from operator import attrgetter
 from typing import Final
 
@@ -69,7 +69,8 @@ class Matcher:
         """The committed changes that these rows, in order, complete.
 
         Marks the region as initialised when it is. Raises PrewriteNotMatch, InvariantViolated for a commit
-        at or below the region's resolved ts, SourceError for a row that isn't understood, StoreError.
+        at or below the region's resolved ts (but not at or below where the subscription began), SourceError
+        for a row that isn't understood, StoreError.
         """
         if not rows.types:
             return []
@@ -107,6 +108,7 @@ class Matcher:
         return None
 
     def _committed(self, rows: Rows) -> list[KvChange]:
+        rows = rows.pick(new) if (new := self._new(rows)) is not None else rows
         if not rows.types:
             return []
         self._check_ts(min(rows.commit_ts))
@@ -114,13 +116,29 @@ class Matcher:
 
     def _commits(self, rows: Rows) -> list[KvChange]:
         """Keys outside of the span have no prewrite here: they need no look before one is missing."""
-        found = self._waiting().take_many(rows.start_ts, rows.keys)
+        waiting = self._waiting()
+        recent = waiting.take_recent(rows)
+        if recent is not None:
+            self._check_ts(min(rows.commit_ts))
+            return self._changes(rows, *recent)
+        found = waiting.take_many(rows.start_ts, rows.keys)
         if not all(found):
             rows, found = self._missing(rows, found)
             if not found:
                 return []
+        if (new := self._new(rows)) is not None:
+            rows, found = rows.pick(new), [*compress(found, new)]
+            if not found:
+                return []
         self._check_ts(min(rows.commit_ts))
         return self._changes(rows, [*map(_value, found)], [*map(_old_value, found)])
+
+    def _new(self, rows: Rows) -> list[bool] | None:
+        """Which of them were committed after the subscription's start; None if all were."""
+        start_ts = self.region.start_ts
+        if not rows.types or min(rows.commit_ts) > start_ts:
+            return None
+        return [commit_ts > start_ts for commit_ts in rows.commit_ts]
 
     def _missing(self, rows: Rows, found: list[Entry | None]) -> tuple[Rows, list[Entry | None]]:
         """The commits that have their prewrite; the others must be outside of the span."""
@@ -157,13 +175,16 @@ class Matcher:
                 fake = op == _ROW_PUT and not value
                 self._waiting().put((start_ts, key), value, old_value, generation, fake)
             elif kind == _COMMITTED:
-                self._check_ts(commit_ts)
-                changes.append(KvChange(commit_ts, start_ts, self._op(op), key, value, old_value, region.id))
+                if self._is_new(commit_ts):
+                    changes.append(
+                        KvChange(commit_ts, start_ts, self._op(op), key, value, old_value, region.id)
+                    )
             elif kind == _COMMIT:
-                self._check_ts(commit_ts)
+                new = self._is_new(commit_ts)
                 change = self._match(commit_ts, start_ts, self._op(op), key)
                 if change is not None:
-                    changes.append(change)
+                    if new:
+                        changes.append(change)
                 elif region.initialised:
                     raise PrewriteNotMatch(region.id, key, start_ts)
                 else:
@@ -204,7 +225,8 @@ class Matcher:
         changes = []
         for rows in early.read():
             for commit_ts, start_ts, op, key in rows:
-                if commit_ts and (change := self._match(commit_ts, start_ts, op, key)):
+                change = self._match(commit_ts, start_ts, op, key) if commit_ts else None
+                if change is not None and commit_ts > self.region.start_ts:
                     changes.append(change)
         if self._prewrites is not None:
             for rows in early.read():
@@ -224,6 +246,18 @@ class Matcher:
             self._prewrites = Prewrites(self._quota)
         return self._prewrites
 
+    def _is_new(self, commit_ts: Ts) -> bool:
+        """False for what was committed at or below the subscription's start.
+
+        A store sends that if its key was still locked when the region was asked for: a transaction is
+        committed with its primary key, the others follow. And the commit ts of one that commits in one phase
+        or asynchronously may be below one that PD has given before.
+        """
+        if commit_ts <= self.region.start_ts:
+            return False
+        self._check_ts(commit_ts)
+        return True
+
     def _check_ts(self, commit_ts: Ts) -> None:
         if commit_ts <= self.region.resolved_ts:
             raise InvariantViolated(
@@ -242,6 +276,8 @@ class Matcher:
 
     def _inside(self, rows: Rows) -> Rows:
         """The rows whose keys were asked for: a store may send those of its whole region."""
+        if self.region.whole:
+            return rows
         if self._bounds is None:
             self._bounds = _raw_bounds(self.region.span)
         lower, upper, whole = self._bounds

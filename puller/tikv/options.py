@@ -69,8 +69,9 @@ class TikvOptions:
     """How long PD keeps old versions for a feed that no longer says it needs them."""
     gc_interval_seconds: Annotated[float, Meta(ge=0.01)] = 60.0
     """How often a running feed says so."""
-    stream_window_bytes: Annotated[int, Meta(ge=65_535)] = 65_535
-    """What a store may send ahead on one stream. (For a whole connection gRPC's core finds it itself.)"""
+    stream_window_bytes: Annotated[int, Meta(ge=65_535)] = 8 << 20  # 8 MiB
+    """What a store may send ahead on one stream: about a message. (TiCDC has 64 KiB, and waits for each of
+    a message's parts. For a whole connection gRPC's core finds it itself.)"""
     max_receive_bytes: Annotated[int, Meta(ge=1 << 20)] = 256 << 20  # 256 MiB
     """The largest message taken from a store."""
     streams_per_connection: Annotated[int, Meta(ge=1)] = 1000

@@ -69,11 +69,14 @@ class Prewrites:
     comes again is the same, or lacks the value: then it is the lock's heartbeat, and what is there stays.
     """
 
-    __slots__ = ("__weakref__", "_entries", "_generations", "_quota", "_runs", "bytes")
+    __slots__ = ("__weakref__", "_entries", "_generations", "_quota", "_recent", "_runs", "bytes")
 
     def __init__(self, quota: Quota) -> None:
         self._quota = quota
         self._entries: dict[Key, Entry] = {}
+        self._recent: Rows | None = None
+        """All prewrites there are, as they came in one message: often they are committed in one, too. None
+        if they are in the other places."""
         self._runs: list[_Run] = []
         self._generations = False
         self.bytes = 0
@@ -81,6 +84,7 @@ class Prewrites:
 
     def put(self, key: Key, value: bytes, old_value: bytes, generation: int = 0, fake: bool = False) -> None:
         """Keep a prewrite. A fake one, a PUT without a value, never replaces another."""
+        self._unpack()
         if fake and self._runs:
             self._load([key])
         entry = Entry(value, old_value, generation)
@@ -95,6 +99,31 @@ class Prewrites:
 
     def put_many(self, rows: Rows) -> bool:
         """Keep prewrites of generation 0; False, and nothing kept, if they must be put one by one."""
+        if not self and not self._generations and all(rows.values):
+            self._recent = rows
+            self._count(_total(rows.keys, rows.values, rows.old_values))
+            return True
+        self._unpack()
+        return self._put_all(rows)
+
+    def take_recent(self, rows: Rows) -> tuple[Sequence[bytes], Sequence[bytes]] | None:
+        """Values and old values of the prewrites of some commits, which are forgotten, if these are exactly
+        what came last: at a third of the time of `take_many`. None, and nothing forgotten, if not."""
+        recent = self._recent
+        if recent is None or recent.start_ts != rows.start_ts or recent.keys != rows.keys:
+            return None
+        self._recent = None
+        self._count(-self.bytes)
+        return recent.values, recent.old_values
+
+    def _unpack(self) -> None:
+        """Put what came last where single prewrites are found."""
+        recent, self._recent = self._recent, None
+        if recent is not None:
+            self._count(-self.bytes)
+            self._put_all(recent)
+
+    def _put_all(self, rows: Rows) -> bool:
         if self._generations:
             return False
         entries = self._entries
@@ -116,12 +145,14 @@ class Prewrites:
 
     def get(self, key: Key) -> Entry | None:
         """A prewrite, left where it is."""
+        self._unpack()
         if self._runs:
             self._load([key])
         return self._entries.get(key)
 
     def take(self, key: Key) -> Entry | None:
         """A prewrite, which is forgotten."""
+        self._unpack()
         if self._runs:
             self._load([key])
         entry = self._entries.pop(key, None)
@@ -131,6 +162,7 @@ class Prewrites:
 
     def take_many(self, start_ts: Sequence[int], keys: Sequence[bytes]) -> list[Entry | None]:
         """Prewrites, which are forgotten; None where there is none."""
+        self._unpack()
         if self._runs:
             self._load(sorted(zip(start_ts, keys, strict=True)))
         found = list(map(self._entries.pop, zip(start_ts, keys, strict=True), repeat(None)))
@@ -144,6 +176,7 @@ class Prewrites:
 
     def spill(self, least: int) -> None:
         """Write away the oldest transactions, or parts of them. Raises StoreError; then nothing is lost."""
+        self._unpack()
         keys = sorted(self._entries)
         run = _Run()
         done = 0
@@ -158,15 +191,16 @@ class Prewrites:
         """Forget all of them, on disk too."""
         runs, self._runs = self._runs, []
         self._entries = {}
+        self._recent = None
         self._count(-self.bytes)
         self._quota.shared.free([place for run in runs for place in run.places])
 
     def __len__(self) -> int:
         """In memory."""
-        return len(self._entries)
+        return len(self._entries) + (len(self._recent) if self._recent is not None else 0)
 
     def __bool__(self) -> bool:
-        return bool(self._entries or self._runs)
+        return bool(self._entries or self._runs or self._recent)
 
     @property
     def blocks(self) -> int:

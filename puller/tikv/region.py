@@ -22,10 +22,12 @@ class RegionState:
         "resolved_ts",
         "since",
         "span",
+        "start_ts",
         "stopped",
         "store_id",
         "table",
         "version",
+        "whole",
     )
 
     def __init__(
@@ -38,6 +40,7 @@ class RegionState:
         *,
         table: int = 0,
         since: float = 0.0,
+        start_ts: Ts | None = None,
     ) -> None:
         self.id = region_id
         self.span = span
@@ -45,8 +48,12 @@ class RegionState:
         self.conf_ver = conf_ver
         self.version = version
         """Both as in the region's epoch when it was asked for."""
+        self.whole = False
+        """Whether the span is all of the region: then no other keys of it can come."""
         self.checkpoint_ts = checkpoint_ts
         """Where its incremental scan starts, as the range lock gave it."""
+        self.start_ts = checkpoint_ts if start_ts is None else start_ts
+        """Where its subscription began: what was committed up to there is not asked for."""
         self.table = table
         """The subscription that it belongs to."""
         self.since = since

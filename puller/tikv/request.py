@@ -22,11 +22,12 @@ subscription_ids: Final = count(1)
 class Subscription:
     """A span whose changes go to one SpanPuller. Belongs to the loop's thread, but for `ref` and `id`."""
 
-    __slots__ = ("id", "lock", "ref", "requests", "since", "span", "stopped")
+    __slots__ = ("id", "lock", "ref", "requests", "since", "span", "start_ts", "stopped")
 
     def __init__(self, span: Span, checkpoint_ts: Ts, ref: PooledRef[Any], since: float) -> None:
         self.id = next(subscription_ids)
         self.span = span
+        self.start_ts = checkpoint_ts
         self.ref = ref
         self.lock = RangeLock(span, checkpoint_ts)
         self.requests: list[Request] = []
@@ -70,9 +71,18 @@ class Request(RegionState):
     def __init__(
         self, subscription: Subscription, region: RegionInfo, span: Span, ts: Ts, now: float
     ) -> None:
+        epoch = region.epoch
         super().__init__(
-            region.id, span, region.epoch.conf_ver, region.epoch.version, ts, table=subscription.id, since=now
+            region.id,
+            span,
+            epoch.conf_ver,
+            epoch.version,
+            ts,
+            table=subscription.id,
+            since=now,
+            start_ts=subscription.start_ts,
         )
+        self.whole = span.start == region.start and span.end == region.end
         self.subscription = subscription
         self.stream: StoreStream | None = None
         self.place = -1
