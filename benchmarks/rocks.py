@@ -5,8 +5,11 @@ No actors, no merging of tables, no memory tier, no checksums: what the store it
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections import deque
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from pathlib import Path
 from struct import Struct
 from typing import Protocol
@@ -29,6 +32,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode_event = msgspec.msgpack.Decoder(KvChange).decode
 _decode_block = msgspec.msgpack.Decoder(list[KvChange]).decode
 _EVENT_KEY = Struct(">QQQ")
+_commit_ts = attrgetter("commit_ts")
 
 
 class Yardstick(Protocol):
@@ -36,6 +40,8 @@ class Yardstick(Protocol):
 
     def fetch(self, tables: Iterable[int], above: Ts, up_to: Ts, /) -> int:
         """Read every change of the tables in (above, up_to] as KvChange in order; how many."""
+
+    def close(self) -> None: ...
 
 
 class OnePut:
@@ -47,11 +53,11 @@ class OnePut:
 
     def write(self, window: Window) -> None:
         encode, pack = _encode, _EVENT_KEY.pack
+        batch = WriteBatch(raw_mode=True)
         for table, changes in window.tables.items():
-            batch = WriteBatch(raw_mode=True)
             for c in changes:
                 batch[pack(table, c.commit_ts, c.start_ts) + c.key] = encode(c)
-            self._db.write(batch, self._write_options)
+        self._db.write(batch, self._write_options)
 
     def fetch(self, tables: Iterable[int], above: Ts, up_to: Ts) -> int:
         decode, pack = _decode_event, _EVENT_KEY.pack
@@ -62,6 +68,9 @@ class OnePut:
             values = self._db.values(from_key=pack(table, above + 1, 0), read_opt=options)
             found += len([decode(value) for value in values])
         return found
+
+    def close(self) -> None:
+        self._db.close()
 
 
 class Blocks:
@@ -74,8 +83,8 @@ class Blocks:
     def write(self, window: Window) -> None:
         batch = WriteBatch(raw_mode=True)
         for table, changes in window.tables.items():
-            ordered = sorted(changes, key=_commit_ts)
-            batch[_EVENT_KEY.pack(table, ordered[0].commit_ts, 0)] = _encode(ordered)
+            changes.sort(key=_commit_ts)
+            batch[_EVENT_KEY.pack(table, changes[0].commit_ts, 0)] = _encode(changes)
         self._db.write(batch, self._write_options)
 
     def fetch(self, tables: Iterable[int], above: Ts, up_to: Ts) -> int:
@@ -87,6 +96,44 @@ class Blocks:
             values = self._db.values(from_key=pack(table, above + 1, 0), read_opt=options)
             found += sum([len(decode(value)) for value in values])
         return found
+
+    def close(self) -> None:
+        self._db.close()
+
+
+class Files:
+    """Blocks with an index in memory, appended to a plain file."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._descriptor = os.open(directory / "blocks", os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        self._end = 0
+        self._index: dict[int, deque[tuple[Ts, int, int]]] = {}
+
+    def write(self, window: Window) -> None:
+        buffers = []
+        at = self._end
+        for table, changes in window.tables.items():
+            changes.sort(key=_commit_ts)
+            block = _encode(changes)
+            buffers.append(block)
+            self._index.setdefault(table, deque()).append((changes[0].commit_ts, at, len(block)))
+            at += len(block)
+        os.pwrite(self._descriptor, b"".join(buffers), self._end)
+        self._end = at
+
+    def fetch(self, tables: Iterable[int], _above: Ts, up_to: Ts) -> int:
+        decode, descriptor = _decode_block, self._descriptor
+        found = 0
+        for table in tables:
+            index = self._index.get(table)
+            while index and index[0][0] <= up_to:
+                _, at, size = index.popleft()
+                found += len(decode(os.pread(descriptor, size, at)))
+        return found
+
+    def close(self) -> None:
+        os.close(self._descriptor)
 
 
 class Lists:
@@ -107,12 +154,16 @@ class Lists:
             found += len(changes)
         return found
 
+    def close(self) -> None:
+        self._tables.clear()
 
-YARDSTICKS: dict[str, Callable[[Path], Yardstick]] = {"one_put": OnePut, "blocks": Blocks, "lists": Lists}
 
-
-def _commit_ts(change: KvChange) -> Ts:
-    return change.commit_ts
+YARDSTICKS: dict[str, Callable[[Path], Yardstick]] = {
+    "one_put": OnePut,
+    "blocks": Blocks,
+    "files": Files,
+    "lists": Lists,
+}
 
 
 def _open(directory: Path) -> Rdict:

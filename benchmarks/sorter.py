@@ -11,17 +11,19 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from threading import Event
+from threading import Event, active_count
 from typing import Any
 
 from ..actors import ActorSystem, PooledActor, PooledRef, SystemClock
 from ..events import PUT, Changes, KvChange, Sorted, Ts
 from ..sorter import EventSorter, SorterOptions, open_sorter
 from .rocks import YARDSTICKS, Yardstick
-from .workload import FIRST_TS, Window, w1
+from .workload import FIRST_TS, Window, w1, w1_by_table
 
 IDLE_SECONDS = 0.005
-MODES = ("write", "fetch", "both", "latency")
+RATES = ("write", "fetch", "write_fetch", "both")
+"""Figures of which more is better."""
+MODES = ("write", "fetch", "both", "latency", "tables")
 _now = SystemClock().now
 
 
@@ -39,7 +41,9 @@ def run(
     """Measure one engine and the yardsticks; figures in million events a second, latency in ms.
 
     `write` is the time to take everything in, `fetch` the time to get all of it out afterwards,
-    `both` runs them at once, window by window; `latency` sends single events to an idle sorter. One
+    `write_fetch` one after the other,
+    `both` runs them at once, window by window; `latency` sends single events to an idle sorter;
+    `tables` registers `tables` tables, gives each of them `events / tables`, and removes them. One
     worker is the fastest: threads of Python share a core for this, and it has the data in its cache.
     Each is measured in a process of its own, in turns; the best of the rounds counts.
     """
@@ -79,12 +83,14 @@ def _measure(subject: str, settings: dict[str, Any]) -> dict[str, Any]:
             made = Theirs(YARDSTICKS[subject](Path(name)), settings["tables"])
         if settings["mode"] == "latency":
             return _latency(made)
+        if settings["mode"] == "tables":
+            return _tables(made, settings["events"], settings["tables"])
         return _throughput(made, w1(settings["events"], settings["tables"]), settings["mode"])
 
 
 def _best(results: list[dict[str, Any]]) -> dict[str, Any]:
     """Of each figure the best: the highest rate, the lowest of everything else."""
-    rates = ("write", "fetch", "both")
+    rates = RATES
     return {name: (max if name in rates else min)(result[name] for result in results) for name in results[0]}
 
 
@@ -134,9 +140,24 @@ class Ours:
         )
         received = self._system.spawn(Received, self._counter, capacity=16)
         self._sorter: EventSorter = open_sorter(options, self._system, received)
-        self._writers: list[PooledRef[Any]] = [
-            self._sorter.add_table(n, FIRST_TS) for n in range(settings["tables"])
-        ]
+        self._writers: list[PooledRef[Any]] = []
+        if settings["mode"] != "tables":
+            self.register(range(settings["tables"]))
+
+    def register(self, tables: range) -> None:
+        self._writers += [self._sorter.add_table(n, FIRST_TS) for n in tables]
+        self._writers[0].ask(Changes([]))
+
+    def resolve(self, ts: Ts) -> None:
+        """All tables, without changes."""
+        self._sorter.advance(dict.fromkeys(range(len(self._writers)), ts))
+        while self._sorter.statistics().sent < ts:
+            Event().wait(0.001)
+
+    def remove(self) -> None:
+        for n in range(1, len(self._writers)):
+            self._sorter.remove_table(n)
+        self._writers[0].ask(Changes([]))
 
     def write(self, windows: list[Window]) -> None:
         total = 0
@@ -145,14 +166,14 @@ class Ours:
                 total += len(changes)
                 self._writers[table].tell(Changes(changes))
             window.tables.clear()
-        for writer in self._writers:  # an ask comes after what was told
+        # An ask comes after what was told; with more tables each is told only once, in turn.
+        for writer in self._writers if len(self._writers) <= 1000 else self._writers[-1:]:
             writer.ask(Changes([]))
         self._total = total
 
     def fetch(self, windows: list[Window]) -> None:
         self._counter.expect(self._total)
-        for writer in self._writers:
-            writer.tell(Changes([], windows[-1].resolved))
+        self._sorter.advance(dict.fromkeys(range(len(self._writers)), windows[-1].resolved))
         self._counter.reached.wait()
 
     def both(self, windows: list[Window]) -> None:
@@ -205,12 +226,22 @@ class Theirs:
             self._yardstick.fetch(self._tables, above, window.resolved)
             above = window.resolved
 
+    def register(self, tables: range) -> None:
+        """Nothing to do."""
+
+    def resolve(self, ts: Ts) -> None:
+        """Nothing to do."""
+
+    def remove(self) -> None:
+        """Nothing to do."""
+
     def one(self, ts: int) -> None:
         change = KvChange(ts, ts - 1, PUT, b"k" * 40, b"v" * 150)
         self._yardstick.write(Window({0: [change]}, ts))
         self._yardstick.fetch(self._tables, ts - 1, ts)
 
     def close(self) -> dict[str, Any]:
+        self._yardstick.close()
         return {}
 
 
@@ -218,21 +249,62 @@ def _throughput(subject: Ours | Theirs, windows: list[Window], mode: str) -> dic
     gc.collect()
     gc.freeze()  # the input is there before anybody works: who measures shouldn't pay for walking it
     count = sum(len(changes) for window in windows for changes in window.tables.values())
-    before = resource.getrusage(resource.RUSAGE_SELF)
+    before, used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, process_time()
     seconds = {}
     for phase in ("write", "fetch") if mode != "both" else ("both",):
         work: Callable[[list[Window]], None] = getattr(subject, phase)
         started = _now()
         work(windows)
         seconds[phase] = _now() - started
-    after = resource.getrusage(resource.RUSAGE_SELF)
+    used = process_time() - used
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     gc.unfreeze()
+    if len(seconds) > 1:
+        seconds["write_fetch"] = sum(seconds.values())
     return {
         **{phase: round(count / s / 1e6, 3) for phase, s in seconds.items()},
-        "cpu_seconds": round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 2),
-        "peak_rss_above_input_mb": (after.ru_maxrss - before.ru_maxrss) >> 10,
+        "cpu_seconds": round(used, 2),
+        "peak_rss_above_input_mb": (peak - before) >> 10,
         **subject.close(),
     }
+
+
+def _tables(subject: Ours | Theirs, events: int, tables: int) -> dict[str, Any]:
+    windows = w1_by_table(tables, events // tables)
+    gc.collect()
+    gc.freeze()
+    figures: dict[str, Any] = {}
+
+    def timed(name: str, work: Callable[..., None], *args: Any) -> None:
+        started = _now()
+        work(*args)
+        figures[name] = round(_now() - started, 3)
+
+    before = _rss()
+    timed("register_seconds", subject.register, range(tables))
+    figures["bytes_per_table"] = (_rss() - before) // tables
+    timed("write_seconds", subject.write, windows)
+    timed("fetch_seconds", subject.fetch, windows)
+    timed("resolve_seconds", subject.resolve, windows[-1].resolved + 1)
+    figures["threads"] = active_count()
+    used = process_time()
+    Event().wait(1.0)
+    figures["idle_cpu"] = round(process_time() - used, 4)
+    timed("remove_seconds", subject.remove)
+    gc.unfreeze()
+    subject.close()
+    return figures
+
+
+def _rss() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+def process_time() -> float:
+    """CPU seconds of this process."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
 
 
 def _latency(subject: Ours | Theirs) -> dict[str, Any]:
@@ -253,11 +325,11 @@ def _ratios(figures: dict[str, Any], yardstick: dict[str, dict[str, Any]]) -> di
     ratios = {}
     for kind, theirs in yardstick.items():
         suffix = "" if kind == "one_put" else f"_{kind}"
-        for name in ("write", "fetch", "both"):
+        for name in RATES:
             if name in figures:
                 ratios[name + suffix] = round(figures[name] / theirs[name], 2)
-        for name in ("p50", "p99"):
-            if name in figures:
+        for name in ("p50", "p99", "cpu_seconds", "write_seconds"):
+            if figures.get(name):
                 ratios[name + suffix] = round(theirs[name] / figures[name], 2)
     return ratios
 

@@ -34,8 +34,27 @@ def w1(events: int = 1_000_000, tables: int = 16, seed: int = 1) -> list[Window]
         order = list(range(start, min(start + WINDOW, events)))
         random.shuffle(order)
         for n in order:
-            ts = FIRST_TS + 10 * (n + 1)
-            change = KvChange(ts, ts - 5, PUT, random.randbytes(KEY_BYTES), random.randbytes(VALUE_BYTES))
-            by_table.setdefault(n % tables, []).append(change)
+            by_table.setdefault(n % tables, []).append(_change(n, random))
         windows.append(Window(by_table, FIRST_TS + 10 * min(start + WINDOW, events)))
     return windows
+
+
+def w1_by_table(tables: int, each: int = 10, seed: int = 1) -> list[Window]:
+    """`each` changes as in W1 for every table, told at once; their commit timestamps lie apart, and one
+    resolved ts ends them all. Each Window has 1,000 tables."""
+    random = Random(seed)
+    resolved = FIRST_TS + 10 * tables * each
+    windows = []
+    for start in range(0, tables, 1000):
+        by_table = {}
+        for table in range(start, min(start + 1000, tables)):
+            order = list(range(table, tables * each, tables))
+            random.shuffle(order)
+            by_table[table] = [_change(n, random) for n in order]
+        windows.append(Window(by_table, resolved))
+    return windows
+
+
+def _change(n: int, random: Random) -> KvChange:
+    ts = FIRST_TS + 10 * (n + 1)
+    return KvChange(ts, ts - 5, PUT, random.randbytes(KEY_BYTES), random.randbytes(VALUE_BYTES))

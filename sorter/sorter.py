@@ -97,9 +97,9 @@ class SorterOptions:
     """... and about this much."""
     merge_bytes: int = 8 << 20
     """What may be open while tables are merged. A transaction larger than this leaves in stretches."""
-    stores: int = 2
+    stores: int = 1
     """RocksDB instances, opened when first written to; a table's changes all go to one. The original has 8,
-    for cores that Python's threads can't use."""
+    for cores that Python's threads can't use: here a second one only halves what is written at once."""
 
     def __post_init__(self) -> None:
         _one_of("engine", self.engine, tuple(_ENGINES))

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain
 from threading import Lock
+from typing import Final
 
-from ..events import KvChange
+from ..events import KvChange, Ts
 from ..store import Window
 from .index import Index
 from .run import Owners, Place, Run, Table, cut_sorted, sort_owned, without_removed
+
+OVERLAPPING: Final = 8
+"""So many runs of about 1 MiB may overlap without being sorted first."""
 
 
 class Tier:
@@ -20,15 +25,25 @@ class Tier:
     stored; what is taken before never touches the disk.
     """
 
-    def __init__(self, quota_bytes: int | None, block_changes: int = 1000, block_bytes: int = 256 << 10):
-        """Without a quota nothing ever goes to disk. `block_*` bound the runs that do."""
+    def __init__(
+        self,
+        quota_bytes: int | None,
+        block_changes: int = 1000,
+        block_bytes: int = 256 << 10,
+        keeps_order: bool = False,
+    ) -> None:
+        """Without a quota nothing ever goes to disk. `block_*` bound the runs that do, and with
+        `keeps_order` all of them are sorted."""
         self.quota_bytes = quota_bytes
         self._block_changes = block_changes
         self._block_bytes = block_bytes
+        self._keeps_order = keeps_order
         self._lock = Lock()
         self._index = Index()
         self._held: dict[Run, None] = {}
         """In memory and not leaving, in the order they came."""
+        self._recent: deque[Ts] = deque(maxlen=OVERLAPPING)
+        """The newest ts of the last runs that left alone."""
         self.used_bytes = 0
         self.leaving_bytes = 0
         self.spilled_bytes = 0
@@ -154,6 +169,12 @@ class Tier:
 
     def _merge(self, runs: list[Run]) -> list[Run]:
         """Make blocks of the runs of a group, so that small ones don't stay small on disk."""
+        run = runs[0]
+        if len(runs) == 1 and self._follows(run):
+            run.leaving = True
+            del self._held[run]
+            self.leaving_bytes += run.bytes
+            return runs
         tables, owners, changes = _joined(runs)
         changes, owners = sort_owned(changes, owners)
         size = sum(run.bytes for run in runs)
@@ -167,6 +188,18 @@ class Tier:
             block.leaving = True
         self.leaving_bytes += size
         return blocks
+
+    def _follows(self, run: Run) -> bool:
+        """Whether few of the runs before overlap with this one, as where a source follows the present.
+
+        Then the Merger will have them in memory together and sort them anyway, so it may go to disk as
+        it is. Otherwise, as in a scan of the past, it is sorted and cut: to merge many, a little of each
+        must be enough.
+        """
+        recent = self._recent
+        follows = len(recent) < OVERLAPPING or run.first.commit_ts > recent[0]
+        recent.append(run.newest)
+        return follows and run.first.commit_ts < run.newest and not self._keeps_order
 
 
 def _joined(runs: list[Run]) -> tuple[Sequence[Table], Owners, list[KvChange]]:

@@ -20,8 +20,8 @@ _decode_event: Final = msgspec.msgpack.Decoder(KvChange).decode
 
 
 class Layout(Protocol):
-    mixes_tables: bool
-    """Whether a run may have changes of several tables."""
+    takes_any_run: bool
+    """Whether a run may have changes of several tables, in any order; else of one, sorted."""
 
     def put(
         self, batch: Batch, run: Run, changes: list[KvChange], owners: Owners
@@ -29,13 +29,16 @@ class Layout(Protocol):
         """Add a run to the batch; returns its first key, its last and how many."""
 
     def get(self, store: Store, place: Place) -> tuple[list[KvChange], Owners]:
-        """The changes of a run in order. Raises StoreError unless all of them are there, unharmed."""
+        """The changes of a run as they were put, and whose they are.
+
+        Raises StoreError unless all of them are there, unharmed.
+        """
 
 
 class BlockLayout:
     """A run is one value: its changes, or a pair of owners and changes."""
 
-    mixes_tables = True
+    takes_any_run = True
 
     def put(
         self, batch: Batch, run: Run, changes: list[KvChange], owners: Owners
@@ -61,7 +64,7 @@ class EventLayout:
     Where runs overlap, reading one brings changes of the other as well; they leave once.
     """
 
-    mixes_tables = False
+    takes_any_run = False
 
     def put(
         self, batch: Batch, run: Run, changes: list[KvChange], _owners: Owners

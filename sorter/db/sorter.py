@@ -38,11 +38,12 @@ class DbSorter(Engine):
         supervisor: PooledRef[Any] | None,
     ) -> None:
         assert options.directory is not None
-        tier = Tier(options.memory_bytes, options.block_changes, options.block_bytes)
+        self._layout = LAYOUTS[options.layout]
+        ordered = not self._layout.takes_any_run
+        tier = Tier(options.memory_bytes, options.block_changes, options.block_bytes, ordered)
         super().__init__(options, system, supervisor, tier)
         self._scratch = Scratch(options.directory)
         self._stores = [Store(self._scratch.new_store()) for _ in range(options.stores)]
-        self._layout = LAYOUTS[options.layout]
         try:
             self._spawn_all(options, tier, downstream)
         except BaseException:
@@ -62,7 +63,7 @@ class DbSorter(Engine):
 
     def _new_table(self, table_id: int, uid: int, resolved: Ts, now: float) -> Table:
         store = store_of(table_id, len(self._stores))
-        group = None if self._layout.mixes_tables else ("table", uid)
+        group = None if self._layout.takes_any_run else ("table", uid)
         return Table(table_id, uid, store, resolved, now, group)
 
     def _disk_bytes(self) -> int:

@@ -32,6 +32,7 @@ def test_a_yardstick_reads_back_all_that_it_wrote(tmp_path, kind):
         yardstick.write(window)
         assert yardstick.fetch(range(7), above, window.resolved) == wrote
         above = window.resolved
+    yardstick.close()
 
 
 @pytest.mark.parametrize(("mode", "figures"), [("both", {"both"}), ("fetch", {"write", "fetch"})])
@@ -48,5 +49,15 @@ def test_a_run_gives_figures_yardsticks_and_ratios(mode, figures):
 
 
 def test_an_unknown_mode_is_refused():
-    with pytest.raises(ValueError, match="mode 'fast': one of write, fetch, both, latency"):
+    with pytest.raises(ValueError, match="mode 'fast': one of write, fetch, both, latency, tables"):
         sorter.run(mode="fast")
+
+
+def test_many_tables_come_are_filled_resolved_and_go():
+    result = sorter.run(
+        tables=2000, events=20_000, mode="tables", memory_tier=1 << 20, rounds=1, yardsticks=["one_put"]
+    )
+    figures = result["figures"]
+    assert figures["bytes_per_table"] < 2000
+    assert figures["threads"] <= 3
+    assert result["ratio"]["write_seconds"] > 0

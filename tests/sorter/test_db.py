@@ -156,8 +156,10 @@ def test_a_window_is_dropped_once_all_of_it_is_acknowledged(make_rig):
 def test_a_window_with_much_left_to_read_stays(make_rig):
     rig = make_rig(**THROUGH_THE_DISK, block_changes=20)
     rig.add(1, 2)
-    for table in (1, 2):
-        rig.tell(table, [put(n, "k", bytes(300)) for n in range(1, 500)])
+    for start in range(1, 500, 20):
+        for table in (1, 2):
+            rig.tell(table, [put(start + n, "k", bytes(300)) for n in range(20)])
+        rig.run()
     rig.tell(1, resolved=600)
     rig.tell(2, resolved=200)
     rig.run()

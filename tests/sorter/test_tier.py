@@ -117,10 +117,24 @@ def test_of_a_run_of_several_tables_only_the_removed_ones_go():
 
 def test_a_block_of_several_tables_has_them_in_one_order():
     tables = Table(2, 2, 0, 0, 0.0), Table(3, 3, 0, 0, 0.0)
-    tier = Tier(0)
+    tier = Tier(0, keeps_order=True)
     (block,) = tier.add([run(7, 5, 8, 6, tables=tables, owners=[0, 0, 1, 1])])
     assert [change.commit_ts for change in block.changes] == [5, 6, 7, 8]
     assert [block.tables[owner].id for owner in block.owners] == [2, 3, 2, 3]
+
+
+def test_runs_that_follow_each_other_go_to_disk_as_they_are_and_a_scan_is_sorted():
+    tier = Tier(0)
+    for ts in range(100, 2000, 100):
+        assert [c.commit_ts for c in tier.add([run(ts + 5, ts)])[0].changes] == [ts + 5, ts]
+    assert [c.commit_ts for c in tier.add([run(1500, 3)])[0].changes] == [3, 1500]
+
+
+def test_one_transaction_goes_to_disk_sorted_since_it_may_be_large():
+    tier = Tier(0)
+    rows = [put(9, key) for key in "cab"]
+    (block,) = tier.add(make_runs((TABLE,), None, rows, 99, 1 << 20))
+    assert [change.key for change in block.changes] == [b"a", b"b", b"c"]
 
 
 def test_an_estimate_is_near_and_large_values_among_small_ones_are_all_looked_at():
