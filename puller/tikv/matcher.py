@@ -108,10 +108,8 @@ class Matcher:
         return None
 
     def _committed(self, rows: Rows) -> list[KvChange]:
-        rows = rows.pick(new) if (new := self._new(rows)) is not None else rows
         if not rows.types:
             return []
-        self._check_ts(min(rows.commit_ts))
         return self._changes(rows, rows.values, rows.old_values)
 
     def _commits(self, rows: Rows) -> list[KvChange]:
@@ -119,26 +117,13 @@ class Matcher:
         waiting = self._waiting()
         recent = waiting.take_recent(rows)
         if recent is not None:
-            self._check_ts(min(rows.commit_ts))
             return self._changes(rows, *recent)
         found = waiting.take_many(rows.start_ts, rows.keys)
         if not all(found):
             rows, found = self._missing(rows, found)
             if not found:
                 return []
-        if (new := self._new(rows)) is not None:
-            rows, found = rows.pick(new), [*compress(found, new)]
-            if not found:
-                return []
-        self._check_ts(min(rows.commit_ts))
         return self._changes(rows, [*map(_value, found)], [*map(_old_value, found)])
-
-    def _new(self, rows: Rows) -> list[bool] | None:
-        """Which of them were committed after the subscription's start; None if all were."""
-        start_ts = self.region.start_ts
-        if not rows.types or min(rows.commit_ts) > start_ts:
-            return None
-        return [commit_ts > start_ts for commit_ts in rows.commit_ts]
 
     def _missing(self, rows: Rows, found: list[Entry | None]) -> tuple[Rows, list[Entry | None]]:
         """The commits that have their prewrite; the others must be outside of the span."""
@@ -148,6 +133,16 @@ class Matcher:
         return rows.pick(found), [entry for entry in found if entry is not None]
 
     def _changes(self, rows: Rows, values: Sequence[bytes], old_values: Sequence[bytes]) -> list[KvChange]:
+        start_ts = self.region.start_ts
+        least = min(rows.commit_ts)
+        if least <= start_ts:
+            new = [commit_ts > start_ts for commit_ts in rows.commit_ts]
+            if not any(new):
+                return []
+            values, old_values = [*compress(values, new)], [*compress(old_values, new)]
+            rows = rows.pick(new)
+            least = min(rows.commit_ts)
+        self._check_ts(least)
         region = repeat(self.region.id)
         ops = self._ops(rows)
         return [*map(KvChange, rows.commit_ts, rows.start_ts, ops, rows.keys, values, old_values, region)]

@@ -76,6 +76,9 @@ def play(quota, block: str, at_once: bool) -> str:
                     pass
                 case ["region", *bounds]:
                     matcher = Matcher(RegionState(7, span(*bounds), 1, 1, 1), quota)
+                case ["start", ts]:
+                    matcher.region.start_ts = matcher.region.checkpoint_ts = int(ts)
+                    matcher.region.resolved_ts = int(ts)
                 case ["resolved", ts]:
                     out += feed(matcher, rows)
                     rows = []
