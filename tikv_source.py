@@ -136,7 +136,13 @@ class TikvSource:
         schema_version = client.run(read_schema(client.kv, at, self._history))
         self._mounter = TidbMounter(self._history, self._identity, self._tables)
         self._stages = stages
-        self._puller = TikvPuller(client, stages.compute, self._store(scratch), supervisor=stages.conductor)
+        self._puller = TikvPuller(
+            client,
+            stages.compute,
+            self._store(scratch),
+            supervisor=stages.conductor,
+            advance=stages.sorter.advance,
+        )
         self._puller.start()
         client.loop.submit(safe_point.run(), "hold the GC safe point")
         self._connected_at = self._clock.now()

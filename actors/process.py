@@ -48,6 +48,23 @@ class Process(Life):
             self.outbox = Outbox(self)
         self.outbox.add(target, message)
 
+    def claim(self) -> bool:
+        """Own the process as a worker does, if it rests with nothing to do; until `release` its actor may be
+        called. For what comes to so many actors at once that messages would cost more than the work."""
+        with self.lock:
+            if self.scheduled or not self.limit:
+                return False
+            self.scheduled = True
+            return True
+
+    def release(self) -> None:
+        """After `claim`."""
+        with self.lock:
+            if self.limit and not self.messages and self.outbox is None:
+                self.scheduled = False
+                return
+        self.system.ready.put(self)
+
     def poll(self) -> None:
         """Take a turn. Called by whoever took the process out of the ready queue."""
         self.polls += 1

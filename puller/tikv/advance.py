@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from threading import Lock
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from msgspec import Struct
 
 from ...actors import PooledActor, PooledRef
+from ...events import Ts
 from .feed_options import FeedOptions
 from .request import Subscription
-from .span_puller import Pulled
+from .span import Span
+from .span_puller import Pulled, SpanProgress, SpanPuller
 
 STEP_SUBSCRIPTIONS: Final = 1024
 """Told in one turn: about 2 ms."""
@@ -58,6 +60,7 @@ class _Rest(Struct, frozen=True):
     """To itself, behind all that was told."""
 
 
+Advance: TypeAlias = Callable[[Mapping[SpanProgress, Ts]], None]
 Message: TypeAlias = Pending | Noted | Moved | _Begin | _Late | _Step | _Rest
 
 
@@ -91,10 +94,15 @@ class Advancer(PooledActor):
 
     A round asks the region workers to look at what they were told, tells each SpanPuller once how far its
     regions are, and is followed by a pause ten times as long as it took.
+
+    A SpanPuller that rests has sent on all it got, so its table's resolved ts may be told to the sorter past
+    it, with those of a thousand others.
     """
 
-    def __init__(self, board: Board, options: FeedOptions) -> None:
+    def __init__(self, board: Board, options: FeedOptions, advance: Advance | None = None) -> None:
+        """`advance` resolves many tables behind what their writers were told before."""
         self._board = board
+        self._advance = advance
         self._options = options
         self._pending: dict[PooledRef[Any], None] = {}
         self._asked: dict[PooledRef[Any], None] = {}
@@ -155,6 +163,7 @@ class Advancer(PooledActor):
 
     def _step(self) -> None:
         told = 0
+        advanced: dict[SpanProgress, Ts] = {}
         for subscription in islice(self._left, STEP_SUBSCRIPTIONS):
             told += 1
             resolved = [
@@ -162,10 +171,36 @@ class Advancer(PooledActor):
                 for request in subscription.requests.copy()
                 if request.initialised
             ]
+            if not resolved:
+                continue
+            if self._passes(subscription, resolved, advanced):
+                continue
             # Not send(): one table that is held up must not hold up the others. It is told next time.
-            if resolved and not subscription.ref.actor_inbox.offer(Pulled([], resolved)):
+            if not subscription.ref.actor_inbox.offer(Pulled([], resolved)):
                 self._full.add(subscription)
+        if advanced and self._advance is not None:
+            self._advance(advanced)
         self.actor_inbox.post(_Step() if told == STEP_SUBSCRIPTIONS else _Rest())
+
+    def _passes(
+        self,
+        subscription: Subscription,
+        resolved: list[tuple[int, Span, Ts]],
+        advanced: dict[SpanProgress, Ts],
+    ) -> bool:
+        """Advance a SpanPuller that rests here and now; False if it doesn't, or isn't one of those."""
+        inbox = subscription.ref.actor_inbox
+        if self._advance is None or not inbox.claim():
+            return False
+        try:
+            puller = cast("SpanPuller", inbox.actor)
+            if not puller.progress.table_id:
+                return False
+            if ts := puller.advance(resolved):
+                advanced[puller.progress] = ts
+        finally:
+            inbox.release()
+        return True
 
     def _rest(self) -> None:
         self._ended = self.clock.now()

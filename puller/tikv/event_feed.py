@@ -12,7 +12,7 @@ from typing import Any, Final
 from ...actors import ActorSystem, Clock, PooledRef
 from ...errors import Retryable
 from ...events import Ts
-from .advance import Advancer, Board
+from .advance import Advance, Advancer, Board
 from .channel import Channels
 from .divide import Divider
 from .error_table import Action, unavailable
@@ -56,9 +56,10 @@ class EventFeed:
         random: Random,
         on_error: Callable[[BaseException], None],
         supervisor: PooledRef[Any] | None = None,
+        advance: Advance | None = None,
         name: str = "feed",
     ) -> None:
-        """`on_error` gets, in the loop's thread, what the feed can't go on after."""
+        """`on_error` gets, in the loop's thread, what the feed can't go on after; `advance` see Advancer."""
         self.cache = cache
         self.channels = channels
         self.clock: Clock = system.clock
@@ -83,7 +84,13 @@ class EventFeed:
         self._reports = Reports(loop.loop, self._receive)
         self.board = Board()
         self.board.reader = self._advancer = system.spawn(
-            Advancer, self.board, options, capacity=1024, name=f"{name}: advancer", supervisor=supervisor
+            Advancer,
+            self.board,
+            options,
+            advance,
+            capacity=1024,
+            name=f"{name}: advancer",
+            supervisor=supervisor,
         )
 
     def subscribe(self, span: Span, checkpoint_ts: Ts, ref: PooledRef[Any]) -> int:

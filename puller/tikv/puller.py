@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from threading import Lock
@@ -61,8 +61,13 @@ class TikvPuller:
         *,
         supervisor: PooledRef[Any] | None = None,
         max_prewrite_bytes: int = 128 << 20,
+        advance: Callable[[Mapping[int, Ts]], None] | None = None,
     ) -> None:
-        """`client` is started and stays the caller's. `scratch` takes prewrites beyond the bound."""
+        """`client` is started and stays the caller's. `scratch` takes prewrites beyond the bound.
+
+        `advance` resolves many tables, by ids above 0, behind what was told their writers: most resolved
+        ts go there. Without it all go to the writers.
+        """
         self._client = client
         self._system = system
         limits = client.options
@@ -71,6 +76,7 @@ class TikvPuller:
             region_batch=limits.region_batch,
             region_retry_seconds=limits.region_retry_seconds,
         )
+        self._advance_tables = advance
         self._spill = Spill(scratch, max_prewrite_bytes)
         self._name = f"puller {next(_numbers)}"
         self._supervisor = supervisor
@@ -98,6 +104,7 @@ class TikvPuller:
             random=client.random,
             on_error=self._fail,
             supervisor=self._guard,
+            advance=None if self._advance_tables is None else self._advance,
             name=self._name,
         )
         self.resolver = LockResolver(self.feed, client.kv, client.pd, client.clock, self._options)
@@ -110,7 +117,7 @@ class TikvPuller:
         with self._lock:
             if table_id in self._tables:
                 raise ValueError(f"table {table_id} is pulled already")
-            progress = SpanProgress(checkpoint_ts, self._system.clock.now())
+            progress = SpanProgress(checkpoint_ts, self._system.clock.now(), table_id)
             ref = self._system.spawn(
                 SpanPuller,
                 spans,
@@ -160,6 +167,14 @@ class TikvPuller:
         for table in tables:
             table.ref.stop(block=False)
         self._guard.stop(block=False)
+
+    def _advance(self, advanced: Mapping[SpanProgress, Ts]) -> None:
+        """Of the tables that are still there: another may have come under the same id."""
+        with self._lock:
+            there = self._tables.get
+            found = {table.table_id: ts for table, ts in advanced.items() if table is there(table.table_id)}
+            if found and self._advance_tables is not None:
+                self._advance_tables(found)
 
     # --- in the loop's thread --------------------------------------------------------------------
 

@@ -46,9 +46,11 @@ class SpanProgress:
         "regions",
         "since",
         "subscriptions",
+        "table_id",
     )
 
-    def __init__(self, ts: Ts, now: float) -> None:
+    def __init__(self, ts: Ts, now: float, table_id: int = 0) -> None:
+        self.table_id = table_id
         self.regions = 0
         """Stretches of the span that a region has told of, or that still wait for one."""
         self.changes = 0
@@ -71,18 +73,18 @@ class SpanPuller(PooledActor):
     """Takes the changes of a table's regions, sends them on to `output` as Changes, and with them the
     resolved ts of the whole, whenever it moves (TiCDC puller document). Kept small: a feed has 100,000."""
 
-    __slots__ = ("_frontier", "_output", "_progress")
+    __slots__ = ("_frontier", "_output", "progress")
 
     def __init__(
         self, spans: Sequence[Span], checkpoint_ts: Ts, output: Target, progress: SpanProgress
     ) -> None:
         """Everything of `spans` at or below `checkpoint_ts` is there already."""
         self._output = output
-        self._progress = progress
+        self.progress = progress
         self._frontier = Frontier(spans, checkpoint_ts)
 
     def on_receive_batch(self, messages: Sequence[Pulled]) -> None:
-        progress, frontier = self._progress, self._frontier
+        progress, frontier = self.progress, self._frontier
         changes = messages[0].changes if len(messages) == 1 else [c for m in messages for c in m.changes]
         if changes:
             progress.ingress_commit_ts = changes[-1].commit_ts
@@ -99,9 +101,18 @@ class SpanPuller(PooledActor):
                 progress.egress_commit_ts = changes[-1].commit_ts
             self.send(self._output, Changes(changes, resolved))
 
+    def advance(self, resolved: Sequence[tuple[int, Span, Ts]]) -> Ts:
+        """What a Pulled without changes does; but it is the caller who tells of the table's resolved ts, 0 if
+        it has not moved. Only while the actor is claimed."""
+        forward = self._frontier.forward
+        ts = 0
+        for region_id, span, ts in resolved:
+            forward(region_id, span, ts)
+        return self._resolved(ts)
+
     def _resolved(self, last: Ts) -> Ts:
         """The table's resolved ts if it has moved, else 0."""
-        progress, frontier = self._progress, self._frontier
+        progress, frontier = self.progress, self._frontier
         progress.ingress_resolved_ts = last
         progress.regions = len(frontier)
         ts = frontier.ts
@@ -112,10 +123,10 @@ class SpanPuller(PooledActor):
         return ts
 
     def _above_resolved(self, changes: list[KvChange]) -> list[KvChange]:
-        resolved = self._progress.egress_resolved_ts
+        resolved = self.progress.egress_resolved_ts
         kept = [change for change in changes if change.commit_ts > resolved]
         dropped = len(changes) - len(kept)
-        if dropped and not self._progress.fallen_back:
+        if dropped and not self.progress.fallen_back:
             log.warning("%s: %d changes have fallen back behind resolved ts %d", self.name, dropped, resolved)
-        self._progress.fallen_back += dropped
+        self.progress.fallen_back += dropped
         return kept
