@@ -9,13 +9,15 @@ from ...actors import Clock
 from ...codec.proto import PD, metapb, pdpb
 from ...errors import Retryable, SourceError
 from ...events import Ts
-from .channel import Channels
+from .channel import CallFailed, Channels
 from .members import Members
 from .options import TikvOptions
 from .topology import RegionInfo, StoreInfo, region_info, store_info
 from .tso import TimestampOracle
 
 _FINAL: Final = (pdpb.ErrorType.INCOMPATIBLE_VERSION, pdpb.ErrorType.INVALID_VALUE)
+
+_NO_STORE: Final = "invalid store ID"
 
 
 class PdClient:
@@ -106,7 +108,12 @@ class PdClient:
     async def _ask(self, name: str, request: Any) -> Any:
         async def ask(address: str) -> Any:
             request.header.CopyFrom(self.members.header())
-            answer = await self._channels.call(address, PD[name], request, self._timeout_seconds)
+            try:
+                answer = await self._channels.call(address, PD[name], request, self._timeout_seconds)
+            except CallFailed as error:
+                if _NO_STORE not in str(error):
+                    raise
+                return PD[name].response()  # before PD 6 a status says it, and no header
             self.members.check_cluster(address, answer)
             _check(f"{address}: {name}", answer.header.error)
             return answer
@@ -116,7 +123,7 @@ class PdClient:
 
 def _check(what: str, error: Any) -> None:
     """Raises for an error in an answer's header, except one that says that there is no such store."""
-    if error.type == pdpb.ErrorType.OK or "invalid store ID" in error.message:
+    if error.type == pdpb.ErrorType.OK or _NO_STORE in error.message:
         return
     sentence = f"{what}: {error.message or 'refused'} (error {error.type} of PD)"
     if error.type in _FINAL:

@@ -245,6 +245,18 @@ def test_removed_stores_are_left_out_unless_asked_for():
     assert removed.tiflash
 
 
+def test_an_old_pd_says_by_a_status_that_there_is_no_such_store():
+    pd = ScriptedPd()
+
+    def refuse(_request):
+        raise Abort(grpc.StatusCode.UNKNOWN, "invalid store ID 77, not found")
+
+    pd.on(PD["GetStore"], refuse)
+    with served(pd), client(pd.address) as c:
+        assert c.run(c.pd.store(77)) is None
+    assert sum(isinstance(request, pdpb.GetStoreRequest) for request in pd.requests) == 1
+
+
 def test_addresses_of_two_clusters_are_refused_naming_both():
     one, other = ScriptedPd(cluster_id=7), ScriptedPd(cluster_id=8)
     with (
