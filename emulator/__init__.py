@@ -5,5 +5,6 @@ from __future__ import annotations
 from .cluster import Cluster
 from .percolator import Refused
 from .server import Tls
+from .sql import Tidb
 
-__all__ = ["Cluster", "Refused", "Tls"]
+__all__ = ["Cluster", "Refused", "Tidb", "Tls"]

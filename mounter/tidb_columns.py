@@ -21,6 +21,9 @@ _DATETIME: Final = 12
 _NOW: Final = re.compile(r"(?:current_timestamp|now|localtimestamp|localtime)(?:\(\d*\))?", re.IGNORECASE)
 
 
+OTHER_KEY: Final = "the primary key is another"
+
+
 class NotFollowed(Exception):
     """What a job does that sinks can't do."""
 
@@ -44,7 +47,7 @@ def column_actions(
     if [name for name in had if name in has] != [name for name in has if name in had]:
         raise NotFollowed("columns change places")
     if _key_names(before) != _key_names(after):
-        raise NotFollowed("the primary key is another")
+        raise NotFollowed(OTHER_KEY)
     return (*map(DropColumn, dropped), *_additions(after, set(added)))
 
 

@@ -18,7 +18,7 @@ from ..codec.tidb.table import to_table
 from ..events import Action, AddColumn, CreateTable, Ddl, KvChange, Ts
 from .ddl import Tables
 from .history import SchemaHistory, TableAt
-from .tidb_columns import NotFollowed, column_actions, session_clock
+from .tidb_columns import OTHER_KEY, NotFollowed, column_actions, session_clock
 
 _QUOTED_CHARACTERS: Final = 1000
 """A refusal quotes so much of a statement."""
@@ -134,6 +134,8 @@ def _change(job: Job, before: TableAt | None, after: TableAt | None) -> _Change:
         raise NotFollowed(f"RENAME TO {after.name}")
     if job.type in _SILENT:
         raise NotFollowed(_SILENT[job.type])
+    if job.type in (JobType.ADD_PRIMARY_KEY, JobType.DROP_PRIMARY_KEY):
+        raise NotFollowed(OTHER_KEY)  # a feed that begins in the middle of the job may not see it otherwise
     info = after.info
     table = to_table(after.schema, info)
     if before is None:

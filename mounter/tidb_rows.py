@@ -10,6 +10,10 @@ from ..errors import SourceError
 from ..events import PUT, KvChange, RowChange
 from .history import TableAt
 
+_HOW_TO_GO_ON: Final = (
+    "once it is mended there, begin with an empty target, for this version of the row comes again until then"
+)
+
 _Op: TypeAlias = Literal["insert", "update", "delete"]
 
 
@@ -55,4 +59,4 @@ class RowReader:
             try:
                 self._decoder.decode(images)
             except SourceError as error:
-                raise SourceError(f"at ts {change.commit_ts} {error}") from error
+                raise SourceError(f"at ts {change.commit_ts} {error}; {_HOW_TO_GO_ON}") from error

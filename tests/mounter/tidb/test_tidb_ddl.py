@@ -129,7 +129,7 @@ def follow(history: SchemaHistory, jobs: list[tuple[int, Job]]) -> list[tuple[in
             if job.type in (Action.RENAME_TABLE, Action.RENAME_TABLES):
                 assert "RENAME" in ddl.refusal
                 lines.append((ts, "rename"))
-            elif job.type != Action.ADD_PRIMARY_KEY:
+            else:
                 lines.append((ts, told(ddl)))
     return lines
 
