@@ -16,6 +16,7 @@ OPTIONS = (
     ("grpc.so_reuseport", 0),  # a port in use must fail, not be shared
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
+    ("grpc.http2.max_ping_strikes", 0),  # as TiKV: clients may ask as often as they like whether it lives
 )
 
 
