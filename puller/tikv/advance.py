@@ -96,7 +96,7 @@ class Advancer(PooledActor):
     regions are, and is followed by a pause ten times as long as it took.
 
     A SpanPuller that rests has sent on all it got, so its table's resolved ts may be told to the sorter past
-    it, with those of a thousand others.
+    it, with those of all others.
     """
 
     def __init__(self, board: Board, options: FeedOptions, advance: Advance | None = None) -> None:
@@ -110,6 +110,7 @@ class Advancer(PooledActor):
         self._busy = False
         self._left: Iterator[Subscription] = iter(())
         self._full: set[Subscription] = set()
+        self._advanced: dict[SpanProgress, Ts] = {}
         self._moved = False
         self._began = self._ended = self.clock.now()
         self.pause = options.least_tick_seconds
@@ -163,7 +164,6 @@ class Advancer(PooledActor):
 
     def _step(self) -> None:
         told = 0
-        advanced: dict[SpanProgress, Ts] = {}
         for subscription in islice(self._left, STEP_SUBSCRIPTIONS):
             told += 1
             resolved = [
@@ -173,21 +173,20 @@ class Advancer(PooledActor):
             ]
             if not resolved:
                 continue
-            if self._passes(subscription, resolved, advanced):
+            if self._passes(subscription, resolved):
                 continue
             # Not send(): one table that is held up must not hold up the others. It is told next time.
             if not subscription.ref.actor_inbox.offer(Pulled([], resolved)):
                 self._full.add(subscription)
+        if told == STEP_SUBSCRIPTIONS:
+            self.actor_inbox.post(_Step())
+            return
+        advanced, self._advanced = self._advanced, {}
         if advanced and self._advance is not None:
             self._advance(advanced)
-        self.actor_inbox.post(_Step() if told == STEP_SUBSCRIPTIONS else _Rest())
+        self.actor_inbox.post(_Rest())
 
-    def _passes(
-        self,
-        subscription: Subscription,
-        resolved: list[tuple[int, Span, Ts]],
-        advanced: dict[SpanProgress, Ts],
-    ) -> bool:
+    def _passes(self, subscription: Subscription, resolved: list[tuple[int, Span, Ts]]) -> bool:
         """Advance a SpanPuller that rests here and now; False if it doesn't, or isn't one of those."""
         inbox = subscription.ref.actor_inbox
         if self._advance is None or not inbox.claim():
@@ -197,7 +196,7 @@ class Advancer(PooledActor):
             if not puller.progress.table_id:
                 return False
             if ts := puller.advance(resolved):
-                advanced[puller.progress] = ts
+                self._advanced[puller.progress] = ts
         finally:
             inbox.release()
         return True
