@@ -54,7 +54,7 @@ class LockFaults(Parts):
         """Collect garbage up to `safe_point` (all of it if 0), or less where a service holds it; how far."""
 
         def collect() -> Ts:
-            self.pd.safe_points.least(self.clock.time())  # forgets those that have expired
+            self.pd.safe_points.least(self.oracle.now_ms() / 1000)  # forgets those that have expired
             held = [
                 hold.safe_point for name, hold in self.pd.safe_points.holds.items() if name != b"gc_worker"
             ]
