@@ -27,6 +27,7 @@ _LEAST = {
     "max_receive_bytes": 1 << 20,
     "streams_per_connection": 1,
     "idle_seconds": 1,
+    "max_prewrite_bytes": 1 << 16,
     "scan_page": 1,
 }
 
@@ -78,6 +79,8 @@ class TikvOptions:
     """Beyond these a further connection to the store is made."""
     idle_seconds: Annotated[float, Meta(ge=1)] = 600.0
     """A connection without a stream or call for so long is closed."""
+    max_prewrite_bytes: Annotated[int, Meta(ge=1 << 16)] = 128 << 20  # 128 MiB
+    """Prewrites that wait for their commit go to disk beyond this, over all tables."""
     scan_page: Annotated[int, Meta(ge=1)] = 256
     """Keys asked of a store at once when a table or the schema is read."""
 
