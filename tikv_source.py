@@ -141,6 +141,7 @@ class TikvSource:
             stages.compute,
             self._store(scratch),
             supervisor=stages.conductor,
+            max_prewrite_bytes=options.max_prewrite_bytes,
             advance=stages.sorter.advance,
         )
         self._puller.start()
