@@ -97,6 +97,9 @@ class MysqlSource:
     def waits(self) -> list[Wait]:
         return []
 
+    def named(self, text: str) -> str:
+        return text
+
     def stop(self) -> None:
         self._puller.stop(block=False)
 

@@ -305,7 +305,8 @@ class Pipeline:
             for wait in self.sorter.explain()
             if wait.what not in known
         ]
-        return found
+        named = self._source.named
+        return [Wait(named(wait.who), named(wait.on), wait.seconds) for wait in found]
 
 
 class Unavailable(Retryable):

@@ -79,6 +79,9 @@ class Source(Protocol):
     def waits(self) -> list[Wait]:
         """What it waits on, and what is slow in it; may be called at any time after `start`."""
 
+    def named(self, text: str) -> str:
+        """A sentence of the sorter or of an actor, in which tables get their names for their numbers."""
+
     def stop(self) -> None:
         """Read no further. Returns at once."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -11,9 +13,10 @@ from threading import Lock
 from typing import Final, Generic, TypeVar
 
 from .actors import Clock, Target
+from .codec.tidb.columns import columns_of
 from .codec.tidb.job import Job
 from .codec.tidb.table_info import DbInfo, TableInfo
-from .errors import CheckpointError, TidemillError
+from .errors import CheckpointError, ConfigError, StoreError, TidemillError
 from .events import Item, Sorted, Transaction, Ts
 from .mounter import SchemaHistory, TidbMounter
 from .puller.puller import Connected, PullerStatistics, State
@@ -37,6 +40,10 @@ DDL_TABLE: Final = 0
 """The sorter's number for the keyspace of the schema's jobs; TiDB's table ids begin above."""
 LOOKS_PART: Final = 20
 """A look over all regions comes at the earliest after this many times what the last one took."""
+
+_TABLE: Final = re.compile(r"(?:puller \d+: )?\btable (\d+)\b(?: \(\d+\))?")
+"""A physical table as actors and the sorter call it."""
+_LATEST: Final = (1 << 64) - 1
 
 T = TypeVar("T")
 
@@ -79,8 +86,12 @@ class TikvSource:
         self._least_version = client.run(self._versions())
         self._end = client.run(self._now())
         self._identity = f"tikv cluster {client.run(self._cluster_id())}"
-        names = _Names()
+        names = _Names(self._tables)
         client.run(read_schema(client.kv, self._end, names))
+        if names.tables and not names.followed and not self._tables.unmatched(names.tables):
+            raise ConfigError(
+                "source.tables: no table matches, as the patterns with ! exclude all that there are"
+            )
         return Found(self._identity, str(self._end), names.tables)
 
     async def _versions(self) -> version.Version:
@@ -264,6 +275,18 @@ class TikvSource:
         now = self._clock.now()
         return [Wait(wait.what, wait.on, now - wait.since) for wait in self._explained.get() or ()]
 
+    def named(self, text: str) -> str:
+        return _TABLE.sub(lambda found: self._name_of(int(found[1])), text)
+
+    def _name_of(self, physical_id: int) -> str:
+        if physical_id == DDL_TABLE:
+            return "the schema's jobs"
+        try:
+            table = self._history.table_at(physical_id, _LATEST)
+        except (AttributeError, StoreError):  # before the start, or after the end
+            table = None
+        return f"table id {physical_id}" if table is None else f"table {table.name}"
+
     def _explain(self) -> list[TikvWait] | None:
         puller = self._puller
         return None if puller is None else puller.explain()
@@ -287,21 +310,33 @@ def rowless(source: str, ts: Ts) -> Transaction:
 
 
 class _Names:
-    """The names of all tables, in place of a schema history."""
+    """The names of all tables, in place of a schema history.
 
-    def __init__(self) -> None:
+    Raises SourceError for a followed one with a column of a type that isn't known.
+    """
+
+    def __init__(self, wanted: TableFilter) -> None:
         self.tables: list[tuple[str, str]] = []
+        self.followed = 0
+        self._wanted = wanted
         self._databases: dict[int, str] = {}
 
     def add_database(self, info: DbInfo) -> None:
         self._databases[info.id] = info.name
 
     def add_table(self, database_id: int, info: TableInfo) -> None:
-        self.tables.append((self._databases[database_id], info.name))
+        schema = self._databases[database_id]
+        self.tables.append((schema, info.name))
+        if self._wanted.matches(schema, info.name):
+            self.followed += 1
+            columns_of(schema, info)
 
 
 class _Look(Generic[T]):
-    """Something that takes a while to find out, found out anew no more often than it may cost."""
+    """Something that takes a while to find out, found out anew no more often than it may cost.
+
+    What was found last counts while the cluster gives no answer, and in the middle of a stop.
+    """
 
     def __init__(self, look: Callable[[], T | None], clock: Clock) -> None:
         self._look = look
@@ -312,7 +347,7 @@ class _Look(Generic[T]):
     def get(self) -> T | None:
         began = self._clock.now()
         if began >= self._next:
-            with suppress(TimeoutError):
+            with suppress(TimeoutError, CancelledError, TidemillError):
                 self._found = self._look()
             now = self._clock.now()
             self._next = now + LOOKS_PART * (now - began)

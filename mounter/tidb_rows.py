@@ -55,7 +55,8 @@ class RowReader:
     def _find_unreadable(self, changes: Sequence[KvChange]) -> None:
         """Raises SourceError for the first change that can't be read, with its ts."""
         for change in changes:
-            images = [(change.key, image) for image in (change.old_value, change.value) if image]
+            images = [(change.key, change.old_value)] if change.old_value else []
+            images += [(change.key, change.value)] if change.op == PUT else []
             try:
                 self._decoder.decode(images)
             except SourceError as error:

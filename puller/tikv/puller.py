@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Any, Final
 
 from ...actors import ActorSystem, Failed, PooledActor, PooledRef, Target
 from ...errors import Retryable
-from ...events import Ts
+from ...events import Ts, compose_ts
 from ...store import Store as ScratchStore
 from .client import TikvClient
 from .event_feed import EventFeed
@@ -34,6 +35,8 @@ UNINITIALISED_SECONDS: Final = 600.0
 """An incremental scan that takes longer is logged."""
 EXPLAIN_SECONDS: Final = 5.0
 """For an explanation; the loop's thread is never held up for long."""
+ANSWER_SECONDS: Final = 1.0
+"""Of those, for PD to say what time it is."""
 
 _numbers = count(1)
 
@@ -83,6 +86,8 @@ class TikvPuller:
         self._lock = Lock()  # guards the tables
         self._tables: dict[int, SpanProgress] = {}
         self._calls: deque[Callable[[], None]] = deque()  # for the loop's thread
+        self._heard = client.clock.now(), 0
+        """When PD gave a timestamp last, and that."""
         self._stopped = False
         self._over = False
 
@@ -190,7 +195,15 @@ class TikvPuller:
             self._calls.popleft()()
 
     async def _explain(self) -> list[Wait]:
-        return explain(self.feed, self.resolver, await self._client.pd.tso())
+        clock, pd = self._client.clock, self._client.pd
+        waits: list[Wait] = []
+        try:
+            self._heard = clock.now(), await asyncio.wait_for(pd.tso(), ANSWER_SECONDS)
+        except (Retryable, TimeoutError):
+            waits.append(Wait("source", f"an answer of PD ({self._client.options.address})", self._heard[0]))
+        since, ts = self._heard
+        now_ts = ts + compose_ts(round((clock.now() - since) * 1000))
+        return waits + explain(self.feed, self.resolver, now_ts)
 
     async def _log_slow(self) -> None:
         while True:

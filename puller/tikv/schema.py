@@ -81,6 +81,14 @@ def _decode(decode: Callable[[bytes], _T], key: bytes, value: bytes, ts: Ts) -> 
         return decode(value)
     except (ValueError, MsgspecError) as error:
         raise SourceError(
-            f"the schema at ts {ts} can't be read: {meta.decode_meta_key(key)}: {error}. This may be a TiDB"
+            f"the schema at ts {ts} can't be read: {_what(key)}: {error}. This may be a TiDB"
             " newer than tidemill knows"
         ) from error
+
+
+def _what(key: bytes) -> str:
+    """The database or table that a schema key describes, by its number."""
+    found = meta.decode_meta_key(key)
+    parts = [found.field] if found.name == meta.DATABASES else [found.field, found.name]
+    text = b" of ".join(parts).decode("utf-8", "replace")
+    return text.replace("DB:", "database id ").replace("Table:", "table id ")

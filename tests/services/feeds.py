@@ -93,6 +93,8 @@ class Place:
     """Where the copy is if it isn't in SQLite ..."""
     copy_schema = ""
     """... and in which schema."""
+    source_line = "retry_longest_seconds = 1"
+    """In the source's section of every feed.toml."""
 
     def __init__(self, directory: Path, server: MariaDb, schema: str) -> None:
         self.directory = directory
@@ -134,9 +136,9 @@ class Place:
             'name = "copy"',
             f'data_dir = "{self.directory / state}"',
             "[source]",
-            f'url = "{url or self.server.url()}"',
+            f'url = "{url or self.source_url}"',
             f"tables = {json.dumps(list(tables) or [f'{self.schema}.*'])}",
-            "retry_longest_seconds = 1",
+            self.source_line,
             source,
             "[sorter]",
             'memory_bytes = "1MiB"' if "memory_bytes" not in sorter else "",
@@ -145,6 +147,10 @@ class Place:
         for number, sink in enumerate(sinks or [self.sqlite_url], 1):
             lines += ["[[sink]]", f'name = "{"abcdef"[number - 1]}"', f'url = "{sink}"']
         self.config.write_text("\n".join(lines) + "\n")
+
+    @property
+    def source_url(self) -> str:
+        return self.server.url()
 
     @property
     def sqlite_url(self) -> str:
