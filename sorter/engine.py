@@ -56,7 +56,9 @@ class Engine:
         )
 
     def _spawn_intake(self, spill: Spill | None = None) -> None:
-        intake = self._spawn(Intake, self._tables, self._tier, self._arrivals, self._merger, spill)
+        self._set_intake(self._spawn(Intake, self._tables, self._tier, self._arrivals, self._merger, spill))
+
+    def _set_intake(self, intake: PooledRef[Any]) -> None:
         self._gate.intake = intake.actor_inbox
         self._intake = intake
 
@@ -89,11 +91,14 @@ class Engine:
             tables=len(self._tables),
             resolved=self._progress.resolved,
             sent=self._progress.sent,
-            memory_bytes=self._tier.used_bytes,
+            memory_bytes=self._memory_bytes(),
             leaving_bytes=self._tier.leaving_bytes,
             spilled_bytes=self._tier.spilled_bytes,
             disk_bytes=self._disk_bytes(),
         )
+
+    def _memory_bytes(self) -> int:
+        return self._tier.used_bytes
 
     def _disk_bytes(self) -> int:
         return 0

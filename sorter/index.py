@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..store import Window
+from typing import Any
+
 from .run import Place, Run
 
 
@@ -13,8 +14,8 @@ class Index:
     """
 
     def __init__(self) -> None:
-        self._runs: dict[Window, dict[Run, None]] = {}
-        self._live_bytes: dict[Window, int] = {}
+        self._runs: dict[Any, dict[Run, None]] = {}
+        self._live_bytes: dict[Any, int] = {}
         self.memory_bytes = 0
         """What the runs would take in memory."""
 
@@ -38,9 +39,9 @@ class Index:
             del self._runs[window], self._live_bytes[window]
         self.memory_bytes -= run.bytes
 
-    def live_bytes(self, window: Window) -> int:
+    def live_bytes(self, window: Any) -> int:
         """Bytes of a window that are still to be read."""
         return self._live_bytes.get(window, 0)
 
-    def runs(self, window: Window) -> list[Run]:
+    def runs(self, window: Any) -> list[Run]:
         return list(self._runs.get(window, ()))

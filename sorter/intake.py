@@ -83,14 +83,16 @@ class Intake(Part):
                 writer.post(Changes([], ts))
             else:
                 resolved[writer.table] = ts
-        if self._arrivals.post([], resolved, self.clock.now()):
-            self.send(self._merger, WAKE)
+        self._hand_over([], resolved)
 
     def _take_in(self, asks: list[Ask]) -> None:
         groups, resolved = self._collect(asks)
         runs = []
         for tables, lists in groups.values():
             runs += self._runs(tables, lists)
+        self._hand_over(runs, resolved)
+
+    def _hand_over(self, runs: list[Run], resolved: dict[Table, Ts]) -> None:
         spilled = self._tier.add(runs) if runs else []
         if self._arrivals.post(runs, resolved, self.clock.now()):
             self.send(self._merger, WAKE)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from ..events import KvChange, Ts
-from ..store import Window
 
 _commit_ts: Final = attrgetter("commit_ts")
 
@@ -45,9 +44,11 @@ class Table:
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where on disk a run is: the keys from `lower` to `upper`, both included, of a window."""
+    """Where on disk a run is: the keys from `lower` to `upper`, both included, of a window; in a file both
+    are the position."""
 
-    window: Window
+    window: Any
+    """A Window of a store, or a file."""
     lower: bytes
     upper: bytes
     keys: int
@@ -237,6 +238,20 @@ def _own(tables: Sequence[Table], owners: Owners) -> tuple[Sequence[Table], Owne
         return tuple(its_tables), None
     numbers = {table: n for n, table in enumerate(its_tables)}
     return tuple(its_tables), [numbers[tables[n]] for n in owners]
+
+
+def join_runs(runs: list[Run]) -> tuple[Sequence[Table], Owners]:
+    """Whose the changes of runs in memory are, one run after the other."""
+    first = runs[0].tables
+    if all(run.owners is None and run.tables[0] is first[0] for run in runs):
+        return first, None
+    tables: list[Table] = []
+    owners: list[int] = []
+    for run in runs:
+        base = len(tables)
+        tables += run.tables
+        owners += [base] * run.count if run.owners is None else [base + owner for owner in run.owners]
+    return tables, owners
 
 
 def without_removed(

@@ -82,9 +82,10 @@ class SorterOptions:
     """Raises ConfigError, naming what is accepted."""
 
     engine: str = "db"
-    """`db` goes to disk beyond `memory_bytes`; `memory` has no bound and no disk."""
+    """`db` goes to RocksDB beyond `memory_bytes`, `unified` to plain files; `memory` has no bound and no
+    disk."""
     directory: Path | None = None
-    """Where `db` keeps what doesn't fit in memory. It belongs to one process at a time."""
+    """Where `db` and `unified` keep what doesn't fit in memory. It belongs to one process at a time."""
     memory_bytes: int = 64 << 20
     """Changes of all tables together that stay in memory; 0 sends everything through the disk."""
     max_disk_bytes: int | None = None
@@ -109,8 +110,10 @@ class SorterOptions:
             _at_least(name, getattr(self, name), 1)
         if self.max_disk_bytes is not None:
             _at_least("max_disk_bytes", self.max_disk_bytes, 1 << 20)
-        if self.engine == "db" and self.directory is None:
-            raise ConfigError("sorter.directory: the db engine needs one; any directory of its own will do")
+        if self.engine != "memory" and self.directory is None:
+            raise ConfigError(
+                f"sorter.directory: the {self.engine} engine needs one; any directory of its own will do"
+            )
 
 
 def open_sorter(
@@ -142,7 +145,19 @@ def _open_db(
     return DbSorter(options, system, downstream, supervisor)
 
 
-_ENGINES: dict[str, Callable[..., EventSorter]] = {"db": _open_db, "memory": _open_memory}
+def _open_unified(
+    options: SorterOptions, system: ActorSystem, downstream: Target, supervisor: PooledRef[Any] | None
+) -> EventSorter:
+    from .unified.sorter import UnifiedSorter
+
+    return UnifiedSorter(options, system, downstream, supervisor)
+
+
+_ENGINES: dict[str, Callable[..., EventSorter]] = {
+    "db": _open_db,
+    "memory": _open_memory,
+    "unified": _open_unified,
+}
 
 
 def _one_of(name: str, value: str, accepted: tuple[str, ...]) -> None:

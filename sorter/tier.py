@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from itertools import chain
 from threading import Lock
-from typing import Final
+from typing import Any, Final
 
 from ..events import KvChange, Ts
-from ..store import Window
 from .index import Index
-from .run import Owners, Place, Run, Table, cut_sorted, sort_owned, without_removed
+from .run import Owners, Place, Run, cut_sorted, join_runs, sort_owned, without_removed
 
 OVERLAPPING: Final = 8
 """So many runs of about 1 MiB may overlap without being sorted first."""
@@ -63,6 +62,15 @@ class Tier:
         with self._lock:
             self._held[run] = None
             self.used_bytes += run.bytes
+
+    def leave(self, runs: list[Run]) -> None:
+        """Held runs are on their way to disk now, unless they were taken meanwhile."""
+        with self._lock:
+            for run in runs:
+                if run.changes is not None:
+                    run.leaving = True
+                    del self._held[run]
+                    self.leaving_bytes += run.bytes
 
     def take(self, run: Run) -> tuple[list[KvChange] | None, Owners]:
         """The changes of a run and whose they are, now the caller's; None if it has heirs or is on disk."""
@@ -126,12 +134,12 @@ class Tier:
                 self._index.remove(run)
                 self._index.add(run, place)
 
-    def live_bytes(self, window: Window) -> int:
+    def live_bytes(self, window: Any) -> int:
         """Bytes of a window that are still to be read."""
         with self._lock:
             return self._index.live_bytes(window)
 
-    def runs_in(self, window: Window) -> list[tuple[Run, Place]]:
+    def runs_in(self, window: Any) -> list[tuple[Run, Place]]:
         """The runs of a window that are still to be read."""
         with self._lock:
             return [(run, run.place) for run in self._index.runs(window) if run.place is not None]
@@ -175,7 +183,8 @@ class Tier:
             del self._held[run]
             self.leaving_bytes += run.bytes
             return runs
-        tables, owners, changes = _joined(runs)
+        tables, owners = join_runs(runs)
+        changes = list(chain.from_iterable(run.changes or () for run in runs))
         changes, owners = sort_owned(changes, owners)
         size = sum(run.bytes for run in runs)
         blocks = cut_sorted(tables, owners, changes, size, self._block_changes, self._block_bytes)
@@ -200,18 +209,3 @@ class Tier:
         follows = len(recent) < OVERLAPPING or run.first.commit_ts > recent[0]
         recent.append(run.newest)
         return follows and run.first.commit_ts < run.newest and not self._keeps_order
-
-
-def _joined(runs: list[Run]) -> tuple[Sequence[Table], Owners, list[KvChange]]:
-    """The changes of runs in memory, and whose they are."""
-    changes = list(chain.from_iterable(run.changes or () for run in runs))
-    first = runs[0]
-    if all(run.owners is None and run.tables[0] is first.tables[0] for run in runs):
-        return first.tables, None, changes
-    tables: list[Table] = []
-    owners: list[int] = []
-    for run in runs:
-        base = len(tables)
-        tables += run.tables
-        owners += [base] * run.count if run.owners is None else [base + owner for owner in run.owners]
-    return tables, owners, changes

@@ -13,6 +13,7 @@ from ..errors import StoreError
 
 _LOCK = "tidemill.lock"
 _PREFIX = "store-"
+_FILE = "sort-"
 _numbers = count(1)
 
 
@@ -31,6 +32,8 @@ class Scratch:
             self._lock = _lock(directory / _LOCK)
             for left in directory.glob(_PREFIX + "*"):
                 shutil.rmtree(left)
+            for left in directory.glob(_FILE + "*"):
+                left.unlink()
         except OSError as error:
             raise StoreError(f"scratch directory {directory}: {error}") from error
 
@@ -38,12 +41,18 @@ class Scratch:
         """Where another store may live: a path that this process has not used before."""
         return self.directory / f"{_PREFIX}{next(_numbers)}"
 
+    def new_file(self) -> Path:
+        """Where a file may live that is no store."""
+        return self.directory / f"{_FILE}{os.getpid()}-{next(_numbers)}.tmp"
+
     def close(self) -> None:
         """Remove the stores, which must be closed, and let the directory go. Safe to repeat."""
         if self._lock < 0:
             return
         for left in self.directory.glob(_PREFIX + "*"):
             shutil.rmtree(left, ignore_errors=True)
+        for left in self.directory.glob(_FILE + "*"):
+            left.unlink(missing_ok=True)
         os.close(self._lock)
         self._lock = -1
 

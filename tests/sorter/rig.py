@@ -15,6 +15,8 @@ from tidemill.sorter import SorterOptions, open_sorter
 
 ENGINES = {
     "memory": {"engine": "memory"},
+    "unified": {"engine": "unified"},
+    "unified, small": {"engine": "unified", "memory_bytes": 4000, "block_changes": 7, "merge_bytes": 3000},
     "db": {"engine": "db"},
     "db, through the disk": {"engine": "db", "memory_bytes": 0},
     "db, small": {"engine": "db", "memory_bytes": 4000, "block_changes": 7, "merge_bytes": 3000, "stores": 2},

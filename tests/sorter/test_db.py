@@ -314,7 +314,7 @@ def test_an_earlier_runs_store_is_wiped(tmp_path):
 
 def test_options_say_what_is_accepted(tmp_path):
     for options, message in [
-        ({"engine": "redis"}, "sorter.engine = 'redis': one of db, memory"),
+        ({"engine": "redis"}, "sorter.engine = 'redis': one of db, memory, unified"),
         ({"layout": "rows"}, "sorter.layout = 'rows': one of block, event"),
         ({"memory_bytes": -1}, "sorter.memory_bytes = -1: at least 0"),
         ({"stores": 0}, "sorter.stores = 0: at least 1"),

@@ -52,7 +52,15 @@ databases = st.fixed_dictionaries(
         "stores": st.just(1),
     }
 )
-engines = st.one_of(st.just({"engine": "memory"}), databases, databases)
+files = st.fixed_dictionaries(
+    {
+        "engine": st.just("unified"),
+        "memory_bytes": st.sampled_from((0, 3000, 12000, 1 << 20)),
+        "block_changes": st.sampled_from((1, 3, 1000)),
+        "merge_bytes": st.sampled_from((1, 2000, 1 << 20)),
+    }
+)
+engines = st.one_of(st.just({"engine": "memory"}), files, databases, databases)
 
 
 def play(rig: Rig, history: list[tuple[Any, ...]]) -> None:

@@ -1,0 +1,111 @@
+"""The pool of those who write and read the files."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Final
+from zlib import crc32
+
+import msgspec
+from msgspec import Struct
+
+from ...errors import StoreError
+from ...events import KvChange
+from ..gate import Gate, Part
+from ..merge import Loaded, Read
+from ..run import Owners, Place, Run
+from ..tier import Tier
+from .pool import BackEndPool, BackFile
+
+FILE_BYTES: Final = 16 << 20
+"""A file is full with this much, so that its space comes back soon after it is read."""
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(tuple[list[int] | None, list[KvChange]]).decode
+
+
+class Flush(Struct, frozen=True):
+    """To a FileWriter: put these sorted runs into a file."""
+
+    runs: list[Run]
+
+
+class FileWriter(Part):
+    """Appends runs to files. Waits for nobody but the disk. Raises StoreError."""
+
+    def __init__(self, gate: Gate, tier: Tier, pool: BackEndPool) -> None:
+        super().__init__(gate)
+        self._tier = tier
+        self._pool = pool
+        self._file: BackFile | None = None
+
+    def on_receive(self, message: Flush) -> None:
+        kept = []
+        blocks = []
+        for run in message.runs:
+            changes, owners = run.changes, run.owners  # once: the Merger may take it at any time
+            if changes is not None:
+                packed = _encode((owners, changes))
+                blocks.append(crc32(packed).to_bytes(4, "little") + packed)
+                kept.append(run)
+        if blocks:
+            self._write(kept, blocks)
+        self._gate.open_if_possible()
+
+    def _write(self, runs: list[Run], blocks: list[bytes]) -> None:
+        data = b"".join(blocks)
+        try:
+            file = self._file = self._file or self._pool.file()
+            at = self._pool.reserve(file, len(data))
+            _write_all(file.descriptor, data, at)
+        except OSError as error:
+            where = self._file.path if self._file else "a new file"
+            raise StoreError(f"the sorter can't write {where}: {error.strerror or error}") from error
+        for run, block in zip(runs, blocks, strict=True):
+            key = at.to_bytes(8, "big")
+            self._tier.stored(run, Place(file, key, key, 1, len(block)))
+            at += len(block)
+        if file.bytes >= FILE_BYTES:
+            file.is_full = True
+            self._file = None
+
+
+class FileReader(Part):
+    """Brings runs back from files. Raises StoreError."""
+
+    def __init__(self, gate: Gate, tier: Tier, pool: BackEndPool) -> None:
+        super().__init__(gate)
+        self._tier = tier
+        self._pool = pool
+
+    def on_receive(self, message: Read) -> None:
+        self.send(message.reply_to, Loaded([self._read(run) for run in message.runs]))
+        self._pool.sweep()
+
+    def _read(self, run: Run) -> tuple[Run, list[KvChange], Owners]:
+        place = run.place
+        assert place is not None
+        try:
+            owners, changes = _load(place)
+        except (OSError, StoreError) as error:
+            raise StoreError(f"{run} can't be read back from {place.window.path}: {error}") from error
+        self._tier.read(run)
+        return run, changes, owners
+
+
+def _load(place: Place) -> tuple[Any, list[KvChange]]:
+    block = os.pread(place.window.descriptor, place.bytes, int.from_bytes(place.lower, "big"))
+    packed = memoryview(block)[4:]
+    if len(block) < place.bytes:
+        raise StoreError(f"{place.bytes - len(block)} bytes are missing")
+    if crc32(packed) != int.from_bytes(block[:4], "little"):
+        raise StoreError("the checksum does not match")
+    return _decode(packed)
+
+
+def _write_all(descriptor: int, data: bytes, at: int) -> None:
+    left = memoryview(data)
+    while left:
+        written = os.pwrite(descriptor, left, at)
+        left = left[written:]
+        at += written

@@ -1,0 +1,139 @@
+"""What sorts: a few heaps for all tables, whose content goes to the back ends in sorted pieces."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import chain
+from threading import Lock
+from typing import Any, Final
+
+from msgspec import Struct
+
+from ...actors import PooledRef
+from ...events import Ts
+from ..arrivals import WAKE, Arrivals
+from ..gate import Gate, Part
+from ..run import Run, Table, cut_sorted, join_runs, measure, sort_owned, split, without_removed
+from ..tier import Tier
+from .file import Flush
+from .pool import BackEndPool
+
+FLUSH_BYTES: Final = 1 << 20
+"""A FlushTask carries about this much."""
+
+HEAP_BYTES: Final = 8 << 20
+"""A heap that holds this much is flushed, resolved or not. The original waits for 128 MiB."""
+
+
+class Broadcast(Struct, frozen=True):
+    """To every HeapSorter: all that lies before is yours; flush it, then say so."""
+
+    number: int
+
+
+class FlushNow(Struct, frozen=True):
+    """To a HeapSorter: flush, because a table was removed."""
+
+
+class Barrier:
+    """Resolved timestamps on their way through the heaps: one counts once the last has flushed."""
+
+    def __init__(self, heaps: int) -> None:
+        self._lock = Lock()
+        self._passed = [0] * heaps
+        self._number = 0
+        self._waiting: deque[tuple[int, dict[Table, Ts]]] = deque()
+
+    def begin(self, resolved: dict[Table, Ts]) -> Broadcast:
+        with self._lock:
+            self._number += 1
+            self._waiting.append((self._number, resolved))
+            return Broadcast(self._number)
+
+    def pass_by(self, heap: int, number: int) -> dict[Table, Ts]:
+        """A heap has flushed for a broadcast; returns what all heaps have passed now."""
+        resolved: dict[Table, Ts] = {}
+        with self._lock:
+            self._passed[heap] = number
+            least = min(self._passed)
+            while self._waiting and self._waiting[0][0] <= least:
+                resolved.update(self._waiting.popleft()[1])
+        return resolved
+
+
+class HeapSorter(Part):
+    """Collects runs and flushes them sorted: on a broadcast, or when they are large.
+
+    A list that is sorted when it is flushed does what a heap does, 10 times cheaper in Python.
+    """
+
+    def __init__(
+        self,
+        gate: Gate,
+        number: int,
+        barrier: Barrier,
+        tier: Tier,
+        arrivals: Arrivals,
+        pool: BackEndPool,
+        merger: PooledRef[Any],
+        writers: Sequence[PooledRef[Any]],
+        heap_bytes: int,
+        block: tuple[int, int],
+    ) -> None:
+        super().__init__(gate)
+        self._number = number
+        self._barrier = barrier
+        self._tier = tier
+        self._arrivals = arrivals
+        self._pool = pool
+        self._merger = merger
+        self._writers = writers
+        self._heap_bytes = heap_bytes
+        self._block = block
+        self._runs: list[Run] = []
+        self._bytes = 0
+
+    def on_receive(self, message: Run | Broadcast | FlushNow) -> None:
+        if self._gate.is_closed:
+            return
+        match message:
+            case Run():
+                self._runs.append(message)
+                self._bytes += message.bytes
+                if self._bytes >= self._heap_bytes:
+                    self._flush()
+            case Broadcast(number):
+                self._flush()
+                resolved = self._barrier.pass_by(self._number, number)
+                if resolved and self._arrivals.post([], resolved, self.clock.now()):
+                    self.send(self._merger, WAKE)
+            case FlushNow():
+                self._flush()
+
+    def _flush(self) -> None:
+        runs, self._runs = self._runs, []
+        self._bytes = 0
+        self._pool.left_heap(sum(run.bytes for run in runs))
+        pieces = self._sorted(runs) if runs else []
+        if not pieces:
+            return
+        size = sum(piece.bytes for piece in pieces)
+        in_memory = self._pool.has_memory_for(size)
+        for piece in pieces:
+            self._tier.hold(piece)
+        self._arrivals.post(pieces, {}, self.clock.now())
+        if not in_memory:
+            self._tier.leave(pieces)
+            target = self._writers[self._number % len(self._writers)]
+            for part in split(pieces, FLUSH_BYTES):
+                self.send(target, Flush(part))
+
+    def _sorted(self, runs: list[Run]) -> list[Run]:
+        tables, owners = join_runs(runs)
+        changes = list(chain.from_iterable(run.changes or () for run in runs))
+        changes, owners = without_removed(tables, owners, changes)
+        if not changes:
+            return []
+        changes, owners = sort_owned(changes, owners)
+        return cut_sorted(tables, owners, changes, measure(changes), *self._block)

@@ -1,0 +1,140 @@
+"""Which back end takes a flush: memory while there is some, else a file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+from ...errors import StoreError
+from ...store import Scratch
+from ..tier import Tier
+
+CACHED_FILES: Final = 256
+"""Files that were read are kept for the next flush, up to so many."""
+
+PRESSURE: Final = 0.9
+"""With so much of the machine's memory in use by anybody, flushes go to files."""
+
+LEAST_FREE: Final = 0.1
+"""With less of the disk free than this the sorter doesn't begin a file."""
+
+
+class BackFile:
+    """One file of sorted pieces. Written by one FileWriter, then read, then used again."""
+
+    __slots__ = ("bytes", "descriptor", "is_full", "path")
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        self.bytes = 0
+        self.is_full = False
+        """Nothing is written to it any more."""
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+
+class BackEndPool:
+    """The memory and the files of all tables, for any thread. Raises StoreError."""
+
+    def __init__(
+        self,
+        scratch: Scratch,
+        tier: Tier,
+        memory_bytes: int,
+        max_disk_bytes: int | None,
+        meminfo: Path = Path("/proc/meminfo"),
+    ) -> None:
+        self._scratch = scratch
+        self._tier = tier
+        self._memory_bytes = memory_bytes
+        self._max_disk_bytes = max_disk_bytes
+        self._meminfo = meminfo
+        self._lock = Lock()  # guards what follows
+        self._files: dict[BackFile, None] = {}
+        self._free: list[BackFile] = []
+        self.heap_bytes = 0
+        """What is in the heaps."""
+
+    def entered_heap(self, size: int) -> None:
+        with self._lock:
+            self.heap_bytes += size
+
+    def left_heap(self, size: int) -> None:
+        with self._lock:
+            self.heap_bytes -= size
+
+    def has_memory_for(self, size: int) -> bool:
+        tier = self._tier
+        used = tier.used_bytes - tier.leaving_bytes + self.heap_bytes
+        return used + size <= self._memory_bytes and _pressure(self._meminfo) < PRESSURE
+
+    @property
+    def disk_bytes(self) -> int:
+        with self._lock:
+            return sum(file.bytes for file in self._files)
+
+    def file(self) -> BackFile:
+        """An empty file to write to; the caller says when it is full."""
+        self.sweep()
+        with self._lock:
+            file = self._free.pop() if self._free else BackFile(self._new_path())
+            file.is_full = False
+            self._files[file] = None
+            return file
+
+    def reserve(self, file: BackFile, size: int) -> int:
+        """Room at the end of a file; where it begins."""
+        if self._max_disk_bytes is not None and self.disk_bytes + size > self._max_disk_bytes:
+            raise StoreError(
+                f"the sorter's disk quota is used up: {self.disk_bytes} of {self._max_disk_bytes} bytes"
+                " have not left yet; raise max_disk_bytes or see what the slowest sink waits for"
+            )
+        with self._lock:
+            at = file.bytes
+            file.bytes += size
+            return at
+
+    def sweep(self) -> None:
+        """Empty the files that are read to the end, and keep some of them for later."""
+        with self._lock:
+            done = [file for file in self._files if file.is_full and not self._tier.live_bytes(file)]
+            for file in done:
+                del self._files[file]
+                file.bytes = 0
+                os.ftruncate(file.descriptor, 0)
+            self._free += done
+            spare, self._free = self._free[CACHED_FILES:], self._free[:CACHED_FILES]
+        for file in spare:
+            os.close(file.descriptor)
+            file.path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Nobody writes or reads any more. Safe to repeat."""
+        with self._lock:
+            files = [*self._files, *self._free]
+            self._files.clear()
+            self._free.clear()
+        for file in files:
+            os.close(file.descriptor)
+            file.path.unlink(missing_ok=True)
+
+    def _new_path(self) -> Path:
+        directory = self._scratch.directory
+        disk = os.statvfs(directory)
+        if disk.f_bavail < disk.f_blocks * LEAST_FREE:
+            raise StoreError(f"scratch directory {directory}: less than {LEAST_FREE:.0%} of its disk is free")
+        return self._scratch.new_file()
+
+
+def _pressure(meminfo: Path) -> float:
+    """The share of the machine's memory in use; all of it if nobody can say."""
+    try:
+        found = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
+        return 1 - int(found["MemAvailable"].split()[0]) / int(found["MemTotal"].split()[0])
+    except (OSError, KeyError, ValueError, ZeroDivisionError):
+        return 1.0
