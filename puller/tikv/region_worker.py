@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from itertools import chain, islice, repeat
 from typing import Any, Final
 
-from google.protobuf.message import DecodeError
 from msgspec import Struct
 
 from ...actors import PooledActor, PooledRef
-from ...codec.proto.columns import ChangeData
+from ...codec.proto.columns import ChangeData, DecodeError
 from ...errors import SourceError
 from ...events import Ts
 from .advance import Board, Noted, Pending, Tick
