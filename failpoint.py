@@ -13,6 +13,8 @@ from itertools import count
 POINTS = (
     "snapshot.chunk_read",
     "binlog.batch_read",
+    "tikv.batch_read",
+    "tikv.mounted",
     "sink.mid_batch",
     "sink.before_commit",
     "sink.committed",

@@ -27,6 +27,7 @@ from .events import (
     Transaction,
     Ts,
 )
+from .failpoint import reach
 from .mounter import RowReader, SchemaHistory, TableAt
 from .puller.puller import SnapshotProgress
 from .puller.tikv.client import TikvClient
@@ -131,6 +132,7 @@ class TikvSnapshot:
         client = self._client
         found = client.kv.scan(start, end, self._at)
         while pairs := client.run(_take(found)):
+            reach("snapshot.chunk_read")
             yield pairs
 
 

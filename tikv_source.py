@@ -18,6 +18,7 @@ from .codec.tidb.job import Job
 from .codec.tidb.table_info import DbInfo, TableInfo
 from .errors import CheckpointError, ConfigError, StoreError, TidemillError
 from .events import Item, Sorted, Transaction, Ts
+from .failpoint import reach
 from .mounter import SchemaHistory, TidbMounter
 from .puller.puller import Connected, PullerStatistics, State
 from .puller.tikv import version
@@ -226,6 +227,7 @@ class TikvSource:
 
     def mount(self, released: Sorted) -> list[Item]:
         items = self._mounter.mount(released)
+        reach("tikv.mounted")
         resolved = released.resolved
         if not released.goes_on and (not items or items[-1].commit_ts < resolved):
             items.append(rowless(self._identity, resolved))

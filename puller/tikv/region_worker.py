@@ -13,6 +13,7 @@ from ...actors import PooledActor, PooledRef
 from ...codec.proto.columns import ChangeData, DecodeError
 from ...errors import SourceError
 from ...events import Ts
+from ...failpoint import reach
 from .advance import Board, Noted, Pending, Tick
 from .feed_options import FeedOptions
 from .handles import Arrive, Barrier, Handle, Shared, spread
@@ -134,6 +135,7 @@ class RegionWorker(PooledActor):
     def _receive(self, stream: StoreStream, data: bytes) -> None:
         if self._mode_changes(Received(stream, data)):
             return
+        reach("tikv.batch_read")
         try:
             message = ChangeData(data)
         except DecodeError as error:

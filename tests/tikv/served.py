@@ -99,6 +99,12 @@ class Made:
         """A transaction of rows, each a table's number, a key and a text; its commit ts."""
         return self.cluster.write([self._mutation(*row) for row in rows])
 
+    def change(self, puts: list[tuple[int, int, str]], gone: list[tuple[int, int]]) -> int:
+        """A transaction that also deletes rows; its commit ts."""
+        mutations = [self._mutation(*row) for row in puts]
+        mutations += [("delete", record_key(FIRST_TABLE + number, key), b"") for number, key in gone]
+        return self.cluster.write(mutations)
+
     def fill(self, number: int, rows: int, text_bytes: int) -> int:
         """One transaction, however large: all prewrites, then all commits; its commit ts."""
         start_ts = self.cluster.tso()
