@@ -17,9 +17,9 @@ from .oracle import Oracle
 from .percolator import Refused
 from .region import Region
 from .resolved import Resolved
-from .shard import DELETE, INSERT, LOCK, PUT, Attempt
+from .shard import DELETE, INSERT, LOCK, PESSIMISTIC, PUT, Attempt
 
-OPS = {"put": PUT, "delete": DELETE, "insert": INSERT, "lock": LOCK}
+OPS = {"put": PUT, "delete": DELETE, "insert": INSERT, "lock": LOCK, "pessimistic": PESSIMISTIC}
 BATCH = 1024
 """Keys of one step; between steps others have their turn."""
 TTL_MS = 3_000

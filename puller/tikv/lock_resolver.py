@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ...actors import Clock
+from ...codec.proto import kvrpcpb
 from ...codec.tidb.key import decode_bytes
 from ...errors import Retryable
 from ...events import Ts, compose_ts, physical_ms
@@ -29,6 +30,10 @@ KEPT: Final = 1024
 """Regions whose last time is remembered, beyond which old ones are forgotten."""
 YIELD_REGIONS: Final = 10_000
 """Looked at before the loop's other tasks have their turn: about 2 ms."""
+
+
+_PESSIMISTIC: Final = (kvrpcpb.Op.PessimisticLock, kvrpcpb.Op.SharedPessimisticLock)
+"""Locks that hold no resolved ts back; one that its transaction has given up doesn't say that this is over."""
 
 
 class HeldLock(Struct, frozen=True):
@@ -138,7 +143,7 @@ class LockResolver:
         alive: set[Ts] = set()
         for lock in locks:
             start_ts = lock.lock_version
-            if start_ts in ends or start_ts in alive:
+            if start_ts in ends or start_ts in alive or lock.lock_type in _PESSIMISTIC:
                 continue
             status = await self._kv.transaction_status(lock)
             if status.ended:

@@ -110,6 +110,20 @@ def test_a_living_lock_stays_and_is_named(make):
     assert f"region {still.rig.requests[0].id} at store 1" in slow[0].on
 
 
+def test_a_pessimistic_lock_is_left_alone_whatever_has_become_of_its_primary(make):
+    """It holds nothing back, and without a primary lock its transaction may live and go on to prewrite."""
+    still = make()
+    still.initialise()
+    still.second()
+    held, gone = record_key(TABLE, 2), record_key(TABLE, 3)
+    still.cluster.prewrite(still.cluster.tso(), [("pessimistic", held, b"")], primary=gone, ttl_ms=3_000)
+    still.cluster.leave_lock(KEY, ttl_ms=3_000)
+    for _ in range(30):
+        still.second()
+    assert still.resolved == 1
+    assert list(still.cluster.keyspace.locate_raw(held).shard.locks) == [held]
+
+
 def test_a_region_from_which_nothing_comes_is_not_looked_into(make):
     """Its store is silent: that says nothing of locks."""
     still = make()
