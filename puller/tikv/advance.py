@@ -204,8 +204,9 @@ class Advancer(PooledActor):
     def _rest(self) -> None:
         self._ended = self.clock.now()
         options = self._options
-        pause = REST * (self._ended - self._began)
-        self.pause = min(max(options.least_tick_seconds, pause), options.most_tick_seconds)
+        took = self._ended - self._began
+        longest = options.most_tick_seconds - took  # of a machine that is busy with other things too
+        self.pause = max(options.least_tick_seconds, min(REST * took, longest))
         self._board.put({each for each in self._full if not each.stopped})
         self._busy = False
         if self._pending or self._moved:

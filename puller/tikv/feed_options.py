@@ -27,7 +27,7 @@ class FeedOptions:
     """Between two rounds in which resolved timestamps are passed on; ten times as long as the last one took,
     if that is more ..."""
     most_tick_seconds: float = 25.0
-    """... and never more than this."""
+    """... and never more than this, from the begin of one to that of the next."""
     lock_tick_seconds: float = 5.0
     """How often regions are looked through for locks that were left."""
     stale_seconds: float = 20.0
