@@ -33,7 +33,7 @@ YIELD_REGIONS: Final = 10_000
 
 
 _PESSIMISTIC: Final = (kvrpcpb.Op.PessimisticLock, kvrpcpb.Op.SharedPessimisticLock)
-"""Locks that hold no resolved ts back. One without a primary lock doesn't say that its transaction is over."""
+"""Locks that hold no resolved ts back. One without a primary lock may belong to a living transaction."""
 
 
 class HeldLock(Struct, frozen=True):

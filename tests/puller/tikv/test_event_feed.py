@@ -83,6 +83,21 @@ def test_only_what_is_above_the_checkpoint_comes(make):
     written.check(rig)
 
 
+def test_a_transaction_that_ended_at_the_checkpoint_and_still_locks_keys_is_none_of_its_changes(make):
+    """Its primary key is committed, below the checkpoint; the commit of the other key comes live."""
+    cluster, rig = make()
+    primary, other = record_key(TABLE, 1), record_key(TABLE, 2)
+    start = cluster.tso()
+    cluster.prewrite(start, [("put", primary, b"before"), ("put", other, b"before")], ttl_ms=3_600_000)
+    ended = cluster.commit(start, [primary])
+    rig.add(TABLE, cluster.tso())
+    rig.eventually(lambda: rig.requests and all(request.initialised for request in rig.requests))
+    cluster.commit(start, [other], ended)
+    written = cluster.write([("put", other, b"after")])
+    rig.until_resolved(written)
+    assert [change.value for change in rig.tables[TABLE].changes] == [b"after"]
+
+
 def test_tables_of_one_region_share_a_stream(make):
     cluster, rig = make(stores=1)
     tables = [Written(cluster, table) for table in (5, 6, 7)]
