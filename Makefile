@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install services proto demo demo-mysql test check bench soak clean
+.PHONY: install services proto demo demo-mysql test check bench bench-sorter soak clean
 .DEFAULT_GOAL := install
 
 install: $(STAMP)
@@ -41,6 +41,10 @@ proto: install
 
 bench: install services
 	$(BIN)/python -m tidemill.benchmarks
+
+# All sorters and their yardsticks side by side: build/bench/sorter.txt and .png; about 5 minutes.
+bench-sorter: install
+	$(BIN)/python -m tidemill.benchmarks.sorter_table build/bench
 
 soak: install services
 	$(BIN)/pytest -m soak

@@ -172,10 +172,10 @@ def bench_actors(as_json: Json = False) -> None:
 
 @bench.command("sorter")
 def bench_sorter(
-    engine: Annotated[str, typer.Option(help="db or memory")] = "db",
+    engine: Annotated[str, typer.Option(help="db, unified or memory")] = "db",
     tables: Annotated[int, typer.Option(min=1)] = 16,
     events: Annotated[int, typer.Option(min=1)] = 1_000_000,
-    mode: Annotated[str, typer.Option(help="write, fetch, both or latency")] = "both",
+    mode: Annotated[str, typer.Option(help="write, fetch, both, latency or tables")] = "both",
     memory_tier: Annotated[str, typer.Option(help='bytes that stay in memory, as 0 or "64MiB"')] = "64MiB",
     as_json: Json = False,
 ) -> None:
