@@ -43,9 +43,10 @@ class Scans:
         self._begin()
 
     async def close(self) -> None:
-        for task in self._tasks:
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _begin(self) -> None:
         while self._waiting and self.held != 0 and len(self._tasks) < self._options.scans:
@@ -54,10 +55,13 @@ class Scans:
             task.add_done_callback(self._tasks.discard)
 
     async def _work(self) -> None:
-        while self._waiting and self.held != 0:
-            subscription = self._waiting.popleft()
-            if subscription.state is State.WAITING:
-                await self._scan(subscription)
+        try:
+            while self._waiting and self.held != 0:
+                subscription = self._waiting.popleft()
+                if subscription.state is State.WAITING:
+                    await self._scan(subscription)
+        finally:  # at once, not in a callback of the task: whoever came between would wait for ever
+            self._tasks -= {asyncio.current_task()}
 
     async def _scan(self, subscription: Subscription) -> None:
         region, connection, options = subscription.region, subscription.connection, self._options
