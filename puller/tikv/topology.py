@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
@@ -77,11 +78,19 @@ def region_info(region: Any, leader: Any = None) -> RegionInfo | None:
     """Of a metapb.Region and its leader's metapb.Peer, if known; None without meta data."""
     if not region.id:
         return None
-    epoch = Epoch(region.region_epoch.conf_ver, region.region_epoch.version)
-    peers = tuple(Peer(peer.id, peer.store_id, peer.role) for peer in region.peers)
+    epoch = _epoch(region.region_epoch.conf_ver, region.region_epoch.version)
+    peers = tuple([Peer(peer.id, peer.store_id, peer.role) for peer in region.peers])
     end = region.end_key or UPPER_BOUND
     led = peer_info(leader) if leader is not None else None
+    if led in peers:
+        led = peers[peers.index(led)]
     return RegionInfo(region.id, region.start_key, end, epoch, peers, led)
+
+
+@lru_cache(maxsize=1024)
+def _epoch(conf_ver: int, version: int) -> Epoch:
+    """Regions share the few that there are."""
+    return Epoch(conf_ver, version)
 
 
 def store_info(store: Any) -> StoreInfo:
