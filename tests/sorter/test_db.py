@@ -138,6 +138,53 @@ def test_space_comes_back_while_others_write(make_rig, layout):
     assert 0 < most < rig.sorter.statistics().spilled_bytes / 8
 
 
+def rocks_counts(rig: Rig) -> dict[str, int]:
+    """RocksDB's own counters."""
+    text = rig.sorter._stores[0]._options.get_statistics()
+    lines = [line.split() for line in text.splitlines()]
+    return {words[0]: int(words[3]) for words in lines if words[1:3] == ["COUNT", ":"] and len(words) == 4}
+
+
+def sst_bytes(rig: Rig) -> int:
+    """What RocksDB says its files take."""
+    store = rig.sorter._stores[0]
+    windows = [*store.ended(), *([store._current] if store._current else [])]
+    return sum(w.family.property_int_value("rocksdb.live-sst-files-size") for w in windows)
+
+
+@LAYOUTS
+def test_by_rocksdbs_own_statistics_space_comes_back_and_reading_stays_as_cheap(make_rig, layout):
+    """Others keep writing what isn't resolved: no tombstone is written or stepped over."""
+    rig = make_rig(**THROUGH_THE_DISK, layout=layout)
+    rig.sorter._stores[0]._options.enable_statistics()
+    rig.add(1, 2)
+    on_disk, read = [], []
+    for second in range(1, 60):
+        for table in (1, 2):
+            changes = [put(second * 1000 + n, f"{table}", bytes(200)) for n in range(300)]
+            rig.tell(table, changes, resolved=second * 1000 if table == 1 else second * 1000 - 500)
+        rig.run(1)
+        flush(rig)
+        rig.sorter.acknowledge(rig.sorter.statistics().sent)
+        rig.run(1)
+        on_disk.append(sst_bytes(rig))
+        counts = rocks_counts(rig)
+        read.append(counts["rocksdb.bytes.read"] + counts["rocksdb.db.iter.bytes.read"])
+    rig.check()
+    assert counts["rocksdb.bytes.written"] > 5_000_000
+    assert max(on_disk) < 6 * 2 * 300 * 300
+    assert on_disk[-1] <= 2 * max(on_disk[5:10])
+    assert counts["rocksdb.number.iter.skip"] == 0
+    steps = [after - before for before, after in zip(read[5:], read[6:], strict=False)]
+    assert max(steps) <= 2 * max(steps[:5])
+    for table in (1, 2):
+        rig.tell(table, resolved=100_000)
+    rig.run()
+    rig.sorter.acknowledge(100_000)
+    rig.run(3)
+    assert (sst_bytes(rig), rig.sorter.statistics().disk_bytes) == (0, 0)
+
+
 def test_a_window_is_dropped_once_all_of_it_is_acknowledged(make_rig):
     rig = make_rig(**THROUGH_THE_DISK)
     rig.add(1)
