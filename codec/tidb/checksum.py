@@ -17,7 +17,8 @@ from .field import Field
 from .layout import SECOND_CHECKSUM, Layout, cells_of
 
 _VERSION: Final = 7
-"""Bits of the header: 0 over columns, 1 over the row's bytes and its handle, 2 over bytes and key."""
+"""Bits of the header: 0 over columns (since TiDB v7.1), 1 over the row's bytes and its key (v8.3), 2 over the
+bytes and the key's handle (since v8.4: a restored backup has other keys, and the same handles)."""
 
 _HANDLE_AT: Final = 11
 
@@ -83,6 +84,8 @@ def verify(columns: Columns, layout: Layout, key: bytes, value: bytes) -> None:
 def _verify_bytes(version: int, key: bytes, covered: bytes, stored: int) -> None:
     if version > 2:
         raise ValueError(f"checksums of version {version} aren't known")
-    computed = crc32(key[_HANDLE_AT:] if version == 1 else key, crc32(covered))
-    if computed != stored:
+    of_bytes = crc32(covered)
+    handle = key[_HANDLE_AT:]
+    computed = crc32(key if version == 1 else handle, of_bytes)
+    if stored not in (computed, crc32(handle, of_bytes)):  # a TiDB between v8.3 and v8.4 wrote 1 for handles
         raise ChecksumMismatch(f"its bytes give the checksum {computed:08x}, stored is {stored:08x}")

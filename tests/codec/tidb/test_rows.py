@@ -267,13 +267,23 @@ def test_a_row_whose_checksums_are_wrong_is_refused(offsets):
     assert RowDecoder("s", info, verify_checksums=False).decode([pair]) == [(1, 5)]
 
 
-@pytest.mark.parametrize(("version", "covers"), [(1, lambda key: key[11:]), (2, lambda key: key)])
+@pytest.mark.parametrize(
+    ("version", "covers"),
+    [(1, lambda key: key), (2, lambda key: key[11:]), (1, lambda key: key[11:])],
+    ids=["v8.3, the key", "v8.4, the handle", "in between, the handle"],
+)
 def test_a_checksum_over_the_bytes_of_a_row_and_its_key(version, covers):
     info, (key, value) = with_checksums(0)
     covered = value[:-5] + bytes([version])
     right = crc32(covers(key), crc32(covered))
     assert RowDecoder("s", info).decode([(key, covered + pack("<I", right))]) == [(1, 5)]
     assert "checksum" in refused(info, covered + pack("<I", right ^ 1), key)
+
+
+def test_a_checksum_of_the_newer_version_is_not_over_the_key():
+    info, (key, value) = with_checksums(0)
+    covered = value[:-5] + b"\2"
+    assert "checksum" in refused(info, covered + pack("<I", crc32(key, crc32(covered))), key)
 
 
 def test_a_checksum_of_an_unknown_version_is_refused():
