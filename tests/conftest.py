@@ -5,6 +5,7 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write what comes out into the case files")
+    parser.addoption("--seed", type=int, help="of tests that run many seeds, only this one")
 
 
 @pytest.fixture
