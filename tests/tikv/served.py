@@ -29,6 +29,8 @@ from tidemill.emulator.cluster import Cluster
 DATABASE = DbInfo(id=2, name="many")
 FIRST_TABLE = 101
 WRITTEN_AT_ONCE = 10_000
+LOCKED_MS = 3_600_000
+"""A large transaction takes longer than locks live by themselves."""
 
 Mutation = tuple[str, bytes, bytes]
 
@@ -111,7 +113,8 @@ class Made:
         parts = [range(at, min(at + WRITTEN_AT_ONCE, rows)) for at in range(0, rows, WRITTEN_AT_ONCE)]
         for part in parts:
             mutations = [self._mutation(number, key, text_of(key, text_bytes)) for key in part]
-            self.cluster.prewrite(start_ts, mutations, primary=record_key(FIRST_TABLE + number, 0))
+            primary = record_key(FIRST_TABLE + number, 0)
+            self.cluster.prewrite(start_ts, mutations, primary=primary, ttl_ms=LOCKED_MS)
         commit_ts = 0
         for part in parts:
             keys = [record_key(FIRST_TABLE + number, key) for key in part]
