@@ -13,10 +13,10 @@ import pytest
 from .many_follower import Following, Taken, following_many
 from .served import Served, served
 
-FEED_BYTES = 24 << 20
+FEED_BYTES = 32 << 20
 """Of a feed of one table."""
 REGION_BYTES = 2_900
-"""Beyond it, of the whole feed, with a region's part of its table: SpanPuller and Writer, range lock, frontier,
+"""Beyond it, of the whole feed, with a region's part of its table: SpanPuller, Writer, range lock, frontier,
 schema, cache."""
 THREADS = 16
 LAG_SECONDS = 60
