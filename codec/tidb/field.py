@@ -12,7 +12,7 @@ from msgspec import Struct
 from ...events import Kind
 from ..mysql.values import set_printer
 from . import storage
-from .column_type import is_unsigned, kind_of
+from .column_type import ColumnFlag, is_unsigned, kind_of
 from .decimal import decode_decimal, encode_decimal, with_scale
 from .json import decode_json, encode_json
 from .json_text import parse_json, print_json
@@ -50,16 +50,32 @@ class Field(Struct, frozen=True):
         return max(self.column.decimal, 0)
 
     def default(self) -> Any:
-        """The value of a row that is older than the column."""
+        """The value of a row that lacks the column: one that is older, one whose NULL goes without saying, or
+        one that was written while the column is being dropped, and then even a NOT NULL column is lacking."""
         column = self.column
         if self.kind == "bit" and column.origin_default_bit is not None:
             return int.from_bytes(column.origin_default_bit, "big")
         if column.origin_default is None:
-            return None
+            return self.read(self.write(self._zero())) if column.flags & ColumnFlag.NOT_NULL else None
         text = str(column.origin_default)
         if self.kind == "bit":
             return int.from_bytes(text.encode(), "big")
         return self.read(self.write(text))
+
+    def _zero(self) -> str:
+        """The text of what a NOT NULL column has for want of a value."""
+        match self.kind:
+            case "enum":
+                return self.column.elements[0]
+            case "date" | "datetime" | "timestamp":
+                return "0000-00-00"
+            case "time":
+                return "00:00:00"
+            case "json":
+                return "null"
+            case "set" | "char" | "varchar" | "text" | "binary" | "varbinary" | "blob":
+                return ""
+        return "0"
 
 
 def field_of(column: ColumnInfo) -> Field:

@@ -134,6 +134,25 @@ def test_a_column_that_the_row_lacks_has_the_default_of_its_beginning():
         assert RowDecoder("s", new).decode([pair]) == [(1, "dé")]
 
 
+def test_a_not_null_column_without_default_that_the_row_lacks_has_its_zero():
+    """While TiDB drops a column the rows that are inserted lack it, and the schema has it to the end."""
+    key, *rest = EVERY_TYPE.columns
+    dropped = replace(
+        EVERY_TYPE,
+        columns=(key, *(replace(each, flags=each.flags | ColumnFlag.NOT_NULL) for each in rest)),
+    )
+    for row_format in (1, 2):
+        pair = RowEncoder("s", table(), row_format=row_format).encode((1,))
+        ((_, *row),) = RowDecoder("s", dropped).decode([pair])
+        assert row == [
+            *[0] * 6, 0.0, 0.0, Decimal(0), Decimal(0), "0000-00-00", "0000-00-00 00:00:00.000000",
+            "0000-00-00 00:00:00.000", timedelta(0), 0, 0, "a", "", "null", "", b"", bytes(4), "",
+            *[Decimal(0)] * 3,
+        ]  # fmt: skip
+        ((_, *row),) = RowDecoder("s", EVERY_TYPE).decode([pair])
+        assert row == [None] * len(rest)
+
+
 def test_a_column_that_is_gone_is_skipped():
     old, new = table(column(2, Type.LONG), column(3, Type.LONG)), table(column(3, Type.LONG))
     for row_format in (1, 2):
