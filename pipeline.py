@@ -11,7 +11,7 @@ from typing import Any
 
 import pykka
 
-from .actors import ActorSystem, Clock, Failed, MailboxFull, PooledActor, PooledRef
+from .actors import ActorSystem, Clock, Failed, MailboxFull, PooledActor, PooledRef, Waiting
 from .checkpoint import lowest
 from .errors import CheckpointError, ConfigError, InvariantViolated, Retryable, TidemillError
 from .events import Checkpoint, Item, Sorted, Transaction, row_count
@@ -294,7 +294,7 @@ class Pipeline:
             if now - since > BUSY_SECONDS
         ]
         found += [
-            Wait(wait.name, f"room in {wait.waiting_on}", now - wait.since)
+            Wait(wait.name, f"room in {wait.waiting_on}{_behind(wait)}", now - wait.since)
             for system in (self.compute, self.blocking)
             for wait in system.waiting()
         ]
@@ -307,6 +307,11 @@ class Pipeline:
         ]
         named = self._source.named
         return [Wait(named(wait.who), named(wait.on), wait.seconds) for wait in found]
+
+
+def _behind(wait: Waiting) -> str:
+    """What piles up behind it, if it is an actor that has anything."""
+    return f"; {wait.depth} of {wait.capacity} messages are behind it" if wait.depth else ""
 
 
 class Unavailable(Retryable):

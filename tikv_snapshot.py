@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from itertools import count
 from typing import Any, Final, TypeAlias
 
@@ -175,7 +176,11 @@ class TikvLoader(PooledActor):
         self.actor_inbox.post(_READ)
 
     def on_receive(self, _message: Any) -> None:
-        step = next(self._steps, None)
+        try:
+            step = next(self._steps, None)
+        except CancelledError:  # the feed is being closed, and the client with it
+            self.stop()
+            return
         if step is None:
             self._loaded()
             return

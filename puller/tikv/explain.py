@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from heapq import nsmallest
+from itertools import islice
 from typing import Final
 
 from ...actors import ActorStatistics, Waiting
+from ...codec.tidb.key import decode_record_key
 from ...events import Ts, compose_ts, physical_ms
 from .event_feed import EventFeed
-from .lock_resolver import LockResolver
+from .failures import Failure
+from .lock_resolver import HeldLock, LockResolver
 from .request import Request, Subscription
 
 NAMED: Final = 3
 """Of each kind so many are named, the worst first."""
+PARKED: Final = 100
+"""Failures that the retry limiter holds back are looked through up to so many."""
 SLOW_SECONDS: Final = 20.0
-"""An initialised region further behind than this is slow (TiCDC's number)."""
+"""An initialised region further behind than this is slow (TiCDC's number): the log names it."""
+BEHIND_SECONDS: Final = 5.0
+"""And this much is worth a word to who asks: stores resolve about once a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,43 +38,72 @@ class Wait:
 
 def explain(feed: EventFeed, resolver: LockResolver, now_ts: Ts) -> list[Wait]:
     """In the loop's thread; empty if nothing waits."""
-    requests = [r for s in feed.subscriptions.values() for r in s.requests]
+    requests = _requests(feed)
+    moments = Moments(feed.clock.now(), now_ts)
+    uninitialised = [r for r in requests if not r.initialised]
     return [
-        *_slow(feed, [r for r in requests if r.initialised], now_ts),
-        *_uninitialised(feed, [r for r in requests if not r.initialised]),
-        *_holes(feed.subscriptions.values()),
-        *_locks(feed, resolver),
-        *_limits(feed),
+        *_slow(feed, requests, moments, BEHIND_SECONDS),
+        *_uninitialised(feed, uninitialised),
+        *_holes(feed, moments),
+        *_failed(feed, moments),
+        *_locks(resolver.held.values(), moments),
+        *_limits(feed, uninitialised),
         *_mailboxes(feed),
     ]
 
 
 def slow_regions(feed: EventFeed, now_ts: Ts, uninitialised_seconds: float) -> list[Wait]:
     """What belongs in the log every few minutes (puller.md: slow-region evidence)."""
-    requests = [r for s in feed.subscriptions.values() for r in s.requests]
-    horizon = feed.clock.now() - uninitialised_seconds
-    late = [r for r in requests if not r.initialised and r.since < horizon]
+    requests = _requests(feed)
+    moments = Moments(feed.clock.now(), now_ts)
+    horizon = moments.now - uninitialised_seconds
     return [
-        *_slow(feed, [r for r in requests if r.initialised], now_ts),
-        *_uninitialised(feed, late),
-        *_holes(feed.subscriptions.values()),
+        *_slow(feed, requests, moments, SLOW_SECONDS),
+        *_uninitialised(feed, [r for r in requests if not r.initialised and r.since < horizon]),
+        *_holes(feed, moments),
     ]
 
 
-def _slow(feed: EventFeed, requests: Iterable[Request], now_ts: Ts) -> Iterator[Wait]:
-    horizon = compose_ts(physical_ms(now_ts) - round(SLOW_SECONDS * 1000))
-    slow = (request for request in requests if request.resolved_ts < horizon)
+class Moments:
+    """PD's time and the clock's `now()` at one moment, for when a ts was."""
+
+    def __init__(self, now: float, now_ts: Ts) -> None:
+        self.now = now
+        self._now_ms = physical_ms(now_ts)
+
+    def seconds_ago(self, ts: Ts) -> float:
+        return max(0.0, (self._now_ms - physical_ms(ts)) / 1000)
+
+    def of(self, ts: Ts) -> float:
+        return self.now - self.seconds_ago(ts)
+
+    def before(self, seconds: float) -> Ts:
+        return compose_ts(max(0, self._now_ms - round(seconds * 1000)))
+
+
+def _requests(feed: EventFeed) -> list[Request]:
+    return [request for subscription in feed.subscriptions.values() for request in subscription.requests]
+
+
+def _slow(feed: EventFeed, requests: Iterable[Request], moments: Moments, seconds: float) -> Iterator[Wait]:
+    horizon = moments.before(seconds)
+    slow = [request for request in requests if request.initialised and request.resolved_ts < horizon]
     for request in nsmallest(NAMED, slow, key=lambda request: request.resolved_ts):
-        behind = (physical_ms(now_ts) - physical_ms(request.resolved_ts)) / 1000
-        on = f"region {request.id} {_at(feed, request)}, {behind:.0f} s behind"
-        yield Wait(request.subscription.ref.name, on, request.since)
+        behind = moments.seconds_ago(request.resolved_ts)
+        on = f"region {request.id} {_at(feed, request)}, {behind:.0f} s behind{_of(slow)}"
+        yield Wait(request.subscription.ref.name, on, moments.of(request.resolved_ts))
 
 
-def _uninitialised(feed: EventFeed, requests: Iterable[Request]) -> Iterator[Wait]:
+def _uninitialised(feed: EventFeed, requests: Sequence[Request]) -> Iterator[Wait]:
     for request in nsmallest(NAMED, requests, key=lambda request: request.since):
         doing = "its incremental scan" if request.request_id else "being asked for"
-        on = f"region {request.id} {_at(feed, request)}: {doing}"
+        on = f"region {request.id} {_at(feed, request)}: {doing}{_of(requests)}"
         yield Wait(request.subscription.ref.name, on, request.since)
+
+
+def _of(all_: Sequence[object]) -> str:
+    """Nothing where all are named."""
+    return f" (one of {len(all_)} like that)" if len(all_) > NAMED else ""
 
 
 def _at(feed: EventFeed, request: Request) -> str:
@@ -76,32 +113,73 @@ def _at(feed: EventFeed, request: Request) -> str:
     return f"at store {store.id} ({store.last_address or 'not connected'})"
 
 
-def _holes(subscriptions: Iterable[Subscription]) -> Iterator[Wait]:
-    found = ((s, hole) for s in subscriptions for hole in s.lock.holes())
-    for subscription, hole in nsmallest(NAMED, found, key=lambda pair: pair[0].since):
-        yield Wait(subscription.ref.name, f"a region for {hole}: no region holds it", subscription.since)
+def _holes(feed: EventFeed, moments: Moments) -> Iterator[Wait]:
+    """Keys that no region holds, but for those of which `_failed` says more."""
+    failing = _failing(feed)
+    found = [
+        (moments.of(ts), s, hole)
+        for s in feed.subscriptions.values()
+        if s not in failing
+        for hole, ts in s.lock.free()
+    ]
+    for since, subscription, hole in nsmallest(NAMED, found, key=lambda each: each[0]):
+        keys = "all of its keys" if hole == subscription.span else f"its keys {hole}"
+        on = f"a region to be found for {keys}{_of(found)}"
+        yield Wait(subscription.ref.name, on, max(since, subscription.since))
 
 
-def _locks(feed: EventFeed, resolver: LockResolver) -> Iterator[Wait]:
-    regions = {r.id: r for s in feed.subscriptions.values() for r in s.requests} if resolver.held else {}
-    for held in nsmallest(NAMED, resolver.held.values(), key=lambda held: held.start_ts):
-        request = regions.get(held.region_id)
-        if request is not None:
-            on = (
-                f"the lock on {held.key.hex()} of the transaction {held.start_ts}, alive for {held.ttl_ms} ms"
-            )
-            yield Wait(f"region {held.region_id}", on, request.since)
+def _failing(feed: EventFeed) -> dict[Subscription, Failure]:
+    """Of what the retry limiter holds back longest, one failure a subscription."""
+    found: dict[Subscription, Failure] = {}
+    for failure in feed.failures.limiter.first(PARKED):
+        if not failure.subscription.stopped:
+            found.setdefault(failure.subscription, failure)
+    return found
 
 
-def _limits(feed: EventFeed) -> Iterator[Wait]:
+def _failed(feed: EventFeed, moments: Moments) -> Iterator[Wait]:
+    failing, counts = _failing(feed), feed.failures.counts
+    for subscription, failure in islice(failing.items(), NAMED):
+        reason = failure.action.reason
+        where = f" at store {failure.store_id} ({failure.address})" if failure.address else ""
+        on = f"the next try of region {failure.region_id}{where}, which fails with {reason} ({counts[reason]}"
+        complete = max((ts for _, ts in subscription.lock.free()), default=0)
+        since = max(moments.of(complete), subscription.since)
+        yield Wait(subscription.ref.name, f"{on} such failures so far){_of([*failing])}", since)
+
+
+def _locks(held: Iterable[HeldLock], moments: Moments) -> Iterator[Wait]:
+    for lock in nsmallest(NAMED, held, key=lambda lock: lock.start_ts):
+        begun = datetime.fromtimestamp(physical_ms(lock.start_ts) / 1000, UTC)
+        on = (
+            f"the transaction {lock.start_ts} to end, which began at {begun:%Y-%m-%d %H:%M:%S} UTC and has"
+            f" {lock.ttl_ms / 1000:.0f} s; its lock is on {_row(lock)}"
+        )
+        yield Wait(f"region {lock.region_id}", on, moments.of(lock.start_ts))
+
+
+def _row(lock: HeldLock) -> str:
+    try:
+        table_id, handle = decode_record_key(lock.key)
+    except ValueError:
+        return f"the key {lock.key.hex()}"
+    row = handle.hex() if isinstance(handle, bytes) else handle
+    return f"row {row} of table {table_id}"
+
+
+def _limits(feed: EventFeed, uninitialised: Iterable[Request]) -> Iterator[Wait]:
     now = feed.clock.now()
+    queued: dict[object, float] = {}
+    for request in uninitialised:
+        if not request.token:
+            queued[request.store_id] = min(queued.get(request.store_id, now), request.since)
     for store, (used, waiting) in feed.limiter.statistics().items():
         if waiting:
-            yield Wait(f"{waiting} regions of store {store}", f"one of {used} incremental scans to end", now)
-    if feed.failures.limiter.parked:
-        yield Wait(f"{feed.failures.limiter.parked} regions that failed", "their next try", now)
+            on = f"one of {used} incremental scans to end"
+            yield Wait(f"{waiting} regions of store {store}", on, queued.get(store, now))
     if len(feed.divider):
-        yield Wait(f"{len(feed.divider)} spans", "PD, to be divided into regions", now)
+        since = min((s.since for s in feed.subscriptions.values() if s.lock.free()), default=now)
+        yield Wait(f"{len(feed.divider)} spans", "PD, to be divided into regions", since)
 
 
 def _mailboxes(feed: EventFeed) -> Iterator[Wait]:

@@ -164,6 +164,10 @@ class RangeLock:
         """The parts that no region holds, in key order."""
         return [hole.span for hole in self._holes]
 
+    def free(self) -> list[tuple[Span, Ts]]:
+        """The holes, each with the ts up to which it is complete."""
+        return [(hole.span, hole.ts) for hole in self._holes]
+
     def __len__(self) -> int:
         """Regions that hold a part."""
         return len(self._held)

@@ -62,6 +62,10 @@ class RetryLimiter(Generic[T]):
         """Failures that wait; call `due` every ROUND_SECONDS while there are any."""
         return len(self._parked)
 
+    def first(self, count: int) -> list[T]:
+        """The failures that have waited longest."""
+        return [failure for _, failure in islice(self._parked, count)]
+
     def __len__(self) -> int:
         """Regions that something is kept for."""
         return len(self._full_at.keys() | self._hinted.keys())
