@@ -35,6 +35,10 @@ class CallFailed(Retryable):
         self.code = code
 
 
+class TooLarge(SourceError):
+    """An answer is larger than `max_receive_bytes`: one may ask for less."""
+
+
 class _Connection:
     """One HTTP/2 connection and what uses it."""
 
@@ -107,7 +111,7 @@ class Channels:
         if code in _FINAL:
             return SourceError(f"{what}: {_FINAL[code]} ({details})")
         if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
-            return SourceError(f"{what}: an answer is too large for max_receive_bytes ({details})")
+            return TooLarge(f"{what}: an answer is too large for max_receive_bytes ({details})")
         suspicion = self._options.security.suspicion(details)
         return CallFailed(f"{what}: {code.name}: {details or 'no details'}{suspicion}", address, code)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from ...actors import Clock
 from ...codec.proto import kvrpcpb
@@ -12,7 +12,7 @@ from ...codec.tidb.key import decode_bytes, encode_bytes
 from ...errors import Retryable, SourceError
 from ...events import Ts, physical_ms
 from .async_commit import outcome
-from .channel import Channels
+from .channel import Channels, TooLarge
 from .lock_wait import LockWait
 from .options import TikvOptions
 from .pd import PdClient
@@ -21,6 +21,9 @@ from .region_call import RegionCalls
 from .span import UPPER_BOUND
 from .topology import RegionInfo
 from .transactions import TxnStatus, status_of
+
+_FEWER: Final = 4
+"""By so much fewer rows are asked for where they were too large."""
 
 
 class Kv:
@@ -53,11 +56,22 @@ class Kv:
             await locks.pass_by(_lock_in("KvGet", answer.error))
 
     async def scan(self, start: bytes, end: bytes, ts: Ts) -> AsyncIterator[tuple[bytes, bytes]]:
-        """Keys and values in [start, end) at `ts`, in key order, across regions; an empty end is +inf."""
+        """Keys and values in [start, end) at `ts`, in key order, across regions; an empty end is +inf.
+
+        Rows that are too large for one answer are asked for a few at a time. Raises TooLarge where
+        one of them is.
+        """
         locks = self._lock_wait(ts)
         at: bytes | None = start
+        page = self._page
         while at is not None:
-            pairs, at = await self._scan_page(at, end, locks)
+            try:
+                pairs, at = await self._scan_page(at, end, locks, page)
+            except TooLarge:
+                if page == 1:
+                    raise
+                page = max(1, page // _FEWER)
+                continue
             for pair in pairs:
                 yield pair.key, pair.value
             if pairs:
@@ -141,11 +155,11 @@ class Kv:
     def _lock_wait(self, ts: Ts, before: LockWait | None = None) -> LockWait:
         return LockWait(self, self._calls.backoff(), ts, before)
 
-    async def _scan_page(self, at: bytes, end: bytes, locks: LockWait) -> tuple[list[Any], bytes | None]:
+    async def _scan_page(
+        self, at: bytes, end: bytes, locks: LockWait, page: int
+    ) -> tuple[list[Any], bytes | None]:
         """The pairs of one answer up to the first lock, and where to go on; None at the end."""
-        request = kvrpcpb.ScanRequest(
-            context=locks.context(), start_key=at, limit=self._page, version=locks.ts
-        )
+        request = kvrpcpb.ScanRequest(context=locks.context(), start_key=at, limit=page, version=locks.ts)
         region, answer = await self._in_region(at, end, "KvScan", request)
         if answer.HasField("error"):
             await locks.pass_by(_lock_in("KvScan", answer.error))
@@ -156,7 +170,7 @@ class Kv:
                 lock = _lock_in("KvScan", pair.error)
                 await locks.pass_by(lock)
                 return pairs[:count], lock.key
-        if len(pairs) < self._page:
+        if len(pairs) < page:
             return pairs, _behind(region, end)
         return pairs, pairs[-1].key + b"\0"
 

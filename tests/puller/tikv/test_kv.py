@@ -6,7 +6,7 @@ import pytest
 
 from tidemill.codec.proto import kvrpcpb
 from tidemill.emulator.cluster import Cluster
-from tidemill.errors import Retryable
+from tidemill.errors import Retryable, SourceError
 
 from .client import client
 
@@ -55,6 +55,22 @@ def noted(c):
 
     c.channels.call = noting
     return sent
+
+
+def test_rows_that_are_too_large_for_one_answer_come_in_several(cluster):
+    values = [bytes([n]) * 100_000 for n in range(60)]
+    ts = cluster.write([("put", key, value) for key, value in zip(KEYS, values, strict=False)])
+    with client(cluster.pd_address, max_receive_bytes=1 << 20) as c:
+        assert scan(c, b"k", b"l", ts) == list(zip(KEYS, values, strict=False))
+
+
+def test_a_row_that_is_too_large_for_any_answer_is_refused(cluster):
+    ts = cluster.write([("put", b"k1", b"small"), ("put", b"k2", bytes(2 << 20))])
+    with (
+        client(cluster.pd_address, max_receive_bytes=1 << 20) as c,
+        pytest.raises(SourceError, match=r"KvScan: an answer is too large for max_receive_bytes"),
+    ):
+        scan(c, b"k", b"l", ts)
 
 
 # --- regions
