@@ -10,6 +10,7 @@ from msgspec import Struct
 from ...actors import Mailbox, PooledActor
 from ...events import Ts
 from .advance import Board
+from .backlog import Backlog
 from .lane import Lane
 from .region_events import Payload, RegionEvents
 from .reports import Reports
@@ -54,9 +55,11 @@ class Barrier(Mailbox):
 
 
 class Shared(Struct, frozen=True, gc=False):
-    """To a handle: events of its regions, in order."""
+    """To a handle: events of its regions, in order; handled, `size` is taken from the backlog."""
 
     events: list[tuple[Lane, Request, Payload]]
+    size: int = 0
+    backlog: Backlog | None = None
 
 
 class Advance(Struct, frozen=True, gc=False):
@@ -85,11 +88,13 @@ class Handle(PooledActor):
 
     def on_receive(self, message: HandleMessage) -> None:
         match message:
-            case Shared(events):
+            case Shared(events, size, backlog):
                 for lane, request, payload in events:
                     if not request.initialised:
                         lane.pending.pop(request.id, None)  # what came before the scan's end is void
                     self._events.take(lane, request, payload, self._quota)
+                if backlog is not None:
+                    backlog.done(size)
             case Advance(resolved, messages):
                 self._events.advance(resolved, messages)
             case Arrive(barrier):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from .backlog import Backlog
 from .error_table import Action
 from .request import Request
 
@@ -21,10 +22,11 @@ class Registered(Struct, frozen=True, gc=False):
 
 
 class Received(Struct, frozen=True, gc=False):
-    """A cdcpb.ChangeDataEvent, as its bytes."""
+    """A cdcpb.ChangeDataEvent, as its bytes; its size is taken from the backlog when it is handled."""
 
     stream: StoreStream
     data: bytes
+    backlog: Backlog | None = None
 
 
 class Forget(Struct, frozen=True, gc=False):

@@ -15,7 +15,7 @@ from .lane import Lane
 from .matcher import Matcher, PrewriteNotMatch
 from .reports import Broken, Initialised, Reports
 from .request import Request, Subscription
-from .span_puller import NOTHING, Pulled
+from .span_puller import NOTHING, PIECE, Pulled
 from .spill import Quota
 
 _INITIALIZED: Final = bytes([cdcpb.Event.INITIALIZED])
@@ -83,7 +83,9 @@ class RegionEvents:
         outputs, self._outputs = self._outputs, {}
         send = self._actor.send
         for subscription, output in outputs.items():
-            send(subscription.ref, Pulled(output.changes, [], output.least))
+            changes = output.changes
+            for at in range(0, len(changes), PIECE):  # a mailbox is bounded in messages
+                send(subscription.ref, Pulled(changes[at : at + PIECE], [], output.least))
 
     def _take_rows(self, lane: Lane, request: Request, rows: Rows, quota: Quota) -> None:
         initialised = request.initialised

@@ -112,8 +112,8 @@ class RegionWorker(PooledActor):
 
     def _handle(self, message: Any) -> None:
         match message:
-            case Received(stream, data):
-                self._receive(stream, data)
+            case Received():
+                self._receive(message)
             case Registered(stream, request):
                 self._streams[stream] = None
                 self._lane(stream, request.request_id).regions[request.id] = request
@@ -132,18 +132,21 @@ class RegionWorker(PooledActor):
 
     # --- events ----------------------------------------------------------------------------------
 
-    def _receive(self, stream: StoreStream, data: bytes) -> None:
-        if self._mode_changes(Received(stream, data)):
+    def _receive(self, received: Received) -> None:
+        if self._mode_changes(received):
             return
+        stream, data = received.stream, received.data
         reach("tikv.batch_read")
         try:
             message = ChangeData(data)
         except DecodeError as error:
             raise SourceError(f"store {self._store_id} sent what isn't a ChangeDataEvent") from error
         if self.sharing:
-            self._share(stream, message)
+            self._share(received, message)
         else:
             self._take(stream, message)
+            if received.backlog is not None:
+                received.backlog.done(len(data))
         resolved = message.resolved
         if resolved is not None:
             self._lane(stream, resolved.request_id).note(resolved)
@@ -176,7 +179,8 @@ class RegionWorker(PooledActor):
         elif request.initialised:
             lane.pending[request.id] = ts
 
-    def _share(self, stream: StoreStream, message: ChangeData) -> None:
+    def _share(self, received: Received, message: ChangeData) -> None:
+        stream, left = received.stream, len(received.data)
         parts: list[list[Any]] = [[] for _ in self._handles]
         for region_id, request_id, payload in message.events():
             lane = self._lane(stream, request_id)
@@ -190,9 +194,13 @@ class RegionWorker(PooledActor):
             if not request.initialised:
                 lane.settle()
             parts[region_id % len(parts)].append((lane, request, payload))
+        share = left // len(parts)
         for handle, part in zip(self._handles, parts, strict=True):
             if part:
-                self.send(handle, Shared(part))
+                left -= share
+                self.send(handle, Shared(part, share, received.backlog))
+        if received.backlog is not None:
+            received.backlog.done(left)
 
     def _lane(self, stream: StoreStream, request_id: int) -> Lane:
         key = request_id if stream.multiplexing else 0

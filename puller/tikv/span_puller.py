@@ -18,6 +18,9 @@ log = logging.getLogger("tidemill.puller")
 MAILBOX: Final = 128
 """Messages; as many as the original's channels hold."""
 
+PIECE: Final = 1024
+"""Changes sent on in one message: a writer's mailbox is bounded in messages."""
+
 NOTHING: Final = (1 << 64) - 1
 """The least commit ts of no changes."""
 
@@ -99,7 +102,9 @@ class SpanPuller(PooledActor):
             progress.changes += len(changes)
             if changes:
                 progress.egress_commit_ts = changes[-1].commit_ts
-            self.send(self._output, Changes(changes, resolved))
+            for at in range(0, len(changes) - PIECE, PIECE):
+                self.send(self._output, Changes(changes[at : at + PIECE]))
+            self.send(self._output, Changes(changes[(len(changes) - 1) // PIECE * PIECE :], resolved))
 
     def advance(self, resolved: Sequence[tuple[int, Span, Ts]]) -> Ts:
         """What a Pulled without changes does; but it is the caller who tells of the table's resolved ts, 0 if

@@ -13,6 +13,7 @@ from grpc import aio
 from ...actors import Clock, PooledRef
 from ...codec.proto import CHANGE_DATA, cdcpb, kvrpcpb, metapb
 from ...errors import Retryable, SourceError
+from .backlog import Backlog
 from .channel import Channels
 from .error_table import Action, classify_status
 from .lane import Lane
@@ -147,10 +148,12 @@ class StoreStream:
         metadata = FEATURES if self.multiplexing else ()
         call = self.owner.channels.stream(address, method, raw=True, metadata=metadata)
         sender = self.owner.spawn(self._send(call), f"requests to store {self.owner.id}")
+        backlog = Backlog()
         try:
             while isinstance(data := await call.read(), bytes):
                 self.heard_at = self.owner.clock.now()
-                await self.owner.worker.atell(Received(self, data))
+                await backlog.add(len(data))
+                await self.owner.worker.atell(Received(self, data, backlog))
         except aio.AioRpcError as error:
             return self._action(error, self.owner.channels.failure(address, method, error))
         finally:
