@@ -109,3 +109,22 @@ def test_an_actor_in_its_turn_is_told_instead_of_blocked(seeded: SeededSystem, h
     teller = seeded.spawn(Teller, target)
     reply = teller.ask(how)
     assert re.match(answer, reply), reply
+
+
+def test_who_claims_an_actor_at_rest_has_its_turn(seeded: SeededSystem) -> None:
+    heard: list[Any] = []
+    ref = seeded.spawn(Recorder, heard, name="resting")
+    process = ref.actor_inbox
+    assert not process.claim()  # it has not started
+    seeded.run()
+    assert process.claim()
+    assert not process.claim()
+    ref.tell("meanwhile")
+    seeded.run()
+    assert messages(heard) == []
+    process.release()
+    seeded.run()
+    assert messages(heard) == ["meanwhile"]
+    ref.stop(block=False)
+    assert not process.claim()
+    seeded.run()
