@@ -48,7 +48,11 @@ class Writer(Mailbox):
         # Mailbox.take and the look for more under one lock.
         with self.lock:
             messages = self.messages
-            taken = 1 if len(messages) == 1 else self._fair(messages)
+            if len(messages) == 1 and not self.line:  # nearly always
+                self.messages = []
+                self.scheduled = False
+                return messages
+            taken = self._fair(messages)
             self.messages = messages[taken:]
             admitted = self._admit() if self.line else None
             more = self.scheduled = bool(self.messages)
