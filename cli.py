@@ -196,6 +196,24 @@ def bench_sink(as_json: Json = False) -> None:
     _bench("sink", as_json)
 
 
+@bench.command("puller")
+def bench_puller(as_json: Json = False) -> None:
+    """TiKV's change feed up to a table's writer, against a bare gRPC client."""
+    _bench("puller", as_json)
+
+
+@bench.command("mount")
+def bench_mount(as_json: Json = False) -> None:
+    """TiDB's rows to Python values, against loops written for one table."""
+    _bench("mount", as_json)
+
+
+@bench.command("tikv")
+def bench_tikv(as_json: Json = False) -> None:
+    """TiKV to Python, the whole way, against a bare gRPC client."""
+    _bench("tikv", as_json)
+
+
 def _bench(name: str, as_json: bool, **settings: Any) -> None:
     from .benchmarks.report import BENCHES, report
 

@@ -150,13 +150,13 @@ def _measure(subject: str, server: dict[str, Any]) -> dict[str, Any]:
     gc.collect()
     gc.freeze()
     before = resource.getrusage(resource.RUSAGE_SELF)
-    seconds = _ours(server) if subject == "ours" else asyncio.run(_bare(server))
+    seconds = _ours(server) if subject == "ours" else asyncio.run(bare(server))
     after = resource.getrusage(resource.RUSAGE_SELF)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {"seconds": seconds, "cpu_seconds": round(cpu, 2), "peak_rss_mb": after.ru_maxrss >> 10}
 
 
-async def _bare(server: dict[str, Any]) -> float:
+async def bare(server: dict[str, Any]) -> float:
     """Ask for the regions on one stream and parse what comes, until all are resolved."""
     parse = cdcpb.ChangeDataEvent.FromString
     options = [("grpc.max_receive_message_length", -1)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 Result: TypeAlias = dict[str, Any]
@@ -33,11 +33,32 @@ def _sink(**settings: Any) -> Result:
     return sink.run(**settings)
 
 
+def _puller(**settings: Any) -> Result:
+    from . import puller
+
+    return puller.run(**settings)
+
+
+def _mount(**settings: Any) -> Result:
+    from . import mount
+
+    return mount.run(**settings)
+
+
+def _tikv(**settings: Any) -> Result:
+    from . import tikv
+
+    return tikv.run(**settings)
+
+
 BENCHES: Mapping[str, Callable[..., Result]] = {
     "actors": _actors,
     "sorter": _sorter,
     "mysql": _mysql,
     "sink": _sink,
+    "puller": _puller,
+    "mount": _mount,
+    "tikv": _tikv,
 }
 
 
@@ -54,8 +75,22 @@ def report(result: Result) -> str:
         if name in yardstick:
             line += f"   yardstick {_number(yardstick[name]):>14}"
         lines.append(line)
+    lines += [
+        f"  yardstick {name:<14} {_number(figure):>14}"
+        for name, figure in _flat(yardstick)
+        if name not in result["figures"]
+    ]
     lines += [f"  ratio {name:<24} {value:8.2f}" for name, value in ratio.items()]
     return "\n".join(lines)
+
+
+def _flat(figures: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Of a yardstick with several figures each as "bare committed"."""
+    for name, figure in figures.items():
+        if isinstance(figure, Mapping):
+            yield from ((f"{name} {inner}", value) for inner, value in figure.items())
+        else:
+            yield name, figure
 
 
 def _number(value: Any) -> str:

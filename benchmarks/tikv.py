@@ -1,0 +1,226 @@
+"""A whole feed of TiKV, from a store's socket to a Python sink, beside a bare client of the same stream.
+
+Each row comes as a prewrite and a commit, in transactions of one row or of a thousand, and all at once: this
+is a feed that catches up. The bare client receives and parses the same messages and drops them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import resource
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from ..actors import SystemClock
+from ..codec.tidb import meta
+from ..codec.tidb.column_type import ColumnFlag, Type
+from ..codec.tidb.key import record_key, record_prefix, table_prefix
+from ..codec.tidb.row_encoder import RowEncoder
+from ..codec.tidb.table_info import ColumnInfo, DbInfo, TableInfo, encode_db_info, encode_table_info
+from ..emulator.percolator import COMMIT, PREWRITE, Row
+from ..emulator.recorded import RecordedCluster, record
+from ..emulator.shard import PUT
+from ..events import Item, Ts, row_count
+from ..feed import Feed
+from ..options import checkpoint_file, feed_options
+from ..sink.python import PythonSink
+from .puller import ROWS_PER_EVENT, ROWS_PER_MESSAGE, TABLE, bare
+
+SIZES = {"single_row": 1, "thousand_rows": 1_000}
+"""Rows of a transaction."""
+_DATABASE = DbInfo(id=2, name="bench")
+_TABLE = TableInfo(
+    id=TABLE,
+    name="item",
+    columns=(
+        ColumnInfo(
+            id=1,
+            name="id",
+            offset=0,
+            type=Type.LONGLONG,
+            flags=ColumnFlag.PRI_KEY | ColumnFlag.NOT_NULL,
+            charset="binary",
+            collation="binary",
+        ),
+        ColumnInfo(
+            id=2,
+            name="note",
+            offset=1,
+            type=Type.VARCHAR,
+            length=255,
+            charset="utf8mb4",
+            collation="utf8mb4_bin",
+        ),
+    ),
+    pk_is_handle=True,
+    max_column_id=2,
+)
+_now = SystemClock().now
+
+
+def run(rows: int = 300_000, regions: int = 8, rounds: int = 3) -> dict[str, Any]:
+    """Figures are rows a second; ours from the feed's start, which takes some tenths of a second, to the last
+    row. Store and subjects are processes of their own; subjects take turns, and the best round counts."""
+    if regions < 1 or rows < 1_000 * regions:
+        raise ValueError(f"rows {rows}, regions {regions}: at least one region, and 1,000 rows in each")
+    figures: dict[str, Any] = {}
+    yardstick: dict[str, Any] = {}
+    for name, size in SIZES.items():
+        with _store(rows, regions, size) as server:
+            found: dict[str, list[dict[str, Any]]] = {"ours": [], "bare": []}
+            for _ in range(rounds):
+                for subject, results in found.items():
+                    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+                        results.append(process.submit(_measure, subject, server).result())
+        for subject, into in (("ours", figures), ("bare", yardstick)):
+            best = min(found[subject], key=lambda result: float(result["seconds"]))
+            into[name] = round(rows / best["seconds"])
+            into[f"{name}_cpu_seconds"] = best["cpu_seconds"]
+            into[f"{name}_peak_rss_mb"] = best["peak_rss_mb"]
+    return {
+        "bench": "tikv",
+        "settings": {"rows": rows, "regions": regions, "rounds": rounds},
+        "figures": figures,
+        "yardstick": yardstick,
+        "ratio": {name: round(figures[name] / yardstick[name], 3) for name in SIZES},
+    }
+
+
+# --- the store -----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _store(rows: int, regions: int, size: int) -> Iterator[dict[str, Any]]:
+    """A process that plays the recording: where it is, and what to ask it for."""
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(theirs, rows, regions, size))
+    process.start()
+    try:
+        yield ours.recv()
+        ours.send(None)
+    finally:
+        ours.close()
+        process.join()
+
+
+def _serve(pipe: Any, rows: int, regions: int, size: int) -> None:
+    share = rows // regions
+    firsts = [number * share for number in range(regions)]
+    recorded: Any = RecordedCluster(stores=1, tick_seconds=None)
+    with recorded as cluster:
+        inner = [record_key(TABLE, first) for first in firsts[1:]]
+        cluster.pave([record_prefix(TABLE), *inner, table_prefix(TABLE + 1)])
+        start_ts = _create_table(cluster)
+        end_ts = start_ts + 10 * rows
+        asked = []
+        for first, behind in zip(firsts, [*firsts[1:], rows], strict=True):
+            region = cluster.region_of(record_key(TABLE, first))
+            asked.append((region, cluster.keyspace.by_id[region].version))
+            cluster.recordings[region] = record(
+                region,
+                _rows(range(first, behind), size, start_ts),
+                resolved_ts=end_ts,
+                rows_per_event=ROWS_PER_EVENT["matched"],
+                events_per_message=ROWS_PER_MESSAGE // ROWS_PER_EVENT["matched"],
+            )
+        for region in cluster.keyspace.by_id:
+            cluster.recordings.setdefault(region, record(region, [], resolved_ts=end_ts))
+        gc.collect()
+        gc.freeze()
+        pipe.send(
+            {
+                "pd": cluster.pd_address,
+                "store": cluster.stores[1].server.address,
+                "cluster_id": cluster.options.cluster_id,
+                "rows": rows,
+                "regions": asked,
+                "start_ts": start_ts,
+                "until": start_ts + 10 * ((rows - 1) // size * size) + 5,
+            }
+        )
+        with suppress(EOFError):  # the other side failed
+            pipe.recv()
+
+
+def _create_table(cluster: Any) -> Ts:
+    database = meta.database_field(_DATABASE.id)
+    cluster.write(
+        [
+            ("put", meta.hash_key(meta.DATABASES, database), encode_db_info(_DATABASE)),
+            ("put", meta.hash_key(database, meta.table_field(TABLE)), encode_table_info(_TABLE)),
+        ]
+    )
+    start_ts: Ts = cluster.tso()
+    return start_ts
+
+
+def _rows(numbers: range, size: int, start_ts: Ts) -> Iterator[Row]:
+    """Of one region, in the order of its commit ts; a transaction has `size` rows, of one region or two."""
+    encoder = RowEncoder(_DATABASE.name, _TABLE)
+    for at in range(numbers.start, numbers.stop, 1_000):
+        part = range(at, min(at + 1_000, numbers.stop))
+        stamps = [start_ts + 10 * (number // size * size) for number in part]
+        pairs = [encoder.encode((number, f"item {number}".ljust(100, "."))) for number in part]
+        for ts, (key, value) in zip(stamps, pairs, strict=True):
+            yield Row(PREWRITE, key, ts, 0, PUT, value)
+        for ts, (key, value) in zip(stamps, pairs, strict=True):
+            yield Row(COMMIT, key, ts, ts + 5, PUT, value)
+
+
+# --- those who are measured --------------------------------------------------------------------------
+
+
+def _measure(subject: str, server: dict[str, Any]) -> dict[str, Any]:
+    gc.collect()
+    gc.freeze()
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    seconds = _ours(server) if subject == "ours" else asyncio.run(bare(server))
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"seconds": seconds, "cpu_seconds": round(cpu, 2), "peak_rss_mb": after.ru_maxrss >> 10}
+
+
+class _Received:
+    """The Python sink's callback: counts what arrives, and when the last of it did."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.last_at = 0.0
+
+    def __call__(self, items: Sequence[Item]) -> None:
+        self.rows += row_count(items)
+        self.last_at = _now()
+
+
+def _ours(server: dict[str, Any]) -> float:
+    received = _Received()
+    with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as directory:
+        source = {"url": f"tikv://{server['pd']}", "tables": ["bench.*"], "start_ts": server["start_ts"]}
+        options = feed_options(
+            {"data_dir": str(Path(directory)), "until": str(server["until"]), "source": source}
+        )
+        feed = Feed(options, [PythonSink("python", received, checkpoint_file(options, "python"))])
+        started = _now()
+        feed.start()
+        feed.wait()
+    if feed.error is not None:
+        raise feed.error
+    if received.rows != server["rows"]:
+        raise RuntimeError(f"{received.rows} rows came of {server['rows']}")
+    return received.last_at - started
+
+
+if __name__ == "__main__":
+    arguments: dict[str, Any] = {
+        name: int(value) for name, value in (argument.split("=", 1) for argument in sys.argv[1:])
+    }
+    print(json.dumps(run(**arguments)))
