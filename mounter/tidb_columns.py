@@ -66,15 +66,19 @@ def _dropped(job: Job, old: TableInfo, new: TableInfo) -> list[str]:
 
 
 def _named_to_drop(job: Job) -> set[str]:
-    """Columns that a job's clauses are to drop: the first of their arguments."""
-    found = set()
+    """Columns that a job's clauses are to drop."""
     parts = [(job.type, job.raw_args), *((part.type, part.raw_args) for part in job.sub_jobs())]
-    for type_, raw_args in parts:
-        if type_ == JobType.DROP_COLUMN:
-            args = msgspec.json.decode(raw_args)
-            if isinstance(args, list) and args and isinstance(args[0], dict):
-                found.add(args[0].get("O", ""))
-    return found
+    dropping = (msgspec.json.decode(raw_args) for type_, raw_args in parts if type_ == JobType.DROP_COLUMN)
+    return {name for args in dropping if (name := _first_name(args))}
+
+
+def _first_name(args: Any) -> str:
+    """The name of the column that these arguments are about: the first in a list, or from version 2 on that
+    of `column_info`. Empty if there is none."""
+    match args:
+        case [{"O": str(name)}, *_] | {"column_info": {"name": {"O": str(name)}}}:
+            return name
+    return ""
 
 
 def _ids(info: TableInfo) -> dict[str, int]:

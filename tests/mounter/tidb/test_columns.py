@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tidemill.codec.tidb.action import Action
-from tidemill.codec.tidb.job import Job, SubJob, SubJobs
+from tidemill.codec.tidb.job import Job, SubJob, SubJobs, make_args
 from tidemill.codec.tidb.table import to_table
 from tidemill.codec.tidb.table_info import ColumnInfo, IndexColumn, IndexInfo, TableInfo
 from tidemill.events import AddColumn, DropColumn, compose_ts
@@ -63,6 +63,21 @@ def test_columns_that_come_name_the_one_they_follow():
 
 def test_columns_go_before_others_come():
     assert told(table(ID, A, B), table(ID, column(4, "x", 0), B)) == ["drop a", "add x 'id'"]
+
+
+@pytest.mark.parametrize(
+    "args", [[{"O": "a", "L": "a"}, False], {"column_info": {"name": {"O": "a", "L": "a"}}}], ids=["1", "2"]
+)
+def test_a_column_that_was_on_its_way_out_at_the_start_is_dropped_in_the_end(args):
+    """By the job's arguments, of either version: the info doesn't tell it from one that was to come."""
+    going = replace(A, state=2)
+    old, new = table(ID, B, going), table(ID, B)
+    made = Job(id=9, type=Action.DROP_COLUMN, raw_args=make_args(args))
+    before, after = to_table("s", old), to_table("s", new)
+    assert column_actions(made, old, before, new, after) == (DropColumn("a"),)
+    part = SubJobs(sub_jobs=[SubJob(type=Action.DROP_COLUMN, raw_args=make_args(args))])
+    made = Job(id=9, type=Action.MULTI_SCHEMA_CHANGE, multi_schema_info=part)
+    assert column_actions(made, old, before, new, after) == (DropColumn("a"),)
 
 
 def test_what_changes_no_row_is_nothing():
