@@ -96,7 +96,8 @@ class TikvSource:
         return Found(self._identity, str(self._end), names.tables)
 
     async def _versions(self) -> version.Version:
-        return version.check(await self._client.pd.stores())
+        pd = self._client.pd
+        return version.check(await pd.stores(), pd.members.versions)
 
     async def _now(self) -> Ts:
         return await self._client.pd.tso()
