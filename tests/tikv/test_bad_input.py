@@ -73,7 +73,8 @@ def test_another_cluster_than_the_one_wanted(place, tidb):
     place.configure(source="cluster_id = 4711")
     found = tidb.options.cluster_id
     assert place.run().sentence == (
-        f"PD at {tidb.pd_address} belongs to cluster {found}, not 4711: check the addresses of PD and cluster_id"
+        f"PD at {tidb.pd_address} belongs to cluster {found}, not 4711: "
+        "check the addresses of PD and cluster_id"
     )
     place.configure(source=f"cluster_id = {tidb.options.cluster_id}")
     place.goes_on()

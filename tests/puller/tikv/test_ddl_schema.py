@@ -113,5 +113,6 @@ def test_databases_of_tidb_itself_are_left_out(cluster, c):
 def test_an_info_that_can_not_be_read_is_an_error_that_names_its_key_and_the_ts(cluster, c):
     broken = meta.hash_key(meta.database_field(2), meta.table_field(5))
     ts = cluster.write([database(2, "shop"), ("put", broken, b'{"id":"x"}')])
-    with pytest.raises(SourceError, match=rf"the schema at ts {ts} can't be read: table id 5 of database id 2: "):
+    said = f"the schema at ts {ts} can't be read: table id 5 of database id 2: "
+    with pytest.raises(SourceError, match=said):
         read(c, ts)
