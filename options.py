@@ -91,9 +91,10 @@ def _source(section: Mapping[str, Any]) -> MysqlOptions | TikvOptions:
         raise ConfigError(f"source.url: no source {scheme!r}; accepted: {', '.join(SOURCES)}")
     rest = {key: value for key, value in section.items() if key not in ("url", "tables")}
     if scheme == "tikv":
-        config.reject_unknown(rest, [key for key in config.keys(TikvOptions) if key != "pd"], "source")
+        known = ["url", "tables", *(key for key in config.keys(TikvOptions) if key != "pd")]
+        config.reject_unknown(rest, known, "source")
         return config.build(TikvOptions, {"pd": endpoints(url), **rest}, "source")
-    config.reject_unknown(rest, config.keys(MysqlOptions), "source")
+    config.reject_unknown(rest, ["url", "tables", *config.keys(MysqlOptions)], "source")
     return config.build(MysqlOptions, {**_address(url), **rest}, "source")
 
 
