@@ -81,8 +81,6 @@ class TikvClient:
             await self.channels.close()
 
     def _failed(self, error: BaseException) -> None:
-        if isinstance(error, RuntimeError) and str(error) == "Event loop is closed":
-            return  # gRPC's one queue for all loops of the process had something for another, which has ended
         if self.on_error is not None:
             self.on_error(error)
         else:

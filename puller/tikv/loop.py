@@ -124,7 +124,9 @@ class LoopThread:
 
     def _on_callback_error(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception") or InvariantViolated(context["message"])
-        # gRPC wakes every loop of the process for an event that one of them takes: the others find nothing
-        spurious = "PollerCompletionQueue" in repr(context.get("handle"))
-        if not (spurious and isinstance(error, BlockingIOError)):
+        # gRPC has one queue for all loops of the process, and wakes them all: what one takes the others don't
+        # find, and what is for a loop that has ended is somebody's error.
+        from_queue = "PollerCompletionQueue" in repr(context.get("handle"))
+        closed = isinstance(error, RuntimeError) and str(error) == "Event loop is closed"
+        if not (closed or (from_queue and isinstance(error, BlockingIOError))):
             self._on_error(error)
