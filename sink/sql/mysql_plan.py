@@ -1,0 +1,88 @@
+"""Rows of one table as MySQL's statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+from ...events import Table
+from . import mysql_text as text
+from .runs import Run
+
+
+class Statement(NamedTuple):
+    text: str
+    rows: int
+
+
+class Plan:
+    """The statements of one table at one version of its schema, rendered by generated code."""
+
+    def __init__(self, table: Table, qualified_name: str) -> None:
+        self._table = table
+        self._name = qualified_name
+        names = ",".join(text.name(column.name) for column in table.columns)
+        self._insert = f"INSERT INTO {qualified_name} ({names}) VALUES "
+        self._delete = f"DELETE FROM {qualified_name} WHERE "
+
+    @cached_property
+    def _values(self) -> text.Render:
+        return text.compile_values(self._table)
+
+    @cached_property
+    def _where(self) -> text.Render:
+        return text.compile_where(self._table)
+
+    @cached_property
+    def _key(self) -> text.Render:
+        return text.compile_key(self._table)
+
+    @cached_property
+    def _set_rest(self) -> text.Render:
+        """All but the key; all where nothing is left. A column named here isn't updated by itself, so a
+        key's moments are: they may have ON UPDATE, of which the binlog says nothing."""
+        every = range(len(self._table.columns))
+        rest = [
+            i
+            for i in every
+            if i not in self._table.key or self._table.columns[i].kind in ("timestamp", "datetime")
+        ]
+        return text.compile_set(self._table, rest or every)
+
+    @cached_property
+    def _set_all(self) -> text.Render:
+        return text.compile_set(self._table, range(len(self._table.columns)))
+
+    def statements(self, run: Run, max_chars: int) -> Iterator[Statement]:
+        keyed = bool(self._table.key)
+        changes = run.changes
+        match run.op:
+            case "insert":
+                yield from _joined(
+                    self._insert, ",", self._values([c.after or () for c in changes]), "", max_chars
+                )
+            case "delete" if keyed and len(changes) > 1:
+                start = f"{self._delete}{text.key_columns(self._table)} IN ("
+                yield from _joined(start, ",", self._key([c.before or () for c in changes]), ")", max_chars)
+            case "delete":
+                end = "" if keyed else " LIMIT 1"
+                for where in self._where([c.before or () for c in changes]):
+                    yield Statement(f"{self._delete}{where}{end}", 1)
+            case "update" | "move":
+                end = "" if keyed else " LIMIT 1"
+                assign = self._set_rest if keyed and run.op == "update" else self._set_all
+                wheres = self._where([c.before or () for c in changes])
+                for assignment, where in zip(assign([c.after or () for c in changes]), wheres, strict=True):
+                    yield Statement(f"UPDATE {self._name} SET {assignment} WHERE {where}{end}", 1)
+
+
+def _joined(start: str, comma: str, parts: list[str], end: str, max_chars: int) -> Iterator[Statement]:
+    """As many parts in a statement as it may have characters."""
+    first = size = 0
+    for index, part in enumerate(parts):
+        if size + len(part) > max_chars and index > first:
+            yield Statement(start + comma.join(parts[first:index]) + end, index - first)
+            first, size = index, 0
+        size += len(part) + 1
+    yield Statement(start + comma.join(parts[first:]) + end, len(parts) - first)
