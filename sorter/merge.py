@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush, heapreplace
-from itertools import chain, count, repeat
+from itertools import count
 from typing import Any, Final, NoReturn
 
 from msgspec import Struct
@@ -15,7 +15,8 @@ from ..errors import InvariantViolated
 from ..events import KvChange, Sorted, Ts
 from .arrivals import WAKE, Arrivals
 from .gate import Gate, Part
-from .run import Owners, Run, Table, floor, has_repeated, once, sort, sort_owned, split, without_removed
+from .run import Owners, Run, Table, floor, split
+from .stretch import Slice, Stretch, join
 from .tier import Tier
 
 READ_BYTES: Final = 1 << 20
@@ -55,41 +56,6 @@ class Progress:
         """The table with the least resolved ts."""
         resolved_of = self.resolved_of.copy()
         return min(resolved_of, key=resolved_of.__getitem__, default=None)
-
-
-class Stretch:
-    """A run that is being merged: its changes from `at` on; None while they are being read."""
-
-    __slots__ = ("at", "changes", "is_sorted", "owners", "run")
-
-    def __init__(self, run: Run, changes: list[KvChange] | None, owners: Owners) -> None:
-        self.run = run
-        self.at = 0
-        self.is_sorted = run.is_sorted
-        self.changes = changes
-        self.owners = owners
-
-    def load(self, changes: list[KvChange], owners: Owners) -> None:
-        self.changes, self.owners = without_removed(self.run.tables, owners, changes)
-
-    def find(self, bound: KvChange) -> int:
-        """Where the changes at or above the bound begin."""
-        assert self.changes is not None
-        if self.run.newest < bound.commit_ts:
-            return len(self.changes)
-        if not self.is_sorted:
-            self.changes, self.owners = sort_owned(self.changes, self.owners)
-            self.is_sorted = True
-        return bisect_left(self.changes, bound, self.at)
-
-
-class Slice(Struct, frozen=True, gc=False):
-    """Changes of a run that leave together."""
-
-    run: Run
-    changes: list[KvChange]
-    owners: Owners
-    is_sorted: bool
 
 
 MANY: Final = 16
@@ -354,7 +320,7 @@ class Merger(Part):
 
     def _send(self, slices: list[Slice], bound: KvChange) -> None:
         """Send what lies before the bound: all that does."""
-        changes = _join(slices)
+        changes = join(slices)
         size = sum(s.run.bytes * len(s.changes) // s.run.count for s in slices)
         step = max(1, len(changes) * SORTED_BYTES // max(size, SORTED_BYTES))
         start = 0
@@ -375,30 +341,6 @@ class Merger(Part):
         if changes or ends or resolved > progress.sent:
             progress.sent = max(progress.sent, resolved)
             self.send(self._downstream, Sorted(changes, progress.sent, goes_on))
-
-
-def _join(slices: list[Slice]) -> list[KvChange]:
-    """The changes in commit order, without what came twice."""
-    if not slices:
-        return []
-    if len(slices) == 1 and slices[0].is_sorted:
-        changes = slices[0].changes
-        single = len({change.commit_ts for change in changes}) == len(changes)
-    else:
-        changes = list(chain.from_iterable([s.changes for s in slices]))
-        single = sort(changes)
-    if single or not has_repeated(changes):
-        return changes
-    by_table: dict[Table, list[KvChange]] = {}
-    for s in slices:
-        for change, owner in zip(s.changes, s.owners or repeat(0)):  # noqa: B905
-            by_table.setdefault(s.run.tables[owner], []).append(change)
-    changes = []
-    for its_changes in by_table.values():
-        sort(its_changes)
-        changes += once(its_changes)
-    sort(changes)
-    return changes
 
 
 def _cut(changes: list[KvChange], start: int, end: int) -> int:
