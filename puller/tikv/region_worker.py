@@ -19,7 +19,7 @@ from .feed_options import FeedOptions
 from .handles import Arrive, Barrier, Handle, Shared, spread
 from .lane import Lane
 from .messages import Ended, Forget, Received, Registered
-from .region_events import RegionEvents, forget, forget_all
+from .region_events import Payload, RegionEvents, forget, forget_all
 from .reports import Lost, Reports
 from .request import Request
 from .spill import Shared as Spill
@@ -154,6 +154,13 @@ class RegionWorker(PooledActor):
             self._announce()
 
     def _take(self, stream: StoreStream, message: ChangeData) -> None:
+        for lane, request, payload in self._current(stream, message):
+            if request.id in lane.pending:
+                self._advance_first(lane, request)
+            self._events.take(lane, request, payload, self._quotas[request.id % len(self._quotas)])
+
+    def _current(self, stream: StoreStream, message: ChangeData) -> Iterator[tuple[Lane, Request, Payload]]:
+        """Rows and errors of what is asked for; resolved ts are noted, the rest is counted and dropped."""
         for region_id, request_id, payload in message.events():
             lane = self._lane(stream, request_id)
             request = lane.regions.get(region_id)
@@ -165,9 +172,7 @@ class RegionWorker(PooledActor):
                 continue
             if not request.initialised:
                 lane.settle()
-            if region_id in lane.pending:
-                self._advance_first(lane, request)
-            self._events.take(lane, request, payload, self._quotas[region_id % len(self._quotas)])
+            yield lane, request, payload
 
     def _advance_first(self, lane: Lane, request: Request) -> None:
         """What is known to have come before the region's next event counts before it; but nothing that came
@@ -180,20 +185,10 @@ class RegionWorker(PooledActor):
             lane.pending[request.id] = ts
 
     def _share(self, received: Received, message: ChangeData) -> None:
-        stream, left = received.stream, len(received.data)
+        left = len(received.data)
         parts: list[list[Any]] = [[] for _ in self._handles]
-        for region_id, request_id, payload in message.events():
-            lane = self._lane(stream, request_id)
-            request = lane.regions.get(region_id)
-            if request is None or request.request_id != request_id:
-                self._counts.stale += 1
-                continue
-            if isinstance(payload, int):
-                self._note(lane, region_id, payload)
-                continue
-            if not request.initialised:
-                lane.settle()
-            parts[region_id % len(parts)].append((lane, request, payload))
+        for lane, request, payload in self._current(received.stream, message):
+            parts[request.id % len(parts)].append((lane, request, payload))
         share = left // len(parts)
         for handle, part in zip(self._handles, parts, strict=True):
             if part:
