@@ -84,26 +84,20 @@ class TikvSource:
         client = self._client
         client.start()
         self._stack.callback(client.stop)
-        self._least_version = client.run(self._versions())
-        self._end = client.run(self._now())
-        self._identity = f"tikv cluster {client.run(self._cluster_id())}"
         names = _Names(self._tables)
-        client.run(read_schema(client.kv, self._end, names))
+        client.run(self._ask(names))
         if names.tables and not names.followed and not self._tables.unmatched(names.tables):
             raise ConfigError(
                 "source.tables: no table matches, as the patterns with ! exclude all that there are"
             )
         return Found(self._identity, str(self._end), names.tables)
 
-    async def _versions(self) -> version.Version:
+    async def _ask(self, names: _Names) -> None:
         pd = self._client.pd
-        return version.check(await pd.stores(), pd.members.versions)
-
-    async def _now(self) -> Ts:
-        return await self._client.pd.tso()
-
-    async def _cluster_id(self) -> int:
-        return self._client.pd.cluster_id
+        self._least_version = version.check(await pd.stores(), pd.members.versions)
+        self._end = await pd.tso()
+        self._identity = f"tikv cluster {pd.cluster_id}"
+        await read_schema(self._client.kv, self._end, names)
 
     def survey(self) -> Iterator[Said]:
         try:
