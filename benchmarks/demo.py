@@ -22,12 +22,10 @@ from time import sleep as pause
 from typing import Any
 
 from ..embedded import OpenFeed, open_feed
-from ..errors import CheckpointError
 from ..events import Column, Row, Ts
-from ..status import StatusFile
 from . import tikv_shop
 from .compare import Comparison, Printed, PrintedColumn, Rows, compare, printed, sqlite_rows
-from .process import following
+from .process import following, until_all_at
 
 FEED = """\
 name = "demo"
@@ -98,7 +96,7 @@ def run(directory: Path, pipe: Connection, pd: str, options: argparse.Namespace)
         ask(pipe, "write_much", options.large)
         pause(options.seconds / 3)
         end = ask(pipe, "stop")
-        until_at(directory / "state", end, process.pid)
+        until_all_at(directory / "state", process.pid, lambda position: int(position or 0) >= end)
         bank.until(end)
     if options.spoil:
         with closing(sqlite3.connect(directory / "copy.db")) as copy:
@@ -112,21 +110,6 @@ def run(directory: Path, pipe: Connection, pd: str, options: argparse.Namespace)
     result = compared(directory / "copy.db", ask(pipe, "rows"), ask(pipe, "columns"))
     print(result)
     return 0 if result.identical and bank.checked and not bank.wrong else 1
-
-
-def until_at(state: Path, end: Ts, pid: int) -> None:
-    """Wait until every sink of the feed with this process id is at a ts."""
-    while True:
-        try:
-            status = StatusFile(state).load()
-        except CheckpointError:
-            status = None
-        if status is not None and status.pid == pid:
-            if status.state == "failed":
-                raise SystemExit(f"the feed failed: {status.detail}")
-            if all(int(sink.position or 0) >= end and not sink.loading for sink in status.sinks):
-                return
-        pause(0.1)
 
 
 class Bank:

@@ -14,12 +14,10 @@ from pathlib import Path
 from time import sleep as pause
 from typing import Any
 
-from ..errors import CheckpointError
-from ..status import StatusFile
 from . import shop
 from .compare import Comparison, compare, mariadb_rows, source_columns, sqlite_rows
 from .mariadb import MariaDb, missing
-from .process import following
+from .process import following, until_all_at
 
 COPY = "shop_copy"
 
@@ -101,17 +99,7 @@ def run(directory: Path, server: MariaDb, options: argparse.Namespace) -> Compar
 def until_caught_up(state: Path, server: MariaDb, pid: int) -> None:
     """Wait until every sink of the feed with this process id is where the source's log ends now."""
     end = log_end(server)
-    while True:
-        try:
-            status = StatusFile(state).load()
-        except CheckpointError:
-            status = None
-        if status is not None and status.pid == pid:
-            if status.state == "failed":
-                raise SystemExit(f"the feed failed: {status.detail}")
-            if all(place(sink.position) >= end and not sink.loading for sink in status.sinks):
-                return
-        pause(0.2)
+    until_all_at(state, pid, lambda position: place(position) >= end)
 
 
 def log_end(server: MariaDb) -> tuple[str, int]:

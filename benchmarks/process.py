@@ -5,9 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import sleep as pause
+
+from ..errors import CheckpointError
+from ..status import StatusFile
 
 
 @contextmanager
@@ -24,3 +28,19 @@ def following(config: Path) -> Iterator[subprocess.Popen[bytes]]:
     status = process.wait(timeout=120)
     if status != 0:
         raise SystemExit(f"tidemill run ended with status {status}")
+
+
+def until_all_at(state: Path, pid: int, reached: Callable[[str], bool]) -> None:
+    """Wait until every sink of the feed with this process id has its snapshot, and a position that is
+    `reached`."""
+    while True:
+        try:
+            status = StatusFile(state).load()
+        except CheckpointError:
+            status = None
+        if status is not None and status.pid == pid:
+            if status.state == "failed":
+                raise SystemExit(f"the feed failed: {status.detail}")
+            if all(not sink.loading and reached(sink.position) for sink in status.sinks):
+                return
+        pause(0.1)
