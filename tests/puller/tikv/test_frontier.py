@@ -15,16 +15,13 @@ from tidemill.errors import InvariantViolated
 from tidemill.puller.frontier import Frontier
 from tidemill.puller.tikv.span import Span
 
+from ...cases import check
+
 CASES = Path(__file__).with_name("frontier.txt")
 
 
 def test_the_cases(rewrite):
-    wanted = CASES.read_text()
-    blocks = [block.partition("----")[0] for block in wanted.strip().split("\n\n")]
-    found = "\n\n".join(f"{block}----\n{play(block)}" for block in blocks) + "\n"
-    if rewrite:
-        CASES.write_text(found)
-    assert found == wanted
+    check(CASES, play, rewrite)
 
 
 def play(block: str) -> str:

@@ -23,6 +23,7 @@ from tidemill.puller.tikv.span import UPPER_BOUND, Span
 from tidemill.puller.tikv.spill import Shared
 from tidemill.store import Scratch, Store
 
+from ...cases import check
 from .rows import change_data, parsed, row
 
 CASES = Path(__file__).with_name("matcher.txt")
@@ -41,12 +42,7 @@ def quota(tmp_path):
 
 
 def test_the_cases(quota, rewrite):
-    wanted = CASES.read_text()
-    blocks = [block.partition("----")[0] for block in wanted.strip().split("\n\n")]
-    found = "\n\n".join(f"{block}----\n{play(quota, block, at_once=False)}" for block in blocks) + "\n"
-    if rewrite:
-        CASES.write_text(found)
-    assert found == wanted
+    check(CASES, lambda block: play(quota, block, at_once=False), rewrite)
     assert not quota.bytes
 
 

@@ -14,6 +14,7 @@ from tidemill.errors import Retryable
 from tidemill.puller.tikv.span import UPPER_BOUND, span_of
 from tidemill.puller.tikv.topology import RegionInfo
 
+from ...cases import check
 from .client import client
 from .scripted import ScriptedPd, served
 
@@ -21,17 +22,13 @@ CASES = Path(__file__).with_name("region_cache.txt")
 
 
 def test_the_cases(rewrite):
-    wanted = CASES.read_text()
-    blocks = [block.partition("----")[0] for block in wanted.strip().split("\n\n")]
-    played = []
-    for block in blocks:
-        pd = MapPd()
-        with served(pd), client(pd.address, pd_retry_seconds=0.0, region_retry_seconds=0.0) as c:
-            played.append(f"{block}----\n{play(pd, c, block)}")
-    found = "\n\n".join(played) + "\n"
-    if rewrite:
-        CASES.write_text(found)
-    assert found == wanted
+    check(CASES, play_alone, rewrite)
+
+
+def play_alone(block: str) -> str:
+    pd = MapPd()
+    with served(pd), client(pd.address, pd_retry_seconds=0.0, region_retry_seconds=0.0) as c:
+        return play(pd, c, block)
 
 
 class MapPd(ScriptedPd):

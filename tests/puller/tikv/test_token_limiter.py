@@ -10,16 +10,13 @@ from hypothesis import strategies as st
 
 from tidemill.puller.tikv.token_limiter import REGION_SCAN_LIMIT, TokenLimiter
 
+from ...cases import check
+
 CASES = Path(__file__).with_name("token_limiter.txt")
 
 
 def test_the_cases(rewrite):
-    wanted = CASES.read_text()
-    blocks = [block.partition("----")[0] for block in wanted.strip().split("\n\n")]
-    found = "\n\n".join(f"{block}----\n{play(block)}" for block in blocks) + "\n"
-    if rewrite:
-        CASES.write_text(found)
-    assert found == wanted
+    check(CASES, play, rewrite)
 
 
 def play(block: str) -> str:
