@@ -8,6 +8,7 @@ import pytest
 
 from tidemill.events import DELETE, PUT, KvChange
 
+from ..cases import check
 from .rig import ENGINES, Rig, parts
 
 VERBS = {DELETE: "delete", PUT: "put"}
@@ -16,13 +17,8 @@ CASES = sorted(Path(__file__).parent.glob("cases/*.txt"))
 
 @pytest.mark.parametrize("path", CASES, ids=[path.stem for path in CASES])
 def test_case(path, make_rig, engine, rewrite):
-    wanted = path.read_text()
-    blocks = [block.partition("----")[0] for block in wanted.strip().split("\n\n")]
     rig = make_rig(**engine)
-    found = "\n\n".join(f"{commands}----\n{play(rig, commands)}" for commands in blocks) + "\n"
-    if rewrite and engine is ENGINES["memory"]:
-        path.write_text(found)
-    assert found == wanted
+    check(path, lambda commands: play(rig, commands), rewrite and engine is ENGINES["memory"])
 
 
 def play(rig: Rig, commands: str) -> str:

@@ -15,6 +15,7 @@ from tidemill.errors import InvariantViolated
 from tidemill.mounter.history import Physical, SchemaHistory
 from tidemill.store import Scratch, Store
 
+from ...cases import check
 from .model import Tidb
 
 CASES = sorted(Path(__file__).parent.glob("cases/history-*.txt"))
@@ -40,13 +41,8 @@ def make_history(tmp_path):
 
 @pytest.mark.parametrize("path", CASES, ids=[path.stem for path in CASES])
 def test_case(path, make_history, rewrite):
-    wanted = path.read_text()
-    blocks = [block.partition("----")[0] for block in wanted.strip().split("\n\n")]
     tidb, history = Tidb(), make_history()
-    found = "\n\n".join(f"{commands}----\n{play(tidb, history, commands)}" for commands in blocks) + "\n"
-    if rewrite:
-        path.write_text(found)
-    assert found == wanted
+    check(path, lambda commands: play(tidb, history, commands), rewrite)
 
 
 def play(tidb: Tidb, history: SchemaHistory, commands: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from threading import Event
 
@@ -16,7 +17,10 @@ from .rig import WAIT_SECONDS, Collected, Collector, Rig
 
 TABLE = 5
 FEED = FeedOptions(mailbox=4, handles=2)
-ROUNDS = 120
+ROUND = [("put", record_key(TABLE, row), bytes(20_000)) for row in range(10)]
+STILL = 20
+"""Rounds in a row of which the stream takes nothing."""
+MOST = 1_000
 
 
 class Blocked(Collector):
@@ -49,20 +53,24 @@ def test_a_slow_writer_stops_the_reading_of_the_stream(tmp_path: Path) -> None:
         blocked(rig) as (collected, freed),
     ):
         rig.eventually(lambda: rig.requests and rig.requests[0].initialised)
-        for _ in range(ROUNDS):
-            cluster.write([("put", record_key(TABLE, row), bytes(20_000)) for row in range(10)])
         (connection,) = cluster.stores[1].change_data.connections
         worker = rig.puller.feed.stores[1].worker.actor_inbox
-        rig.eventually(worker.waiting, "the stream's reader waits for the region worker")
-        rig.eventually(lambda: connection.queued_bytes > 10_000_000, "the rest stays at the store")
-        before = connection.queued_bytes
-        last = cluster.write([("put", record_key(TABLE, 1), bytes(20_000))])
-        assert connection.queued_bytes > before
+        sizes = [0]
+
+        def stands() -> bool:
+            assert len(sizes) < MOST, "the store gets rid of everything"
+            cluster.write(ROUND)
+            sizes.append(connection.queued_bytes)
+            grows = [after > before for before, after in pairwise(sizes[-STILL:])]
+            return worker.waiting() and len(grows) == STILL - 1 and all(grows)
+
+        rig.eventually(stands, "what is written stays at the store")
+        last = cluster.write(ROUND)
         room = f"room in {worker.name} ({len(worker.messages)}/{FEED.mailbox})"
         assert room in [wait.on for wait in rig.puller.explain()]
         freed.set()
         rig.until(lambda: collected.resolved >= last)
-        assert len(collected.changes) == ROUNDS * 10 + 1
+        assert len(collected.changes) == len(sizes) * len(ROUND)
         collected.check()
 
 
