@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
-import resource
 import sys
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from multiprocessing import get_context
 from pathlib import Path
 from random import Random
 from threading import Event
@@ -31,6 +26,7 @@ from ..puller.tikv.options import TikvOptions, endpoints
 from ..puller.tikv.puller import TikvPuller
 from ..puller.tikv.span import table_span
 from ..store import Store
+from .turns import Server, note, serve_until_ended, serving, take_turns
 
 KINDS = ("committed", "matched")
 """Rows of incremental scans, or a prewrite and a commit for each change."""
@@ -55,17 +51,12 @@ def run(rows: int = 1_000_000, regions: int = 8, rounds: int = 3) -> dict[str, A
     figures: dict[str, Any] = {}
     yardstick: dict[str, Any] = {}
     for kind in KINDS:
-        with _store(kind, rows, regions) as server:
-            found: dict[str, list[dict[str, Any]]] = {"ours": [], "bare": []}
-            for _ in range(rounds):
-                for subject, results in found.items():
-                    with ProcessPoolExecutor(1, get_context("spawn")) as process:
-                        results.append(process.submit(_measure, subject, server).result())
+        with serving(_serve, kind, rows, regions) as server:
+            found = take_turns(server, {"ours": _ours, "bare": bare}, rounds)
         for subject, into in (("ours", figures), ("bare", yardstick)):
-            best = min(found[subject], key=lambda result: float(result["seconds"]))
+            best = found[subject]
             into[kind] = round(rows / best["seconds"] / 1e6, 3)
-            into[f"{kind}_cpu_seconds"] = best["cpu_seconds"]
-            into[f"{kind}_peak_rss_mb"] = best["peak_rss_mb"]
+            note(into, kind, best)
     return {
         "bench": "puller",
         "settings": {"rows": rows, "regions": regions, "value_bytes": VALUE_BYTES, "rounds": rounds},
@@ -76,20 +67,6 @@ def run(rows: int = 1_000_000, regions: int = 8, rounds: int = 3) -> dict[str, A
 
 
 # --- the store -----------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _store(kind: str, rows: int, regions: int) -> Iterator[dict[str, Any]]:
-    """A process that plays the recording: where it is, and what to ask it for."""
-    context = get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs, kind, rows, regions))
-    process.start()
-    try:
-        yield ours.recv()
-    finally:
-        ours.send(None)
-        process.join()
 
 
 def _serve(pipe: Any, kind: str, rows: int, regions: int) -> None:
@@ -111,18 +88,16 @@ def _serve(pipe: Any, kind: str, rows: int, regions: int) -> None:
             cluster.recordings[region] = recording
             version = cluster.keyspace.by_id[region].version
             asked.append((region, version))
-        gc.collect()
-        gc.freeze()
-        pipe.send(
+        serve_until_ended(
+            pipe,
             {
                 "pd": cluster.pd_address,
                 "store": cluster.stores[1].server.address,
                 "cluster_id": cluster.options.cluster_id,
                 "rows": rows,
                 "regions": asked,
-            }
+            },
         )
-        pipe.recv()
 
 
 def _rows(kind: str, first: int, last: int) -> Iterator[Row]:
@@ -146,18 +121,12 @@ def _rows(kind: str, first: int, last: int) -> Iterator[Row]:
 # --- those who are measured --------------------------------------------------------------------------
 
 
-def _measure(subject: str, server: dict[str, Any]) -> dict[str, Any]:
-    gc.collect()
-    gc.freeze()
-    before = resource.getrusage(resource.RUSAGE_SELF)
-    seconds = _ours(server) if subject == "ours" else asyncio.run(bare(server))
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {"seconds": seconds, "cpu_seconds": round(cpu, 2), "peak_rss_mb": after.ru_maxrss >> 10}
-
-
-async def bare(server: dict[str, Any]) -> float:
+def bare(server: Server) -> float:
     """Ask for the regions on one stream and parse what comes, until all are resolved."""
+    return asyncio.run(_bare(server))
+
+
+async def _bare(server: Server) -> float:
     parse = cdcpb.ChangeDataEvent.FromString
     options = [("grpc.max_receive_message_length", -1)]
     channel: Any = aio.insecure_channel(server["store"], options)
@@ -178,7 +147,7 @@ async def bare(server: dict[str, Any]) -> float:
     return seconds
 
 
-def _request(server: dict[str, Any], region: int, version: int) -> bytes:
+def _request(server: Server, region: int, version: int) -> bytes:
     span = table_span(TABLE)
     request = cdcpb.ChangeDataRequest(
         header=cdcpb.Header(cluster_id=server["cluster_id"], ticdc_version="8.1.0"),
@@ -206,7 +175,7 @@ class Received(PooledActor):
             self._done.set()
 
 
-def _ours(server: dict[str, Any]) -> float:
+def _ours(server: Server) -> float:
     done = Event()
     clock = SystemClock()
     client = TikvClient(TikvOptions(pd=endpoints(server["pd"])), clock, Random(1))

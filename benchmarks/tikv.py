@@ -6,16 +6,10 @@ is a feed that catches up. The bare client receives and parses the same messages
 
 from __future__ import annotations
 
-import asyncio
-import gc
 import json
-import resource
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, suppress
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +27,7 @@ from ..feed import Feed
 from ..options import checkpoint_file, feed_options
 from ..sink.python import PythonSink
 from .puller import ROWS_PER_EVENT, ROWS_PER_MESSAGE, TABLE, bare
+from .turns import Server, note, serve_until_ended, serving, take_turns
 
 SIZES = {"single_row": 1, "thousand_rows": 1_000}
 """Rows of a transaction."""
@@ -74,17 +69,12 @@ def run(rows: int = 300_000, regions: int = 8, rounds: int = 3) -> dict[str, Any
     figures: dict[str, Any] = {}
     yardstick: dict[str, Any] = {}
     for name, size in SIZES.items():
-        with _store(rows, regions, size) as server:
-            found: dict[str, list[dict[str, Any]]] = {"ours": [], "bare": []}
-            for _ in range(rounds):
-                for subject, results in found.items():
-                    with ProcessPoolExecutor(1, get_context("spawn")) as process:
-                        results.append(process.submit(_measure, subject, server).result())
+        with serving(_serve, rows, regions, size) as server:
+            found = take_turns(server, {"ours": _ours, "bare": bare}, rounds)
         for subject, into in (("ours", figures), ("bare", yardstick)):
-            best = min(found[subject], key=lambda result: float(result["seconds"]))
+            best = found[subject]
             into[name] = round(rows / best["seconds"])
-            into[f"{name}_cpu_seconds"] = best["cpu_seconds"]
-            into[f"{name}_peak_rss_mb"] = best["peak_rss_mb"]
+            note(into, name, best)
     return {
         "bench": "tikv",
         "settings": {"rows": rows, "regions": regions, "rounds": rounds},
@@ -95,21 +85,6 @@ def run(rows: int = 300_000, regions: int = 8, rounds: int = 3) -> dict[str, Any
 
 
 # --- the store -----------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _store(rows: int, regions: int, size: int) -> Iterator[dict[str, Any]]:
-    """A process that plays the recording: where it is, and what to ask it for."""
-    context = get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs, rows, regions, size))
-    process.start()
-    try:
-        yield ours.recv()
-        ours.send(None)
-    finally:
-        ours.close()
-        process.join()
 
 
 def _serve(pipe: Any, rows: int, regions: int, size: int) -> None:
@@ -134,9 +109,8 @@ def _serve(pipe: Any, rows: int, regions: int, size: int) -> None:
             )
         for region in cluster.keyspace.by_id:
             cluster.recordings.setdefault(region, record(region, [], resolved_ts=end_ts))
-        gc.collect()
-        gc.freeze()
-        pipe.send(
+        serve_until_ended(
+            pipe,
             {
                 "pd": cluster.pd_address,
                 "store": cluster.stores[1].server.address,
@@ -145,10 +119,8 @@ def _serve(pipe: Any, rows: int, regions: int, size: int) -> None:
                 "regions": asked,
                 "start_ts": start_ts,
                 "until": start_ts + 10 * ((rows - 1) // size * size) + 5,
-            }
+            },
         )
-        with suppress(EOFError):  # the other side failed
-            pipe.recv()
 
 
 def _create_table(cluster: Any) -> Ts:
@@ -179,16 +151,6 @@ def _rows(numbers: range, size: int, start_ts: Ts) -> Iterator[Row]:
 # --- those who are measured --------------------------------------------------------------------------
 
 
-def _measure(subject: str, server: dict[str, Any]) -> dict[str, Any]:
-    gc.collect()
-    gc.freeze()
-    before = resource.getrusage(resource.RUSAGE_SELF)
-    seconds = _ours(server) if subject == "ours" else asyncio.run(bare(server))
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {"seconds": seconds, "cpu_seconds": round(cpu, 2), "peak_rss_mb": after.ru_maxrss >> 10}
-
-
 class _Received:
     """The Python sink's callback: counts what arrives, and when the last of it did."""
 
@@ -201,7 +163,7 @@ class _Received:
         self.last_at = _now()
 
 
-def _ours(server: dict[str, Any]) -> float:
+def _ours(server: Server) -> float:
     received = _Received()
     with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as directory:
         source = {"url": f"tikv://{server['pd']}", "tables": ["bench.*"], "start_ts": server["start_ts"]}

@@ -1,0 +1,68 @@
+"""Several clients of one store, in turns; the store and each of them in a process of its own."""
+
+from __future__ import annotations
+
+import gc
+import resource
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context
+from typing import Any, TypeAlias
+
+Server: TypeAlias = dict[str, Any]
+"""Where a store is, and what to ask it for."""
+Subject: TypeAlias = Callable[[Server], float]
+"""Returns the seconds that it took; a function of a module, as it is sent to its process by name."""
+
+
+@contextmanager
+def serving(serve: Callable[..., None], *arguments: Any) -> Iterator[Server]:
+    """`serve` in a process of its own: it gets a pipe and the arguments, and calls `serve_until_ended`."""
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=serve, args=(theirs, *arguments))
+    process.start()
+    theirs.close()
+    try:
+        yield ours.recv()
+    finally:
+        ours.close()
+        process.join()
+
+
+def serve_until_ended(pipe: Any, server: Server) -> None:
+    """Say where the store is, and wait until nobody needs it."""
+    gc.collect()
+    gc.freeze()
+    pipe.send(server)
+    with suppress(EOFError):
+        pipe.recv()
+
+
+def take_turns(server: Server, subjects: dict[str, Subject], rounds: int) -> dict[str, dict[str, Any]]:
+    """The best round of each: seconds, CPU seconds and peak RSS."""
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in subjects}
+    for _ in range(rounds):
+        for name, subject in subjects.items():
+            with ProcessPoolExecutor(1, get_context("spawn")) as process:
+                found[name].append(process.submit(_measure, subject, server).result())
+    return {
+        name: min(results, key=lambda result: float(result["seconds"])) for name, results in found.items()
+    }
+
+
+def note(into: dict[str, Any], name: str, best: dict[str, Any]) -> None:
+    """What a subject took, beside its rate."""
+    into[f"{name}_cpu_seconds"] = best["cpu_seconds"]
+    into[f"{name}_peak_rss_mb"] = best["peak_rss_mb"]
+
+
+def _measure(subject: Subject, server: Server) -> dict[str, Any]:
+    gc.collect()
+    gc.freeze()
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    seconds = subject(server)
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"seconds": seconds, "cpu_seconds": round(cpu, 2), "peak_rss_mb": after.ru_maxrss >> 10}
