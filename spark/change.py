@@ -1,0 +1,122 @@
+"""The exact bytes of a change: what a sink needs of a row or a schema change, as MessagePack.
+
+A row's bytes have no names in them; its layout is kept beside them, and says how to read them. The layout
+has the source's identity and the table, deflated: a table of eight columns takes about 150 bytes, and they
+are made once for all its rows.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec import structs
+
+from ..errors import SinkError
+from ..events import Action, AddColumn, Chunk, CreateTable, Ddl, DropColumn, Row, Table
+
+NO_LAYOUT: Final = b""
+"""Of a schema change, which is whole in its own bytes."""
+
+Images: TypeAlias = tuple[Row | None, Row | None, Chunk | None]
+"""Before, after, and what the row loads if it is part of a snapshot."""
+
+_MAX_LAYOUTS: Final = 1000
+_DATES: Final = {"date", "datetime", "timestamp"}
+_TYPES: Final[dict[str, Any]] = {
+    "decimal": Decimal,
+    "float": float,
+    "double": float,
+    "binary": bytes,
+    "varbinary": bytes,
+    "blob": bytes,
+    "date": date | tuple[str],
+    "datetime": datetime | tuple[str],
+    "timestamp": datetime | tuple[str],
+    "time": timedelta,
+    **dict.fromkeys(("char", "varchar", "text", "enum", "set", "json"), str),
+    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"), int),
+}
+"""What values come back as. A date that Python has no value for goes as a tuple of its text."""
+
+_ACTIONS: Final[dict[str, type[Action]]] = {one.__name__: one for one in (CreateTable, AddColumn, DropColumn)}
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class RowBytes:
+    """Rows of one table, of one source, as bytes and back."""
+
+    def __init__(self, source: str, table: Table) -> None:
+        self.source = source
+        self.table = table
+        self.layout = zlib.compress(_encode((source, table)), 9)
+        self._dates = [i for i, column in enumerate(table.columns) if column.kind in _DATES]
+        row = tuple.__class_getitem__(tuple(_TYPES[column.kind] | None for column in table.columns))
+        shape = tuple.__class_getitem__((row | None, row | None, Chunk | None))
+        self._decode: Callable[[bytes], Images] = msgspec.msgpack.Decoder(shape).decode
+
+    def encode(self, before: Row | None, after: Row | None, chunk: Chunk | None) -> bytes:
+        if self._dates:
+            before, after = self._wrapped(before), self._wrapped(after)
+        return _encode((before, after, chunk))
+
+    def decode(self, change: bytes) -> Images:
+        before, after, chunk = self._decode(change)
+        if self._dates:
+            before, after = self._unwrapped(before), self._unwrapped(after)
+        return before, after, chunk
+
+    def _wrapped(self, row: Row | None) -> Row | None:
+        if row is None or not any(type(row[i]) is str for i in self._dates):
+            return row
+        return tuple([(v,) if i in self._dates and type(v) is str else v for i, v in enumerate(row)])
+
+    def _unwrapped(self, row: Row | None) -> Row | None:
+        if row is None or not any(type(row[i]) is tuple for i in self._dates):
+            return row
+        return tuple([v[0] if type(v) is tuple else v for v in row])
+
+
+class Layouts:
+    """The row codecs in use: by the table to write, by the layout's bytes to read."""
+
+    def __init__(self) -> None:
+        self._by_table: dict[tuple[str, Table], RowBytes] = {}
+        self._by_layout: dict[bytes, RowBytes] = {}
+
+    def of(self, source: str, table: Table) -> RowBytes:
+        key = source, table
+        found = self._by_table.get(key)
+        if found is None:
+            if len(self._by_table) >= _MAX_LAYOUTS:
+                self._by_table.clear()
+            found = self._by_table[key] = RowBytes(source, table)
+        return found
+
+    def read(self, layout: bytes) -> RowBytes:
+        """Raises SinkError if these aren't the bytes of a layout."""
+        found = self._by_layout.get(layout)
+        if found is None:
+            if len(self._by_layout) >= _MAX_LAYOUTS:
+                self._by_layout.clear()
+            try:
+                source, table = msgspec.msgpack.decode(zlib.decompress(layout), type=tuple[str, Table])
+            except (zlib.error, msgspec.MsgspecError) as error:
+                raise SinkError(f"the column layout holds what tidemill didn't write: {error}") from None
+            found = self._by_layout[layout] = RowBytes(source, table)
+        return found
+
+
+def encode_ddl(ddl: Ddl) -> bytes:
+    actions = [(type(action).__name__, action) for action in ddl.actions]
+    return _encode(structs.asdict(ddl) | {"actions": actions})
+
+
+def decode_ddl(change: bytes) -> Ddl:
+    fields = msgspec.msgpack.decode(change)
+    actions = [msgspec.convert(action, _ACTIONS[name]) for name, action in fields["actions"]]
+    return Ddl(**fields | {"actions": tuple(actions)})

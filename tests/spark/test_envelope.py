@@ -1,0 +1,163 @@
+"""Changes as Arrow batches and back."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+
+from tidemill.errors import SinkError
+from tidemill.events import (
+    AddColumn,
+    Chunk,
+    Column,
+    CreateTable,
+    Ddl,
+    DropColumn,
+    Item,
+    Loaded,
+    RowChange,
+    Table,
+    Transaction,
+)
+from tidemill.spark.envelope import ENVELOPE, Decoder, Encoder
+
+from ..sink import kinds
+from ..sink.world import ORDERS, PAIRS, delete, insert, transaction, update
+
+
+def at(ts: int, item: Transaction) -> Transaction:
+    rows = [RowChange(ts, 0, row.table, row.op, row.before, row.after) for row in item.rows]
+    return Transaction(ts, 0, item.source, rows, item.position, item.last, item.chunk)
+
+
+def there_and_back(items: list[Item], **options: bool) -> list[Item]:
+    batch = Encoder(**options).encode(items)
+    batch.validate(full=True)
+    assert batch.schema.equals(ENVELOPE)
+    return Decoder().decode(batch)
+
+
+THREE = [
+    at(5, transaction(5, insert(ORDERS, 1, "a"), insert(PAIRS, 1, "b", None))),
+    at(7, transaction(7, update(ORDERS, (1, "a"), (1, None)))),
+    at(9, transaction(9, delete(ORDERS, 1, None))),
+]
+
+
+def test_transactions_come_back_equal() -> None:
+    assert there_and_back(THREE) == THREE
+
+
+def test_they_come_back_without_the_json_too() -> None:
+    assert there_and_back(THREE, json=False) == THREE
+
+
+@pytest.mark.parametrize("table", [kinds.KEYED, kinds.KEYLESS], ids=lambda table: table.name)
+def test_values_of_every_kind_come_back_exactly(table: Table) -> None:
+    rows = [*kinds.ROWS, kinds.NULLS]
+    item = at(3, transaction(3, *[update(table, row, other) for row, other in pairwise(rows)]))
+    (back,) = there_and_back([item])
+    assert back == item
+    assert [repr(row.after) for row in back.rows] == [repr(row.after) for row in item.rows]
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        (CreateTable(kinds.KEYED),),
+        (AddColumn(Column("n", "enum", members=("a", "b"), default="'a'"), after="", unless_exists=True),),
+        (DropColumn("n", if_exists=True), AddColumn(Column("m", "int"))),
+        (),
+    ],
+    ids=["create", "add", "two", "none"],
+)
+def test_a_schema_change_comes_back_equal(actions) -> None:
+    ddl = Ddl(8, 6, "src", "shop", "orders", "ALTER …", actions, "log:8", "no", 1.5, utc_offset_seconds=-7200)
+    assert there_and_back([THREE[0], ddl, THREE[2]]) == [THREE[0], ddl, THREE[2]]
+
+
+def test_snapshot_rows_keep_what_they_load() -> None:
+    chunk = Chunk("shop.orders", Loaded((2,)))
+    item = at(4, transaction(4, insert(ORDERS, 1, "a"), insert(ORDERS, 2, "b"), chunk=chunk))
+    assert there_and_back([item]) == [item]
+
+
+def test_the_columns_are_what_people_expect() -> None:
+    ddl = Ddl(8, 6, "src", "shop", "orders", "ALTER TABLE orders …", (), "log:8")
+    rows = Encoder().encode([*THREE, ddl]).to_pylist()
+    assert [(row["commit_ts"], row["start_ts"], row["sequence"], row["op"]) for row in rows] == [
+        (5, 0, 0, "insert"),
+        (5, 0, 1, "insert"),
+        (7, 0, 0, "update"),
+        (9, 0, 0, "delete"),
+        (8, 6, 0, "ddl"),
+    ]
+    assert [row["table"] for row in rows] == ["orders", "pairs", "orders", "orders", "orders"]
+    assert [row["position"] for row in rows] == [None, "log:5", "log:7", "log:9", "log:8"]
+    assert json.loads(rows[1]["after"]) == {"a": 1, "b": "b", "n": None}
+    assert json.loads(rows[2]["before"]) == {"id": 1, "note": "a"}
+    assert (rows[0]["before"], rows[3]["after"]) == (None, None)
+    assert rows[4]["query"] == "ALTER TABLE orders …"
+
+
+def test_without_json_the_images_are_null() -> None:
+    batch = Encoder(json=False).encode(THREE)
+    assert batch.column("before").null_count == batch.column("after").null_count == 4
+
+
+def test_items_without_rows_leave_nothing() -> None:
+    assert Encoder().encode([transaction(3)]).num_rows == 0
+
+
+def test_pieces_are_numbered_through_and_the_last_row_has_the_position() -> None:
+    encoder = Encoder()
+    pieces = [
+        at(5, transaction(5, insert(ORDERS, 1, "a"), insert(ORDERS, 2, "b"), last=False)),
+        at(5, transaction(5, insert(ORDERS, 3, "c"), last=False)),
+        at(5, transaction(5)),
+        at(6, transaction(6, insert(ORDERS, 4, "d"))),
+    ]
+    batches = [encoder.encode([piece]) for piece in pieces]
+    assert [batch.column("sequence").to_pylist() for batch in batches] == [[0], [1], [2], [0]]
+    assert [batch.column("position").to_pylist() for batch in batches] == [
+        [None],
+        [None],
+        ["log:5"],
+        ["log:6"],
+    ]
+
+
+def test_rows_may_be_cut_into_batches_anywhere() -> None:
+    batch = Encoder().encode(THREE)
+    decoder = Decoder()
+    found = [item for start in range(batch.num_rows) for item in decoder.decode(batch.slice(start, 1))]
+    assert [item.last for item in found] == [False, True, True, True]
+    assert [row for item in found for row in item.rows] == [row for item in THREE for row in item.rows]
+
+
+def test_two_transactions_of_one_commit_ts_stay_two() -> None:
+    one = at(5, transaction(5, insert(ORDERS, 1, "a")))
+    other = Transaction(5, 3, "src", [RowChange(5, 3, ORDERS, "insert", None, (2, "b"))], "log:5")
+    assert there_and_back([one, other]) == [one, other]
+
+
+def test_rows_of_two_versions_of_a_table_keep_their_own() -> None:
+    wider = Table("shop", "orders", (*ORDERS.columns, Column("more", "int")), key=(0,))
+    items = [THREE[0], at(6, transaction(6, insert(wider, 1, "a", 2)))]
+    assert there_and_back(items) == items
+
+
+def test_a_missing_column_is_named() -> None:
+    batch = Encoder().encode(THREE).drop_columns(["change"])
+    with pytest.raises(SinkError, match=r"the rows lack the column change: .* commit_ts, start_ts, op"):
+        Decoder().decode(batch)
+
+
+def test_a_layout_of_others_is_refused() -> None:
+    batch = Encoder().encode(THREE[:1])
+    batch = batch.set_column(11, "layout", pa.array([b"x", b"y"]))
+    with pytest.raises(SinkError, match="what tidemill didn't write"):
+        Decoder().decode(batch)
