@@ -106,46 +106,45 @@ class EventFeed:
         if subscription is None:
             return
         subscription.stopped = True
-        for request in subscription.clear():
+        for request in subscription.lock.cancel():
             request.stopped = True
             self._leave(request, by_store=False)
             if request.store_id in self.stores:
                 self.stores[request.store_id].forget(request)
-        subscription.lock.cancel()
         self._pump()
 
     def failed(self, request: Request, action: Action, *, by_store: bool = False) -> None:
         """A region of a request is no longer pulled: free its keys and see to it that they are asked for."""
         subscription = request.subscription
-        if not subscription.discard(request):
+        if not subscription.lock.holds(request):
             return
         self._leave(request, by_store=by_store)
-        span = request.span
-        subscription.lock.unlock(span.start, span.end, request.id, request.version, request.resolved_ts)
+        subscription.lock.unlock(request, request.resolved_ts)
         if action.kind == "fatal" and action.error is not None:
             self._on_error(action.error)
             return
         store = self.stores.get(request.store_id)
         address = "" if store is None else store.last_address
         self.failures.add(
-            Failure(subscription, request.id, request.version, span, action, request.store_id, address)
+            Failure(
+                subscription, request.id, request.version, request.span, action, request.store_id, address
+            )
         )
 
     # --- from a region to its request ------------------------------------------------------------
 
     async def _found(self, subscription: Subscription, region: RegionInfo, span: Span) -> None:
         """Lock the region's part of the subscription, and ask for it."""
-        outcome = subscription.lock.lock(span.start, span.end, region.id, region.epoch.version)
-        match outcome:
+        request = Request(subscription, region, span, self.clock.now())
+        match subscription.lock.lock(request):
             case Locked(checkpoint_ts):
-                request = Request(subscription, region, span, checkpoint_ts, self.clock.now())
-                subscription.add(request)
+                request.begin_at(checkpoint_ts)
                 await self._dispatch(request, region)
             case Waiting(wait):
                 wait.when_free(partial(self._again, subscription, region, span))
             case Stale(ranges):
                 for part in ranges:
-                    self.failures.add(Failure(subscription, region.id, region.epoch.version, part, _STALE))
+                    self.failures.add(Failure(subscription, region.id, region.version, part, _STALE))
             case Cancelled():
                 pass
 

@@ -91,7 +91,7 @@ class Failures:
         if subscription.stopped:
             return
         region = self._cache.cached(failure.region_id)
-        if failure.action.kind == "redivide" or region is None or region.epoch.version != failure.version:
+        if failure.action.kind == "redivide" or region is None or region.version != failure.version:
             self._divide(subscription, failure.span)
         else:
             self._spawn(self._found(subscription, region, failure.span), "a region again")

@@ -12,7 +12,7 @@ from ...events import Ts
 from .channel import CallFailed, Channels
 from .members import Members
 from .options import TikvOptions
-from .topology import RegionInfo, StoreInfo, region_info, store_info
+from .topology import RegionInfo, StoreInfo, region_info, side_by_side, store_info
 from .tso import TimestampOracle
 
 _FINAL: Final = (pdpb.ErrorType.INCOMPATIBLE_VERSION, pdpb.ErrorType.INVALID_VALUE)
@@ -64,10 +64,11 @@ class PdClient:
             "ScanRegions", pdpb.ScanRegionsRequest(start_key=start, end_key=end, limit=limit)
         )
         if answer.regions:
-            return [region_info(each.region, each.leader) for each in answer.regions]
+            return side_by_side([region_info(each.region, each.leader) for each in answer.regions])
         # before PD 4.0 two lists, the second shorter or empty where leaders are not known
         leaders = [*answer.leaders, *(metapb.Peer() for _ in answer.region_metas)]
-        return [region_info(meta, leader) for meta, leader in zip(answer.region_metas, leaders, strict=False)]
+        metas = zip(answer.region_metas, leaders, strict=False)
+        return side_by_side([region_info(meta, leader) for meta, leader in metas])
 
     async def region_by_key(self, key: bytes) -> RegionInfo | None:
         """The region that holds an encoded key; None while PD knows none."""

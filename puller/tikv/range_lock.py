@@ -8,13 +8,29 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from ...errors import InvariantViolated
 from ...events import Ts
 from .span import Span, intersect
+
+
+class Holder(Protocol):
+    """What may hold a part: a region at a version of its epoch."""
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def span(self) -> Span: ...
+
+    @property
+    def version(self) -> int: ...
+
+
+H = TypeVar("H", bound=Holder)
 
 
 class Wait:
@@ -74,17 +90,6 @@ _FEW: Final = 8
 """Regions to look through one by one. Most tables have fewer, and there may be 100,000 of them."""
 
 
-class _Holder:
-    __slots__ = ("region_id", "span", "ts", "version", "waits")
-
-    def __init__(self, span: Span, region_id: int, version: int, ts: Ts) -> None:
-        self.span = span
-        self.region_id = region_id
-        self.version = version
-        self.ts = ts
-        self.waits: list[Wait] | None = None
-
-
 class _Hole(Struct, gc=False):
     """Keys that no region holds, and the ts up to which they are complete."""
 
@@ -92,107 +97,111 @@ class _Hole(Struct, gc=False):
     ts: Ts
 
 
-class RangeLock:
+class RangeLock(Generic[H]):
     """The parts of one span: each is held by one region or free. Belongs to one thread."""
 
-    __slots__ = ("_by_region", "_cancelled", "_held", "_holes", "span")
+    __slots__ = ("_by_region", "_cancelled", "_held", "_holes", "_waits", "span")
 
     def __init__(self, span: Span, ts: Ts) -> None:
         """Everything of `span` at or below `ts` is there already."""
         self.span = span
-        self._held: list[_Holder] = []  # disjoint, in key order; the holes are the rest
+        self._held: list[H] = []  # disjoint, in key order; the holes are the rest
         self._holes: list[_Hole] = [_Hole(span, ts)]
-        self._by_region: dict[int, _Holder] | None = None  # once there are many
+        self._by_region: dict[int, H] | None = None  # once there are many
+        self._waits: dict[int, list[Wait]] | None = None  # by the id of the region that is waited for
         self._cancelled = False
 
-    def lock(self, start: bytes, end: bytes, region_id: int, version: int) -> Outcome:
-        """Try to make [start, end) the region's, at `version` of its epoch.
+    def lock(self, holder: H) -> Outcome:
+        """Try to give a region the keys of its span; it has them until `unlock`, if it is Locked.
 
         Raises InvariantViolated for keys outside the lock's span.
         """
-        span = Span(start, end)
-        if start >= end or not self.span.covers(span):
-            raise InvariantViolated(f"region {region_id} would lock {span} of {self.span}")
+        span = holder.span
+        if span.start >= span.end or not self.span.covers(span):
+            raise InvariantViolated(f"region {holder.id} would lock {span} of {self.span}")
         if self._cancelled:
             return Cancelled()
-        holders = self._holders(span, region_id)
-        if not holders:
-            return Locked(self._take(span, region_id, version))
-        if any(holder.version >= version for holder in holders):
-            return Stale(_uncovered(span, [holder.span for holder in holders]))
-        return Waiting(_queue(holders))
+        others = self._holders(span, holder.id)
+        if not others:
+            return Locked(self._take(holder))
+        if any(other.version >= holder.version for other in others):
+            return Stale(_uncovered(span, [other.span for other in others]))
+        return Waiting(self._queue(others))
 
-    def unlock(self, start: bytes, end: bytes, region_id: int, version: int, ts: Ts) -> None:
-        """Give back what was locked, complete up to `ts`; those who waited for it are called.
+    def unlock(self, holder: H, ts: Ts) -> None:
+        """Give back what it has locked, complete up to `ts`; those who waited for it are called.
 
-        Raises InvariantViolated if it is not what the region locked.
+        Raises InvariantViolated if it holds nothing.
         """
-        span = Span(start, end)
-        holder = self._holder(region_id)
-        if holder is None or holder.span != span or holder.version != version:
-            held = "nothing" if holder is None else f"{holder.span} at version {holder.version}"
-            raise InvariantViolated(
-                f"region {region_id} would unlock {span} at version {version}; it holds {held}"
-            )
+        if not self.holds(holder):
+            raise InvariantViolated(f"region {holder.id} would unlock {holder.span}, which it doesn't hold")
         if self._by_region is not None:
-            del self._by_region[region_id]
-        del self._held[bisect_left(self._held, start, key=_start_of_holder)]
-        self._free(span, ts)
-        waits, holder.waits = holder.waits, None
-        for wait in waits or ():
-            wait.one_left()
+            del self._by_region[holder.id]
+        del self._held[bisect_left(self._held, holder.span.start, key=_start)]
+        self._free(holder.span, ts)
+        self._left(holder)
 
-    def advance(self, region_id: int, ts: Ts) -> None:
-        """What the region holds is complete up to `ts`. Nothing happens if it holds nothing."""
-        holder = self._holder(region_id)
-        if holder is not None:
-            holder.ts = ts
+    def holds(self, holder: H) -> bool:
+        return self._holder(holder.id) is holder
 
-    def cancel(self) -> None:
-        """Every lock from now on is Cancelled, and who waits for one is called. Unlocking goes on."""
+    def cancel(self) -> list[H]:
+        """Every lock from now on is Cancelled, who waits for one is called, and nobody holds anything any
+        more; returns those who did."""
         self._cancelled = True
-        for holder in self._held:
-            waits, holder.waits = holder.waits, None
-            for wait in waits or ():
-                wait.one_left()
+        held, self._held, self._by_region = self._held, [], None
+        for holder in held:
+            self._left(holder)
+        return held
 
-    def min_ts(self) -> Ts:
-        """Up to where the whole span is complete."""
-        return min([*(holder.ts for holder in self._held), *(hole.ts for hole in self._holes)])
-
-    def holes(self) -> list[Span]:
-        """The parts that no region holds, in key order."""
-        return [hole.span for hole in self._holes]
+    @property
+    def held(self) -> list[H]:
+        """Who holds a part, in key order. The lock's own list: to be copied by other threads."""
+        return self._held
 
     def free(self) -> list[tuple[Span, Ts]]:
         """The holes, each with the ts up to which it is complete."""
         return [(hole.span, hole.ts) for hole in self._holes]
 
-    def __len__(self) -> int:
-        """Regions that hold a part."""
-        return len(self._held)
-
-    def _holder(self, region_id: int) -> _Holder | None:
+    def _holder(self, region_id: int) -> H | None:
         if self._by_region is not None:
             return self._by_region.get(region_id)
-        return next((holder for holder in self._held if holder.region_id == region_id), None)
+        return next((holder for holder in self._held if holder.id == region_id), None)
 
-    def _holders(self, span: Span, region_id: int) -> list[_Holder]:
+    def _holders(self, span: Span, region_id: int) -> list[H]:
         """Whoever holds some of the keys, in key order, and the region itself wherever it is."""
-        first = bisect_right(self._held, span.start, key=_start_of_holder)
+        first = bisect_right(self._held, span.start, key=_start)
         if first and self._held[first - 1].span.end > span.start:
             first -= 1
-        last = bisect_left(self._held, span.end, key=_start_of_holder)
+        last = bisect_left(self._held, span.end, key=_start)
         holders = self._held[first:last]
         itself = self._holder(region_id)
         if itself is not None and itself not in holders:
             holders.append(itself)
         return holders
 
-    def _take(self, span: Span, region_id: int, version: int) -> Ts:
-        """Cut `span` out of the holes; the least ts of what it took."""
-        first = bisect_right(self._holes, span.start, key=_start_of_hole) - 1
-        last = bisect_left(self._holes, span.end, key=_start_of_hole)
+    def _queue(self, holders: Sequence[H]) -> Wait:
+        wait = Wait(len(holders))
+        if self._waits is None:
+            self._waits = {}
+        for holder in holders:
+            self._waits.setdefault(holder.id, []).append(wait)
+        return wait
+
+    def _left(self, holder: H) -> None:
+        """Tell those who waited for it."""
+        if self._waits is None:
+            return
+        waits = self._waits.pop(holder.id, ())
+        if not self._waits:
+            self._waits = None
+        for wait in waits:
+            wait.one_left()
+
+    def _take(self, holder: H) -> Ts:
+        """Cut its span out of the holes; the least ts of what it took."""
+        span = holder.span
+        first = bisect_right(self._holes, span.start, key=_start) - 1
+        last = bisect_left(self._holes, span.end, key=_start)
         taken = self._holes[first:last]
         ts = min(hole.ts for hole in taken)
         left, right = taken[0], taken[-1]
@@ -202,26 +211,16 @@ class RangeLock:
         if right.span.end > span.end:
             rest.append(_Hole(Span(span.end, right.span.end), right.ts))
         self._holes[first:last] = rest
-        holder = _Holder(span, region_id, version, ts)
-        self._held.insert(bisect_left(self._held, span.start, key=_start_of_holder), holder)
+        self._held.insert(bisect_left(self._held, span.start, key=_start), holder)
         if self._by_region is not None:
-            self._by_region[region_id] = holder
+            self._by_region[holder.id] = holder
         elif len(self._held) > _FEW:
-            self._by_region = {holder.region_id: holder for holder in self._held}
+            self._by_region = {holder.id: holder for holder in self._held}
         return ts
 
     def _free(self, span: Span, ts: Ts) -> None:
         """Make `span` a hole."""
-        self._holes.insert(bisect_left(self._holes, span.start, key=_start_of_hole), _Hole(span, ts))
-
-
-def _queue(holders: Sequence[_Holder]) -> Wait:
-    wait = Wait(len(holders))
-    for holder in holders:
-        if holder.waits is None:
-            holder.waits = []
-        holder.waits.append(wait)
-    return wait
+        self._holes.insert(bisect_left(self._holes, span.start, key=_start), _Hole(span, ts))
 
 
 def _uncovered(span: Span, others: Sequence[Span]) -> list[Span]:
@@ -240,9 +239,5 @@ def _uncovered(span: Span, others: Sequence[Span]) -> list[Span]:
     return found
 
 
-def _start_of_holder(holder: _Holder) -> bytes:
-    return holder.span.start
-
-
-def _start_of_hole(hole: _Hole) -> bytes:
-    return hole.span.start
+def _start(held: Holder | _Hole) -> bytes:
+    return held.span.start

@@ -69,5 +69,9 @@ class RegionState:
         self.stopped = False
         """What still comes for it is dropped."""
 
+    def begin_at(self, ts: Ts) -> None:
+        """Before it is asked for: everything of it at or below `ts` is there."""
+        self.checkpoint_ts = self.resolved_ts = ts
+
     def __str__(self) -> str:
         return f"region {self.id} (request {self.request_id}, store {self.store_id}) {self.span}"

@@ -135,12 +135,12 @@ class RegionCache:
         if region is None:
             return
         if leader is None or not leader.id:
-            self._map.put(replace(region, leader=_next_voter(region)))
+            self._map.put(region.led_by(_next_voter(region)))
             return
         for peer in region.peers:
             if peer.id == leader.id:
                 # news from a store that lives: more than what is known of the leader's store
-                self._map.put(replace(region, leader=peer, loaded=self._failures))
+                self._map.put(region.led_by(peer, loaded=self._failures))
                 return
         self.invalidate(region_id)
 
@@ -153,11 +153,11 @@ class RegionCache:
         self._failed[context.store_id] = self._failures
         self.forget_store(context.store_id)
         region = self._map.get(context.region.id)
-        if region is None or region.epoch.version != context.region.epoch.version:
+        if region is None or region.version != context.region.version:
             return
         others = [peer for peer in region.voters if not self._doubtful(region, peer)]
         if others:
-            self._map.put(replace(region, leader=others[0]))
+            self._map.put(region.led_by(others[0]))
         else:
             self.invalidate(region.id)
 
@@ -173,7 +173,7 @@ class RegionCache:
         self.invalidate(region_id)
         for region in regions:
             leader = next((p for p in region.voters if p.store_id == store_id), None)
-            self._map.add(replace(region, leader=leader, loaded=self._failures))
+            self._map.add(region.led_by(leader, loaded=self._failures))
 
     def invalidate(self, region_id: int) -> None:
         self._map.remove(region_id)
@@ -182,14 +182,14 @@ class RegionCache:
         """What is known of the region, asked of PD again if its leader's store has failed since."""
         if isinstance(region, RegionInfo):
             known = self._map.get(region.id)
-            if known is None or known.epoch.version != region.epoch.version:
+            if known is None or known.version != region.version:
                 return None
         else:
             known = self._map.get(region)
         if known is None or known.leader is None or not self._doubtful(known, known.leader):
             return known
         found = await self._pd.region_by_id(known.id)
-        if found is None or found.epoch.version != known.epoch.version:
+        if found is None or found.version != known.version:
             self.invalidate(known.id)
             return None
         return self._take([found])[0]
@@ -199,7 +199,7 @@ class RegionCache:
 
     def _take(self, regions: list[RegionInfo]) -> list[RegionInfo]:
         """Regions that follow each other, from PD: or what the stores told since, if PD is behind them."""
-        taken = [replace(region, loaded=self._failures) for region in regions]
+        taken = regions if not self._failures else [replace(r, loaded=self._failures) for r in regions]
         if self._map.add_all(taken):
             return taken
         known = self._map.over(taken[0].start, taken[-1].end)

@@ -84,9 +84,7 @@ def address_to(header: Any, context: RpcContext) -> None:
     """Write into a request's kvrpcpb.Context which region and peer it is for."""
     region, peer = context.region, context.peer
     header.region_id = region.id
-    header.region_epoch.CopyFrom(
-        metapb.RegionEpoch(conf_ver=region.epoch.conf_ver, version=region.epoch.version)
-    )
+    header.region_epoch.CopyFrom(metapb.RegionEpoch(conf_ver=region.conf_ver, version=region.version))
     header.peer.CopyFrom(metapb.Peer(id=peer.id, store_id=peer.store_id, role=peer.role))
 
 

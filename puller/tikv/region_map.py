@@ -91,6 +91,6 @@ class RegionMap:
 
 def older(region: RegionInfo, other: RegionInfo) -> bool:
     """Whether `region` is from before the split or merge that made `other`, or a change of its peers."""
-    if region.epoch.version != other.epoch.version:
-        return region.epoch.version < other.epoch.version
-    return region.id == other.id and region.epoch.conf_ver < other.epoch.conf_ver
+    if region.version != other.version:
+        return region.version < other.version
+    return region.id == other.id and region.conf_ver < other.conf_ver

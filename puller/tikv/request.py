@@ -22,71 +22,45 @@ subscription_ids: Final = count(1)
 class Subscription:
     """A span whose changes go to one SpanPuller. Belongs to the loop's thread, but for `ref` and `id`."""
 
-    __slots__ = ("id", "lock", "ref", "requests", "since", "span", "start_ts", "stopped")
+    __slots__ = ("id", "lock", "ref", "since", "span", "start_ts", "stopped")
 
     def __init__(self, span: Span, checkpoint_ts: Ts, ref: PooledRef[Any], since: float) -> None:
         self.id = next(subscription_ids)
         self.span = span
         self.start_ts = checkpoint_ts
         self.ref = ref
-        self.lock = RangeLock(span, checkpoint_ts)
-        self.requests: list[Request] = []
-        """Those that hold a part of the lock, in no order. Others may read a copy."""
+        self.lock: RangeLock[Request] = RangeLock(span, checkpoint_ts)
         self.since = since
         self.stopped = False
 
-    def add(self, request: Request) -> None:
-        request.place = len(self.requests)
-        self.requests.append(request)
-
-    def discard(self, request: Request) -> bool:
-        """False if it is not there any more."""
-        place = request.place
-        if place < 0:
-            return False
-        last = self.requests.pop()
-        if last is not request:
-            self.requests[place] = last
-            last.place = place
-        request.place = -1
-        return True
-
-    def clear(self) -> list[Request]:
-        """Discard all; returns them."""
-        requests, self.requests = self.requests, []
-        for request in requests:
-            request.place = -1
-        return requests
+    @property
+    def requests(self) -> list[Request]:
+        """Those that hold a part of the lock. Others may read a copy."""
+        return self.lock.held
 
 
 class Request(RegionState):
     """One region of one subscription, from its lock to its unlock.
 
     The loop's thread has it until it is registered with its store's region worker, which then has it
-    until it reports it back as broken or lost. `place`, `token`, `stream` and `stopped` stay the loop's.
+    until it reports it back as broken or lost. `token`, `stream` and `stopped` stay the loop's.
     """
 
-    __slots__ = ("heard_at", "matcher", "penalty", "place", "stream", "subscription", "token")
+    __slots__ = ("heard_at", "matcher", "penalty", "stream", "subscription", "token")
 
-    def __init__(
-        self, subscription: Subscription, region: RegionInfo, span: Span, ts: Ts, now: float
-    ) -> None:
-        epoch = region.epoch
+    def __init__(self, subscription: Subscription, region: RegionInfo, span: Span, now: float) -> None:
         super().__init__(
             region.id,
             span,
-            epoch.conf_ver,
-            epoch.version,
-            ts,
+            region.conf_ver,
+            region.version,
+            subscription.start_ts,
             table=subscription.id,
             since=now,
-            start_ts=subscription.start_ts,
         )
         self.whole = span.start == region.start and span.end == region.end
         self.subscription = subscription
         self.stream: StoreStream | None = None
-        self.place = -1
-        """Among its subscription's requests; -1 if it isn't one of them."""
         self.token = False
         """Whether one of its store's tokens is taken for it."""
         self.matcher: Matcher | None = None

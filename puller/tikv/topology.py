@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
+from collections.abc import Sequence
+from struct import Struct as Layout
+from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...codec.proto import metapb
 from .span import UPPER_BOUND
 
-
-class Epoch(Struct, frozen=True, gc=False):
-    """A region's: `version` grows with each split and merge, `conf_ver` with each change of peers."""
-
-    conf_ver: int
-    version: int
+_PEER: Final = Layout("<QQI")
 
 
 class Peer(Struct, frozen=True, gc=False):
@@ -28,24 +25,40 @@ class Peer(Struct, frozen=True, gc=False):
 
 
 class RegionInfo(Struct, frozen=True, gc=False):
-    """A region at an epoch, and who was its leader."""
+    """A region at an epoch, and who was its leader. Made by `region_info`; there may be 270,000."""
 
     id: int
     start: bytes
     """Encoded; "" is -inf."""
     end: bytes
     """Encoded, not part of it; UPPER_BOUND is +inf."""
-    epoch: Epoch
-    peers: tuple[Peer, ...]
-    leader: Peer | None
-    """None while PD knows none."""
+    conf_ver: int
+    version: int
+    packed_peers: bytes
+    """A third of what they take as objects."""
+    leading: int = -1
+    """The leader's place among the peers; -1 while PD knows none."""
     loaded: int = 0
     """The region cache's count of failures when it was loaded."""
+
+    @property
+    def peers(self) -> list[Peer]:
+        return [Peer(*fields) for fields in _PEER.iter_unpack(self.packed_peers)]
+
+    @property
+    def leader(self) -> Peer | None:
+        if self.leading < 0:
+            return None
+        return Peer(*_PEER.unpack_from(self.packed_peers, self.leading * _PEER.size))
 
     @property
     def voters(self) -> list[Peer]:
         """The peers that may lead."""
         return [peer for peer in self.peers if peer.role != metapb.PeerRole.Learner]
+
+    def led_by(self, leader: Peer | None, **changes: Any) -> RegionInfo:
+        """With another leader, which is one of its peers."""
+        return replace(self, leading=-1 if leader is None else self.peers.index(leader), **changes)
 
 
 class StoreInfo(Struct, frozen=True, gc=False):
@@ -69,28 +82,40 @@ class StoreInfo(Struct, frozen=True, gc=False):
         return ("engine", "tiflash") in self.labels or ("engine", "tiflash_compute") in self.labels
 
 
-def peer_info(peer: Any) -> Peer | None:
-    """Of a metapb.Peer; None for one that isn't set."""
-    return Peer(peer.id, peer.store_id, peer.role) if peer.id else None
-
-
 def region_info(region: Any, leader: Any = None) -> RegionInfo | None:
     """Of a metapb.Region and its leader's metapb.Peer, if known; None without meta data."""
     if not region.id:
         return None
-    epoch = _epoch(region.region_epoch.conf_ver, region.region_epoch.version)
-    peers = tuple([Peer(peer.id, peer.store_id, peer.role) for peer in region.peers])
-    end = region.end_key or UPPER_BOUND
-    led = peer_info(leader) if leader is not None else None
-    if led in peers:
-        led = peers[peers.index(led)]
-    return RegionInfo(region.id, region.start_key, end, epoch, peers, led)
+    epoch = region.region_epoch
+    peers = [(peer.id, peer.store_id, peer.role) for peer in region.peers]
+    leading = -1
+    if leader is not None and leader.id:
+        led = (leader.id, leader.store_id, leader.role)
+        if led not in peers:
+            peers.append(led)
+        leading = peers.index(led)
+    return RegionInfo(
+        region.id,
+        region.start_key,
+        region.end_key or UPPER_BOUND,
+        epoch.conf_ver,
+        epoch.version,
+        b"".join([_PEER.pack(*peer) for peer in peers]),
+        leading,
+    )
 
 
-@lru_cache(maxsize=1024)
-def _epoch(conf_ver: int, version: int) -> Epoch:
-    """Regions share the few that there are."""
-    return Epoch(conf_ver, version)
+def side_by_side(regions: Sequence[RegionInfo | None]) -> list[RegionInfo | None]:
+    """The same regions; where one begins at another's end, both have one key."""
+    found: list[RegionInfo | None] = []
+    end = None
+    for region in regions:
+        if region is not None:
+            if region.start == end:
+                region = replace(region, start=end)
+            end = region.end
+        found.append(region)
+    return found
 
 
 def store_info(store: Any) -> StoreInfo:

@@ -6,6 +6,7 @@ happens now.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
@@ -17,6 +18,16 @@ from tidemill.puller.tikv.span import Span
 
 from ...cases import check
 
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    id: int
+    span: Span
+    version: int
+
+
+A_TO_Z = Span(b"a", b"z")
+STRANGER = Part(0, A_TO_Z, 1)
 CASES = Path(__file__).with_name("range_lock.txt")
 
 
@@ -32,32 +43,32 @@ def play(block: str) -> str:
             case ["#", *_]:
                 pass
             case ["new", span, ts]:
-                lock = RangeLock(Span(*bounds(span)), int(ts))
+                lock, parts = RangeLock(Span(*bounds(span)), int(ts)), {}
             case words:
                 try:
-                    command(lock, words, out)
+                    command(lock, parts, words, out)
                 except InvariantViolated:
                     out.append(f"{' '.join(words[:2])}: cannot be")
     return "\n".join(out)
 
 
-def command(lock: RangeLock, words: list[str], out: list[str]) -> None:
+def command(lock: RangeLock[Part], parts: dict[str, Part], words: list[str], out: list[str]) -> None:
     match words:
         case ["lock", region, span, version]:
-            outcome = lock.lock(*bounds(span), int(region), int(version[1:]))
+            part = Part(int(region), Span(*bounds(span)), int(version[1:]))
+            outcome = lock.lock(part)
+            if isinstance(outcome, Locked):
+                parts[region] = part
             out.append(f"lock {region}: {told(outcome)}")
             if isinstance(outcome, Waiting):
                 outcome.wait.when_free(lambda: out.append(f"free {region}"))
-        case ["unlock", region, span, version, "at", ts]:
-            lock.unlock(*bounds(span), int(region), int(version[1:]), int(ts))
-        case ["advance", region, "to", ts]:
-            lock.advance(int(region), int(ts))
+        case ["unlock", region, "at", ts]:
+            lock.unlock(parts.get(region, STRANGER), int(ts))
         case ["cancel"]:
-            lock.cancel()
+            out.append(f"held {' '.join(str(part.id) for part in lock.cancel()) or 'nothing'}")
         case ["holes"]:
-            out.append(f"holes {spans(lock.holes())}")
-        case ["min"]:
-            out.append(f"min {lock.min_ts()}")
+            holes = [f"{spans([span])} at {ts}" for span, ts in lock.free()]
+            out.append(f"holes {', '.join(holes) or 'nothing'}")
 
 
 def told(outcome) -> str:
@@ -82,22 +93,22 @@ def bounds(text: str) -> tuple[bytes, bytes]:
 
 
 def test_a_callback_for_what_is_free_already_is_called_at_once():
-    lock = RangeLock(Span(b"a", b"z"), 1)
-    lock.lock(b"a", b"z", 1, 1)
-    outcome = lock.lock(b"a", b"z", 2, 2)
-    lock.unlock(b"a", b"z", 1, 1, 5)
+    lock, first, second = RangeLock(A_TO_Z, 1), Part(1, A_TO_Z, 1), Part(2, A_TO_Z, 2)
+    lock.lock(first)
+    outcome = lock.lock(second)
+    lock.unlock(first, 5)
     called = []
     outcome.wait.when_free(lambda: called.append(1))
     assert called == [1]
 
 
 def test_a_callback_may_lock():
-    lock = RangeLock(Span(b"a", b"z"), 1)
-    lock.lock(b"a", b"z", 1, 1)
-    waiting = lock.lock(b"a", b"z", 2, 2)
+    lock, first, second = RangeLock(A_TO_Z, 1), Part(1, A_TO_Z, 1), Part(2, A_TO_Z, 2)
+    lock.lock(first)
+    waiting = lock.lock(second)
     outcomes = []
-    waiting.wait.when_free(lambda: outcomes.append(lock.lock(b"a", b"z", 2, 2)))
-    lock.unlock(b"a", b"z", 1, 1, 5)
+    waiting.wait.when_free(lambda: outcomes.append(lock.lock(second)))
+    lock.unlock(first, 5)
     assert outcomes == [Locked(5)]
 
 
@@ -147,6 +158,7 @@ def test_it_does_as_a_table_of_every_key_does(data, few, monkeypatch):
     monkeypatch.setattr("tidemill.puller.tikv.range_lock._FEW", few)
     lock = RangeLock(Span(key(0), key(KEYS)), 100)
     model = EveryKey(100)
+    parts = {}  # that hold something, by region
     waiting = {}  # by number of the wait: holders still ahead
     woken = []
     for step in range(data.draw(st.integers(1, 30))):
@@ -157,7 +169,7 @@ def test_it_does_as_a_table_of_every_key_does(data, few, monkeypatch):
             free = {number for number, ahead in waiting.items() if ahead <= {(region, start, end, version)}}
             for number in waiting:
                 waiting[number] -= {(region, start, end, version)}
-            lock.unlock(key(start), key(end), region, version, ts)
+            lock.unlock(parts.pop(region), ts)
             model.unlock(region, ts)
             assert set(woken) == free
             waiting = {number: ahead for number, ahead in waiting.items() if ahead}
@@ -166,10 +178,12 @@ def test_it_does_as_a_table_of_every_key_does(data, few, monkeypatch):
             start = data.draw(st.integers(0, KEYS - 1))
             end = data.draw(st.integers(start + 1, KEYS))
             region, version = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 4))
-            outcome = lock.lock(key(start), key(end), region, version)
+            part = Part(region, Span(key(start), key(end)), version)
+            outcome = lock.lock(part)
             match model.lock(start, end, region, version):
                 case ["at", ts]:
                     assert outcome == Locked(ts)
+                    parts[region] = part
                 case ["stale", free]:
                     assert isinstance(outcome, Stale)
                     assert numbers(outcome.retry_ranges) == free
@@ -177,5 +191,7 @@ def test_it_does_as_a_table_of_every_key_does(data, few, monkeypatch):
                     assert isinstance(outcome, Waiting)
                     waiting[step] = {(other, *model.held[other]) for other in others}
                     outcome.wait.when_free(lambda step=step: woken.append(step))
-        assert numbers(lock.holes()) == [at for at in range(KEYS) if model.holder[at] is None]
-        assert len(lock) == len(model.held)
+        assert numbers(span for span, _ in lock.free()) == [
+            at for at in range(KEYS) if model.holder[at] is None
+        ]
+        assert {part.id for part in lock.held} == model.held.keys()

@@ -184,4 +184,4 @@ def shown(start: bytes, end: bytes) -> str:
 
 def told(info: RegionInfo) -> str:
     leader = info.leader.store_id if info.leader else "?"
-    return f"{info.id} {shown(info.start, info.end)} v{info.epoch.version} *{leader}"
+    return f"{info.id} {shown(info.start, info.end)} v{info.version} *{leader}"

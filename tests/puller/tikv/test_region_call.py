@@ -46,7 +46,7 @@ def test_the_regions_that_it_has_become_are_taken(c, context):
     current.peers.add(id=21, store_id=context.store_id)
     error = errorpb.EpochNotMatch(current_regions=[current])
     assert learnt(c, context, epoch_not_match=error) == (context.store_id, 0)
-    assert c.cache.cached(context.region.id).epoch.version == 9
+    assert c.cache.cached(context.region.id).version == 9
 
 
 @pytest.mark.parametrize(

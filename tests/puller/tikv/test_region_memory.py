@@ -37,14 +37,14 @@ def table(table_id: int, regions: int, quota, now: float):
         *(encode_bytes(record_key(table_id, 1000 * at)) for at in range(1, regions)),
         span.end,
     ]
-    lock = RangeLock(span, 5)
+    lock: RangeLock[RegionState] = RangeLock(span, 5)
     frontier = Frontier([span], 5)
     states = []
     for at in range(regions):
         part = Span(bounds[at], bounds[at + 1])
         region_id = (table_id << 16) + at
-        assert lock.lock(part.start, part.end, region_id, 1) == Locked(5)
         state = RegionState(region_id, part, 1, 1, 5, table=table_id, since=now + at)
+        assert lock.lock(state) == Locked(5)
         state.resolved_ts = 449_000_000_000_000_000 + table_id
         frontier.forward(region_id, part, state.resolved_ts)
         states.append((state, Matcher(state, quota)))

@@ -12,7 +12,7 @@ import pytest
 
 from tidemill.actors import Failed, PooledActor, SeededSystem
 from tidemill.codec.proto import cdcpb, errorpb
-from tidemill.codec.tidb.key import record_key
+from tidemill.codec.tidb.key import encode_bytes, record_key
 from tidemill.errors import InvariantViolated, SourceError
 from tidemill.puller.tikv.advance import Advancer, Board
 from tidemill.puller.tikv.error_table import Action
@@ -21,10 +21,10 @@ from tidemill.puller.tikv.messages import Ended, Forget, Received, Registered
 from tidemill.puller.tikv.region_worker import Counts, RegionWorker
 from tidemill.puller.tikv.reports import Broken, Initialised, Lost
 from tidemill.puller.tikv.request import Request, Subscription
-from tidemill.puller.tikv.span import table_span
+from tidemill.puller.tikv.span import Span, table_span
 from tidemill.puller.tikv.span_puller import Pulled
 from tidemill.puller.tikv.spill import Shared as Spill
-from tidemill.puller.tikv.topology import Epoch, RegionInfo
+from tidemill.puller.tikv.topology import RegionInfo
 from tidemill.store import Store
 
 PREWRITE, COMMIT, ROLLBACK, COMMITTED, INITIALIZED = 1, 2, 3, 4, 5
@@ -77,11 +77,14 @@ class Worker:
         self._scratch.close()
 
     def register(self, region_id: int, request_id: int = 100, ts: int = 0) -> Request:
-        whole = table_span(5)
-        region = RegionInfo(region_id, whole.start, whole.end, Epoch(1, 1), (), None)
-        request = Request(self.subscription, region, whole, ts, 0.0)
+        start, end = (encode_bytes(record_key(5, number)) for number in (region_id, region_id + 1))
+        region = RegionInfo(region_id, start, end, 1, 1, b"")
+        request = Request(self.subscription, region, Span(start, end), 0.0)
+        for former in [r for r in self.subscription.requests if r.id == region_id]:
+            self.subscription.lock.unlock(former, ts)
+        self.subscription.lock.lock(request)
+        request.begin_at(ts)
         request.request_id = request_id
-        self.subscription.add(request)
         self.ref.tell(Registered(self.stream, request))
         return request
 
