@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -18,6 +18,8 @@ from ..events import Chunk, Ddl, Item, Row, RowChange, Table, Transaction
 from ..sink.file import _value as json_expression
 from ..sink.row_code import compile_rows
 from .change import NO_LAYOUT, Layouts, RowBytes, decode_ddl, encode_ddl
+from .option_values import OPERATIONS
+from .parts import WHOLE, Part
 
 ENVELOPE: Final = pa.schema(
     [
@@ -50,13 +52,26 @@ class Encoder:
     """Items to envelope batches; one for each stream of items, as the rows of a transaction are numbered
     through its pieces."""
 
-    def __init__(self, *, json: bool = True) -> None:
-        """Without `json` the columns `before` and `after` are null, which takes half the time."""
+    def __init__(
+        self,
+        *,
+        json: bool = True,
+        part: Part = WHOLE,
+        operations: Collection[str] = OPERATIONS,
+    ) -> None:
+        """Only rows of these tables and operations are kept, with the numbers that they have among all.
+
+        Without `json` the columns `before` and `after` are null, which takes half the time.
+        """
         self._json = json
+        self._part = part
+        self._operations = frozenset(operations)
+        self._all = self._operations >= set(OPERATIONS)
         self._layouts = Layouts()
         self._texts: dict[bytes, _Text] = {}
         self._at = (0, 0)  # commit and start ts of the transaction that `_sequence` counts in
         self._sequence = 0
+        self._kept = False  # a row of it
         self._held: list[list[Any]] = []
 
     def encode(self, items: Iterable[Item]) -> pa.RecordBatch:
@@ -65,36 +80,41 @@ class Encoder:
         While a transaction is open its last row is held back: it may turn out to be the one that ends it.
         """
         lines, self._held = self._held, []
-        open_ = bool(lines)
         for item in items:
             if (item.commit_ts, item.start_ts) != self._at:
-                self._at, self._sequence = (item.commit_ts, item.start_ts), 0
+                self._at, self._sequence, self._kept = (item.commit_ts, item.start_ts), 0, False
+            before = len(lines)
             if isinstance(item, Ddl):
-                lines.append(self._ddl(item))
+                self._ddl(item, lines)
             else:
                 self._rows(item, lines)
-            open_ = not item.last
-            if item.last and self._sequence:
+            self._kept |= len(lines) > before
+            if item.last and self._kept:
                 lines[-1][_POSITION] = item.position
-        if open_ and lines:
+                self._kept = False
+        if self._kept:
             self._held = [lines.pop()]
         return to_batch(lines, ENVELOPE)
 
-    def _ddl(self, ddl: Ddl) -> list[Any]:
+    def _ddl(self, ddl: Ddl, lines: list[list[Any]]) -> None:
         number = self._next(1)
-        change = encode_ddl(ddl)
-        name = ddl.schema, ddl.table
-        return [*self._at, number, *name, "ddl", None, None, None, ddl.query, change, NO_LAYOUT]
+        if "ddl" in self._operations and self._part.has(ddl.schema, ddl.table):
+            head = [*self._at, number, ddl.schema, ddl.table, "ddl"]
+            lines.append([*head, None, None, None, ddl.query, encode_ddl(ddl), NO_LAYOUT])
 
     def _rows(self, item: Transaction, lines: list[list[Any]]) -> None:
         commit_ts, start_ts, chunk = item.commit_ts, item.start_ts, item.chunk
+        kept_ops = None if self._all else self._operations
         table: Table | None = None
         for number, row in enumerate(item.rows, self._next(len(item.rows))):
             if row.table is not table:
                 table = row.table
+                schema, name = table.schema, table.name
+                is_ours = self._part.has(schema, name)
                 code = self._layouts.of(item.source, table)
-                schema, name, layout, encode = table.schema, table.name, code.layout, code.encode
-                text = self._text(code)
+                layout, encode, text = code.layout, code.encode, self._text(code)
+            if not is_ours or (kept_ops is not None and row.op not in kept_ops):
+                continue
             before, after = row.before, row.after
             lines.append(
                 [

@@ -1,0 +1,103 @@
+"""Values of options, from their text. Each raises ValueError that says what is accepted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from ..config import parse_bytes
+from ..errors import ConfigError
+from ..events import Ts, compose_ts
+
+OPERATIONS: Final = ("insert", "update", "delete", "ddl")
+SOURCES: Final = ("mysql", "mariadb", "tikv")
+
+_TABLE: Final = re.compile(r"[^.*?!\[\]\s]+\.[^*?!\[\]]+")
+
+
+def source_url(text: str) -> str:
+    if text.partition("://")[0] not in SOURCES:
+        raise ValueError("a URL such as mysql://user:password@host:3306 or tikv://pd1:2379,pd2:2379")
+    return text
+
+
+def patterns(text: str) -> tuple[str, ...]:
+    """Separated by commas."""
+    found = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not found:
+        raise ValueError('patterns separated by commas, for instance "shop.*,!shop.tmp_*"')
+    return found
+
+
+def table_name(text: str) -> str:
+    if not _TABLE.fullmatch(text):
+        raise ValueError('the name of one table, for instance "shop.orders"; patterns go into tables')
+    return text
+
+
+def one_of(*accepted: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.lower() not in accepted:
+            raise ValueError(f"accepted: {', '.join(accepted)}")
+        return text.lower()
+
+    return parse
+
+
+def operations(text: str) -> tuple[str, ...]:
+    found = tuple(part.strip().lower() for part in text.split(",") if part.strip())
+    if not found or not set(found) <= set(OPERATIONS):
+        raise ValueError(f"some of {', '.join(OPERATIONS)}, separated by commas")
+    return found
+
+
+def whole(least: int, most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.strip().isdecimal() or not least <= int(text) <= most:
+            raise ValueError(f"a whole number from {least:,} to {most:,}")
+        return int(text)
+
+    return parse
+
+
+def seconds(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < 1e9:
+        raise ValueError("a number of seconds")
+    return found
+
+
+def size(text: str) -> int:
+    try:
+        return parse_bytes(text, "")
+    except ConfigError:
+        raise ValueError('bytes as a number or with a unit, for instance "64MiB"') from None
+
+
+def timestamp(text: str) -> Ts:
+    """A TSO, or a time."""
+    if text.isdecimal() and 0 < int(text) < 1 << 63:
+        return int(text)
+    try:
+        found = datetime.fromisoformat(text)
+        return compose_ts(int(found.replace(tzinfo=found.tzinfo or UTC).timestamp() * 1000))
+    except (ValueError, OverflowError):
+        raise ValueError("a TSO, or a time such as 2026-11-21T08:00:00Z (UTC if no zone is given)") from None
+
+
+def starting_ts(text: str) -> Ts | str:
+    if text.lower() in ("latest", "earliest"):
+        return text.lower()
+    try:
+        return timestamp(text)
+    except ValueError as error:
+        raise ValueError(f"latest, earliest, {error}") from None
+
+
+def any_text(text: str) -> str:
+    return text

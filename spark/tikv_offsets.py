@@ -1,0 +1,107 @@
+"""Offsets of a TiKV cluster: a ts is all there is to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from ..actors import SystemClock
+from ..codec.tidb.table import to_table
+from ..codec.tidb.table_info import DbInfo, TableInfo
+from ..errors import CheckpointError, ConfigError, SourceError
+from ..events import Table, Ts
+from ..puller.tikv.client import TikvClient
+from ..puller.tikv.options import TikvOptions
+from ..puller.tikv.schema import read_schema
+from ..routing import TableFilter
+from ..sources import no_table_matches
+from .offset import Limit, Offset
+from .options import ReadOptions
+from .parts import WHOLE
+
+
+class TikvOffsets:
+    """Raises Retryable and Fatal; used by one thread."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        found = options.feed(Path(), WHOLE).source
+        assert isinstance(found, TikvOptions)
+        self._options = options
+        self._client: Final = TikvClient(found, SystemClock(), Random())
+        self._client.start()
+        self.source = f"tikv cluster {self._client.pd.cluster_id}"
+
+    def tables(self) -> list[Table]:
+        found = _Tables(TableFilter(self._options.patterns))
+        self._client.run(read_schema(self._client.kv, self._now(), found))
+        if unmatched := found.wanted.unmatched(found.names):
+            raise ConfigError(no_table_matches(unmatched))
+        return found.tables
+
+    def latest(self) -> Offset:
+        return self._offset(self._now())
+
+    def earliest(self) -> Offset:
+        return self._offset(self._collected() + 1)
+
+    def at(self, ts: Ts) -> Offset:
+        now = self._now()
+        if ts > now:
+            raise ConfigError(f"ts {ts} is yet to come: {self.source} has come to {now}")
+        self._check_kept(ts)
+        return self._offset(ts)
+
+    def at_position(self, position: str) -> Offset:
+        raise ConfigError(f"{position!r}: {self.source} has timestamps, and no positions")
+
+    def check(self, start: Offset) -> None:
+        if start.source != self.source:
+            raise CheckpointError(
+                f"the offset is of {start.source}, and {self._options.url} is {self.source}: connect to that "
+                "one, or give the query another checkpointLocation"
+            )
+        self._check_kept(start.ts)
+
+    def following(self, start: Offset, end: Offset | None, limit: Limit) -> Offset:  # noqa: ARG002
+        """A cluster doesn't say how much there is between two timestamps: there is no limit but the end."""
+        return max(start, end or self.latest(), key=lambda offset: offset.ts)
+
+    def close(self) -> None:
+        self._client.stop()
+
+    def _offset(self, ts: Ts) -> Offset:
+        return Offset(ts, str(ts), self.source)
+
+    def _now(self) -> Ts:
+        return self._client.run(self._client.pd.tso())
+
+    def _collected(self) -> Ts:
+        return self._client.run(self._client.pd.gc_safe_point())
+
+    def _check_kept(self, ts: Ts) -> None:
+        collected = self._collected()
+        if ts <= collected:
+            raise SourceError(
+                f"what follows ts {ts} may be gone: the GC safe point of {self.source} is {collected}; begin "
+                "anew with a snapshot (a longer tidb_gc_life_time keeps more)"
+            )
+
+
+class _Tables:
+    """The tables as a schema is read."""
+
+    def __init__(self, wanted: TableFilter) -> None:
+        self.wanted = wanted
+        self.names: list[tuple[str, str]] = []
+        self.tables: list[Table] = []
+        self._databases: dict[int, str] = {}
+
+    def add_database(self, info: DbInfo) -> None:
+        self._databases[info.id] = info.name
+
+    def add_table(self, database_id: int, info: TableInfo) -> None:
+        schema = self._databases[database_id]
+        self.names.append((schema, info.name))
+        if self.wanted.matches(schema, info.name):
+            self.tables.append(to_table(schema, info))
