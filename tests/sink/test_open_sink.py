@@ -47,7 +47,7 @@ def test_a_chosen_schema_is_part_of_the_target():
         ("sqlite://", {}, "an SQLite sink needs a file"),
         ("sqlite:///:memory:", {}, "an SQLite sink needs a file"),
         ("file://", {}, "sink copy: 'file://' names no file; for instance file:///var/rows.ndjson"),
-        ("file:///x", {"schema": "y"}, "sink copy: unknown option 'schema'; accepted: none"),
+        ("file:///x", {"schema": "y"}, "sink copy: unknown option 'schema'; accepted: format"),
         ("sqlite:///x", {"schema": "y"}, "sink copy: unknown option 'schema'; accepted: table_name"),
         ("sqlite:///x", {"table_name": 3}, "sink copy: table_name must be a str, not 3"),
         ("sqlite:///x", {"table_name": "orders"}, "table_name 'orders' must have {table} in it"),

@@ -1,0 +1,481 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tidemill.actors import ManualClock
+from tidemill.errors import ConfigError, SinkError
+from tidemill.events import Chunk, Column, Table, compose_ts
+from tidemill.sink import Delivery, DeliveryOptions, open_sink
+from tidemill.sink.parquet import ParquetOptions, ParquetSink
+from tidemill.sink.text import datetime_text, time_text
+
+from . import kinds
+from .conformance import HISTORY, ORDERS_2, Conformance, expected, feed
+from .test_conformance import altered
+from .world import ORDERS, PAIRS, MemoryStore, at, batch, create, delete, insert, transaction, update
+
+EAGER = ParquetOptions(flush_seconds=0)
+
+
+@pytest.fixture
+def directory(tmp_path):
+    return tmp_path / "archive"
+
+
+@pytest.fixture
+def store():
+    return MemoryStore()
+
+
+def read(directory: Path, table: Table | str) -> list[dict]:
+    """All rows of a table, in order."""
+    name = table if isinstance(table, str) else table.full_name
+    paths = sorted(directory.glob(f"table={name}/date=*/*.parquet"), key=lambda path: path.name)
+    return [row for path in paths for row in pq.read_table(path, partitioning=None).to_pylist()]
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file())
+
+
+class ParquetPlace:
+    """Plays the changes again."""
+
+    at_least_once = False
+
+    def __init__(self, directory: Path, options: ParquetOptions):
+        self.directory = directory
+        self.options = options
+        self.store = MemoryStore()
+        self.opened: list[ParquetSink] = []
+
+    def sink(self):
+        return ParquetSink("copy", self.directory, self.store, self.options, ManualClock())
+
+    def rows(self, table: Table):
+        changes = read(self.directory, table)
+        changes += [row for row in read(self.directory, "ddl") if row["schema"] == table.schema
+                    and row["table"] == table.name]  # fmt: skip
+        found: Counter[str] = Counter()
+        for change in sorted(changes, key=lambda row: (row["commit_ts"], row["start_ts"], row["sequence"])):
+            if change["op"] == "alter":
+                found = altered(found, change)
+            if change.get("before") is not None:
+                before = json.dumps(change["before"], sort_keys=True)
+                assert found[before]
+                found[before] -= 1
+            if change.get("after") is not None:
+                found[json.dumps(change["after"], sort_keys=True)] += 1
+        rows = [json.loads(text) for text in found.elements()]
+        return [tuple(row[column.name] for column in table.columns) for row in rows]
+
+
+class TestParquet(Conformance):
+    @pytest.fixture(params=["every flush", "every few rows", "in the end"])
+    def place(self, request, directory):
+        options = {
+            "every flush": EAGER,
+            "every few rows": ParquetOptions(file_bytes=5000),
+            "in the end": ParquetOptions(),
+        }
+        return ParquetPlace(directory, options[request.param])
+
+
+def test_a_file_has_a_table_and_a_day_and_says_which_changes(directory, store):
+    noon, midnight = compose_ts(1_700_000_000_000), compose_ts(1_700_006_400_000)
+    feed(
+        ParquetSink("copy", directory, store),
+        [
+            create(noon - 2, ORDERS),
+            create(noon - 1, PAIRS),
+            transaction(noon, insert(ORDERS, 1, "a"), update(ORDERS, (1, "a"), (1, None)), chunk=Chunk("")),
+            transaction(midnight, delete(ORDERS, 1, None), insert(PAIRS, 1, "b", 2)),
+        ],
+    )
+    assert [name for name in names(directory) if not name.startswith("_")] == [
+        f"table=ddl/date=2023-11-14/{noon - 2:020}-{noon - 1:020}-{0:020}-0.parquet",
+        f"table=shop.orders/date=2023-11-14/{noon:020}-{noon:020}-{0:020}-1.parquet",
+        f"table=shop.orders/date=2023-11-15/{midnight:020}-{midnight:020}-{0:020}-2.parquet",
+        f"table=shop.pairs/date=2023-11-15/{midnight:020}-{midnight:020}-{0:020}-3.parquet",
+    ]
+    head = {"commit_ts": noon, "start_ts": 0, "snapshot": True}
+    assert read(directory, ORDERS) == [
+        {**head, "sequence": 0, "op": "insert", "before": None, "after": {"id": 1, "note": "a"}},
+        {**head, "sequence": 1, "op": "update",
+         "before": {"id": 1, "note": "a"}, "after": {"id": 1, "note": None}},
+        {"commit_ts": midnight, "start_ts": 0, "sequence": 0, "op": "delete", "snapshot": False,
+         "before": {"id": 1, "note": None}, "after": None},
+    ]  # fmt: skip
+
+
+def shown(column: Column, value):
+    """What docs/parquet.md says a reader gets."""
+    match column.kind:
+        case _ if value is None:
+            return None
+        case "decimal" if column.length > 38:
+            return f"{value:.{column.scale}f}"
+        case "date":
+            return str(value)
+        case "time":
+            return time_text(value, column.scale)
+        case "datetime" | "timestamp":
+            return datetime_text(value, column.scale)
+    return value
+
+
+def test_every_value_of_every_type_is_read_back_exactly(directory, store):
+    rows = [*kinds.ROWS, kinds.NULLS]
+    changes = [insert(kinds.KEYED, *row) for row in rows] + [delete(kinds.KEYED, *row) for row in rows]
+    feed(
+        ParquetSink("copy", directory, store),
+        [create(1, kinds.KEYED), transaction(2, *changes, chunk=Chunk(""))],
+    )
+    found = read(directory, kinds.KEYED)
+    wanted = [
+        {column.name: shown(column, value) for column, value in zip(kinds.KEYED.columns, row, strict=True)}
+        for row in rows
+    ]
+    assert [row["after"] for row in found[: len(rows)]] == wanted
+    assert [row["before"] for row in found[len(rows) :]] == wanted
+
+
+def test_types_are_those_of_the_documentation(directory, store):
+    feed(
+        ParquetSink("copy", directory, store),
+        [create(1, kinds.KEYED), transaction(2, insert(kinds.KEYED, *kinds.NULLS), chunk=Chunk(""))],
+    )
+    [path] = directory.glob("table=shop.everything/*/*.parquet")
+    image = pq.read_schema(path).field("after").type
+    types = {image.field(number).name: image.field(number).type for number in range(image.num_fields)}
+    assert types["tinyint_unsigned"] == pa.uint8()
+    assert types["mediumint_signed"] == pa.int32()
+    assert types["bigint_unsigned"] == pa.uint64()
+    assert types["whole"] == pa.decimal128(10, 0)
+    assert types["wide"] == types["day"] == types["time_3"] == types["datetime_0"] == pa.large_string()
+    assert types["single"] == pa.float32()
+    assert types["bits"] == pa.uint64()
+    assert types["fixed"] == pa.large_binary()
+
+
+def test_a_schema_change_begins_new_files_and_is_recorded(directory, store):
+    feed(ParquetSink("copy", directory, store), HISTORY, max_rows=1000)
+    columns = [
+        [field.name for field in pq.read_schema(path).field("after").type]
+        for path in sorted(directory.glob("table=shop.orders/*/*.parquet"))
+    ]
+    assert columns == [["id", "note"], ["id", "note", "paid"], ["id", "paid"]]
+    ddl = read(directory, "ddl")
+    assert [(row["op"], row["table"]) for row in ddl] == [
+        ("create", "orders"), ("create", "pairs"), ("create", "loose"),
+        ("alter", "orders"), ("alter", "orders"),
+    ]  # fmt: skip
+    assert ddl[3]["query"] == "ALTER TABLE orders ADD paid INT NOT NULL DEFAULT 7"
+    assert json.loads(ddl[3]["actions"])[0]["add"]["default"] == "7"
+    assert json.loads(ddl[4]["actions"]) == [{"drop": "note"}]
+    assert [column["name"] for column in json.loads(ddl[0]["actions"])[0]["create"]["columns"]] == [
+        "id",
+        "note",
+    ]
+
+
+def test_names_that_are_no_file_names_are_escaped(directory, store):
+    table = Table("a/b", "..c d.é", (Column("id", "int"),))
+    feed(
+        ParquetSink("copy", directory, store),
+        [create(1, table), transaction(2, insert(table, 1), chunk=Chunk(""))],
+    )
+    assert [path.name for path in directory.glob("table=a*")] == ["table=a%2Fb.%2E%2Ec%20d%2E%C3%A9"]
+
+
+def follow(sink: ParquetSink, *timestamps: int) -> None:
+    for ts in timestamps:
+        sink.write(batch(transaction(ts, insert(ORDERS, ts, "x"))))
+        sink.flush()
+
+
+def test_what_is_acknowledged_is_seen_after_flush_seconds_though_nothing_comes(directory, store):
+    clock = ManualClock()
+    sink = ParquetSink("copy", directory, store, ParquetOptions(flush_seconds=60), clock)
+    sink.open()
+    follow(sink, 1, 2)
+    clock.advance(59)
+    assert read(directory, ORDERS) == []
+    clock.advance(1)
+    assert [row["commit_ts"] for row in read(directory, ORDERS)] == [1, 2]
+    follow(sink, 3)
+    clock.advance(60)
+    assert [row["commit_ts"] for row in read(directory, ORDERS)] == [1, 2, 3]
+    assert len(list(directory.glob("table=*/*/*"))) == 2
+    clock.advance(60)
+    sink.close()
+    assert len(list(directory.glob("table=*/*/*"))) == 2
+
+
+def test_time_that_is_up_inside_a_transaction_waits_for_its_end(directory, store):
+    clock = ManualClock()
+    sink = ParquetSink("copy", directory, store, ParquetOptions(flush_seconds=60), clock)
+    sink.open()
+    follow(sink, 1)
+    sink.write(batch(transaction(2, insert(ORDERS, 2, "x"), last=False)))
+    clock.advance(70)
+    assert sink.flush() == at(1)
+    assert read(directory, ORDERS) == []
+    sink.write(batch(transaction(2, insert(ORDERS, 3, "x"))))
+    assert sink.flush() == at(2)
+    assert [(row["commit_ts"], row["sequence"]) for row in read(directory, ORDERS)] == [
+        (1, 0),
+        (2, 0),
+        (2, 1),
+    ]
+    sink.close()
+
+
+def test_files_are_made_at_a_size_and_a_large_transaction_makes_several(directory, store):
+    sink = ParquetSink("copy", directory, store, ParquetOptions(file_bytes=50_000), ManualClock())
+    sink.open()
+    for piece in range(10):
+        rows = [insert(ORDERS, number, "x" * 30) for number in range(piece * 1000, piece * 1000 + 1000)]
+        sink.write(batch(transaction(1, *rows, last=piece == 9)))
+        assert sink.flush() == (at(1) if piece == 9 else None)
+    paths = sorted(directory.glob("table=shop.orders/*/*"))
+    assert len(paths) > 2
+    assert max(pq.read_table(path).nbytes for path in paths) < 200_000
+    assert [row["sequence"] for row in read(directory, ORDERS)] == list(range(10_000))
+    sink.close()
+
+
+# --- crashes
+
+
+class DeathError(BaseException):
+    pass
+
+
+STEPS = [
+    (os, "fsync"), (Path, "replace"), (Path, "unlink"), (Path, "mkdir"), (shutil, "rmtree"),
+    (MemoryStore, "save"),
+]  # fmt: skip
+
+
+class Mortality:
+    """Dies at the n-th step on the disk: before it, or just after it."""
+
+    def __init__(self, monkeypatch, steps: int, after: bool):
+        self.left = steps
+        self.after = after
+        for owner, name in STEPS:
+            monkeypatch.setattr(owner, name, self.stepping(getattr(owner, name)))
+
+    def stepping(self, step):
+        def stepped(*args, **kwargs):
+            self.left -= 1
+            if self.left == 0 and not self.after:
+                raise DeathError
+            result = step(*args, **kwargs)
+            if self.left == 0:
+                raise DeathError
+            return result
+
+        return stepped
+
+
+def abandon(sink: ParquetSink) -> None:
+    """Let go of the journal as a dying process does: what is still in the buffer never reaches the file."""
+    segment = sink._segment
+    if segment is not None:
+        with open(os.devnull, "ab") as nowhere:  # noqa: PTH123
+            os.dup2(nowhere.fileno(), segment._file.fileno())
+        segment.close()
+
+
+SHORT = [
+    create(1, ORDERS),
+    transaction(2, chunk=Chunk("")),
+    transaction(3, insert(ORDERS, 1, "a"), last=False),
+    transaction(3, insert(ORDERS, 2, "b")),
+    next(item for item in HISTORY if item.commit_ts == 15),
+    transaction(16, update(ORDERS_2, (1, "a", 7), (1, "a", 8)), delete(ORDERS_2, 2, "b", 7)),
+]
+
+
+def deliver(place: ParquetPlace) -> None:
+    """As `feed` does, but leaves everything lying when it dies."""
+    sink = place.sink()
+    try:
+        work = Delivery(sink, sink.open(), "src", DeliveryOptions(max_rows=1, rowless_seconds=0))
+        for item in SHORT:
+            work.accept([item])
+            work.run(0)
+        sink.close()
+    except DeathError:
+        abandon(sink)
+        raise
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("options", [EAGER, ParquetOptions(file_bytes=3000)], ids=["each", "some"])
+def test_a_death_at_any_step_on_the_disk_loses_and_repeats_nothing(tmp_path, options, after):
+    for step in count(1):
+        place = ParquetPlace(tmp_path / str(step), options)
+        with pytest.MonkeyPatch.context() as patched:
+            mortality = Mortality(patched, step, after)
+            with suppress(DeathError):
+                deliver(place)
+        for path in place.directory.glob("table=*/*/*.parquet"):
+            pq.read_metadata(path)  # what is visible is whole
+        deliver(place)
+        assert Counter(place.rows(ORDERS_2)) == expected(SHORT)["shop.orders"]
+        assert len(list((place.directory / "_tidemill").iterdir())) == 1
+        if mortality.left > 0:
+            break
+    assert step > 20
+
+
+@pytest.mark.parametrize("nth", [1, 4, 9])
+@pytest.mark.parametrize("point", ["sink.mid_batch", "sink.before_commit", "sink.committed"])
+def test_a_process_that_is_killed_goes_on_where_it_was(tmp_path, point, nth):
+    program = """
+import sys
+from pathlib import Path
+from tidemill.checkpoint import CheckpointFile
+from tidemill.events import Table, Column, Transaction, RowChange, Batch, Checkpoint
+from tidemill.sink.parquet import ParquetOptions, ParquetSink
+table = Table("shop", "orders", (Column("id", "int"),), key=(0,))
+path = Path(sys.argv[1])
+sink = ParquetSink("copy", path / "archive", CheckpointFile(path / "ckpt"), ParquetOptions(file_bytes=3000))
+at = sink.open()
+for ts in range(at.ts + 1 if at else 1, 13):
+    row = RowChange(0, 0, table, "insert", None, (ts,))
+    sink.write(Batch([Transaction(ts, 0, "src", [row], str(ts))], Checkpoint(ts, str(ts))))
+    sink.flush()
+sink.close()
+"""
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    killed = subprocess.run(command, env={**os.environ, "TIDEMILL_FAILPOINT": f"{point}:{nth}"}, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    subprocess.run(command, check=True)
+    assert [row["after"]["id"] for row in read(tmp_path / "archive", ORDERS)] == list(range(1, 13))
+
+
+# --- what isn't right
+
+
+def test_a_directory_of_somebody_else_is_left_alone(directory, store):
+    directory.mkdir()
+    (directory / "mine.txt").write_text("mine")
+    with pytest.raises(SinkError, match=r"holds mine\.txt already: empty it, or name another directory"):
+        ParquetSink("copy", directory, store).open()
+    assert names(directory) == ["mine.txt"]
+
+
+def test_a_directory_that_is_not_there_is_named(tmp_path, store):
+    with pytest.raises(SinkError, match=r"can't open .*no/archive: No such file or directory"):
+        ParquetSink("copy", tmp_path / "no" / "archive", store).open()
+
+
+@pytest.mark.parametrize("lost", ["", "_tidemill", "journal"])
+def test_an_archive_that_lost_something_is_noticed(directory, store, lost):
+    sink = ParquetSink("copy", directory, store, clock=ManualClock())
+    sink.open()
+    follow(sink, 1)
+    abandon(sink)
+    if lost == "journal":
+        [journal] = (directory / "_tidemill").iterdir()
+        journal.write_bytes(journal.read_bytes()[:-1])
+    else:
+        shutil.rmtree(directory / lost)
+    with pytest.raises(SinkError, match="has less than its checkpoint says: put back the whole archive"):
+        ParquetSink("copy", directory, store).open()
+
+
+def test_a_damaged_journal_is_noticed_before_files_are_made_of_it(directory, store):
+    clock = ManualClock()
+    sink = ParquetSink("copy", directory, store, clock=clock)
+    sink.open()
+    follow(sink, 1)
+    [journal] = (directory / "_tidemill").iterdir()
+    content = bytearray(journal.read_bytes())
+    content[-5] ^= 1
+    journal.write_bytes(content)
+    clock.advance(60)
+    with pytest.raises(
+        SinkError, match=r"journal-0+ is damaged at byte \d+: put back a copy of the whole archive"
+    ):
+        follow(sink, 2)
+    sink.close()
+    assert read(directory, ORDERS) == []
+
+
+def test_a_value_that_its_type_has_no_place_for_is_an_error_that_names_it(directory, store):
+    sink = ParquetSink("copy", directory, store)
+    sink.open()
+    with pytest.raises(SinkError, match=r"shop.orders.id has a value that int32 can't hold"):
+        sink.write(batch(transaction(1, insert(ORDERS, 2**31, "x"))))
+    sink.close()
+    assert names(directory) == ["_tidemill/journal-00000000000000000000"]
+
+
+def test_a_full_disk_is_an_error_that_says_so(directory, store, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    sink = ParquetSink("copy", directory, store, EAGER)
+    sink.open()
+    monkeypatch.setattr(pq, "write_table", full)
+    with pytest.raises(SinkError, match=r"can't write .*/archive: No space left on device"):
+        follow(sink, 1)
+    monkeypatch.undo()
+    sink.close()
+    again = ParquetSink("copy", directory, store)
+    assert again.open() == at(1)
+    again.close()
+    assert [row["commit_ts"] for row in read(directory, ORDERS)] == [1]
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("file://{}?format=parquet", {}),
+        ("file://{}", {"format": "parquet"}),
+        ("parquet://{}", {"file_bytes": 1 << 20, "flush_seconds": 5}),
+    ],
+)
+def test_it_is_opened_by_url_or_option(directory, store, url, options):
+    sink = open_sink("copy", url.format(directory), feed="f", store=store, options=options)
+    assert sink.target == f"parquet:{directory}"
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "message"),
+    [
+        ("parquet://", {}, "sink copy: 'parquet://' names no file; for instance parquet:///var/rows"),
+        ("file:///x?format=orc", {}, "sink copy: no format 'orc'; accepted: ndjson, parquet"),
+        ("file:///x", {"format": 3}, "sink copy: no format 3; accepted: ndjson, parquet"),
+        (
+            "parquet:///x",
+            {"files": 3},
+            "sink copy: unknown option 'files'; accepted: format, file_bytes, flush",
+        ),
+        ("parquet:///x", {"file_bytes": 0}, "sink copy: file_bytes = 0: at least 1"),
+        ("parquet:///x", {"flush_seconds": "soon"}, "sink copy: flush_seconds must be a float, not 'soon'"),
+        ("parquet:///x", {"flush_seconds": -1}, "sink copy: flush_seconds = -1: at least 0"),
+    ],
+)
+def test_what_is_wrong_is_said_with_what_is_accepted(url, options, message, store):
+    with pytest.raises(ConfigError) as caught:
+        open_sink("copy", url, feed="f", store=store, options=options)
+    assert message in str(caught.value)
