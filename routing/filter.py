@@ -25,7 +25,7 @@ class TableFilter:
             raise ConfigError('tables: no pattern given; name at least one, for instance "shop.*"')
         self.patterns = tuple(patterns)
         self._rules = [_rule(pattern) for pattern in patterns]
-        self.matches = lru_cache(maxsize=65_536)(self._matches)
+        self.matches = lru_cache(maxsize=4096)(self._matches)
 
     def _matches(self, schema: str, table: str) -> bool:
         for wanted, schema_re, table_re in reversed(self._rules):

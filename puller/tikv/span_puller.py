@@ -95,8 +95,8 @@ class SpanPuller(PooledActor):
                 changes = self._above_resolved(changes)
         ts = 0
         for message in messages:
-            for region_id, span, ts in message.resolved:
-                frontier.forward(region_id, span, ts)
+            for _, span, ts in message.resolved:
+                frontier.forward(span, ts)
         resolved = self._resolved(ts) if ts else 0
         if changes or resolved:
             progress.changes += len(changes)
@@ -111,8 +111,8 @@ class SpanPuller(PooledActor):
         it has not moved. Only while the actor is claimed."""
         forward = self._frontier.forward
         ts = 0
-        for region_id, span, ts in resolved:
-            forward(region_id, span, ts)
+        for _, span, ts in resolved:
+            forward(span, ts)
         return self._resolved(ts)
 
     def _resolved(self, last: Ts) -> Ts:

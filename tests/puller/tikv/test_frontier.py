@@ -33,17 +33,14 @@ def play(block: str) -> str:
                 pass
             case ["new", *spans, "at", ts]:
                 frontier = Frontier([span(text) for text in spans], int(ts))
-            case ["forward", region, keys, ts]:
+            case ["forward", keys, ts]:
                 try:
-                    frontier.forward(int(region), span(keys), int(ts))
+                    frontier.forward(span(keys), int(ts))
                     out.append(str(frontier.ts))
                 except InvariantViolated as error:
                     out.append(str(error))
             case ["show"]:
-                region, first, ts = frontier.slowest()
-                out.append(
-                    f"{len(frontier)} stretches, slowest region {region} from {first.decode()} at {ts}"
-                )
+                out.append(f"{len(frontier)} stretches at {frontier.ts}")
     return "\n".join(out)
 
 
@@ -70,19 +67,17 @@ KEYS = 16
 def test_it_is_the_least_ts_of_any_key_through_splits_and_merges(cuts, steps):
     spans = list(zip(cuts[::2], cuts[1::2], strict=False))
     frontier = Frontier([Span(bytes([a]), bytes([b])) for a, b in spans], 5)
-    every = {at: (5, 0) for a, b in spans for at in range(a, b)}
-    for region, (start, end, ts, ask) in enumerate(steps, start=1):
+    every = {at: 5 for a, b in spans for at in range(a, b)}
+    for start, end, ts, ask in steps:
         part = Span(bytes([start]), bytes([end]))
         if any(a <= start < end <= b for a, b in spans) or (
             start < end and all(at in every for at in range(start, end))
         ):
-            frontier.forward(region, part, ts)
-            every.update(dict.fromkeys(range(start, end), (ts, region)))
+            frontier.forward(part, ts)
+            every.update(dict.fromkeys(range(start, end), ts))
         else:
             with pytest.raises(InvariantViolated):
-                frontier.forward(region, part, ts)
+                frontier.forward(part, ts)
         if ask:
-            assert frontier.ts == min(ts for ts, _ in every.values())
-            region_id, first, ts = frontier.slowest()
-            assert every[first[0]] == (ts, region_id)
-    assert frontier.ts == min(ts for ts, _ in every.values())
+            assert frontier.ts == min(every.values())
+    assert frontier.ts == min(every.values())

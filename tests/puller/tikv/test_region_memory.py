@@ -46,7 +46,7 @@ def table(table_id: int, regions: int, quota, now: float):
         state = RegionState(region_id, part, 1, 1, 5, table=table_id, since=now + at)
         assert lock.lock(state) == Locked(5)
         state.resolved_ts = 449_000_000_000_000_000 + table_id
-        frontier.forward(region_id, part, state.resolved_ts)
+        frontier.forward(part, state.resolved_ts)
         states.append((state, Matcher(state, quota)))
     assert frontier.ts == 449_000_000_000_000_000 + table_id
     return lock, frontier, states
