@@ -1,3 +1,44 @@
 """tidemill on Spark: its changes and snapshots as DataFrames, DataFrames into its sinks."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ..errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["register", "session"]
+
+
+def register(spark: SparkSession) -> None:
+    """Let `spark` read and write format("tidemill"). Raises ConfigError if a package is missing.
+
+    Filters of a batch are pushed down if spark.sql.python.filterPushdown.enabled is true by then.
+    """
+    try:
+        from .data_source import register
+    except ImportError as error:
+        raise _missing(error) from error
+    register(spark)
+
+
+def session(
+    name: str = "tidemill", master: str = "local[2]", config: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A session with the data source registered, or the one that is there already.
+
+    `config` goes over tidemill's defaults, which suit small batches on few cores. Raises ConfigError if there
+    is no Java, a package is missing, or `master` is none.
+    """
+    try:
+        from .session import session
+    except ImportError as error:
+        raise _missing(error) from error
+    return session(name, master, config)
+
+
+def _missing(error: ImportError) -> ConfigError:
+    return ConfigError(f"Spark needs: pip install 'tidemill[spark]' ({error})")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator
 from contextlib import closing
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from .envelope import Encoder
 from .offset import Offset
 from .options import ReadOptions
 from .parts import Part
+from .pick import Pick
 from .scratch import scratch
 from .task import follow
 
@@ -23,9 +24,12 @@ def changes(options: ReadOptions, part: Part, start: Offset, end: Offset) -> Gen
     Depends on nothing but its arguments and the source. Closing it early stops all it has started. Raises
     Retryable and Fatal.
     """
-    encoder = encoder_of(options, part)
+    encoder = Encoder(Pick(part, options.operations), json=options.values == "json")
     with closing(change_items(options, part, start, end)) as found:
-        yield from _batches(encoder, found)
+        for items in found:
+            batch = encoder.encode(items)
+            if batch.num_rows:
+                yield batch
 
 
 def change_items(options: ReadOptions, part: Part, start: Offset, end: Offset) -> Generator[list[Item]]:
@@ -40,15 +44,8 @@ def change_items(options: ReadOptions, part: Part, start: Offset, end: Offset) -
                 yield [item for item in batch if item.commit_ts <= end.ts]
 
 
-def snapshot(options: ReadOptions, part: Part, at: Offset) -> Generator[pa.RecordBatch]:
-    """The rows of the part's tables, of TiKV's as of `at.ts`, of MariaDB's as of now."""
-    encoder = encoder_of(options, part)
-    with closing(snapshot_items(options, part, at)) as found:
-        yield from _batches(encoder, found)
-
-
 def snapshot_items(options: ReadOptions, part: Part, at: Offset) -> Generator[list[Item]]:
-    """As `snapshot`, before they are made into columns."""
+    """The rows of the part's tables, of TiKV's as of `at.ts`, of MariaDB's as of now."""
     start = Checkpoint(0, at.position, {}, at.source) if options.is_tikv else None
     until = at.position if options.is_tikv else "now"
     with scratch(options.scratch_dir) as directory:
@@ -61,14 +58,3 @@ def snapshot_items(options: ReadOptions, part: Part, at: Offset) -> Generator[li
 def _is_loaded(item: Item) -> bool:
     """Or a table that is about to be."""
     return item.chunk is not None if isinstance(item, Transaction) else creates_for_snapshot(item)
-
-
-def encoder_of(options: ReadOptions, part: Part) -> Encoder:
-    return Encoder(json=options.values == "json", part=part, operations=options.operations)
-
-
-def _batches(encoder: Encoder, found: Iterable[Sequence[Item]]) -> Generator[pa.RecordBatch]:
-    for items in found:
-        batch = encoder.encode(items)
-        if batch.num_rows:
-            yield batch

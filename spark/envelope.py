@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -18,8 +18,7 @@ from ..events import Chunk, Ddl, Item, Row, RowChange, Table, Transaction
 from ..sink.file import _value as json_expression
 from ..sink.row_code import compile_rows
 from .change import NO_LAYOUT, Layouts, RowBytes, decode_ddl, encode_ddl
-from .option_values import OPERATIONS
-from .parts import WHOLE, Part
+from .pick import Pick
 
 ENVELOPE: Final = pa.schema(
     [
@@ -52,26 +51,16 @@ class Encoder:
     """Items to envelope batches; one for each stream of items, as the rows of a transaction are numbered
     through its pieces."""
 
-    def __init__(
-        self,
-        *,
-        json: bool = True,
-        part: Part = WHOLE,
-        operations: Collection[str] = OPERATIONS,
-    ) -> None:
-        """Only rows of these tables and operations are kept, with the numbers that they have among all.
+    def __init__(self, pick: Pick | None = None, *, json: bool = True) -> None:
+        """Only rows that are picked become lines.
 
         Without `json` the columns `before` and `after` are null, which takes half the time.
         """
         self._json = json
-        self._part = part
-        self._operations = frozenset(operations)
-        self._all = self._operations >= set(OPERATIONS)
+        self._pick = pick or Pick()
         self._layouts = Layouts()
         self._texts: dict[bytes, _Text] = {}
-        self._at = (0, 0)  # commit and start ts of the transaction that `_sequence` counts in
-        self._sequence = 0
-        self._kept = False  # a row of it
+        self._has_line = False  # the open transaction
         self._held: list[list[Any]] = []
 
     def encode(self, items: Iterable[Item]) -> pa.RecordBatch:
@@ -81,40 +70,36 @@ class Encoder:
         """
         lines, self._held = self._held, []
         for item in items:
-            if (item.commit_ts, item.start_ts) != self._at:
-                self._at, self._sequence, self._kept = (item.commit_ts, item.start_ts), 0, False
+            if self._pick.begins(item):
+                self._has_line = False
             before = len(lines)
             if isinstance(item, Ddl):
                 self._ddl(item, lines)
             else:
                 self._rows(item, lines)
-            self._kept |= len(lines) > before
-            if item.last and self._kept:
+            self._has_line |= len(lines) > before
+            if item.last and self._has_line:
                 lines[-1][_POSITION] = item.position
-                self._kept = False
-        if self._kept:
+                self._has_line = False
+        if self._has_line:
             self._held = [lines.pop()]
         return to_batch(lines, ENVELOPE)
 
     def _ddl(self, ddl: Ddl, lines: list[list[Any]]) -> None:
-        number = self._next(1)
-        if "ddl" in self._operations and self._part.has(ddl.schema, ddl.table):
-            head = [*self._at, number, ddl.schema, ddl.table, "ddl"]
+        number = self._pick.ddl(ddl)
+        if number is not None:
+            head = [ddl.commit_ts, ddl.start_ts, number, ddl.schema, ddl.table, "ddl"]
             lines.append([*head, None, None, None, ddl.query, encode_ddl(ddl), NO_LAYOUT])
 
     def _rows(self, item: Transaction, lines: list[list[Any]]) -> None:
         commit_ts, start_ts, chunk = item.commit_ts, item.start_ts, item.chunk
-        kept_ops = None if self._all else self._operations
         table: Table | None = None
-        for number, row in enumerate(item.rows, self._next(len(item.rows))):
+        for number, row in self._pick.rows(item):
             if row.table is not table:
                 table = row.table
                 schema, name = table.schema, table.name
-                is_ours = self._part.has(schema, name)
                 code = self._layouts.of(item.source, table)
                 layout, encode, text = code.layout, code.encode, self._text(code)
-            if not is_ours or (kept_ops is not None and row.op not in kept_ops):
-                continue
             before, after = row.before, row.after
             lines.append(
                 [
@@ -122,11 +107,6 @@ class Encoder:
                     None, None, encode(before, after, chunk), layout,
                 ]
             )  # fmt: skip
-
-    def _next(self, count: int) -> int:
-        number = self._sequence
-        self._sequence += count
-        return number
 
     def _text(self, code: RowBytes) -> _Text:
         if not self._json:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 from zlib import crc32
 
 from ..routing import TableFilter
@@ -19,16 +20,26 @@ class Part:
 
     number: int = 0
     of: int = 1
+    schemas: frozenset[str] | None = None
+    """Only these; None: all."""
+    tables: frozenset[str] | None = None
 
     def has(self, schema: str, table: str) -> bool:
-        return self.of == 1 or crc32(f"{schema}.{table}".encode()) % self.of == self.number
+        return (
+            (self.schemas is None or schema in self.schemas)
+            and (self.tables is None or table in self.tables)
+            and (self.of == 1 or crc32(f"{schema}.{table}".encode()) % self.of == self.number)
+        )
+
+    @property
+    def is_whole(self) -> bool:
+        return self == WHOLE
+
+    def divided(self, count: int) -> list[Part]:
+        return [replace(self, number=number, of=count) for number in range(count)]
 
 
-WHOLE = Part()
-
-
-def parts(count: int) -> list[Part]:
-    return [Part(number, count) for number in range(count)]
+WHOLE: Final = Part()
 
 
 class PartFilter(TableFilter):

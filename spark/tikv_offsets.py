@@ -71,7 +71,7 @@ class TikvOffsets:
         self._client.stop()
 
     def _offset(self, ts: Ts) -> Offset:
-        return Offset(ts, str(ts), self.source)
+        return tikv_offset(ts, self.source)
 
     def _now(self) -> Ts:
         return self._client.run(self._client.pd.tso())
@@ -86,6 +86,10 @@ class TikvOffsets:
                 f"what follows ts {ts} may be gone: the GC safe point of {self.source} is {collected}; begin "
                 "anew with a snapshot (a longer tidb_gc_life_time keeps more)"
             )
+
+
+def tikv_offset(ts: Ts, source: str) -> Offset:
+    return Offset(ts, str(ts), source)
 
 
 class _Tables:

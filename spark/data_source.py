@@ -1,0 +1,68 @@
+"""The data source "tidemill" of Spark."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from ..events import Table
+from .batch_reader import BatchReader, PushingReader
+from .offsets import open_offsets
+from .options import ReadOptions, read_options
+from .output import Output, full_type
+from .stream_reader import StreamReader
+
+PUSHDOWN: str = "spark.sql.python.filterPushdown.enabled"
+
+
+def register(spark: SparkSession) -> None:
+    """Let `spark` read and write format("tidemill").
+
+    Filters of a batch are pushed down if spark.sql.python.filterPushdown.enabled is true by now; to be
+    called again where that changes.
+    """
+    pushes = str(spark.conf.get(PUSHDOWN, "false")).lower() == "true"
+    spark.dataSource.register(PushingSource if pushes else TidemillSource)
+
+
+class TidemillSource(DataSource):
+    """Options are in docs/spark.md."""
+
+    _table: Table | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        return "tidemill"
+
+    def schema(self) -> StructType:
+        """Raises ConfigError for an option, Retryable and Fatal of the source."""
+        return full_type(self._found_table(read_options(self.options)))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        options = read_options(self.options)
+        return BatchReader(options, self._output(options, schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        options = read_options(self.options)
+        return StreamReader(options, self._output(options, schema))
+
+    def _output(self, options: ReadOptions, schema: StructType) -> Output:
+        return Output(options, self._found_table(options), schema)
+
+    def _found_table(self, options: ReadOptions) -> Table | None:
+        """As it is when first asked for: a query keeps its columns."""
+        if options.table and self._table is None:
+            with closing(open_offsets(options)) as offsets:
+                (self._table,) = offsets.tables()
+        return self._table
+
+
+class PushingSource(TidemillSource):
+    """Takes filters, which Spark allows only where it is told to."""
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        options = read_options(self.options)
+        return PushingReader(options, self._output(options, schema))

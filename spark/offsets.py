@@ -1,0 +1,35 @@
+"""The source's own word about offsets, whichever kind it is."""
+
+from __future__ import annotations
+
+from ..errors import ConfigError
+from ..events import Ts
+from .offset import Offset, Offsets
+from .options import ReadOptions
+
+
+def open_offsets(options: ReadOptions) -> Offsets:
+    """Connected. Raises Retryable and Fatal."""
+    if options.is_tikv:
+        from .tikv_offsets import TikvOffsets
+
+        return TikvOffsets(options)
+    from .mysql_offsets import MysqlOffsets
+
+    return MysqlOffsets(options)
+
+
+def batch_range(options: ReadOptions, offsets: Offsets) -> tuple[Offset, Offset]:
+    """Where the changes that a batch is told to read begin and end. Raises ConfigError."""
+    start = _at(offsets, options.from_position, options.from_ts)
+    end = _at(offsets, options.to_position, options.to_ts)
+    if end.ts < start.ts:
+        raise ConfigError(f"the changes would end at {end.position}, before they begin, at {start.position}")
+    return start, end
+
+
+def _at(offsets: Offsets, position: str, ts: Ts) -> Offset:
+    """The source's end where neither is given."""
+    if position:
+        return offsets.at_position(position)
+    return offsets.at(ts) if ts else offsets.latest()
