@@ -1,0 +1,1 @@
+"""What a source's feed has pulled and sorted, kept for Spark's tasks behind Arrow Flight."""

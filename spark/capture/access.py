@@ -1,0 +1,83 @@
+"""Who may ask: a token in each call's headers, and where one may listen without."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Final
+
+from pyarrow import flight
+
+from ...errors import ConfigError
+
+_HEADER: Final = "authorization"
+_SCHEME: Final = "Bearer "
+
+
+def check_listening(listen: str, *, has_token: bool) -> None:
+    """Raise ConfigError unless this is host:port, and a loopback host if nobody has to show a token."""
+    host, colon, port = listen.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdecimal() or int(port) > 0xFFFF:
+        raise ConfigError(f'capture.listen: expected host:port as "127.0.0.1:8815", not {listen!r}')
+    if not has_token and not _is_loopback(host):
+        raise ConfigError(
+            f"capture.listen: {listen} can be reached from outside: give a token_file, or listen on 127.0.0.1"
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def read_token(path: Path) -> str:
+    """Raises ConfigError if there is none in the file."""
+    try:
+        token = path.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"capture.token_file: {path}: {getattr(error, 'strerror', error)}") from None
+    if not token or not token.isascii() or any(char.isspace() for char in token):
+        raise ConfigError(f"capture.token_file: {path}: expected one line of ASCII without blanks")
+    return token
+
+
+class Doorkeeper(flight.ServerMiddlewareFactory):  # type: ignore[misc]
+    """Turns away every call without the token."""
+
+    def __init__(self, token: str) -> None:
+        super().__init__()
+        self._token = (_SCHEME + token).encode()
+
+    def start_call(self, info: Any, headers: Mapping[str, Sequence[str]]) -> None:  # noqa: ARG002
+        shown = headers.get(_HEADER, [""])[0]
+        if not hmac.compare_digest(shown.encode(), self._token):
+            raise flight.FlightUnauthenticatedError("the token is missing or isn't the capture's")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What a client shows, and whom it trusts."""
+
+    token: str = ""
+    tls: bool = False
+    ca: bytes = b""
+    """PEM of the authority that signed the captures' certificates; empty: the system's."""
+
+    def connect(self, address: str) -> flight.FlightClient:
+        """A client; nothing is sent yet. Raises ConfigError if the address isn't host:port."""
+        if ":" not in address:
+            raise ConfigError(f"a capture's address is host:port, not {address!r}")
+        options: dict[str, Any] = {"tls_root_certs": self.ca} if self.ca else {}
+        scheme = "grpc+tls" if self.tls or self.ca else "grpc+tcp"
+        return flight.FlightClient(f"{scheme}://{address}", **options)
+
+    def call(self, seconds: float | None = None) -> flight.FlightCallOptions:
+        headers = [(_HEADER.encode(), (_SCHEME + self.token).encode())] if self.token else []
+        return flight.FlightCallOptions(timeout=seconds, headers=headers)

@@ -1,0 +1,170 @@
+"""`tidemill capture`: a feed whose changes are kept for those who ask."""
+
+from __future__ import annotations
+
+import socket
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from threading import Event, Lock, Thread
+from typing import Any, Final
+
+from pyarrow import flight
+
+from ...actors import Clock, SystemClock
+from ...checkpoint import CheckpointFile
+from ...errors import ConfigError
+from ...feed import Feed
+from ...options import FeedOptions
+from ...status import FeedStatus
+from ...store import Scratch
+from .access import Doorkeeper, read_token
+from .answer import Answers
+from .held import Held
+from .lease import Lease
+from .options import CaptureOptions
+from .place import rank_of
+from .server import CaptureServer
+from .sink import CaptureSink
+
+LOOK_SECONDS: Final = 0.25
+ENDED: Final = "the capture has ended"
+
+
+def serve(
+    options: FeedOptions,
+    capture: CaptureOptions,
+    stopping: Event,
+    show: Callable[[FeedStatus], object] = lambda _: None,
+    listening: Callable[[int], object] = lambda _: None,
+) -> None:
+    """Follow the source and answer until `stopping` is set, or the feed fails, whose error is raised.
+
+    `listening` is called with the port, `show` some times a second. Raises ConfigError if it can't listen.
+    """
+    with opened(options, capture) as running:
+        listening(running.port)
+        while not running.feed.wait(LOOK_SECONDS):
+            show(running.feed.status())
+            if stopping.is_set():
+                running.close()
+        show(running.feed.status())
+    if running.feed.error is not None:
+        raise running.feed.error
+
+
+@contextmanager
+def opened(options: FeedOptions, capture: CaptureOptions, clock: Clock | None = None) -> Iterator[Capture]:
+    """A capture at work in this process."""
+    running = Capture(options, capture, clock or SystemClock())
+    try:
+        running.start()
+        yield running
+    finally:
+        running.close()
+
+
+class Capture:
+    """A feed, what it brought, and the server in front."""
+
+    def __init__(self, options: FeedOptions, capture: CaptureOptions, clock: Clock) -> None:
+        """Listens already. Raises ConfigError."""
+        options = _following(options)
+        self._started = False
+        self._scratch: Scratch | None = None
+        self._scratch_lock = Lock()
+        self._directory = options.data_dir / "scratch-capture"
+        rank = rank_of(options)
+        self.held = Held(capture.memory_bytes, capture.disk_bytes, self._new_file, clock)
+        self._store = CheckpointFile(options.data_dir / "capture.checkpoint")
+        sink = CaptureSink(capture.listen, self._store, self.held, rank)
+        answers = Answers(options, self.held, rank, capture.wait_seconds)
+        self.server = CaptureServer(
+            _location(capture),
+            answers,
+            self.held,
+            Lease(capture.lease_seconds, clock),
+            rank,
+            tuple(options.tables.patterns),
+            lambda: sink.source,
+            lambda: self.feed.flush(),
+            **_protection(capture),
+        )
+        self.port: int = self.server.port
+        sink.target = f"flight://{capture.listen.rpartition(':')[0]}:{self.port}"
+        self.feed = Feed(options, [sink], clock)
+        self._thread = Thread(target=self.server.serve, name="tidemill-capture", daemon=True)
+        self._thread.start()
+
+    def start(self) -> None:
+        """Raises ConfigError if another feed runs in the data directory."""
+        self.feed.start(on_end=self.let_go)
+        self._started = True
+        self._scratch_files()
+
+    def _scratch_files(self) -> Scratch:
+        # Not before the feed has the data directory for itself. What an earlier capture left is removed.
+        with self._scratch_lock:
+            if self._scratch is None:
+                self._scratch = Scratch(self._directory)
+            return self._scratch
+
+    def _new_file(self) -> Path:
+        return self._scratch_files().new_file()
+
+    def let_go(self) -> None:
+        """The feed has ended, well or not: nobody need wait any longer."""
+        self.held.close(self.feed.status().detail or ENDED)
+
+    def close(self) -> None:
+        """Stop everything, with the checkpoint saved. Safe to repeat."""
+        self.feed.stop()
+        self.held.close(ENDED)
+        if self._started:
+            self.feed.wait()
+        self.server.shutdown()
+        self._thread.join()
+        if self._scratch is not None:
+            self._scratch.close()
+
+
+def _following(options: FeedOptions) -> FeedOptions:
+    """The feed's options with a name of its own: a feed of the same name may be at work elsewhere, and TiKV
+    keeps what a name needs."""
+    try:
+        options.data_dir.mkdir(parents=True, exist_ok=True)
+        path = options.data_dir / "capture.id"
+        if not path.exists():
+            path.write_text(uuid.uuid4().hex[:12])
+        name = f"{options.name[:40]}-capture-{path.read_text()}"
+    except OSError as error:
+        raise ConfigError(f"data_dir: {options.data_dir}: {error.strerror}") from None
+    return replace(options, name=name, sinks=(), until="", source=replace(options.source, snapshot=False))
+
+
+def _location(capture: CaptureOptions) -> str:
+    """Raises ConfigError if somebody else listens there: Flight's error says little."""
+    host, _, port = capture.listen.rpartition(":")
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
+        with socket.socket(found[0], socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(found[4])
+    except OSError as error:
+        raise ConfigError(f"capture.listen: {capture.listen}: {error.strerror or error}") from None
+    return f"{'grpc+tls' if capture.tls_cert else 'grpc+tcp'}://{capture.listen}"
+
+
+def _protection(capture: CaptureOptions) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if capture.token_file is not None:
+        found["middleware"] = {"token": Doorkeeper(read_token(capture.token_file))}
+    if capture.tls_cert is not None and capture.tls_key is not None:
+        try:
+            pair = flight.CertKeyPair(capture.tls_cert.read_bytes(), capture.tls_key.read_bytes())
+        except OSError as error:
+            raise ConfigError(f"capture.tls_cert: {error.filename}: {error.strerror}") from None
+        found["tls_certificates"] = [pair]
+    return found

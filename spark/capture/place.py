@@ -1,0 +1,40 @@
+"""A place between two transactions of a source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+from ...errors import CheckpointError
+from ...events import Ts
+from ...options import FeedOptions
+from ...puller.mysql.options import MysqlOptions
+from ...puller.mysql.position import Position
+
+Rank: TypeAlias = Any
+"""The order of one source's positions."""
+RankOf: TypeAlias = Callable[[str], Rank]
+
+
+class Place(NamedTuple):
+    rank: Rank
+    ts: Ts
+    """By the clock of the capture's own feed. A binlog's ts depends on where its reading began, so places
+    of two feeds are compared by their ranks only."""
+    position: str
+
+    def __str__(self) -> str:
+        return f"{self.position} (ts {self.ts})"
+
+
+def rank_of(options: FeedOptions) -> RankOf:
+    """How the source's positions are ordered; the result raises CheckpointError for what isn't one."""
+    if isinstance(options.source, MysqlOptions):
+        return lambda position: Position.parse(position).rank
+    return _tso
+
+
+def _tso(position: str) -> int:
+    if not position.isascii() or not position.isdecimal():
+        raise CheckpointError(f"{position!r} is not a position of TiKV: a TSO is a number")
+    return int(position)

@@ -1,0 +1,49 @@
+"""Batches on disk: one Arrow IPC file each segment, whole before anybody reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+
+from ...errors import StoreError
+
+
+class Segment:
+    """A scratch file: written once, read at any batch, gone with the last batch that is released.
+
+    Used with the owner's lock held, but for `read`.
+    """
+
+    def __init__(self, path: Path, batches: Sequence[pa.RecordBatch]) -> None:
+        """Raises StoreError if it can't be written."""
+        self._path = path
+        self._left = len(batches)
+        try:
+            with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batches[0].schema) as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
+            self.bytes = path.stat().st_size
+            self._reader = pa.ipc.open_file(pa.memory_map(str(path)))
+        except (OSError, pa.ArrowException) as error:
+            with suppress(OSError):
+                path.unlink()
+            raise StoreError(f"can't write {path}: {error}") from error
+
+    def read(self, number: int) -> pa.RecordBatch:
+        """It stays readable when the file goes. Raises StoreError."""
+        try:
+            return self._reader.get_batch(number)
+        except (OSError, pa.ArrowException) as error:
+            raise StoreError(f"can't read {self._path}: {error}") from error
+
+    def release(self) -> int:
+        """One of its batches isn't needed any more; the bytes that became free."""
+        self._left -= 1
+        if self._left:
+            return 0
+        with suppress(OSError):
+            self._path.unlink()
+        return self.bytes

@@ -1,0 +1,171 @@
+"""Arrow Flight in front of what a capture holds."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+from pyarrow import flight
+
+from ...errors import Fatal, Retryable, TidemillError
+from ..envelope import ENVELOPE
+from ..offset import Offset
+from .answer import Answers, Message
+from .held import Held, HeldStatistics
+from .lease import Lease, LeaseStatistics
+from .place import RankOf
+from .ticket import Acknowledge, Ticket, read, write
+
+log = logging.getLogger("tidemill.capture")
+
+_ACTIONS: Final = {
+    "acknowledge": "free what is at or before an offset, which the owner of the lease may",
+    "status": "what is held, whose it is, and who waits, as JSON",
+}
+
+
+class CaptureStatus(msgspec.Struct, frozen=True):
+    """What the action `status` answers."""
+
+    source: str
+    tables: tuple[str, ...]
+    held: HeldStatistics
+    lease: LeaseStatistics
+    reading: int
+    """Answers under way."""
+
+
+class CaptureServer(flight.FlightServerBase):  # type: ignore[misc]
+    """Answers tickets; listens from the moment it is made until `shutdown`."""
+
+    def __init__(
+        self,
+        location: str,
+        answers: Answers,
+        held: Held,
+        lease: Lease,
+        rank_of: RankOf,
+        tables: tuple[str, ...],
+        source: Callable[[], str],
+        acknowledged: Callable[[], object],
+        **options: Any,
+    ) -> None:
+        """`source` says the source's identity, empty while it isn't known; `acknowledged` is called when
+        something became free. `options` are Flight's."""
+        super().__init__(location, **options)
+        self._answers = answers
+        self._held = held
+        self._lease = lease
+        self._rank_of = rank_of
+        self._tables = tables
+        self._source = source
+        self._acknowledged = acknowledged
+        self._reading = 0
+        self._counting = Lock()
+
+    # --- changes
+
+    def do_get(self, context: Any, ticket: flight.Ticket) -> flight.GeneratorStream:
+        with _translated():
+            asked = read(Ticket, "a ticket", ticket.ticket)
+            self._answers.check(asked, self._source())
+            self._use(asked.lease)
+        return flight.GeneratorStream(ENVELOPE, self._stream(asked, lambda: not context.is_cancelled()))
+
+    def _stream(self, asked: Ticket, wanted: Callable[[], bool]) -> Iterator[Message]:
+        with self._counting:
+            self._reading += 1
+        try:
+            with _translated():
+                for message in self._answers.stream(asked, self._source(), wanted):
+                    self._use(asked.lease)
+                    yield message
+        finally:
+            with self._counting:
+                self._reading -= 1
+
+    def _use(self, lease: str) -> None:
+        if lease:
+            self._lease.use(lease)
+
+    # --- what there is
+
+    def list_flights(self, context: Any, criteria: bytes) -> Iterator[flight.FlightInfo]:  # noqa: ARG002
+        with _translated():
+            if self._held.statistics().base is not None:
+                yield self._info(self._tables)
+
+    def get_flight_info(self, context: Any, descriptor: flight.FlightDescriptor) -> flight.FlightInfo:  # noqa: ARG002
+        """The descriptor's path are patterns of tables; none: all that is followed."""
+        with _translated():
+            return self._info(tuple(part.decode() for part in descriptor.path or ()) or self._tables)
+
+    def _info(self, tables: tuple[str, ...]) -> flight.FlightInfo:
+        held, source = self._held.statistics(), self._source()
+        if held.base is None or held.reached is None:
+            raise Retryable("the feed has not begun yet")
+        start, end = (Offset(place.ts, place.position, source) for place in (held.base, held.reached))
+        ticket = Ticket(start, end, tables)
+        self._answers.check(ticket, source)
+        whole = tables == self._tables
+        return flight.FlightInfo(
+            ENVELOPE,
+            flight.FlightDescriptor.for_path(*tables),
+            [flight.FlightEndpoint(write(ticket), [])],
+            held.rows if whole else -1,
+            held.memory_bytes + held.disk_bytes if whole else -1,
+        )
+
+    # --- actions
+
+    def list_actions(self, context: Any) -> list[flight.ActionType]:  # noqa: ARG002
+        return [flight.ActionType(name, text) for name, text in _ACTIONS.items()]
+
+    def do_action(self, context: Any, action: flight.Action) -> list[flight.Result]:  # noqa: ARG002
+        with _translated():
+            match action.type:
+                case "acknowledge":
+                    self._acknowledge(read(Acknowledge, "an acknowledgement", action.body.to_pybytes()))
+                    found = b"{}"
+                case "status":
+                    found = write(self.status())
+                case other:
+                    raise Fatal(f"no action {other!r}; there are: {', '.join(_ACTIONS)}")
+        return [flight.Result(pa.py_buffer(found))]
+
+    def _acknowledge(self, asked: Acknowledge) -> None:
+        source = self._source()
+        if source and asked.upto.source != source:
+            raise Fatal(f"this capture follows {source}, and the offset is of {asked.upto.source}")
+        if not asked.lease:
+            raise Fatal("only the owner of a lease may acknowledge: the lease is missing")
+        rank = self._rank_of(asked.upto.position)
+        self._lease.use(asked.lease)
+        self._held.acknowledge(rank)
+        self._acknowledged()
+
+    def status(self) -> CaptureStatus:
+        return CaptureStatus(
+            self._source(), self._tables, self._held.statistics(), self._lease.statistics(), self._reading
+        )
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Our errors as Flight's: what may pass is "unavailable"."""
+    try:
+        yield
+    except Fatal as error:
+        raise flight.FlightServerError(str(error)) from error
+    except TidemillError as error:
+        raise flight.FlightUnavailableError(str(error)) from error
+    except GeneratorExit:
+        raise
+    except Exception as error:
+        log.exception("a request failed")
+        raise flight.FlightInternalError(f"{error!r}: please report this as a bug") from error
