@@ -39,6 +39,9 @@ from .tikv_snapshot import TikvLoader, TikvSnapshot
 
 DDL_TABLE: Final = 0
 """The sorter's number for the keyspace of the schema's jobs; TiDB's table ids begin above."""
+HISTORY_BUFFER_BYTES: Final = 4 << 20
+"""Table infos are written once and seldom read: 100,000 of them have no business in memory."""
+PREWRITE_BUFFER_BYTES: Final = 96 << 20
 LOOKS_PART: Final = 20
 """A look over all regions comes at the earliest after this many times what the last one took."""
 
@@ -139,14 +142,14 @@ class TikvSource:
         client.run(safe_point.start(at))
         scratch = Scratch(self._directory)
         self._stack.callback(scratch.close)
-        self._history = SchemaHistory(self._store(scratch), at)
+        self._history = SchemaHistory(self._store(scratch, HISTORY_BUFFER_BYTES), at)
         schema_version = client.run(read_schema(client.kv, at, self._history))
         self._mounter = TidbMounter(self._history, self._identity, self._tables)
         self._stages = stages
         self._puller = TikvPuller(
             client,
             stages.compute,
-            self._store(scratch),
+            self._store(scratch, PREWRITE_BUFFER_BYTES),
             supervisor=stages.conductor,
             max_prewrite_bytes=options.max_prewrite_bytes,
             advance=stages.sorter.advance,
@@ -174,8 +177,8 @@ class TikvSource:
                 stages.mount.tell(Deliver([rowless(self._identity, at)]))
             self._follow(at, schema_version)
 
-    def _store(self, scratch: Scratch) -> Store:
-        store = Store(scratch.new_store())
+    def _store(self, scratch: Scratch, buffer_bytes: int) -> Store:
+        store = Store(scratch.new_store(), buffer_bytes=buffer_bytes)
         self._stack.callback(store.close)
         return store
 
