@@ -91,7 +91,7 @@ class Source(Protocol):
 
 def no_table_matches(patterns: Sequence[str]) -> str:
     names = ", ".join(map(repr, patterns))
-    return f"source.tables: no table that this user may see matches {names}: mend the pattern or GRANT SELECT"
+    return f"source.tables: no table matches {names}: mend the pattern (or, MariaDB: GRANT SELECT)"
 
 
 def open_source(options: FeedOptions, clock: Clock) -> Source:

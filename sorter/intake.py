@@ -15,7 +15,7 @@ from .run import Run, Table, estimate, make_runs, measure
 from .tier import Tier
 from .writer import Writer
 
-TURN_CHANGES: Final = 4096
+TURN_CHANGES: Final = 16384
 """A turn takes about this much: enough that small lists of many tables become one large run."""
 
 RUN_CHANGES: Final = 4096
@@ -110,10 +110,14 @@ class Intake(Part):
         resolved: dict[Table, Ts] = {}
         room = TURN_CHANGES
         tables_left = TURN_CHANGES
+        seen: set[Table] = set()
         while writers and room > 0 and tables_left > 0:
             tables_left -= 1
+            if writers[0].table in seen:
+                break
             writer = writers.popleft()
             table = writer.table
+            seen.add(table)
             messages: list[Changes] = writer.drain()
             if writer.marks:
                 messages = writer.open(messages, asks)

@@ -95,7 +95,7 @@ class Merger(Part):
         self._reading: dict[Run, Stretch] = {}
         """Those open that aren't back from disk, by their first change."""
         self._wanted: list[Run] = []
-        """Those of them that no Reader was asked for yet."""
+        """Those of them that no Reader was asked for yet, some since they aren't on disk yet."""
         self._tables: list[tuple[Ts, int, Table]] | None = None
         """Heap of the tables by resolved ts, which may have moved since: see `_resolved_of`. None until
         a few move alone: where all do, looking at all is cheaper."""
@@ -167,6 +167,7 @@ class Merger(Part):
         """Let go of what the removed tables had, and of runs that have nothing else."""
         self._waiting = [entry for entry in self._waiting if not self._tier.forget_removed(entry[3])]
         heapify(self._waiting)
+        self._wanted = [run for run in self._wanted if not self._tier.forget_removed(run)]
         self._reading = {
             run: stretch for run, stretch in self._reading.items() if not all(t.removed for t in run.tables)
         }
@@ -251,12 +252,15 @@ class Merger(Part):
     def _request(self) -> None:
         """Ask the Readers for what is wanted, in Reads of a bounded size."""
         by_store: dict[int, list[Run]] = {}
-        for run in self._wanted:
-            by_store.setdefault(run.tables[0].store, []).append(run)
+        wanted, self._wanted = self._wanted, []
+        for run in wanted:
+            if run.place is None:
+                self._wanted.append(run)
+            else:
+                by_store.setdefault(run.tables[0].store, []).append(run)
         for store, runs in by_store.items():
             for part in split(runs, READ_BYTES):
                 self.send(self._readers[store], Read(part, self.actor_ref))
-        self._wanted.clear()
 
     def _bound(self) -> KvChange:
         """Less than everything that isn't loaded or may not leave yet."""

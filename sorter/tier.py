@@ -73,11 +73,13 @@ class Tier:
                     self.leaving_bytes += run.bytes
 
     def take(self, run: Run) -> tuple[list[KvChange] | None, Owners]:
-        """The changes of a run and whose they are, now the caller's; None if it has heirs or is on disk."""
+        """The changes of a run and whose they are, now the caller's; None if it has heirs or is on disk,
+        or will be and has to."""
         with self._lock:
             changes, owners = run.changes, run.owners
-            if changes is not None:
-                self._let_go(run)
+            if changes is None or (run.leaving and self.is_off):
+                return None, None
+            self._let_go(run)
             return changes, owners
 
     def read(self, run: Run) -> None:
@@ -143,6 +145,11 @@ class Tier:
         """The runs of a window that are still to be read."""
         with self._lock:
             return [(run, run.place) for run in self._index.runs(window) if run.place is not None]
+
+    @property
+    def is_off(self) -> bool:
+        """Everything goes through the disk."""
+        return self.quota_bytes == 0
 
     @property
     def is_half_full(self) -> bool:

@@ -15,7 +15,7 @@ WRITER_MESSAGES: Final = 64
 """The capacity of a Writer's mailbox: what a source may be ahead of it."""
 
 
-TURN_CHANGES: Final = 64
+TURN_CHANGES: Final = 8
 """What a Writer gives in its turn, and at least one message: so none waits long for the others."""
 
 

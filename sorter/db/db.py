@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
 from ...errors import StoreError
+from ...actors import PooledRef
 from ...store import Batch, Store
+from ..arrivals import WAKE
 from ..gate import Gate, Part
 from ..run import Place, Run
 from ..tier import Tier
@@ -41,9 +43,16 @@ class DbActor(Part):
     """
 
     def __init__(
-        self, gate: Gate, store: Store, tier: Tier, disk_bytes: Callable[[], int], max_disk_bytes: int | None
+        self,
+        gate: Gate,
+        store: Store,
+        tier: Tier,
+        merger: PooledRef[Any],
+        disk_bytes: Callable[[], int],
+        max_disk_bytes: int | None,
     ) -> None:
         super().__init__(gate)
+        self._merger = merger
         self._store = store
         self._tier = tier
         self._disk_bytes = disk_bytes
@@ -61,4 +70,6 @@ class DbActor(Part):
         window = self._store.write(batch)
         for w in message.runs:
             self._tier.stored(w.run, Place(window, w.lower, w.upper, w.keys, w.bytes))
+        if self._tier.is_off:
+            self.send(self._merger, WAKE)  # it may wait for them
         self._gate.open_if_possible()

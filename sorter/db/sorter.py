@@ -56,7 +56,7 @@ class DbSorter(Engine):
         self._merger = self._spawn_merger(downstream, self._readers)
         quota = options.max_disk_bytes
         self._db_actors = [
-            self._spawn(DbActor, store, tier, self._disk_bytes, quota, capacity=WRITES)
+            self._spawn(DbActor, store, tier, self._merger, self._disk_bytes, quota, capacity=WRITES)
             for store in self._stores
         ]
         self._spawn_intake(Spill(self._layout, self._db_actors))

@@ -73,7 +73,7 @@ class CaptureSink:
         if not self._held.begun and items[0].last:
             self._held.reach(self._end(items[0]))
         count = len(items)
-        while count and _is_rowless(items[count - 1]):
+        while count and _is_rowless(items[count - 1]) and (count == 1 or items[count - 2].last):
             count -= 1
         if count:
             span = Span(self._rank_of, whole=True)
