@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import deque
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from ..errors import CheckpointError, ConfigError
-from ..events import Table, Ts, compose_ts
+from ..errors import CheckpointError, ConfigError, SourceError, TidemillError
+from ..events import Table, Ts, compose_ts, physical_ms
 from ..puller.mysql.connection import Session, connect, disconnect, identify, query, translated
 from ..puller.mysql.options import MysqlOptions
 from ..puller.mysql.position import Position
@@ -42,9 +44,10 @@ class MysqlOffsets:
         self._filter = TableFilter(options.patterns)
         self._session: Session | None = None
         self._scout: Scout | None = None
-        self._scouted: Offset | None = None
-        """Where the first of the marks follows."""
-        self._marks: deque[Mark] = deque()
+        self._start = Offset(0, "", "")
+        """Where the scout began to count, ..."""
+        self._seen = Mark(0, "")
+        """... and what it has seen since."""
         with self._connected() as session:
             self.source = identify(session).source
 
@@ -82,10 +85,10 @@ class MysqlOffsets:
             )
         found = self._beginning(files[place - 1])
         with closing(Scout(self._options, self._filter.matches, found, counts_rows=False)) as scout:
-            for mark in scout.marks(Position.parse(end.position)):
-                if mark.ts > ts:
-                    break
+            until = Position.parse(end.position)
+            while (mark := scout.peek(until)) is not None and mark.ts <= ts:
                 found = Offset(mark.ts, mark.position, self.source)
+                scout.take()
         return found
 
     def at_position(self, position: str) -> Offset:
@@ -107,23 +110,100 @@ class MysqlOffsets:
         end = self.latest().position
         if Position.parse(start.position).rank > Position.parse(end).rank:
             raise CheckpointError(
-                f"the query is at {start.position}, and the binlog of {self.source} ends before, at {end}: it "
-                "was reset or restored from a backup; begin anew with another checkpointLocation"
+                f"the query is at {start.position}, and the binlog of {self.source} ends before, at {end}: "
+                "it was reset or restored from a backup; begin anew with another checkpointLocation"
             )
 
     def following(self, start: Offset, end: Offset | None, limit: Limit) -> Offset:
-        """How far: whole transactions, up to the limit, but at least one. Where none of them has anything
-        to give, `start`, unless they are many."""
-        if start != self._scouted:
-            self._begin(start, limit)
-        scout = self._scout
-        assert scout is not None
+        """Whole transactions up to the limit, at least one. Where none has anything to give it stays at
+        `start`, unless they are many."""
         until = Position.parse((end or self.latest()).position)
-        taken = Mark(start.ts, start.position)
-        for mark in self._ahead(scout, until):
-            further = taken.joined(mark)
-            if taken.bytes and (limit.bytes and further.bytes > limit.bytes or limit.rows and further.rows > limit.rows):
-                self._marks.appendleft(mark)
+        if until.rank < Position.parse(start.position).rank:
+            raise ConfigError(f"the end, {until}, lies before the start, {start.position}")
+        scout = self._scout_from(start, limit)
+        while (mark := scout.peek(until)) is not None:
+            further = self._seen.joined(mark)
+            if self._seen.bytes and _exceeds(further, limit):
                 break
-            taken = further
-        ...
+            self._seen = further
+            scout.take()
+        seen = self._seen
+        if seen.bytes or _is_far(start.position, seen.position):
+            return Offset(seen.ts, seen.position, self.source)
+        return start
+
+    def _scout_from(self, start: Offset, limit: Limit) -> Scout:
+        seen = self._seen
+        if self._scout is None or start not in (self._start, Offset(seen.ts, seen.position, self.source)):
+            self._let_scout_go()
+            counts_rows = bool(limit.rows)
+            self._scout = Scout(self._options, self._filter.matches, start, counts_rows=counts_rows)
+            self._start = Offset(0, "", "")
+        if start != self._start:
+            self._start, self._seen = start, Mark(start.ts, start.position)
+        return self._scout
+
+    def _let_scout_go(self) -> None:
+        scout, self._scout = self._scout, None
+        if scout is not None:
+            scout.close()
+
+    def lag(self, at: Offset) -> dict[str, Any]:
+        end = self.latest()
+        behind = Position.parse(at.position).rank < Position.parse(end.position).rank
+        return {
+            **end.fields(),
+            "lagSeconds": max(0.0, (physical_ms(end.ts) - physical_ms(at.ts)) / 1000) if behind else 0.0,
+            "backlogBytes": self._bytes_between(at.position, end.position) if behind else 0,
+        }
+
+    def _bytes_between(self, start: str, end: str) -> int:
+        first, last = Position.parse(start), Position.parse(end)
+        if first.file == last.file:
+            return last.offset - first.offset
+        with self._connected() as session:
+            sizes = [
+                int(size)
+                for file, size in query(session, "SHOW BINARY LOGS")
+                if first.rank[0] <= Position(file, 0).rank[0] < last.rank[0]
+            ]
+        return sum(sizes) - first.offset + last.offset
+
+    def close(self) -> None:
+        self._let_scout_go()
+        session, self._session = self._session, None
+        if session is not None:
+            disconnect(session)
+
+    # --- the server
+
+    @contextmanager
+    def _connected(self) -> Iterator[Session]:
+        """The session; after an error the next one is new."""
+        if self._session is None:
+            self._session = connect(self._options)
+        try:
+            with translated(self._options):
+                yield self._session
+        except TidemillError:
+            disconnect(self._session)
+            self._session = None
+            raise
+
+    def _files(self) -> list[str]:
+        """Of the binlog, from the first on."""
+        with self._connected() as session:
+            return [str(row[0]) for row in query(session, "SHOW BINARY LOGS")]
+
+    def _beginning(self, file: str) -> Offset:
+        return Offset(created(self._options, file), str(Position(file, 4)), self.source)
+
+
+def _exceeds(mark: Mark, limit: Limit) -> bool:
+    return 0 < limit.bytes < mark.bytes or 0 < limit.rows < mark.rows
+
+
+def _is_far(start: str, end: str) -> bool:
+    """Of what lies between two positions nothing was of interest: whether to pass it now."""
+    first, last = Position.parse(start), Position.parse(end)
+    return first.file != last.file or last.offset - first.offset >= IDLE_BYTES

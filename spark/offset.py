@@ -81,5 +81,9 @@ class Offsets(Protocol):
         """How far a batch from `start` goes: at most to `end`, or the present end; `start` if there is
         nothing."""
 
+    def lag(self, at: Offset) -> dict[str, Any]:
+        """The source's present end as fields, and how far `at` is behind it: `lagSeconds`, and, where that
+        can be told, `backlogBytes`."""
+
     def close(self) -> None:
         """Safe to repeat."""

@@ -23,6 +23,14 @@ from .parts import Part, PartFilter
 SOURCE_PREFIX: Final = "source."
 """In front of the options of the source's section in a feed.toml, for instance source.ca_path."""
 
+OWN_OPTIONS: Final = {
+    "server_id": "every task is a replica of its own, with an id of its own",
+    "snapshot": "a batch without fromTs and fromPosition reads one",
+    "position": "use fromPosition, or startingPosition of a stream",
+    "start_ts": "use fromTs, or startingTs of a stream",
+}
+"""Of the source, which a reader sets itself."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
@@ -58,8 +66,8 @@ class ReadOptions:
     """Of a micro-batch; 0: no bound."""
     max_bytes: int = 256 << 20
     """Of a micro-batch's changes in the binlog; 0: no bound."""
-    poll_seconds: float = 1.0
-    """A stream asks its source for news no more often than this."""
+    poll_seconds: float = 0.0
+    """A stream without news asks its source no more often than this; 0: 0.2, of TiKV 1.0."""
     source: Mapping[str, str] = field(default_factory=dict)
     """More options of the source, as in its section of a feed.toml."""
 
@@ -98,6 +106,8 @@ class ReadOptions:
         hints = get_type_hints(kind, include_extras=True)
         found: dict[str, Any] = {}
         for key, text in self.source.items():
+            if key in OWN_OPTIONS:
+                raise ConfigError(f"option {SOURCE_PREFIX}{key}: {OWN_OPTIONS[key]}")
             found[key] = text
             if key in keys(kind) and not key.endswith("_bytes") and not key.endswith("_path"):
                 try:

@@ -18,62 +18,83 @@ from pyspark.sql.streaming.datasource import (
 
 from .bounded import change_items
 from .offset import Limit, Offset, Offsets
-from .offsets import open_offsets
 from .options import ReadOptions
 from .output import Output
 from .partition import TaskPartition
 from .parts import WHOLE
 from .pick import Pick
+from .watch import Watch
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Lives in a process of the driver, for as long as the query; only `read` runs in tasks."""
+    """One lives in a process of the driver, for as long as the query; tasks only `read`."""
 
     def __init__(self, options: ReadOptions, output: Output) -> None:
         self.options = options
         self.output = output
-        self._offsets: Offsets | None = None
+        self._watch: Watch | None = None  # never in a task
+        self._at: Offset | None = None
         self._end: Offset | None = None
         """Of a query that reads only what is there: where that ended when it began."""
-        self._checked = False
+
+    # --- in the driver
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        options, offsets = self.options, self._source()
-        if options.starting_position:
-            found = offsets.at_position(options.starting_position)
-        elif options.starting_ts == "latest":
-            found = offsets.latest()
-        elif options.starting_ts == "earliest":
-            found = offsets.earliest()
-        else:
-            assert isinstance(options.starting_ts, int)
-            found = offsets.at(options.starting_ts)
-        return found.fields()
+        return self._source.ask(self._initial).fields()
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        begin = Offset.read(start)
-        offsets = self._source()
-        if not self._checked:
-            offsets.check(begin)
-            self._checked = True
-        return offsets.following(begin, self._end, _limit(limit)).fields()
+    def _initial(self, offsets: Offsets) -> Offset:
+        offsets.tables()
+        options = self.options
+        if options.starting_position:
+            return offsets.at_position(options.starting_position)
+        match options.starting_ts:
+            case "latest":
+                return offsets.latest()
+            case "earliest":
+                return offsets.earliest()
+            case ts:
+                return offsets.at(int(ts))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        if self.options.max_rows:
-            return ReadMaxRows(self.options.max_rows)
-        return ReadMaxBytes(self.options.max_bytes) if self.options.max_bytes else ReadAllAvailable()
+        """TiKV doesn't say how much there is, and has no limit."""
+        options = self.options
+        if options.is_tikv:
+            return ReadAllAvailable()
+        if options.max_rows:
+            return ReadMaxRows(options.max_rows)
+        return ReadMaxBytes(options.max_bytes) if options.max_bytes else ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """`start` if there is no news. Raises Retryable and Fatal."""
+        self._at = Offset.read(start)
+        return self._source.following(self._at, self._end, _limit(limit)).fields()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._end = self._source().latest()
+        self._end = self._source.ask(lambda offsets: offsets.latest())
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        return None
+        """The source's end, and how far the query is behind it."""
+        at = self._at
+        return None if at is None else self._source.ask(lambda offsets: offsets.lag(at))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         begin, until = Offset.read(start), Offset.read(end)
         if begin == until:
             return []
         return [TaskPartition(part, begin, until) for part in WHOLE.divided(self.options.partitions)]
+
+    def stop(self) -> None:
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.close()
+
+    @property
+    def _source(self) -> Watch:
+        if self._watch is None:
+            self._watch = Watch(self.options)
+        return self._watch
+
+    # --- in tasks
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Raises Retryable and Fatal."""
@@ -83,16 +104,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         part = partition.part
         with closing(change_items(self.options, part, partition.start, partition.end)) as items:
             yield from self.output.batches(Pick(part, self.options.operations), items)
-
-    def stop(self) -> None:
-        offsets, self._offsets = self._offsets, None
-        if offsets is not None:
-            offsets.close()
-
-    def _source(self) -> Offsets:
-        if self._offsets is None:
-            self._offsets = open_offsets(self.options)
-        return self._offsets
 
 
 def _limit(limit: ReadLimit) -> Limit:

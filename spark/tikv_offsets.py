@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from ..actors import SystemClock
 from ..codec.tidb.table import to_table
 from ..codec.tidb.table_info import DbInfo, TableInfo
 from ..errors import CheckpointError, ConfigError, SourceError
-from ..events import Table, Ts
+from ..events import Table, Ts, physical_ms
 from ..puller.tikv.client import TikvClient
 from ..puller.tikv.options import TikvOptions
 from ..puller.tikv.schema import read_schema
@@ -66,6 +66,10 @@ class TikvOffsets:
     def following(self, start: Offset, end: Offset | None, limit: Limit) -> Offset:  # noqa: ARG002
         """A cluster doesn't say how much there is between two timestamps: there is no limit but the end."""
         return max(start, end or self.latest(), key=lambda offset: offset.ts)
+
+    def lag(self, at: Offset) -> dict[str, Any]:
+        end = self.latest()
+        return {**end.fields(), "lagSeconds": max(0.0, (physical_ms(end.ts) - physical_ms(at.ts)) / 1000)}
 
     def close(self) -> None:
         self._client.stop()
