@@ -19,7 +19,7 @@ MAILBOX: Final = 128
 """Messages; as many as the original's channels hold."""
 
 PIECE: Final = 1024
-"""Changes sent on in one message: a writer's mailbox is bounded in messages."""
+"""Most changes of one message: a mailbox is bounded in messages."""
 
 NOTHING: Final = (1 << 64) - 1
 """The least commit ts of no changes."""
@@ -29,6 +29,7 @@ class Pulled(Struct, frozen=True, gc=False):
     """To a SpanPuller: changes of some regions, and then how far regions are."""
 
     changes: list[KvChange]
+    """Up to PIECE, and the SpanPuller's from now on."""
     resolved: list[tuple[int, Span, Ts]]
     """Region id, its part of the subscription's span, and the ts up to which all of it has been sent."""
     least: Ts = NOTHING
@@ -88,23 +89,24 @@ class SpanPuller(PooledActor):
 
     def on_receive_batch(self, messages: Sequence[Pulled]) -> None:
         progress, frontier = self.progress, self._frontier
-        changes = messages[0].changes if len(messages) == 1 else [c for m in messages for c in m.changes]
-        if changes:
-            progress.ingress_commit_ts = changes[-1].commit_ts
+        lists = [m.changes for m in messages if m.changes]
+        if lists:
+            progress.ingress_commit_ts = lists[-1][-1].commit_ts
             if min([m.least for m in messages]) <= progress.egress_resolved_ts:
-                changes = self._above_resolved(changes)
+                lists = [above for changes in lists if (above := self._above_resolved(changes))]
         ts = 0
         for message in messages:
             for _, span, ts in message.resolved:
                 frontier.forward(span, ts)
         resolved = self._resolved(ts) if ts else 0
-        if changes or resolved:
-            progress.changes += len(changes)
-            if changes:
-                progress.egress_commit_ts = changes[-1].commit_ts
-            for at in range(0, len(changes) - PIECE, PIECE):
-                self.send(self._output, Changes(changes[at : at + PIECE]))
-            self.send(self._output, Changes(changes[(len(changes) - 1) // PIECE * PIECE :], resolved))
+        if lists or resolved:
+            *pieces, last = _pieces(lists)
+            for piece in pieces:
+                self.send(self._output, Changes(piece))
+            self.send(self._output, Changes(last, resolved))
+            progress.changes += sum(map(len, lists))
+            if last:
+                progress.egress_commit_ts = last[-1].commit_ts
 
     def advance(self, resolved: Sequence[tuple[int, Span, Ts]]) -> Ts:
         """What a Pulled without changes does; but it is the caller who tells of the table's resolved ts, 0 if
@@ -135,3 +137,14 @@ class SpanPuller(PooledActor):
             log.warning("%s: %d changes have fallen back behind resolved ts %d", self.name, dropped, resolved)
         self.progress.fallen_back += dropped
         return kept
+
+
+def _pieces(lists: Sequence[list[KvChange]]) -> list[list[KvChange]]:
+    """Neighbours put together, up to PIECE changes; at least one piece, maybe empty. Takes the lists."""
+    found: list[list[KvChange]] = []
+    for changes in lists:
+        if found and len(found[-1]) + len(changes) <= PIECE:
+            found[-1] += changes
+        else:
+            found.append(changes)
+    return found or [[]]
