@@ -24,7 +24,7 @@ from tidemill.events import (
     compose_ts,
 )
 from tidemill.sink.parquet import ParquetOptions, ParquetSink
-from tidemill.sink.parquet_files import HIDDEN, commit
+from tidemill.sink.parquet_files import HIDDEN, commit, files
 from tidemill.spark import archive
 from tidemill.spark.archive import compact_archive
 
@@ -171,7 +171,9 @@ def test_what_is_newer_stays_and_is_folded_the_next_time(spark, world):
     up_to = world.ts
     world.follow(10)
     newer = [row for row in changes(world.directory, "shop.people") if row["commit_ts"] > up_to]
-    report = the_report(compact_archive(spark, world.directory, up_to + 1))
+    inside = [file for file in files(world.directory, "table=shop.people") if file.first > up_to][0]
+    assert inside.first < inside.last
+    report = the_report(compact_archive(spark, world.directory, inside.first))
     assert report.folded_to == up_to
     found = changes(world.directory, "shop.people")
     assert [row for row in found if row["commit_ts"] > up_to] == newer
