@@ -9,7 +9,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 from pyarrow import flight
 
-from ...errors import ConfigError, Retryable
+from ...errors import ConfigError, InvariantViolated, Retryable
 from ..envelope import ENVELOPE
 from ..offset import Offset
 from . import ticket as tickets
@@ -45,8 +45,11 @@ def read(
     """The changes that the ticket names, in order, each once, whatever happens to the captures.
 
     They are asked in turn; where one fails the next goes on, behind the last whole transaction that came,
-    and in the end `rest`. Without `rest` raises CaptureUnavailable: then and only then the answer is short,
-    and maybe not a row of it was handed on. With `json` the columns `before` and `after` are filled in.
+    and in the end `rest`. Without `rest` raises CaptureUnavailable, maybe with rows handed on before. With
+    `json` the columns `before` and `after` are filled in.
+
+    Raises OutOfOrder where `rest` doesn't go on with the row that is next, and InvariantViolated where a
+    capture left out rows: what was handed on can't be taken back then, and all is to be read again.
     """
     if ticket.start == ticket.end:
         return
@@ -54,12 +57,17 @@ def read(
     reasons = []
     texts = Texts() if json else None
     for address in addresses:
+        before = progress.rows
         try:
             missing = replace(ticket, start=progress.at)
             for batch in _from_capture(address, missing, progress, access, silent_seconds):
                 yield batch if texts is None else texts(batch)
-        except (flight.FlightError, pa.ArrowException, OSError, ConfigError, Short, OutOfOrder) as error:
+        except (flight.FlightError, pa.ArrowException, OSError, ConfigError, Short) as error:
             reasons.append(f"{address}: {_sentence(error)}")
+        except OutOfOrder as error:
+            if progress.rows > before:
+                raise InvariantViolated(f"the capture {address} gave a wrong answer: {error}") from error
+            reasons.append(f"{address}: {error}")
         else:
             return
     if rest is None:
@@ -91,7 +99,7 @@ def _from_capture(
 def _batches(
     reader: flight.FlightStreamReader, ticket: Ticket, watch: Watch, silent_seconds: float
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of an answer, up to its end. Raises Short if that doesn't fit."""
+    """The rows of an answer, up to its end. Raises Short if that is missing, OutOfOrder if rows are."""
     rows, patience = 0, ticket.wait_seconds + silent_seconds
     while True:
         with watch.step(patience):
@@ -102,8 +110,10 @@ def _batches(
         patience = silent_seconds
         if message.app_metadata is not None:
             end = tickets.read(End, "an end", message.app_metadata.to_pybytes())
-            if end != End(rows, ticket.end):
-                raise Short(f"sent {rows} rows up to {ticket.end.position}, and says {end.rows} to {end.end}")
+            if end.rows != rows:
+                raise OutOfOrder(f"{rows} rows came, and it says that there were {end.rows}")
+            if end.end != ticket.end:
+                raise Short(f"ended at {end.end.position}, before the range's end at {ticket.end.position}")
             return
         if message.data.schema != ENVELOPE:
             raise Short("sent other columns than the envelope's: it is of another version")

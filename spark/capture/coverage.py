@@ -20,6 +20,8 @@ def uncovered(followed: Sequence[str], wanted: Sequence[str]) -> str:
     followed = _without_common_end(followed, wanted)
     included = [pattern for pattern in followed if not pattern.startswith("!")]
     has_all = len(included) == len(followed)
+    if not followed:
+        return wanted[0]
     every = TableFilter(followed)
     for pattern in wanted:
         schema, _, table = pattern.strip().partition(".")

@@ -31,6 +31,8 @@ class Progress:
 
     def __init__(self, start: Offset) -> None:
         self.at = start
+        self.rows = 0
+        """Handed on."""
         self.beyond = 0
         self._ended: tuple[Offset, int] | None = None  # the last transaction's end, and the rows since
         self._last_ts: Ts = start.ts
@@ -67,6 +69,7 @@ class Progress:
     def _take(self, batch: pa.RecordBatch) -> None:
         commits, positions = batch.column(_COMMIT_TS), batch.column(_POSITION)
         rows = batch.num_rows
+        self.rows += rows
         self.beyond += rows
         if self._ended is not None:
             self._ended = self._ended[0], self._ended[1] + rows

@@ -1,0 +1,88 @@
+"""Timestamps of a reading that began elsewhere."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from tidemill.errors import Retryable
+from tidemill.events import Ddl, compose_ts
+from tidemill.puller.mysql.position import CommitClock
+from tidemill.spark.capture.retime import Retime
+from tidemill.spark.envelope import ENVELOPE, Decoder, Encoder, to_batch
+
+from .history import BASE, ddl, history, rows_of
+
+FOREVER = 1 << 62
+
+
+def read(times: list[int], last: int) -> list[int]:
+    """What a reading that begins with `last` gives transactions of these seconds."""
+    clock, found = CommitClock(last), []
+    for time in times:
+        clock.last = clock.next(time)
+        found.append(clock.last)
+    return found
+
+
+def batch_of(stamps: list[int]):
+    rows = [
+        [ts, ts, 0, "shop", "t", "insert", None, None, f"p{n}", None, b"", b""] for n, ts in enumerate(stamps)
+    ]
+
+    return to_batch(rows, ENVELOPE)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_it_gives_what_a_reading_from_there_gives(seed):
+    random = Random(seed)
+    times = [1_000]
+    while len(times) < 40:  # bursts within a second, pauses, and a clock that steps back
+        times.append(max(0, times[-1] + random.choice([0, 0, 0, 0, 1, 3, -2])))
+    theirs = read(times, 0)
+    first = random.randrange(39)
+    last = theirs[first - 1] if first else 0
+    last += random.choice([0, 1, 5, compose_ts(700), compose_ts(2_300)])
+    retime, found = Retime(last, FOREVER), []
+    rest = theirs[first:]
+    while rest:
+        size = random.choice([1, 2, 10])
+        found += [row["commit_ts"] for row in rows_of([retime(batch_of(rest[:size]))])]
+        del rest[:size]
+    assert found == read(times[first:], last)
+    assert all(one < two for one, two in pairwise(found))
+
+
+def test_what_is_above_passes_untouched():
+    batch = Encoder(json=False).encode(history(1))
+    assert Retime(BASE, FOREVER)(batch) is batch
+
+
+def test_rows_of_one_transaction_stay_together_over_batches():
+    items = history(4)
+    whole = Encoder(json=False).encode(items)
+    retime, last = Retime(BASE + 1_000, FOREVER), BASE + 1_000
+    found = rows_of(retime(whole.slice(n, 1)) for n in range(whole.num_rows))
+    before = whole.to_pylist()
+    assert len({(a["commit_ts"], b["commit_ts"]) for a, b in zip(before, found, strict=True)}) == len(
+        {row["commit_ts"] for row in before}
+    )
+    assert found[0]["commit_ts"] == last + 1
+    assert all(row["start_ts"] == row["commit_ts"] for row in found)
+
+
+def test_a_schema_change_has_the_new_ts_inside_too():
+    batch = Retime(BASE + 50, FOREVER)(Encoder(json=False).encode([ddl(3)]))
+    (item,) = Decoder().decode(batch)
+    assert isinstance(item, Ddl)
+    assert (item.commit_ts, item.start_ts) == (BASE + 51, BASE + 51)
+    assert batch.column("commit_ts").to_pylist() == [BASE + 51]
+
+
+def test_a_ts_above_the_end_is_refused():
+    batch = Encoder(json=False).encode([ddl(3)])
+    Retime(BASE + 50, BASE + 51)(batch)
+    with pytest.raises(Retryable, match="ahead of the query's"):
+        Retime(BASE + 51, BASE + 51)(batch)
