@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from ...codec.proto.columns import Resolved, unpack
@@ -35,6 +36,15 @@ class Lane:
         if self._bytes > NOTED_BYTES:
             self.settle()
 
+    def drain(self) -> Iterator[tuple[int, Ts]]:
+        """All regions that have told something, each once, with its resolved ts."""
+        if len(self._noted) == 1 and not self.pending:  # read when its turn comes: a store's ids take 4 MB
+            (resolved,), self._noted, self._bytes = self._noted, [], 0
+            return _each(resolved)
+        self.settle()
+        pending, self.pending = self.pending, {}
+        return iter(pending.items())
+
     def settle(self) -> None:
         """Bring `pending` up to date with what was noted."""
         noted, self._noted, self._bytes = self._noted, [], 0
@@ -47,3 +57,8 @@ class Lane:
             self.pending.update(found)
         else:
             self.pending = found
+
+
+def _each(resolved: Resolved) -> Iterator[tuple[int, Ts]]:
+    for region_id in unpack(resolved.packed):
+        yield region_id, resolved.ts

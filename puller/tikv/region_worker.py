@@ -83,7 +83,7 @@ class RegionWorker(PooledActor):
         self._looked = self.clock.now()
         self._messages = 0
         self._weight = 1
-        self._steps: Iterator[tuple[Lane, int, Ts]] = iter(())
+        self._steps: Iterator[tuple[Lane, tuple[int, Ts]]] = iter(())
 
     def on_receive(self, message: Any) -> None:
         """None goes on with what was put off while output was on its way: nothing is handled before that."""
@@ -260,14 +260,8 @@ class RegionWorker(PooledActor):
 
     def _look(self) -> None:
         self._announced = False
-        parts = []
-        for stream in self._streams:
-            for lane in stream.lanes.values():
-                lane.settle()
-                if lane.pending:
-                    pending, lane.pending = lane.pending, {}
-                    parts.append(zip(repeat(lane), list(pending), list(pending.values()), strict=False))
-        self._steps = chain.from_iterable(parts)
+        lanes = [lane for stream in self._streams for lane in stream.lanes.values()]
+        self._steps = chain.from_iterable([zip(repeat(lane), lane.drain(), strict=False) for lane in lanes])
         now = self.clock.now()
         self._weight = max(1, min(int(now - self._looked), self._messages))
         self._looked, self._messages = now, 0
@@ -276,7 +270,7 @@ class RegionWorker(PooledActor):
     def _step(self) -> None:
         pairs = []
         taken = 0
-        for lane, region_id, ts in islice(self._steps, STEP_REGIONS):
+        for lane, (region_id, ts) in islice(self._steps, STEP_REGIONS):
             taken += 1
             request = lane.regions.get(region_id)
             if request is not None:
