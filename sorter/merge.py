@@ -278,8 +278,8 @@ class Merger(Part):
         for stretch in self._open:
             if stretch.changes is None or not stretch.run.first < bound:
                 continue
-            at, end = stretch.at, stretch.find(bound)
-            changes, owners = stretch.changes, stretch.owners
+            end = stretch.find(bound)
+            at, changes, owners = stretch.at, stretch.changes, stretch.owners
             if end == len(changes):
                 done = True
             if at == end:
@@ -313,7 +313,7 @@ class Merger(Part):
                 changes = changes[stretch.at :]
                 owners = None if owners is None else owners[stretch.at :]
             size = old.bytes * len(changes) // old.count
-            first = floor(changes[0].commit_ts) if stretch.is_sorted else old.first
+            first = floor(min([change.commit_ts for change in changes]))
             run = Run(old.tables, owners, changes, size, first, old.newest, stretch.is_sorted)
             self._tier.hold(run)
             self._push(run)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from itertools import chain, repeat
+from itertools import chain, compress, repeat
+from operator import not_
 
 from msgspec import Struct
 
-from ..events import KvChange
-from .run import Owners, Run, Table, has_repeated, once, sort, sort_owned, without_removed
+from ..events import KvChange, Ts
+from .run import Owners, Run, Table, floor, has_repeated, once, sort, sort_owned, without_removed
 
 
 class Stretch:
@@ -27,14 +28,29 @@ class Stretch:
         self.changes, self.owners = without_removed(self.run.tables, owners, changes)
 
     def find(self, bound: KvChange) -> int:
-        """Where the changes at or above the bound begin."""
+        """Where the changes at or above the bound begin, once they are behind the others; `at` may move."""
         assert self.changes is not None
         if self.run.newest < bound.commit_ts:
             return len(self.changes)
         if not self.is_sorted:
-            self.changes, self.owners = sort_owned(self.changes, self.owners)
+            if not self.at and bound == floor(bound.commit_ts):
+                return self._part(bound.commit_ts)
+            owners = None if self.owners is None else self.owners[self.at :]
+            self.changes, self.owners = sort_owned(self.changes[self.at :], owners)
+            self.at = 0
             self.is_sorted = True
         return bisect_left(self.changes, bound, self.at)
+
+    def _part(self, ts: Ts) -> int:
+        """Move what lies before `ts` to the front: a third of the cost of sorting, and mostly the rest of
+        what is left later leaves as a whole."""
+        changes = self.changes or []
+        before = [change.commit_ts < ts for change in changes]
+        after = list(map(not_, before))
+        self.changes = [*compress(changes, before), *compress(changes, after)]
+        if self.owners is not None:
+            self.owners = [*compress(self.owners, before), *compress(self.owners, after)]
+        return sum(before)
 
 
 class Slice(Struct, frozen=True, gc=False):

@@ -180,16 +180,23 @@ class Tier:
             excess -= run.bytes
             if excess <= 0:
                 break
-        return [heir for runs in picked.values() for heir in self._merge(runs)]
+        return [block for runs in picked.values() for block in self._blocks(runs[::-1])]
 
-    def _merge(self, runs: list[Run]) -> list[Run]:
-        """Make blocks of the runs of a group, so that small ones don't stay small on disk."""
-        run = runs[0]
-        if len(runs) == 1 and self._follows(run):
+    def _blocks(self, runs: list[Run]) -> list[Run]:
+        """The runs of a group as they go to disk, and small ones merged, so that they don't stay small."""
+        small = self._block_bytes if len(runs) > 1 else 0
+        alone: list[Run] = []
+        others: list[Run] = []
+        for run in runs:
+            (alone if run.bytes >= small and self._follows(run) else others).append(run)
+        for run in alone:
             run.leaving = True
             del self._held[run]
             self.leaving_bytes += run.bytes
-            return runs
+        return alone + self._merge(others) if others else alone
+
+    def _merge(self, runs: list[Run]) -> list[Run]:
+        """Make sorted blocks of the runs of a group."""
         tables, owners = join_runs(runs)
         changes = list(chain.from_iterable(run.changes or () for run in runs))
         changes, owners = sort_owned(changes, owners)

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from ...errors import StoreError
 from ...actors import PooledRef
+from ...errors import StoreError
 from ...store import Batch, Store
 from ..arrivals import WAKE
 from ..gate import Gate, Part

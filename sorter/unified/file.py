@@ -9,8 +9,10 @@ from zlib import crc32
 import msgspec
 from msgspec import Struct
 
+from ...actors import PooledRef
 from ...errors import StoreError
 from ...events import KvChange
+from ..arrivals import WAKE
 from ..gate import Gate, Part
 from ..merge import Loaded, Read
 from ..run import Owners, Place, Run
@@ -33,10 +35,11 @@ class Flush(Struct, frozen=True):
 class FileWriter(Part):
     """Appends runs to files. Waits for nobody but the disk. Raises StoreError."""
 
-    def __init__(self, gate: Gate, tier: Tier, pool: BackEndPool) -> None:
+    def __init__(self, gate: Gate, tier: Tier, pool: BackEndPool, merger: PooledRef[Any]) -> None:
         super().__init__(gate)
         self._tier = tier
         self._pool = pool
+        self._merger = merger
         self._file: BackFile | None = None
 
     def on_receive(self, message: Flush) -> None:
@@ -50,6 +53,8 @@ class FileWriter(Part):
                 kept.append(run)
         if blocks:
             self._write(kept, blocks)
+        if self._tier.is_off:
+            self.send(self._merger, WAKE)  # it may wait for them
         self._gate.open_if_possible()
 
     def _write(self, runs: list[Run], blocks: list[bytes]) -> None:

@@ -60,7 +60,9 @@ class UnifiedSorter(Engine):
         pool, barrier = self._pool, Barrier(HEAPS)
         self._reader = self._spawn(FileReader, tier, pool)
         self._merger = self._spawn_merger(downstream, [self._reader])
-        self._file_writers = [self._spawn(FileWriter, tier, pool, capacity=8) for _ in range(WRITERS)]
+        self._file_writers = [
+            self._spawn(FileWriter, tier, pool, self._merger, capacity=8) for _ in range(WRITERS)
+        ]
         heap_bytes = min(HEAP_BYTES, max(1, options.memory_bytes // (4 * HEAPS)))
         block = options.block_changes, options.block_bytes
         outside = tier, self._arrivals, pool, self._merger, self._file_writers, heap_bytes, block

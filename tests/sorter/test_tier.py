@@ -35,13 +35,22 @@ def run(*commit_ts: int, tables: tuple[Table, ...] = (TABLE,), owners: list[int]
 
 
 def test_a_run_taken_on_its_way_to_disk_is_not_on_disk():
-    tier = Tier(0)
+    tier = Tier(1)
     (leaving,) = tier.add([run(1, 2)])
     assert (tier.used_bytes, tier.leaving_bytes) == (200, 200)
     assert tier.take(leaving)[0] is not None
     tier.stored(leaving, PLACE)
     assert leaving.place is None
     assert (tier.used_bytes, tier.leaving_bytes, tier.stored_bytes, tier.spilled_bytes) == (0, 0, 0, 0)
+
+
+def test_without_a_quota_a_run_is_not_taken_on_its_way_to_disk():
+    tier = Tier(0)
+    (leaving,) = tier.add([run(1, 2)])
+    assert tier.take(leaving) == (None, None)
+    assert (tier.used_bytes, tier.leaving_bytes) == (200, 200)
+    tier.stored(leaving, PLACE)
+    assert (leaving.place, tier.used_bytes) == (PLACE, 0)
 
 
 def test_a_stored_run_is_in_memory_no_more_until_it_is_read():
