@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from .outbox import Outbox
@@ -65,6 +65,11 @@ class Mailbox:
         self.line: deque[Waiter] | None = None
         self.outbox: Outbox | None = None
         """The consumer's own, while something waits in it: until then it takes nothing from here."""
+
+    @property
+    def actor_inbox(self) -> Self:
+        """Itself: a mailbox may stand where others have a ref, and takes no ref's memory."""
+        return self
 
     def schedule(self) -> None:
         """Make the consumer run. Called without the lock."""

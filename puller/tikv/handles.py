@@ -31,10 +31,6 @@ class Barrier(Mailbox):
         super().__init__(2, name)
         self._missing = 0
 
-    @property
-    def actor_inbox(self) -> Barrier:
-        return self
-
     def shut(self, handles: int) -> None:
         """Until so many have arrived. By the region worker, before it tells them to."""
         with self.lock:

@@ -83,7 +83,7 @@ class SpanPuller(PooledActor):
         self, spans: Sequence[Span], checkpoint_ts: Ts, output: Target, progress: SpanProgress
     ) -> None:
         """Everything of `spans` at or below `checkpoint_ts` is there already."""
-        self._output = output
+        self._output = output.actor_inbox
         self.progress = progress
         self._frontier = Frontier(spans, checkpoint_ts)
 
