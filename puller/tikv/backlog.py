@@ -7,7 +7,7 @@ from contextlib import suppress
 from threading import Lock
 from typing import Final
 
-MOST_BYTES: Final = 16 << 20
+MOST_BYTES: Final = 4 << 20
 """A message has up to 6 MiB, and taken apart its changes take about three times that."""
 
 
