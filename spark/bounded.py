@@ -34,7 +34,7 @@ def changes(options: ReadOptions, part: Part, start: Offset, end: Offset) -> Gen
 
 def change_items(options: ReadOptions, part: Part, start: Offset, end: Offset) -> Generator[list[Item]]:
     """As `changes`, before they are made into columns. Rows of other parts may be among them."""
-    if start == end:
+    if start.position == end.position:
         return
     with scratch(options.scratch_dir) as directory:
         feed = options.feed(directory, part, end.position, snapshot=False)

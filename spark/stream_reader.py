@@ -34,12 +34,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.output = output
         self._watch: Watch | None = None  # never in a task
         self._at: Offset | None = None
+        self._is_new = False
         self._end: Offset | None = None
         """Of a query that reads only what is there: where that ended when it began."""
 
     # --- in the driver
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        self._is_new = True
         return self._source.ask(self._initial).fields()
 
     def _initial(self, offsets: Offsets) -> Offset:
@@ -66,8 +68,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """`start` if there is no news. Raises Retryable and Fatal."""
-        self._at = Offset.read(start)
-        return self._source.following(self._at, self._end, _limit(limit)).fields()
+        self._at = begin = Offset.read(start)
+        found = self._source.following(begin, self._end, _limit(limit))
+        if self._is_new and found == begin:
+            # Spark keeps no beginning, only the ends of batches: with an empty one the query begins here, and
+            # not wherever the source is when it is started again.
+            found = Offset(begin.ts + 1, begin.position, begin.source)
+        self._is_new = False
+        return found.fields()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._end = self._source.ask(lambda offsets: offsets.latest())
@@ -79,7 +87,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         begin, until = Offset.read(start), Offset.read(end)
-        if begin == until:
+        if begin.position == until.position:
             return []
         return [TaskPartition(part, begin, until) for part in WHOLE.divided(self.options.partitions)]
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from contextlib import ExitStack
 from threading import Event
-from typing import Final
+from typing import Any, Final
+
+from msgspec.structs import replace
 
 from ..actors import SystemClock
 from ..embedded import Handover, HandoverClosed
 from ..errors import Retryable
-from ..events import Checkpoint, Item
+from ..events import Checkpoint, Ddl, Item, Sorted
 from ..options import FeedOptions
 from ..pipeline import Pipeline, Unavailable
+from ..sink import Sink
 from ..sink.python import PythonSink
-from ..sources import Found
+from ..sources import Found, Source
 
 AGAIN_SECONDS: Final = 0.5
 """Between attempts to begin."""
@@ -31,7 +35,7 @@ def follow(
     task = _begin(options, start, handover, patience_seconds)
     try:
         while (items := handover.get()) is not None:
-            yield items
+            yield task.with_refusals(items)
         if task.error is not None:
             raise task.error
     finally:
@@ -67,6 +71,13 @@ class Task(Pipeline):
         sink = PythonSink("spark", handover.put, _Start(start))
         super().__init__(options, [sink], SystemClock())
 
+    def _start(self, stack: ExitStack, sinks: Sequence[Sink]) -> None:
+        self._source = self._unrefused = _Unrefused(self._source)
+        super()._start(stack, sinks)
+
+    def with_refusals(self, items: Sequence[Item]) -> Sequence[Item]:
+        return [self._unrefused.restored(item) if isinstance(item, Ddl) else item for item in items]
+
     def _reject_unmatched(self, found: Found) -> None:
         """A table may have been dropped since; the driver has looked at the patterns."""
 
@@ -78,6 +89,31 @@ class Task(Pipeline):
     def _end(self, error: BaseException | None) -> None:
         super()._end(None if isinstance(error, HandoverClosed) else error)
         self._handover.finish()
+
+
+class _Unrefused:
+    """A source whose schema changes all go through: what can't be followed is for the reader to judge."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._refused: dict[Ddl, Ddl] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+    def mount(self, released: Sorted) -> list[Item]:
+        return [
+            self._passing(item) if isinstance(item, Ddl) and item.refusal else item
+            for item in self._source.mount(released)
+        ]
+
+    def _passing(self, refused: Ddl) -> Ddl:
+        ddl = replace(refused, refusal="", if_exists=False)
+        self._refused[ddl] = refused
+        return ddl
+
+    def restored(self, ddl: Ddl) -> Ddl:
+        return self._refused.pop(ddl, ddl)
 
 
 class _Start:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from ..errors import SourceError
-from ..events import Column, Item, Row, RowChange, Table, Transaction
+from ..events import Column, Ddl, Item, Row, RowChange, Table, Transaction
 from .envelope import to_batch
 from .pick import Pick
 from .schema import column_type, table_type
@@ -20,9 +20,10 @@ _Values = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 class TypedEncoder:
-    """Items to batches with the columns of `table`; schema changes and other tables leave nothing.
+    """Items to batches with the columns of `table`; other tables must not be among them.
 
-    A row of an older layout has nulls where it lacks a column. One of another type raises SourceError.
+    A row of an older layout has nulls where it lacks a column. One of another type raises SourceError, and so
+    does a change of the table as a whole, unless it isn't picked.
     """
 
     def __init__(self, table: Table, pick: Pick, *, invalid_dates: str = "fail") -> None:
@@ -42,8 +43,8 @@ class TypedEncoder:
             self._pick.begins(item)
             if isinstance(item, Transaction):
                 picked += self._pick.rows(item)
-            else:
-                self._pick.ddl(item)
+            elif self._pick.ddl(item) is not None:
+                _check(item)
         if not picked:
             return to_batch([], self.schema)
         rows = [row for _, row in picked]
@@ -113,6 +114,15 @@ class TypedEncoder:
         raise SourceError(
             f"column {column.name} of {self._table.full_name} holds {text!r}, which is no {column.kind} in "
             "Spark: set option invalidDates to null to read such values as null, or read the raw envelope"
+        )
+
+
+def _check(ddl: Ddl) -> None:
+    """Raise SourceError for a change of the table that its rows don't tell."""
+    if ddl.refusal and not ddl.query.lstrip().upper().startswith("CREATE"):
+        raise SourceError(
+            f"{ddl.full_name} was changed in a way that its rows don't tell: {ddl.query[:200]}; read the raw "
+            "envelope, where this is a row, or set option operations to insert,update,delete to pass over it"
         )
 
 

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+import tidemill.spark
+from tidemill.emulator.sql import Tidb
+
+from ..services.conftest import (  # noqa: F401
+    database,
+    mariadb,
+    mariadb_template,
+    own,
+    private_mariadb,
+    sql,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One for all tests of a process: its JVM takes seconds to start. A task that fails is tried again."""
+    directory = tmp_path_factory.mktemp("spark")
+    made = tidemill.spark.session(
+        "tests",
+        "local[2,3]",
+        {
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.warehouse.dir": str(directory / "warehouse"),
+            "spark.local.dir": str(directory / "local"),
+            "spark.driver.memory": "1g",
+            "spark.sql.streaming.metricsEnabled": "false",
+        },
+    )
+    made.sparkContext.setLogLevel("OFF")
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def tidb() -> Iterator[Tidb]:
+    """With an empty database `shop`."""
+    with Tidb(stores=2, tick_seconds=0.02) as made:
+        made.execute("create database shop")
+        yield made

@@ -1,0 +1,105 @@
+"""What happens in a source, and what a local feed makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidemill.emulator.sql import Tidb
+from tidemill.events import Checkpoint, Ddl, Item, Transaction
+from tidemill.feed import Feed
+from tidemill.options import feed_options
+from tidemill.sink.python import PythonSink
+from tidemill.spark.envelope import Decoder
+from tidemill.spark.offset import Offset
+
+from ..services.conftest import Client
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def on_tidb(tidb: Tidb) -> int:
+    """Three tables, all kinds of changes, a column more in the middle; the ts before all of it."""
+    for table in ("orders", "pairs", "logs"):
+        tidb.execute(f"create table shop.{table} (id bigint primary key, note varchar(40), price decimal(10,2))")
+    before = tidb.execute("create table shop.last (id bigint primary key)")
+    for number in range(12):
+        with tidb.transaction() as txn:
+            txn.insert("shop.orders", {"id": number, "note": f"order {number}", "price": "9.99"})
+            txn.insert("shop.pairs", {"id": number, "note": None, "price": f"-{number}.50"})
+        if number == 5:
+            tidb.execute("alter table shop.orders add column colour varchar(9) default 'red'")
+        if number % 3 == 2:
+            with tidb.transaction() as txn:
+                txn.update("shop.orders", number - 1, {"note": "changed"})
+                txn.delete("shop.pairs", number)
+                txn.insert("shop.logs", {"id": number, "note": "ü", "price": "0.01"})
+    return before
+
+
+def tables_on_mariadb(sql: Client) -> None:
+    for table in ("orders", "pairs", "logs"):
+        sql(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, note VARCHAR(40), price DECIMAL(10,2))")
+
+
+def on_mariadb(sql: Client) -> None:
+    """The same there, and transactions of some thousand rows."""
+    for number in range(12):
+        sql("BEGIN", f"INSERT INTO orders (id, note, price) VALUES ({number}, 'order', 9.99)")
+        sql(f"INSERT INTO pairs VALUES ({number}, NULL, -{number}.50)", "COMMIT")
+        if number == 5:
+            sql("ALTER TABLE orders ADD COLUMN colour VARCHAR(9) DEFAULT 'red'")
+        if number % 3 == 2:
+            sql("BEGIN", f"UPDATE orders SET note = 'changed' WHERE id = {number - 1}")
+            sql(f"DELETE FROM pairs WHERE id = {number}", f"INSERT INTO logs VALUES ({number}, 'ü', 0.01)")
+            sql("COMMIT")
+    sql("INSERT INTO logs SELECT seq, REPEAT('x', 30), 1 FROM seq_100_to_5099", "UPDATE logs SET price = 2")
+
+
+class _Start:
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self.checkpoint = checkpoint
+
+    def load(self) -> tuple[Checkpoint, int]:
+        return self.checkpoint, 0
+
+    def save(self, checkpoint: Checkpoint, length: int = 0) -> None:
+        pass
+
+
+def local(url: str, tables: Sequence[str], start: Offset, end: Offset, directory: Path) -> list[Item]:
+    """The items of a feed of this process."""
+    found: list[Item] = []
+    options = feed_options(
+        {
+            "data_dir": str(directory),
+            "until": end.position,
+            "source": {"url": url, "tables": list(tables), "snapshot": False},
+        }
+    )
+    feed = Feed(options, [PythonSink("local", found.extend, _Start(start.checkpoint))])
+    feed.start()
+    assert feed.wait(60)
+    if feed.error is not None:
+        raise feed.error
+    return [item for item in found if item.commit_ts <= end.ts]
+
+
+def lines(items: Iterable[Item]) -> list[Any]:
+    """Rows and schema changes, however their transactions were cut into pieces."""
+    found: list[Any] = []
+    for item in items:
+        if isinstance(item, Ddl):
+            found.append((item.commit_ts, item.start_ts, item.full_name, item.query, item.actions))
+        elif isinstance(item, Transaction):
+            found += item.rows
+    return found
+
+
+def of_frame(frame: DataFrame) -> list[Any]:
+    """The same of the raw envelope's rows, put into their order."""
+    table = frame.orderBy("commit_ts", "start_ts", "sequence").toArrow()
+    decoder = Decoder()
+    return lines(item for batch in table.to_batches() for item in decoder.decode(batch))
