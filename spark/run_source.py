@@ -1,0 +1,57 @@
+"""The data source as `tidemill run` uses it: it may end at a position."""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter, DataSourceWriter
+from pyspark.sql.types import StructType
+
+from .data_source import TidemillSource
+from .offset import Offset, Offsets
+from .options import ReadOptions, read_options
+from .output import Output
+from .stream_reader import StreamReader
+from .writer import batch_writer, stream_writer
+
+FORMAT = "tidemill-run"
+UNTIL = "until"
+
+
+class RunSource(TidemillSource):
+    """Of its own options it takes `until`, with the trigger availableNow."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        given = dict(self.options)
+        until = given.pop(UNTIL, "")
+        options = read_options(given)
+        return BoundedReader(options, self._output(options, schema), until)
+
+    def schema(self) -> StructType:
+        self.options.pop(UNTIL, None)
+        return super().schema()
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        return batch_writer(self.options, schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        return stream_writer(self.options, schema, overwrite)
+
+
+class BoundedReader(StreamReader):
+    """Reads what there is up to `until`; empty: up to the source's end as the query begins."""
+
+    def __init__(self, options: ReadOptions, output: Output, until: str) -> None:
+        super().__init__(options, output)
+        self._until = until
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        if self._until:
+            self._end = self._source.ask(self._given_end)
+        else:
+            super().prepareForTriggerAvailableNow()
+
+    def _given_end(self, offsets: Offsets) -> Offset:
+        return offsets.at(int(self._until)) if self.options.is_tikv else offsets.at_position(self._until)

@@ -1,0 +1,91 @@
+"""A partition's rows as items in commit order, each transaction with its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec.structs import replace
+
+from ..errors import SinkError
+from ..events import Item, Transaction
+from ..sink.gate import creates_for_snapshot
+from .envelope import Decoder
+
+ORDER: Final = ("commit_ts", "start_ts", "sequence")
+
+
+class Ordered:
+    """Decodes a partition's batches. Nothing is sorted here: Spark does that better, and with spilling."""
+
+    def __init__(self, position: str) -> None:
+        """`position` goes to every item in place of the source's."""
+        self._position = position
+        self._decoder = Decoder()
+        self._last = (-1, -1, -1)
+        self._held: Item | None = None
+        self.loads: bool | None = None
+        """Whether these are the rows of a snapshot; None before the first."""
+
+    def items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[list[Item]]:
+        """All transactions of one commit ts come together, or in pieces that are not the last. Raises
+        SinkError for rows out of order, and for a snapshot mixed with changes."""
+        for batch in batches:
+            if batch.num_rows:
+                self._check_order(batch)
+                yield self._ended(self._decoder.decode(batch))
+        if self._held is not None:
+            yield [self._with_end(self._held, True)]
+
+    def _check_order(self, batch: pa.RecordBatch) -> None:
+        columns = [batch.column(name) for name in ORDER]
+        first = tuple([column[0].as_py() for column in columns])
+        if first > self._last and _rises(columns):
+            self._last = tuple([column[-1].as_py() for column in columns])
+            return
+        raise SinkError(
+            f"the rows of a partition don't come in order, each of them once (at commit_ts {first[0]}): sort "
+            'them before they are written, df.repartition("schema", "table")'
+            '.sortWithinPartitions("commit_ts", "start_ts", "sequence")'
+        )
+
+    def _ended(self, items: list[Item]) -> list[Item]:
+        """All but the last, of which one must see what follows."""
+        if self._held is not None:
+            items.insert(0, self._held)
+        for item in items:
+            self._check_kind(item)
+        self._held = items[-1]
+        return [self._with_end(item, not _goes_on(item, then)) for item, then in pairwise(items)]
+
+    def _with_end(self, item: Item, last: bool) -> Item:
+        return replace(item, position=self._position if last else "", last=last)
+
+    def _check_kind(self, item: Item) -> None:
+        loads = item.chunk is not None if isinstance(item, Transaction) else creates_for_snapshot(item)
+        if self.loads is None:
+            self.loads = loads
+        elif loads != self.loads:
+            raise SinkError("the rows of a snapshot and changes are mixed: write one after the other")
+
+
+def _goes_on(item: Item, then: Item) -> bool:
+    """Whether `then` is more of the same transaction."""
+    return (
+        isinstance(item, Transaction)
+        and isinstance(then, Transaction)
+        and (item.commit_ts, item.start_ts) == (then.commit_ts, then.start_ts)
+    )
+
+
+def _rises(columns: list[pa.Array]) -> bool:
+    """Whether each row is behind the one before it, by the first column, then the second, then the third."""
+    rises = None
+    for column in reversed(columns):
+        before, after = column[:-1], column[1:]
+        further = pc.greater(after, before)
+        rises = further if rises is None else pc.or_(further, pc.and_(pc.equal(after, before), rises))
+    return bool(pc.all(rises, min_count=0).as_py())

@@ -1,0 +1,97 @@
+"""Rows of the raw envelope into SQL databases, by Spark."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tidemill.emulator.sql import Tidb
+from tidemill.feed import Feed
+from tidemill.options import feed_options, open_sinks
+from tidemill.spark.run_source import FORMAT, RunSource
+
+from . import history
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TABLES = ("orders", "pairs", "logs")
+
+
+@pytest.fixture
+def writing(spark: SparkSession) -> SparkSession:
+    spark.dataSource.register(RunSource)
+    return spark
+
+
+def read(spark: SparkSession, source: str, **options: Any) -> DataFrame:
+    return spark.read.format(FORMAT).options(source=source, **options).load()
+
+
+def write(frame: DataFrame, url: str, **options: Any) -> None:
+    frame.write.format(FORMAT).mode("append").options(sink=url, **options).save()
+
+
+def follow(
+    spark: SparkSession,
+    source: str,
+    sink: str,
+    checkpoint: Path,
+    *,
+    to: dict[str, Any] | None = None,
+    **options: Any,
+) -> None:
+    """Everything that is there now."""
+    frame = spark.readStream.format(FORMAT).options(source=source, **options).load()
+    writer = frame.writeStream.format(FORMAT).options(
+        sink=sink, checkpointLocation=str(checkpoint), **to or {}
+    )
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+
+
+def rows_in_sqlite(path: Path, schema: str) -> dict[str, list[dict[str, Any]]]:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.row_factory = sqlite3.Row
+        return {
+            name: [dict(row) for row in connection.execute(f'SELECT * FROM "{schema}.{name}" ORDER BY id')]
+            for name in TABLES
+        }
+
+
+def copy_locally(source: str, tables: str, sink: str, directory: Path) -> None:
+    options = feed_options(
+        {
+            "data_dir": str(directory / "local"),
+            "until": "now",
+            "source": {"url": source, "tables": [tables]},
+            "sink": [{"url": sink}],
+        }
+    )
+    feed = Feed(options, open_sinks(options))
+    feed.start()
+    assert feed.wait(60)
+    assert feed.error is None
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_a_snapshot_and_a_stream_of_tikv_give_the_rows_of_the_local_feed(
+    writing: SparkSession, tidb: Tidb, tmp_path: Path, partitions: int
+) -> None:
+    source, sink = f"tikv://{tidb.pd_address}", f"sqlite:///{tmp_path}/spark.db"
+    before = history.on_tidb(tidb)
+    write(read(writing, source, tables="shop.*", ts=before, partitions=partitions), sink)
+    options = {"tables": "shop.*", "startingTs": before, "partitions": partitions}
+    follow(writing, source, sink, tmp_path / "query", **options)
+    tidb.execute("alter table shop.orders drop column colour")
+    with tidb.transaction() as txn:
+        txn.insert("shop.orders", {"id": 100, "note": "later", "price": "1.00"})
+    follow(writing, source, sink, tmp_path / "query", **options)
+    copy_locally(source, "shop.*", f"sqlite:///{tmp_path}/local.db", tmp_path)
+    found = rows_in_sqlite(tmp_path / "spark.db", "shop")
+    assert found == rows_in_sqlite(tmp_path / "local.db", "shop")
+    assert len(found["orders"]) == 13
