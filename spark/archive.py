@@ -121,8 +121,8 @@ def _finish(directory: Path, made: Path) -> None:
 def _compact(spark: SparkSession, directory: Path, folder: str, up_to_ts: Ts) -> TableReport:
     name = unquote(folder.removeprefix("table="))
     taken = _up_to(files(directory, folder), up_to_ts)
-    layouts = _layouts(taken)
-    left = _reason(taken, layouts)
+    layouts = layouts_of(taken)
+    left = reason_to_leave(taken, layouts)
     if left:
         return TableReport(name, left=left)
     making = directory / HIDDEN / f"{_PREFIX}{folder}{NEW}"
@@ -153,7 +153,7 @@ def _up_to(found: Sequence[File], up_to_ts: Ts) -> list[File]:
     return [file for file in found if file.last < bound]
 
 
-def _layouts(taken: Sequence[File]) -> list[Layout]:
+def layouts_of(taken: Sequence[File]) -> list[Layout]:
     """The files by the layout of their table. Raises SinkError for one that isn't whole."""
     found: dict[bytes, Layout] = {}
     for file in taken:
@@ -168,7 +168,7 @@ def _layouts(taken: Sequence[File]) -> list[Layout]:
     return list(found.values())
 
 
-def _reason(taken: Sequence[File], layouts: Sequence[Layout]) -> str:
+def reason_to_leave(taken: Sequence[File], layouts: Sequence[Layout]) -> str:
     """Why there is nothing to do, or it can't be done."""
     if not taken:
         return "no file has only changes up to that ts"

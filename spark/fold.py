@@ -42,7 +42,7 @@ class Layout(Struct, frozen=True):
 def fold(spark: SparkSession, layouts: Sequence[Layout], making: Path, folder: str) -> int:
     """Write the latest row of each key that has one, to files under `making`; returns how many rows."""
     frames = [spark.read.parquet(*layout.paths) for layout in layouts]
-    winners = _winners([_events(*pair) for pair in zip(layouts, frames, strict=True)]).persist()
+    winners = _winners([events(*pair) for pair in zip(layouts, frames, strict=True)]).persist()
     try:
         for number, (layout, frame) in enumerate(zip(layouts, frames, strict=True)):
             rows = frame.join(winners, list(ORDER), "left_semi").select(*ORDER, "after")
@@ -53,7 +53,7 @@ def fold(spark: SparkSession, layouts: Sequence[Layout], making: Path, folder: s
         winners.unpersist()
 
 
-def _events(layout: Layout, frame: DataFrame) -> DataFrame:
+def events(layout: Layout, frame: DataFrame) -> DataFrame:
     """What each change says of keys: here is the row of one, and that of another is gone."""
     from pyspark.sql import functions as f
 
@@ -70,11 +70,11 @@ def _events(layout: Layout, frame: DataFrame) -> DataFrame:
     return frame.select(*ORDER, f.explode(said).alias("said")).select(*ORDER, "said.key", "said.is_there")
 
 
-def _winners(events: Sequence[DataFrame]) -> DataFrame:
+def _winners(said: Sequence[DataFrame]) -> DataFrame:
     """Which change each key's row is from, for the keys that have a row."""
     from pyspark.sql import functions as f
 
-    together = reduce(lambda one, other: one.unionByName(other), events)
+    together = reduce(lambda one, other: one.unionByName(other), said)
     last = together.groupBy("key").agg(f.max(f.struct(*ORDER, "is_there")).alias("last"))
     return last.filter("last.is_there").select(*[f"last.{name}" for name in ORDER])
 

@@ -171,7 +171,7 @@ def test_what_is_newer_stays_and_is_folded_the_next_time(spark, world):
     up_to = world.ts
     world.follow(10)
     newer = [row for row in changes(world.directory, "shop.people") if row["commit_ts"] > up_to]
-    inside = [file for file in files(world.directory, "table=shop.people") if file.first > up_to][0]
+    inside = next(file for file in files(world.directory, "table=shop.people") if file.first > up_to)
     assert inside.first < inside.last
     report = the_report(compact_archive(spark, world.directory, inside.first))
     assert report.folded_to == up_to

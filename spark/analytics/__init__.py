@@ -1,0 +1,5 @@
+"""What a sorter's store and a Parquet archive hold, as DataFrames, figures, a plan and a page."""
+
+from .archive_job import analyze_archive as analyze_archive
+from .store_job import analyze_store as analyze_store
+from .store_job import store_facts as store_facts

@@ -1,0 +1,143 @@
+"""The Spark job over a Parquet archive: what in it is still true, and what folding it would free."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+from ...errors import SinkError
+from ...events import LOGICAL_BITS
+from ...sink.parquet_columns import DDL_FOLDER
+from ...sink.parquet_files import DAY_MS, HIDDEN, File, date_of, files, folders
+from ..archive import layouts_of, reason_to_leave
+from ..fold import ORDER, Layout, events
+from .report import ArchiveReport, ArchiveTable, DayFigures, HotKey
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+HOT_KEYS: Final = 20
+_DAY: Final = DAY_MS << LOGICAL_BITS
+
+
+class _Counts(Struct):
+    """Of a day."""
+
+    changes: int = 0
+    deletes: int = 0
+    live: int = 0
+
+
+def analyze_archive(spark: SparkSession, directory: str | Path) -> ArchiveReport:
+    """Figures by table and day. Raises SinkError for what is no archive, or a file that can't be read."""
+    directory = Path(directory)
+    if not (directory / HIDDEN).is_dir():
+        raise SinkError(f"{directory} is no archive: it has no {HIDDEN}")
+    tables: list[ArchiveTable] = []
+    days: list[DayFigures] = []
+    hot: list[HotKey] = []
+    for folder in folders(directory):
+        found = files(directory, folder)
+        if folder != DDL_FOLDER and found:
+            its_days, its_keys, left = _table(spark, unquote(folder.removeprefix("table=")), found)
+            tables.append(_total(its_days, found, left))
+            days += its_days
+            hot += its_keys
+    tables.sort(key=lambda one: (-one.dead_bytes, one.table))
+    hot.sort(key=lambda one: (-one.changes, one.name, one.key))
+    return ArchiveReport(str(directory), tables, days, hot[:HOT_KEYS])
+
+
+def _table(
+    spark: SparkSession, name: str, found: Sequence[File]
+) -> tuple[list[DayFigures], list[HotKey], str]:
+    layouts = layouts_of(found)
+    left = reason_to_leave(found, layouts)
+    frames = [spark.read.parquet(*layout.paths) for layout in layouts]
+    counts: dict[str, _Counts] = {}
+    _count(frames, counts)
+    if any(not layout.table.key for layout in layouts):
+        for day in counts.values():
+            day.live = day.changes
+        return _days(name, found, counts), [], left
+    keys = _keys(layouts, frames).persist()
+    try:
+        _count_live(keys, counts)
+        return _days(name, found, counts), _hot(name, keys), left
+    finally:
+        keys.unpersist()
+
+
+def _count(frames: Sequence[DataFrame], counts: dict[str, _Counts]) -> None:
+    from pyspark.sql import functions as f
+
+    together = reduce(
+        lambda one, other: one.union(other), [frame.select("commit_ts", "op") for frame in frames]
+    )
+    day = f.expr(f"commit_ts div {_DAY}L").alias("day")
+    for row in together.groupBy(day, "op").count().collect():
+        its = counts.setdefault(_date(row.day), _Counts())
+        its.changes += row["count"]
+        its.deletes += row["count"] if row.op == "delete" else 0
+
+
+def _keys(layouts: Sequence[Layout], frames: Sequence[DataFrame]) -> DataFrame:
+    """key, changes, last (commit_ts, start_ts, sequence, is_there)."""
+    from pyspark.sql import functions as f
+
+    together = reduce(lambda one, other: one.union(other), map(events, layouts, frames))
+    last = f.max(f.struct(*ORDER, "is_there")).alias("last")
+    return together.groupBy("key").agg(f.count("*").alias("changes"), last)
+
+
+def _count_live(keys: DataFrame, counts: dict[str, _Counts]) -> None:
+    from pyspark.sql import functions as f
+
+    day = f.expr(f"last.commit_ts div {_DAY}L").alias("day")
+    for row in keys.filter("last.is_there").groupBy(day).count().collect():
+        counts[_date(row.day)].live = row["count"]
+
+
+def _hot(name: str, keys: DataFrame) -> list[HotKey]:
+    from pyspark.sql import functions as f
+
+    top = keys.filter("changes > 1").select("changes", f.to_json("key").alias("text"))
+    rows = top.orderBy(f.desc("changes"), "text").limit(HOT_KEYS).collect()
+    return [HotKey(0, name, row.text, row.changes) for row in rows]
+
+
+def _date(day: int) -> str:
+    return date_of(day * _DAY)
+
+
+def _days(name: str, found: Sequence[File], counts: dict[str, _Counts]) -> list[DayFigures]:
+    sizes: dict[str, list[int]] = {}
+    for file in found:
+        sizes.setdefault(file.date.removeprefix("date="), []).append(file.path.stat().st_size)
+    return [
+        DayFigures(name, date, len(sizes[date]), sum(sizes[date]), its.changes, its.deletes, its.live)
+        for date, its in sorted(counts.items())
+    ]
+
+
+def _total(days: Sequence[DayFigures], found: Sequence[File], left: str) -> ArchiveTable:
+    dead = sum(day.bytes * (day.changes - day.live) // day.changes for day in days if day.changes)
+    sums: dict[str, Any] = {
+        name: sum(getattr(day, name) for day in days)
+        for name in ("files", "bytes", "changes", "deletes", "live")
+    }
+    return ArchiveTable(days[0].table, **sums, dead_bytes=dead, overlap=overlap(found), left=left)
+
+
+def overlap(found: Sequence[File]) -> int:
+    """The most files that have changes of one commit ts."""
+    most = here = 0
+    for _, step in sorted([(file.first, -1) for file in found] + [(file.last, 1) for file in found]):
+        here -= step
+        most = max(most, here)
+    return most

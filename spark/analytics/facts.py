@@ -1,0 +1,164 @@
+"""What a window of a store holds, as rows for Spark: one for each block, table and minute; file; busy key."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+
+from ...codec.tidb.key import decode_record_key
+from ...errors import StoreError
+from ...events import DELETE, KvChange, Ts, physical_ms
+from ...sorter.db.layout import _decode_block, _decode_event, _decode_mixed, _unseal
+from .store_files import SortedFile, WindowFiles, WindowGone
+
+FACTS: Final = pa.schema(
+    [
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("store", pa.string(), nullable=False),
+        pa.field("window", pa.string(), nullable=False),
+        pa.field("level", pa.int32(), nullable=False),
+        pa.field("table", pa.int64()),
+        pa.field("minute", pa.int64()),
+        pa.field("part", pa.int64(), nullable=False),
+        pa.field("changes", pa.int64(), nullable=False),
+        pa.field("deletes", pa.int64(), nullable=False),
+        pa.field("bytes", pa.int64(), nullable=False),
+        pa.field("dead_bytes", pa.int64(), nullable=False),
+        pa.field("free_bytes", pa.int64(), nullable=False),
+        pa.field("whole_bytes", pa.int64(), nullable=False),
+        pa.field("newest", pa.int64()),
+        pa.field("overlap", pa.int64()),
+        pa.field("key", pa.binary()),
+    ]
+)
+"""By `kind`:
+
+`block`: the changes of one table and minute (since 1970) in one value of the store, the `part`-th. `bytes`
+are their share of the value, whose size is `whole_bytes`; `dead_bytes` those at or below the acknowledged ts;
+`free_bytes` all of them if the whole value is.
+`file`: an SST; `changes` are its entries, `deletes` its tombstones, `overlap` the files of the window that it
+shares keys with.
+`key`: a row's key that came often, and how often, at least, in `changes`.
+"""
+
+UNKNOWN: Final = 0
+"""The table of a change in a block of several tables whose key doesn't tell."""
+
+BATCH_ROWS: Final = 5_000
+MOST_KEYS: Final = 50_000
+"""Keys counted at a time: a count is too low by at most the number of changes divided by this."""
+TOLD_KEYS: Final = 100
+"""A table's in a window."""
+
+
+def window_facts(store: Path, window: str, acknowledged: Ts) -> Iterator[pa.RecordBatch]:
+    """Nothing of a window that was dropped meanwhile. Raises StoreError for what can't be read: a damaged
+    block, for instance."""
+    try:
+        files = WindowFiles(store, window)
+    except WindowGone:
+        return
+    try:
+        head = {"store": store.name, "window": window}
+        rows = [head | row for row in _file_rows(files.files)]
+        keys = BusyKeys()
+        for part, (key, value) in enumerate(files.pairs()):
+            changes = read_value(key, value, f"{store} ({window})")
+            level = files.level_of(key)
+            rows += [head | row for row in _block_rows(part, key, value, level, changes, acknowledged)]
+            keys.add(key, changes)
+            if len(rows) >= BATCH_ROWS:
+                yield pa.RecordBatch.from_pylist(rows, FACTS)
+                rows = []
+        rows += [head | row for row in keys.rows()]
+        yield pa.RecordBatch.from_pylist(rows, FACTS)
+    finally:
+        files.close()
+
+
+def read_value(key: bytes, value: bytes, where: str) -> list[KvChange]:
+    """The changes of a block, or the one change of the layout "event". Raises StoreError if it is damaged."""
+    packed = _unseal(value)
+    try:
+        if key.startswith(bytes(4)):
+            return _decode_mixed(packed)[1]
+        try:
+            return _decode_block(packed)
+        except msgspec.ValidationError:
+            return [_decode_event(packed)]
+    except msgspec.DecodeError as error:
+        raise StoreError(f"{where} has a value that isn't the sorter's: {error}") from error
+
+
+def table_of(key: bytes, change: KvChange) -> int:
+    """The table's id: of the store's key (bytes 4 to 12), or in a block of several of the row's."""
+    if not key.startswith(bytes(4)):
+        return int.from_bytes(key[4:12], "big")
+    try:
+        return decode_record_key(change.key)[0]
+    except (ValueError, IndexError):
+        return UNKNOWN
+
+
+def _file_rows(files: list[SortedFile]) -> Iterator[dict[str, Any]]:
+    for part, file in enumerate(files):
+        yield {
+            "kind": "file", "level": file.level, "part": part, "changes": file.entries,
+            "deletes": file.tombstones, "bytes": file.size, "dead_bytes": 0, "free_bytes": 0,
+            "whole_bytes": file.size, "overlap": sum(file.meets(other) for other in files) - 1,
+        }  # fmt: skip
+
+
+def _block_rows(
+    part: int, key: bytes, value: bytes, level: int, changes: list[KvChange], acknowledged: Ts
+) -> Iterator[dict[str, Any]]:
+    size = len(key) + len(value)
+    sums: dict[tuple[int, int], list[int]] = {}
+    weight = 0
+    for change in changes:
+        at = table_of(key, change), physical_ms(change.commit_ts) // 60_000
+        found = sums.setdefault(at, [0, 0, 0, 0, 0])
+        its = len(change.key) + len(change.value) + len(change.old_value) + 24
+        weight += its
+        found[0] += 1
+        found[1] += change.op == DELETE
+        found[2] += its
+        found[3] += its * (change.commit_ts <= acknowledged)
+        found[4] = max(found[4], change.commit_ts)
+    is_free = all(change.commit_ts <= acknowledged for change in changes)
+    for (table, minute), (count, deletes, its, dead, newest) in sums.items():
+        share = size * its // weight
+        yield {
+            "kind": "block", "level": level, "table": table, "minute": minute, "part": part, "changes": count,
+            "deletes": deletes, "bytes": share, "dead_bytes": size * dead // weight,
+            "free_bytes": share * is_free, "whole_bytes": size, "newest": newest,
+        }  # fmt: skip
+
+
+class BusyKeys:
+    """Counts keys in bounded memory, after Misra and Gries (1982): beyond it, all counts go down by one."""
+
+    def __init__(self, most: int = MOST_KEYS) -> None:
+        self._most = most
+        self._counts: Counter[tuple[int, bytes]] = Counter()
+
+    def add(self, key: bytes, changes: list[KvChange]) -> None:
+        self._counts.update((table_of(key, change), change.key) for change in changes)
+        while len(self._counts) > self._most:
+            self._counts = Counter({key: n - 1 for key, n in self._counts.items() if n > 1})
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        told: Counter[int] = Counter()
+        for (table, key), count in self._counts.most_common():
+            if count < 2 or told[table] >= TOLD_KEYS:
+                continue
+            told[table] += 1
+            yield {
+                "kind": "key", "level": 0, "table": table, "part": 0, "changes": count, "deletes": 0,
+                "bytes": 0, "dead_bytes": 0, "free_bytes": 0, "whole_bytes": 0, "key": key,
+            }  # fmt: skip

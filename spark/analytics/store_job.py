@@ -1,0 +1,197 @@
+"""The Spark job over a store: DataFrames of figures, and all of them as a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from ...errors import StoreError
+from ...events import Ts
+from .facts import FACTS, UNKNOWN, window_facts
+from .rank import plan_of
+from .report import (
+    CellFigures,
+    HotKey,
+    LevelFigures,
+    StoreFigures,
+    StoreReport,
+    TableFigures,
+    WindowFigures,
+)
+from .store_files import stores_in, windows_in, written
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+T = TypeVar("T")
+HOT_KEYS: Final = 20
+TASKS_PER_CORE: Final = 3
+"""Windows differ in size: more tasks than cores even that out."""
+_OF_BLOCKS: Final = ("bytes", "dead_bytes", "free_bytes", "deletes")
+_NO_NAMES: Final[Mapping[int, str]] = {}
+
+
+def store_facts(spark: SparkSession, directory: str | Path, acknowledged: Ts) -> DataFrame:
+    """The rows of `facts.FACTS`, each window read by one task, which needs the directory under this path.
+
+    Raises StoreError if there is no store.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    found = [(str(store), window) for store in stores_in(Path(directory)) for window in windows_in(store)]
+    tasks = min(len(found), TASKS_PER_CORE * spark.sparkContext.defaultParallelism) or 1
+    places = spark.createDataFrame(found, "store string, window string").repartition(tasks)
+
+    def read(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for place in batch.to_pylist():
+                yield from window_facts(Path(place["store"]), place["window"], acknowledged)
+
+    return places.mapInArrow(read, from_arrow_schema(FACTS))
+
+
+def by_table(facts: DataFrame) -> DataFrame:
+    """table, changes, deletes, bytes, dead_bytes, blocks, overlap, read_amplification."""
+    from pyspark.sql import functions as f
+
+    blocks = facts.filter("kind = 'block'")
+    cells = blocks.groupBy("table", "minute").agg(f.count("*").alias("here"))
+    overlap = cells.groupBy("table").agg(f.max("here").alias("overlap"))
+    sums = blocks.groupBy("table").agg(
+        *_sums("changes", "deletes", "bytes", "dead_bytes"),
+        f.countDistinct("store", "window", "part").alias("blocks"),
+        (f.sum("whole_bytes") / f.sum("bytes")).alias("read_amplification"),
+    )
+    return sums.join(overlap, "table").orderBy(f.desc("bytes"))
+
+
+def by_cell(facts: DataFrame) -> DataFrame:
+    """table, minute, changes, deletes, bytes, dead_bytes, blocks."""
+    from pyspark.sql import functions as f
+
+    blocks = facts.filter("kind = 'block'").groupBy("table", "minute")
+    sums = _sums("changes", "deletes", "bytes", "dead_bytes")
+    return blocks.agg(*sums, f.count("*").alias("blocks")).orderBy("table", "minute")
+
+
+def by_window(facts: DataFrame) -> DataFrame:
+    """store, window, bytes, dead_bytes, free_bytes, deletes, newest, files, overlapping_files, tombstones."""
+    from pyspark.sql import functions as f
+
+    is_block = f.col("kind") == "block"
+    is_file = f.col("kind") == "file"
+    return (
+        facts.groupBy("store", "window")
+        .agg(
+            *[f.sum(f.when(is_block, f.col(name)).otherwise(0)).alias(name) for name in _OF_BLOCKS],
+            f.coalesce(f.max("newest"), f.lit(0)).alias("newest"),
+            f.sum(is_file.cast("long")).alias("files"),
+            f.floor(f.sum(f.when(is_file, f.col("overlap")).otherwise(0)) / 2).alias("overlapping_files"),
+            f.sum(f.when(is_file, f.col("deletes")).otherwise(0)).alias("tombstones"),
+        )
+        .orderBy("store", f.length("window"), "window")
+    )
+
+
+def by_level(facts: DataFrame) -> DataFrame:
+    """store, level, files, bytes (of files), overlapping_files."""
+    from pyspark.sql import functions as f
+
+    files = facts.filter("kind = 'file'").groupBy("store", "level")
+    overlapping = f.floor(f.sum("overlap") / 2).alias("overlapping_files")
+    return files.agg(f.count("*").alias("files"), *_sums("bytes"), overlapping).orderBy("store", "level")
+
+
+def hot_keys(facts: DataFrame, most: int = HOT_KEYS) -> DataFrame:
+    """table, key, changes: those that came most often."""
+    from pyspark.sql import functions as f
+
+    keys = facts.filter("kind = 'key'").groupBy("table", "key").agg(*_sums("changes"))
+    return keys.orderBy(f.desc("changes"), "key").limit(most)
+
+
+def _sums(*names: str) -> list[Any]:
+    from pyspark.sql import functions as f
+
+    return [f.sum(name).alias(name) for name in names]
+
+
+def analyze_store(
+    spark: SparkSession,
+    directory: str | Path,
+    acknowledged: Ts = 0,
+    names: Mapping[int, str] = _NO_NAMES,
+) -> StoreReport:
+    """Figures of a sorter's scratch directory, and a ranked plan.
+
+    Everything at or below `acknowledged` counts as dead: give the least ts of the feed's sinks. `names` are
+    those of tables by id. Raises StoreError.
+    """
+    directory = Path(directory)
+    facts = store_facts(spark, directory, acknowledged).persist()
+    try:
+        windows = _structs(WindowFigures, by_window(facts))
+        tables = [
+            TableFigures(name=_name(names, row.table), **row.asDict()) for row in by_table(facts).collect()
+        ]
+        return StoreReport(
+            str(directory),
+            acknowledged,
+            _stores(directory, facts),
+            _structs(LevelFigures, by_level(facts)),
+            windows,
+            tables,
+            _structs(CellFigures, by_cell(facts)),
+            [
+                HotKey(row.table, _name(names, row.table), bytes(row.key).hex(), row.changes)
+                for row in hot_keys(facts).collect()
+            ],
+            plan_of(windows, acknowledged),
+        )
+    except Exception as error:
+        raise _said(error) from error
+    finally:
+        facts.unpersist()
+
+
+def _stores(directory: Path, facts: DataFrame) -> list[StoreFigures]:
+    from pyspark.sql import functions as f
+
+    blocks = facts.filter("kind = 'block'").groupBy("store")
+    sums = blocks.agg(*_sums("bytes", "dead_bytes"), f.countDistinct("table").alias("tables"))
+    found = {row.store: row for row in sums.collect()}
+    files = facts.filter("kind = 'file'").groupBy("store").agg(*_sums("bytes"))
+    made = {row.store: row.bytes for row in files.collect()}
+    figures = []
+    for store in stores_in(directory):
+        row = found.get(store.name)
+        given, written_bytes = written(store)
+        figures.append(
+            StoreFigures(
+                store.name,
+                row.bytes if row else 0,
+                row.dead_bytes if row else 0,
+                row.tables if row else 0,
+                made.get(store.name, 0),
+                written_bytes / given if given else 0.0,
+            )
+        )
+    return figures
+
+
+def _structs(kind: type[T], rows: DataFrame) -> list[T]:
+    return [kind(**row.asDict()) for row in rows.collect()]
+
+
+def _name(names: Mapping[int, str], table: int) -> str:
+    return names.get(table) or (f"table {table}" if table != UNKNOWN else "the binlog")
+
+
+def _said(error: Exception) -> Exception:
+    """A StoreError of a task, which comes wrapped in Spark's, as itself."""
+    for line in str(error).splitlines():
+        _, found, text = line.partition("StoreError: ")
+        if found:
+            return StoreError(text)
+    return error
