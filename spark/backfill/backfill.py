@@ -1,0 +1,208 @@
+"""Reading what is there: chunks of the source's tables in parallel, each into a sorted file, and all of one
+moment in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from ...errors import ConfigError, SourceError
+from ...puller.mysql.options import MysqlOptions
+from ...puller.mysql.position import Position
+from ...puller.tikv.options import TikvOptions
+from ...routing import TableFilter
+from ..options import ReadOptions, read_options
+from .backfilled import Backfilled
+from .directory import MERGED, READ, Alteration, Changes, ChunkRecord, Directory, Manifest
+from .mysql_plan import plan_mysql, with_tables
+from .options import BackfillOptions
+from .plan import Plan
+from .progress import Report, Watch
+from .source import source_options
+from .tasks import SAID, CatchUp, MergeChunks, ReadChunk, cancelled_at_end, check, run
+from .tikv_chunk import connected, held, plan_tikv
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_MERGES: int = 200
+"""At most so many tasks merge: each takes several chunks, one after the other."""
+
+
+def backfill(
+    spark: SparkSession,
+    source: ReadOptions | Mapping[str, str],
+    directory: str | Path,
+    settings: BackfillOptions | None = None,
+    report: Report | None = None,
+) -> Backfilled:
+    """Read all rows of the tables into files in `directory`, which the driver and all executors share.
+
+    `source` are options of the data source: `source`, `tables` or `table`, `name`, `ts` of TiKV. Killed at
+    any time, the same call goes on: a finished chunk isn't read again. `report` is called about twice a
+    second, in a thread of its own. Raises ConfigError, Retryable once the source hasn't answered for
+    `sourceTimeout`, and Fatal.
+    """
+    options = source if isinstance(source, ReadOptions) else read_options(source)
+    if options.reads_changes:
+        raise ConfigError("option fromTs: a backfill reads rows, not changes; leave it out")
+    place = Directory(Path(directory))
+    with place.held():
+        work = _Backfill(spark, options, place, settings or BackfillOptions(), report)
+        manifest = place.manifest() or work.run()
+        _check_same(options, manifest.plan)
+    return Backfilled(place, manifest)
+
+
+class _Backfill:
+    """One run of it, on the driver."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        options: ReadOptions,
+        directory: Directory,
+        settings: BackfillOptions,
+        report: Report | None,
+    ) -> None:
+        self._spark = spark
+        self._options = options
+        self._directory = directory
+        self._settings = settings
+        self._report = report
+        self._wanted = TableFilter(options.patterns)
+
+    def run(self) -> Manifest:
+        source = source_options(self._options)
+        manifest = self._tikv(source) if isinstance(source, TikvOptions) else self._mysql(source)
+        self._directory.save_manifest(manifest)
+        self._tidy(manifest)
+        return manifest
+
+    # --- TiKV: all chunks are of one ts
+
+    def _tikv(self, source: TikvOptions) -> Manifest:
+        with connected(source) as client:
+            plan = self._directory.plan()
+            if plan is None:
+                plan = plan_tikv(client, self._wanted, self._settings, self._options.ts)
+                self._directory.save_plan(plan)
+            _check_same(self._options, plan)
+            with held(client, source, self._options.name, int(plan.position)):
+                self._read(plan)
+        return self._manifest(plan, plan.position, ())
+
+    # --- MariaDB: each chunk is of its own moment, until it is brought to the latest of them
+
+    def _mysql(self, source: MysqlOptions) -> Manifest:
+        plan = self._directory.plan()
+        if plan is None:
+            plan = plan_mysql(source, self._wanted, self._settings)
+            self._directory.save_plan(plan)
+        _check_same(self._options, plan)
+        for _ in range(self._settings.attempts):
+            altered = self._read(plan)
+            if not altered:
+                changes = self._changes(plan)
+                altered = list(changes.altered)
+            if not altered:
+                self._merge(plan, changes)
+                return self._manifest(plan, changes.position, changes.chunks)
+            plan = self._again(plan, altered, source)
+        raise SourceError(
+            f"tables were altered each of the {self._settings.attempts} times that they were read, the last "
+            f"time by {altered[0].query!r}: let nobody alter them meanwhile, and call it again"
+        )
+
+    def _again(self, plan: Plan, altered: Collection[Alteration], source: MysqlOptions) -> Plan:
+        """With new chunks in place of those of altered tables, and with tables that came."""
+        names = {one.table for one in altered}
+        kept = () if "" in names else tuple(t for t in plan.tables if t.table.full_name not in names)
+        fresh = with_tables(replace(plan, tables=kept), source, self._wanted, self._settings)
+        self._directory.save_plan(fresh)
+        return fresh
+
+    def _changes(self, plan: Plan) -> Changes:
+        """What happened between the moment of each chunk and the latest of them."""
+        records = self._records(plan, READ).values()
+        until = max([record.high for record in records], key=lambda text: Position.parse(text).rank)
+        found = self._directory.changes(until)
+        if found is None:
+            with Watch(self._directory, plan, "catching up", _numbers(plan), self._report):
+                run(self._spark, CatchUp(self._options, self._directory, until))
+            found = self._directory.changes(until)
+        assert found is not None
+        return found
+
+    def _merge(self, plan: Plan, changes: Changes) -> None:
+        done = self._merged(plan, changes.position)
+        self._directory.sweep(MERGED, done)
+        missing = [number for number in changes.chunks if number not in done]
+        if not missing:
+            return
+        path = str(self._directory.changes_file(changes.position))
+        work = MergeChunks(self._directory, changes.position)
+        lines = self._spark.read.parquet(path)
+        if changes.voided:
+            lines = lines.where(~lines.commit_ts.isin(*changes.voided))
+        if done:
+            lines = lines.where(~lines.chunk.isin(*done))
+        lines = lines.repartition(min(len(missing), _MERGES), "chunk")
+        lines = lines.sortWithinPartitions("chunk", "key", "number")
+        with (
+            Watch(self._directory, plan, "merging", changes.chunks, self._report),
+            cancelled_at_end(self._spark),
+        ):
+            said = lines.mapInArrow(work, SAID).collect()
+        check([(row.kind, row.text) for row in said])
+
+    def _merged(self, plan: Plan, position: str) -> dict[int, ChunkRecord]:
+        """Those that are brought to `position`; what an earlier plan left doesn't count."""
+        return {n: r for n, r in self._records(plan, MERGED).items() if r.high == position}
+
+    # --- both
+
+    def _read(self, plan: Plan) -> list[Alteration]:
+        """Read the chunks that are missing; the tables that were altered meanwhile."""
+        done = self._records(plan, READ)
+        self._directory.sweep(READ, done)
+        missing = [number for number in _numbers(plan) if number not in done]
+        if not missing:
+            return []
+        with Watch(self._directory, plan, "reading", _numbers(plan), self._report):
+            names = run(self._spark, ReadChunk(self._options, self._directory, missing))
+        return [Alteration("a statement that its chunks' snapshots saw", name) for name in names]
+
+    def _records(self, plan: Plan, folder: str) -> dict[int, ChunkRecord]:
+        return self._directory.records(folder, _numbers(plan))
+
+    def _manifest(self, plan: Plan, position: str, changed: Collection[int]) -> Manifest:
+        read = self._records(plan, READ)
+        merged = self._merged(plan, position)
+        # A chunk whose changes were all taken back has none.
+        found = {n: merged.get(n, record) if n in changed else record for n, record in read.items()}
+        return Manifest(plan, position, tuple(found[number] for number in sorted(found)))
+
+    def _tidy(self, manifest: Manifest) -> None:
+        """Remove what is no part of the result."""
+        named = {record.file: record for record in manifest.records}
+        for folder in (READ, MERGED):
+            kept = {r.number: r for name, r in named.items() if name.startswith(f"{folder}/")}
+            self._directory.sweep(folder, kept)
+        self._directory.remove_changes()
+
+
+def _numbers(plan: Plan) -> list[int]:
+    return [chunk.number for _, chunk in plan.chunks()]
+
+
+def _check_same(options: ReadOptions, plan: Plan) -> None:
+    """Raise ConfigError for a directory that holds something else."""
+    if plan.patterns != options.patterns or (plan.kind == "tikv") != options.is_tikv:
+        raise ConfigError(
+            f"directory: it holds a backfill of {', '.join(plan.patterns)} from {plan.source}: go on with "
+            "the same options, or name another directory"
+        )

@@ -1,0 +1,227 @@
+"""What happened to rows after their chunk was read, from the binlog, chunk by chunk."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ...codec.mysql.entry import COMMIT, VOID
+from ...codec.mysql.layout import Layouts
+from ...errors import Retryable
+from ...events import Changes as Raw
+from ...events import Ddl, Item, Row, RowChange, Sorted, Table, Transaction
+from ...mounter import Mounter
+from ...puller.mysql.binlog import BinlogDecoder
+from ...puller.mysql.options import MysqlOptions
+from ...puller.mysql.position import CommitClock, Position
+from ...puller.mysql.stream import Dump, own_server_id
+from ...puller.mysql.tables import is_user_schema
+from ...puller.mysql.transactions import Transactions
+from ...routing import TableFilter
+from ..change import RowBytes
+from .directory import Alteration, Changes, ChunkRecord, Directory
+from .patience import Patience
+from .plan import Plan, TablePlan
+from .text_row import Key
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("chunk", pa.int32(), nullable=False),
+        pa.field("key", pa.binary(), nullable=False),
+        pa.field("number", pa.int64(), nullable=False),
+        pa.field("commit_ts", pa.int64(), nullable=False),
+        pa.field("change", pa.binary(), nullable=False),
+    ]
+)
+"""`key` sorts as the table's keys do, empty for tables without integers; `number` counts on."""
+
+_GROUP_ROWS: Final = 20_000
+_INTEGER_BYTES: Final = 9
+_LEAST: Final = 1 << 63
+_Rank: TypeAlias = tuple[int, int]
+
+
+def collect(
+    options: MysqlOptions,
+    directory: Directory,
+    plan: Plan,
+    records: Mapping[int, ChunkRecord],
+    until: str,
+    patience: Patience,
+) -> Changes:
+    """Read the binlog from before the first chunk up to `until`. Raises Retryable and Fatal."""
+    follows = TableFilter(plan.patterns)
+    path = directory.changes_file(until)
+    with pq.ParquetWriter(path, SCHEMA) as file:
+        route = _Route(plan, records, file)
+        log = _Log(options, plan, follows, patience)
+        for items, start in log.read(Position.parse(plan.position), Position.parse(until)):
+            route.take(items, start)
+        route.flush()
+    found = Changes(until, tuple(sorted(route.chunks)), route.rows, tuple(log.voided), tuple(route.altered))
+    directory.save_changes(found)
+    return found
+
+
+def encode_key(key: Key) -> bytes:
+    """In bytes' order as the integers are in theirs, signed or not."""
+    return b"".join([(part + _LEAST).to_bytes(_INTEGER_BYTES, "big") for part in key])
+
+
+def decode_key(data: bytes) -> Key:
+    parts = range(0, len(data), _INTEGER_BYTES)
+    return tuple([int.from_bytes(data[at : at + _INTEGER_BYTES], "big") - _LEAST for at in parts])
+
+
+def key_of(table: Table) -> Callable[[Row], tuple[Any, ...]]:
+    indexes = table.key
+    return lambda row: tuple([row[index] for index in indexes])
+
+
+class _Log:
+    """The binlog between two places, as items."""
+
+    def __init__(self, options: MysqlOptions, plan: Plan, wanted: TableFilter, patience: Patience) -> None:
+        self.voided: list[int] = []
+        self._options = replace(options, server_id=options.server_id or own_server_id())
+        self._wanted = wanted
+        self._layouts = Layouts()
+        self._mounter = Mounter(self._layouts, plan.source, wanted)
+        self._patience = patience
+
+    def read(self, start: Position, until: Position) -> Iterator[tuple[list[Item], _Rank]]:
+        """Items, and where the transaction begins that the last of them may be a part of."""
+        out = Transactions(CommitClock(), self._options.max_batch_bytes)
+        decoder = BinlogDecoder(start, out, self._follows, self._layouts.number_of)
+        decoder.stop_at(until)
+        while not decoder.reached:
+            try:
+                for raw in self._dump(decoder):
+                    yield self._mount(raw), decoder.position.rank
+            except Retryable as error:
+                self._patience.wait(error)
+
+    def _dump(self, decoder: BinlogDecoder) -> Iterator[Raw]:
+        with closing(Dump(self._options, decoder.position)) as dump:
+            decoder.resume(dump.server.epoch_seconds, dump.server.zone)
+            while not decoder.reached:
+                decoder.feed(dump.read())
+                raw = decoder.take()
+                if raw is not None:
+                    self._patience.renew()
+                    yield raw
+
+    def _mount(self, raw: Raw) -> list[Item]:
+        changes = raw.changes
+        self.voided += [change.commit_ts for change in changes if change.key[-1] == VOID]
+        return self._mounter.mount(Sorted(changes, raw.resolved, changes[-1].key[-1] != COMMIT))
+
+    def _follows(self, schema: str, table: str) -> bool:
+        return is_user_schema(schema) and self._wanted.matches(schema, table)
+
+
+class _Target:
+    """A table, and how its rows are written down."""
+
+    def __init__(self, plan: Plan, table: TablePlan, records: Mapping[int, ChunkRecord]) -> None:
+        self.by_key = table.by_key
+        self.key = key_of(table.table)
+        self.encode = RowBytes(plan.source, table.table).encode
+        self._numbers = [chunk.number for chunk in table.chunks]
+        self._bounds = [chunk.up_to for chunk in table.chunks if chunk.up_to is not None]
+        self._low = {number: Position.parse(records[number].low).rank for number in self._numbers}
+
+    def chunk(self, key: tuple[Any, ...]) -> int:
+        return self._numbers[bisect_left(self._bounds, key[0])] if self.by_key else self._numbers[0]
+
+    def lacks(self, number: int, at: _Place) -> bool:
+        """Whether the chunk was read before the transaction."""
+        low = self._low[number]
+        return at.end > low if at.end is not None else at.start >= low
+
+
+class _Place(msgspec.Struct, frozen=True):
+    """Where a transaction begins and ends; the end isn't known while it comes in pieces."""
+
+    start: _Rank
+    end: _Rank | None
+
+
+class _Route:
+    """Writes changes to rows under the chunks that they belong to."""
+
+    def __init__(self, plan: Plan, records: Mapping[int, ChunkRecord], file: pq.ParquetWriter) -> None:
+        self.rows = 0
+        self.chunks: set[int] = set()
+        self.altered: list[Alteration] = []
+        self._plan = plan
+        self._file = file
+        self._targets = {
+            (table.table.schema, table.table.name): _Target(plan, table, records) for table in plan.tables
+        }
+        self._lines: list[tuple[int, bytes, int, int, bytes]] = []
+        self._open: _Place | None = None
+
+    def take(self, items: list[Item], start: _Rank) -> None:
+        for item in items:
+            at = self._open
+            if at is None:
+                at = _Place(start, Position.parse(item.position).rank if item.last else None)
+            self._open = None if item.last else at
+            if isinstance(item, Ddl):
+                self._alters(item, at)
+            else:
+                self._rows(item, at)
+        if len(self._lines) >= _GROUP_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        columns = zip(*self._lines, strict=True) if self._lines else [[]] * len(SCHEMA)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+        self._file.write_batch(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
+        self._lines = []
+
+    def _alters(self, ddl: Ddl, at: _Place) -> None:
+        """Unless it ran before the tables were looked at."""
+        tables = [
+            one.since
+            for one in self._plan.tables
+            if one.table.schema == ddl.schema and ddl.table in ("", one.table.name)
+        ]
+        known = min([Position.parse(since).rank for since in tables or [self._plan.surveyed]])
+        if (at.end or at.start) > known:
+            alone = not ddl.refusal or ddl.query.split(maxsplit=1)[0].upper() in ("CREATE", "TRUNCATE")
+            self.altered.append(Alteration(ddl.query, ddl.full_name if alone and ddl.table else ""))
+
+    def _rows(self, txn: Transaction, at: _Place) -> None:
+        for row in txn.rows:
+            target = self._targets.get((row.table.schema, row.table.name))
+            if target is None:  # it came after the plan was made, which its CREATE TABLE says
+                continue
+            for chunk, key, before, after in _parts(target, row):
+                if target.lacks(chunk, at):
+                    self.rows += 1
+                    self.chunks.add(chunk)
+                    change = target.encode(before, after, None)
+                    self._lines.append((chunk, key, self.rows, txn.commit_ts, change))
+
+
+def _parts(target: _Target, row: RowChange) -> Iterator[tuple[int, bytes, Row | None, Row | None]]:
+    """A change, by the keys that it concerns."""
+    before, after = row.before, row.after
+    if not target.by_key:
+        yield target.chunk(()), b"", before, after
+        return
+    old = None if before is None else target.key(before)
+    new = None if after is None else target.key(after)
+    if old is not None and old != new:
+        yield target.chunk(old), encode_key(old), before, None
+    if new is not None:
+        yield target.chunk(new), encode_key(new), None, after

@@ -1,0 +1,170 @@
+"""A chunk's rows as raw changes, in an SST file whose keys and values are those of the sorter's store."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from struct import Struct
+from types import TracebackType
+from typing import Any, Final, Self
+
+from rocksdict import IngestExternalFileOptions, Options, Rdict, SstFileWriter
+
+from ...codec.mysql.entry import TEXT_ROWS, entry_key
+from ...errors import StoreError
+from ...events import PUT, KvChange
+from ...sorter.db.layout import LAYOUTS
+from ...sorter.run import Place, Run, Table
+from ...store import Batch, Store, Window
+from .directory import ChunkRecord, Directory
+from .plan import ChunkPlan, Plan, TablePlan
+
+PIECE_BYTES: Final = 256 << 10
+"""A block holds about this much, as the sorter's do."""
+
+_LAYOUT: Final = LAYOUTS["block"]
+_BOUND: Final = Struct(">IQQ")
+"""What a block's key begins with: uid, table, commit ts."""
+
+
+class ChunkWriter:
+    """Writes the pieces of one chunk, in order. Raises StoreError."""
+
+    def __init__(self, directory: Directory, folder: str, plan: Plan, table: TablePlan, number: int) -> None:
+        self.rows = 0
+        self._directory = directory
+        self._folder = folder
+        self._plan = plan
+        self._number = number
+        self._table = Table(table.number, plan.uid, 0, 0, 0.0)
+        self._path = directory.new_file(folder, number)
+        self._file: SstFileWriter | None = None
+        self._blocks = 0
+        self._packets: list[bytes] = []
+        self._size = 0
+
+    def add_packets(self, packets: bytes, rows: int) -> None:
+        """MariaDB: row packets of the text protocol."""
+        self._packets.append(packets)
+        self._size += len(packets)
+        self.rows += rows
+        if self._size >= PIECE_BYTES:
+            self._end_piece()
+
+    def add_pairs(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
+        """TiKV: keys and values, which make a piece."""
+        ts = self._plan.piece_ts(self._number, self._blocks)
+        self.rows += len(pairs)
+        self._write([KvChange(ts, ts, PUT, key, value) for key, value in pairs])
+
+    def finish(self, low: str, high: str) -> ChunkRecord:
+        """Make the file durable, and the chunk finished."""
+        self._end_piece()
+        size, name = 0, ""
+        if self._file is not None:
+            _guarded(self._path, self._file.finish)
+            size, name = self._path.stat().st_size, f"{self._folder}/{self._path.name}"
+        record = ChunkRecord(self._number, name, self.rows, self._blocks, size, low, high)
+        self._directory.save_record(self._folder, record)
+        return record
+
+    def discard(self) -> None:
+        """Of a chunk that can't be finished."""
+        self._file = None
+        self._path.unlink(missing_ok=True)
+
+    def _end_piece(self) -> None:
+        if self._packets:
+            ts = self._plan.piece_ts(self._number, self._blocks)
+            self._write([KvChange(ts, ts, PUT, entry_key(1, TEXT_ROWS), b"".join(self._packets))])
+            self._packets.clear()
+            self._size = 0
+
+    def _write(self, changes: list[KvChange]) -> None:
+        if self._file is None:
+            self._file = SstFileWriter(Options(raw_mode=True))
+            _guarded(self._path, self._file.open, str(self._path))
+        batch = Batch()
+        _LAYOUT.put(
+            batch,
+            Run([self._table], None, changes, 0, changes[0], changes[-1].commit_ts, True),
+            changes,
+            None,
+        )
+        for key, value in batch.pairs:
+            _guarded(self._path, self._file.__setitem__, key, value)
+        self._blocks += 1
+
+
+class ChunkFiles:
+    """Finished chunks, ingested into one RocksDB for as long as they are read. Raises StoreError."""
+
+    def __init__(self, directory: Directory, records: Sequence[ChunkRecord], scratch: Path) -> None:
+        """`scratch` is an empty directory; on the same file system the files are linked, not copied."""
+        self._records = {record.number: record for record in records}
+        self._db: Rdict | None = None
+        self._store = Store(scratch)
+        options = Options(raw_mode=True)
+        options.create_if_missing(True)
+        options.set_disable_auto_compactions(True)
+        links = [_link(directory.path / record.file, scratch) for record in records if record.file]
+        try:
+            self._db = Rdict(str(scratch / "ingested"), options)
+            if links:
+                moving = IngestExternalFileOptions()
+                moving.set_move_files(True)
+                self._db.ingest_external_file(links, moving)
+            self._window = Window("ingested", self._db, self._db.get_column_family_handle("default"))
+        except Exception as error:
+            self.close()
+            raise StoreError(f"the files of {directory.path} can't be ingested: {error}") from error
+
+    def pieces(self, plan: Plan, table: TablePlan, chunk: ChunkPlan) -> Iterator[list[KvChange]]:
+        """The changes of each piece of a chunk, in order."""
+        lower, upper = (
+            _BOUND.pack(plan.uid, table.number, plan.first_ts(number))
+            for number in (chunk.number, chunk.number + 1)
+        )
+        found = 0
+        for key, _ in self._store.iterate(self._window, lower, upper):
+            yield _LAYOUT.get(self._store, Place(self._window, key, key, 1, 0))[0]
+            found += 1
+        if found != self._records[chunk.number].blocks:
+            wanted = self._records[chunk.number].blocks
+            raise StoreError(
+                f"chunk {chunk.number} of {table.table.full_name} has {found} of {wanted} blocks"
+            )
+
+    def close(self) -> None:
+        """Safe to repeat; what is in the scratch directory is of no use any more."""
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _link(path: Path, scratch: Path) -> str:
+    link = scratch / path.name
+    try:
+        os.link(path, link)
+    except FileNotFoundError:
+        raise StoreError(f"{path} is missing: remove its directory to begin again") from None
+    except OSError:  # another file system, or one without links
+        shutil.copyfile(path, link)
+    return str(link)
+
+
+def _guarded(path: Path, call: Any, *arguments: Any) -> None:
+    try:
+        call(*arguments)
+    except Exception as error:
+        raise StoreError(f"{path} can't be written: {error}") from error

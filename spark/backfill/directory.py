@@ -1,0 +1,211 @@
+"""A backfill's files, and which of them count: what is there after a kill is what was finished."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, TypeVar
+from uuid import uuid4
+
+import msgspec
+from msgspec import Struct
+
+from ...errors import CheckpointError, ConfigError, StoreError
+from .plan import Plan
+
+READ: Final = "chunks"
+MERGED: Final = "merged"
+_PLAN: Final = "plan.json"
+_DONE: Final = "done.json"
+_STOP: Final = "stop"
+
+T = TypeVar("T")
+
+
+class ChunkRecord(Struct, frozen=True, omit_defaults=True):
+    """A chunk whose file is whole."""
+
+    number: int
+    file: str
+    """Relative to the backfill's directory; empty for a chunk without rows."""
+    rows: int
+    blocks: int
+    bytes: int
+    low: str
+    """Position: every change up to there is in it ..."""
+    high: str
+    """... and none behind this; between the two some may be."""
+
+
+class Alteration(Struct, frozen=True):
+    """A statement that changed a table's definition, or all its rows."""
+
+    query: str
+    table: str = ""
+    """Its full name; empty where it may have been about others as well."""
+
+
+class Changes(Struct, frozen=True):
+    """What happened to rows after they were read."""
+
+    position: str
+    """All chunks are brought to there."""
+    chunks: tuple[int, ...]
+    """Those that something happened to."""
+    rows: int
+    voided: tuple[int, ...]
+    """Timestamps of transactions of which the source took back what it had logged."""
+    altered: tuple[Alteration, ...] = ()
+
+
+class Manifest(Struct, frozen=True):
+    """A finished backfill: all rows as of `position`."""
+
+    plan: Plan
+    position: str
+    records: tuple[ChunkRecord, ...]
+    """In the order of their numbers."""
+
+
+class Directory:
+    """Shared by the driver and the executors. All methods raise StoreError if the disk fails."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """By one driver at a time. Raises ConfigError if another has it."""
+        try:
+            for folder in (READ, MERGED):
+                (self.path / folder).mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise StoreError(f"{self.path}: {error.strerror}") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError:
+            raise ConfigError(f"directory: another backfill runs in {self.path}") from None
+        finally:
+            os.close(descriptor)
+
+    # --- the plan and the end
+
+    def plan(self) -> Plan | None:
+        return self._load(_PLAN, Plan)
+
+    def save_plan(self, plan: Plan) -> None:
+        self._save(_PLAN, plan)
+
+    def manifest(self) -> Manifest | None:
+        """None while the backfill isn't finished."""
+        return self._load(_DONE, Manifest)
+
+    def save_manifest(self, manifest: Manifest) -> None:
+        self._save(_DONE, manifest)
+
+    # --- chunks
+
+    def new_file(self, folder: str, number: int) -> Path:
+        """For a chunk's rows; another one at each call, as two tasks may try the same chunk."""
+        return self.path / folder / f"{number:06}-{uuid4().hex[:12]}.sst"
+
+    def save_record(self, folder: str, record: ChunkRecord) -> None:
+        """From now on the chunk is finished."""
+        self._save(f"{folder}/{record.number:06}.json", record)
+
+    def record(self, folder: str, number: int) -> ChunkRecord | None:
+        return self._load(f"{folder}/{number:06}.json", ChunkRecord)
+
+    def numbers(self, folder: str) -> set[int]:
+        """Of the chunks that are finished."""
+        return {int(path.stem) for path in (self.path / folder).glob("*.json")}
+
+    def records(self, folder: str, numbers: Sequence[int]) -> dict[int, ChunkRecord]:
+        found = {}
+        for number in numbers:
+            record = self.record(folder, number)
+            if record is not None:
+                found[number] = record
+        return found
+
+    def sweep(self, folder: str, kept: dict[int, ChunkRecord]) -> None:
+        """Remove the files and records of all other chunks, and what killed tasks left."""
+        names = {self.path / record.file for record in kept.values()}
+        for path in (self.path / folder).iterdir():
+            ours = path in names or (path.suffix == ".json" and int(path.stem) in kept)
+            if not ours:
+                path.unlink(missing_ok=True)
+
+    # --- changes
+
+    def changes_file(self, position: str) -> Path:
+        return self.path / f"changes-{_plain(position)}.parquet"
+
+    def changes(self, position: str) -> Changes | None:
+        return self._load(f"changes-{_plain(position)}.json", Changes)
+
+    def save_changes(self, changes: Changes) -> None:
+        self._save(f"changes-{_plain(changes.position)}.json", changes)
+
+    def remove_changes(self) -> None:
+        for path in self.path.glob("changes-*"):
+            path.unlink()
+
+    @property
+    def scratch(self) -> str:
+        """For what is made of the files while they are read: here they needn't be copied."""
+        return str(self.path / "open")
+
+    # --- stopping
+
+    @property
+    def is_stopped(self) -> bool:
+        """A task has failed for good: the others needn't begin."""
+        return (self.path / _STOP).exists()
+
+    def stop(self) -> None:
+        (self.path / _STOP).touch()
+
+    def go(self) -> None:
+        (self.path / _STOP).unlink(missing_ok=True)
+
+    # --- files
+
+    def _load(self, name: str, kind: type[T]) -> T | None:
+        try:
+            return msgspec.json.decode((self.path / name).read_bytes(), type=kind)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StoreError(f"{self.path / name} can't be read: {error.strerror}") from error
+        except msgspec.MsgspecError as error:
+            raise CheckpointError(
+                f"{self.path / name} is damaged ({error}): remove the directory to begin again"
+            ) from None
+
+    def _save(self, name: str, what: Struct) -> None:
+        """Whole or not at all."""
+        path = self.path / name
+        fresh = path.with_name(f"{path.name}.{uuid4().hex[:12]}.new")
+        try:
+            with fresh.open("wb") as file:
+                file.write(msgspec.json.encode(what))
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.replace(path)
+            descriptor = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise StoreError(f"{path} can't be written: {error.strerror}") from error
+
+
+def _plain(position: str) -> str:
+    return position.replace(":", "-")

@@ -1,0 +1,169 @@
+"""Bringing a chunk up to date: its rows, and what happened to them since they were read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from ...codec.mysql.text_rows import TextRowsDecoder
+from ...errors import InvariantViolated, SourceError
+from ...events import KvChange, Row, Table
+from ..change import RowBytes
+from .catch_up import decode_key, key_of
+from .chunk_file import ChunkWriter
+from .plan import TablePlan
+from .text_row import Key, RowWriter, keyed_rows
+
+MOST_CHANGED: Final = 1_000_000
+"""Rows of one table without a key of integers that may have changed meanwhile: they are kept in memory."""
+
+Pieces: TypeAlias = Iterable[list[KvChange]]
+
+
+class Change(Struct, frozen=True, gc=False):
+    """As a line of the changes' file."""
+
+    key: bytes
+    change: bytes
+
+
+def merge(
+    source: str, planned: TablePlan, pieces: Pieces, changes: Iterable[Change], out: ChunkWriter
+) -> None:
+    """Write the chunk's rows with `changes` applied, which come in the order of their keys and then of time.
+
+    Raises SourceError, InvariantViolated and StoreError.
+    """
+    table = planned.table
+    decode = RowBytes(source, table).decode
+    if planned.by_key:
+        _by_integers(table, pieces, _latest(table, changes, decode), out)
+    else:
+        kind = _ByKey if table.key else _ByRow
+        _by_lookup(table, pieces, kind(table, (decode(one.change) for one in changes)), out)
+
+
+# --- keys of integers: two streams in the order of the key
+
+
+def _latest(table: Table, changes: Iterable[Change], decode: Any) -> Iterator[tuple[Key, bytes]]:
+    """The last change of each key: its row's packets, or nothing if it is gone."""
+    packets = RowWriter(table).packets
+    last: Change | None = None
+    for one in changes:
+        if last is not None and last.key != one.key:
+            yield _state(last, decode, packets)
+        last = one
+    if last is not None:
+        yield _state(last, decode, packets)
+
+
+def _state(last: Change, decode: Any, packets: Any) -> tuple[Key, bytes]:
+    _, after, _ = decode(last.change)
+    return decode_key(last.key), b"" if after is None else packets(after)
+
+
+def _by_integers(table: Table, pieces: Pieces, latest: Iterator[tuple[Key, bytes]], out: ChunkWriter) -> None:
+    change = next(latest, None)
+    for piece in pieces:
+        for raw in piece:
+            packets = raw.value
+            kept, rows = 0, 0  # what is passed on unchanged begins at `kept`
+            for key, start, stop in keyed_rows(packets, table.key):
+                while change is not None and change[0] <= key:
+                    _pass_on(out, packets[kept:start], rows)
+                    kept, rows = start, 0
+                    replaces = change[0] == key
+                    _pass_on(out, change[1], 1)
+                    change = next(latest, None)
+                    if replaces:
+                        kept = stop
+                        break
+                rows += kept <= start
+            _pass_on(out, packets[kept:], rows)
+    while change is not None:
+        _pass_on(out, change[1], 1)
+        change = next(latest, None)
+
+
+def _pass_on(out: ChunkWriter, packets: bytes, rows: int) -> None:
+    if packets:
+        out.add_packets(packets, rows)
+
+
+# --- other tables: what changed is kept in memory, rows come as the server has them
+
+
+def _by_lookup(table: Table, pieces: Pieces, changed: _ByKey | _ByRow, out: ChunkWriter) -> None:
+    writer = RowWriter(table)
+    decoder = TextRowsDecoder(table)
+    for piece in pieces:
+        for raw in piece:
+            rows = [change.after for change in decoder.decode(raw.value, 0, 0)]
+            kept = [row for row in rows if row is not None and not changed.takes(row)]
+            if len(kept) == len(rows):
+                _pass_on(out, raw.value, len(rows))
+            else:
+                _pass_on(out, b"".join([writer.packets(row) for row in kept]), len(kept))
+    for row in changed.rest():
+        _pass_on(out, writer.packets(row), 1)
+
+
+def _check(table: Table, count: int) -> None:
+    if count > MOST_CHANGED:
+        raise SourceError(
+            f"{table.full_name}: more than {MOST_CHANGED:,} rows changed while it was read, too many for a "
+            "table without a primary key of integers: load it by the snapshot of an ordinary feed"
+        )
+
+
+class _ByKey:
+    """Rows with a key: the last change of each counts. Stored values are compared, by no collation."""
+
+    def __init__(self, table: Table, changes: Iterable[tuple[Row | None, Row | None, Any]]) -> None:
+        self._key = key_of(table)
+        self._states: dict[tuple[Any, ...], Row | None] = {}
+        for before, after, _ in changes:
+            if before is not None:
+                self._states[self._key(before)] = None
+            if after is not None:
+                self._states[self._key(after)] = after
+            _check(table, len(self._states))
+
+    def takes(self, row: Row) -> bool:
+        """Whether the row isn't any more as it was read."""
+        return self._key(row) in self._states
+
+    def rest(self) -> list[Row]:
+        """The rows in the place of those that were taken, and new ones."""
+        return [row for row in self._states.values() if row is not None]
+
+
+class _ByRow:
+    """Rows without a key: equal ones are counted."""
+
+    def __init__(self, table: Table, changes: Iterable[tuple[Row | None, Row | None, Any]]) -> None:
+        self._table = table
+        self._gone: Counter[Row] = Counter()
+        self._new: Counter[Row] = Counter()
+        for before, after, _ in changes:
+            if before is not None:
+                of = self._new if self._new[before] > 0 else self._gone
+                of[before] += 1 if of is self._gone else -1
+            if after is not None:
+                self._new[after] += 1
+            _check(table, len(self._gone) + len(self._new))
+
+    def takes(self, row: Row) -> bool:
+        if self._gone.get(row, 0) <= 0:
+            return False
+        self._gone[row] -= 1
+        return True
+
+    def rest(self) -> list[Row]:
+        if any(count > 0 for count in self._gone.values()):
+            raise InvariantViolated(f"{self._table.full_name}: a row was changed that had not been read")
+        return list(self._new.elements())

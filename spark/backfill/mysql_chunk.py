@@ -1,0 +1,110 @@
+"""Reading one chunk of a MariaDB's table, uncopied from the socket into a file."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from ...codec.mysql.text_rows import SESSION, select_expression
+from ...errors import SourceError, TidemillError
+from ...failpoint import reach
+from ...puller.mysql.connection import Session, connect, disconnect, identify, query, translated
+from ...puller.mysql.options import MysqlOptions
+from ...puller.mysql.position import Position
+from ...puller.mysql.snapshot import begin
+from ...puller.mysql.stream import Result
+from ...puller.mysql.tables import Found, quoted, read_table
+from .chunk_file import ChunkWriter
+from .directory import READ, Directory
+from .plan import ChunkPlan, Plan, TablePlan
+
+
+class Altered(TidemillError):
+    """A table isn't any more what the plan says."""
+
+    def __init__(self, name: str, what: str) -> None:
+        super().__init__(what)
+        self.name = name
+
+
+def read_mysql(options: MysqlOptions, directory: Directory, plan: Plan, number: int) -> None:
+    """Raises Altered, Retryable and SourceError. No table is locked, but for a metadata lock until its chunk
+    is read."""
+    table, chunk = plan.find(number)
+    session = connect(options)
+    try:
+        with translated(options):
+            _check_server(session, options, plan)
+            _check_table(session, table)
+            low = _open_view(session, table)
+            query(session, f"SELECT 1 FROM {quoted(table.table.schema, table.table.name)} LIMIT 0")
+            _check_table(session, table)
+        writer = ChunkWriter(directory, READ, plan, table, number)
+        try:
+            _copy(Result(session, options, _select(table, chunk)), writer)
+            with translated(options):
+                high = low if table.exact else _end(session)
+            reach("snapshot.chunk_read")
+            writer.finish(str(low), str(high))
+        except BaseException:
+            writer.discard()
+            raise
+    finally:
+        disconnect(session)
+
+
+def _check_server(session: Session, options: MysqlOptions, plan: Plan) -> None:
+    server = identify(session)
+    if server.source != plan.source:
+        raise SourceError(f"{options.address} is {server.source}, and the backfill is of {plan.source}")
+
+
+def _check_table(session: Session, planned: TablePlan) -> None:
+    table = planned.table
+    present = read_table(session, Found(table.schema, table.name))
+    if present is None or present.table != table:
+        raise Altered(table.full_name, f"{table.full_name} was altered while it was read")
+
+
+def _open_view(session: Session, table: TablePlan) -> Position:
+    """Begin to see the present and nothing later; a position whose changes are all seen."""
+    if table.exact:
+        return begin(session)
+    query(session, SESSION)
+    with suppress(Exception):  # without the right to it an ALTER waits until the chunk is read
+        query(session, "SET sql_log_bin = 0")
+    low = _end(session)
+    query(session, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    query(session, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+    return low
+
+
+def _end(session: Session) -> Position:
+    """Where the binlog ends now."""
+    found = query(session, "SHOW MASTER STATUS")
+    if not found:
+        raise SourceError("the server writes no binlog: start it with log_bin")
+    return Position(found[0][0], int(found[0][1]))
+
+
+def _select(planned: TablePlan, chunk: ChunkPlan) -> str:
+    table = planned.table
+    columns = ", ".join(select_expression(column) for column in table.columns)
+    sql = f"SELECT {columns} FROM {quoted(table.schema, table.name)}"
+    if not planned.by_key:
+        return sql
+    key = [quoted(table.columns[index].name) for index in table.key]
+    bounds = []
+    if chunk.after is not None:
+        bounds.append(f"{key[0]} > {chunk.after}")
+    if chunk.up_to is not None:
+        bounds.append(f"{key[0]} <= {chunk.up_to}")
+    where = f" WHERE {' AND '.join(bounds)}" if bounds else ""
+    return f"{sql} FORCE INDEX (PRIMARY){where} ORDER BY {', '.join(key)}"
+
+
+def _copy(result: Result, writer: ChunkWriter) -> None:
+    before = 0
+    while not result.done:
+        if packets := result.read():
+            writer.add_packets(packets, result.rows - before)
+            before = result.rows

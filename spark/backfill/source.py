@@ -1,0 +1,15 @@
+"""The source's own options out of a reader's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...puller.mysql.options import MysqlOptions
+from ...puller.tikv.options import TikvOptions
+from ..options import ReadOptions
+from ..parts import WHOLE
+
+
+def source_options(options: ReadOptions) -> MysqlOptions | TikvOptions:
+    """Raises ConfigError."""
+    return options.feed(Path(), WHOLE).source

@@ -1,0 +1,185 @@
+"""What Spark's tasks do for a backfill, and how the driver has them done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, TypeAlias
+from uuid import uuid4
+
+import pyarrow as pa
+
+from ... import errors
+from ...errors import Fatal, InvariantViolated, Retryable, TidemillError
+from ...puller.mysql.options import MysqlOptions
+from ...puller.tikv.options import TikvOptions
+from ..options import ReadOptions
+from ..scratch import scratch
+from .catch_up import collect
+from .chunk_file import ChunkFiles, ChunkWriter
+from .directory import MERGED, READ, Directory
+from .merge import Change, merge
+from .mysql_chunk import Altered, read_mysql
+from .patience import Patience
+from .plan import Plan
+from .source import source_options
+from .tikv_chunk import read_tikv
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SAID: Final = "kind string, text string"
+_SAID: Final = pa.schema([("kind", pa.string()), ("text", pa.string())])
+_Said: TypeAlias = tuple[str, str]
+_DONE: Final[_Said] = ("", "")
+_STOPPED: Final[_Said] = ("stopped", "")
+
+
+class _Work:
+    """Something done for each number, in a task of its own. Sent to the executors by value."""
+
+    def __init__(self, options: ReadOptions, directory: Directory, numbers: Sequence[int]) -> None:
+        self.options = options
+        self.directory = directory
+        self.numbers = numbers
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            said = [self._guarded(self.numbers[at]) for at in batch.column(0).to_pylist()]
+            yield _batch(said)
+
+    def _guarded(self, number: int) -> _Said:
+        """What stopped it for good, as text: Spark would try that again, and drop the error's kind."""
+        if self.directory.is_stopped:
+            return _STOPPED
+        try:
+            self._patiently(number)
+        except Altered as error:
+            return "Altered", error.name
+        except TidemillError as error:
+            self.directory.stop()
+            return type(error).__name__, str(error)
+        return _DONE
+
+    def _patiently(self, number: int) -> None:
+        patience = Patience(self.options.source_timeout)
+        plan = self.directory.plan()
+        if plan is None:
+            raise InvariantViolated(
+                f"{self.directory.path} has no plan: do all executors see this directory?"
+            )
+        while True:
+            try:
+                return self.do(plan, number, patience)
+            except Retryable as error:
+                patience.wait(error)
+
+    def do(self, plan: Plan, number: int, patience: Patience) -> None:
+        raise NotImplementedError
+
+
+class ReadChunk(_Work):
+    """Reads chunks from the source."""
+
+    def do(self, plan: Plan, number: int, patience: Patience) -> None:  # noqa: ARG002
+        source = source_options(self.options)
+        if isinstance(source, TikvOptions):
+            read_tikv(source, self.directory, plan, number)
+        else:
+            read_mysql(source, self.directory, plan, number)
+
+
+class CatchUp(_Work):
+    """Reads from the binlog what changed meanwhile: one task."""
+
+    def __init__(self, options: ReadOptions, directory: Directory, until: str) -> None:
+        super().__init__(options, directory, [0])
+        self.until = until
+
+    def do(self, plan: Plan, number: int, patience: Patience) -> None:  # noqa: ARG002
+        source = source_options(self.options)
+        assert isinstance(source, MysqlOptions)
+        records = self.directory.records(READ, [chunk.number for _, chunk in plan.chunks()])
+        collect(source, self.directory, plan, records, self.until, patience)
+
+
+class MergeChunks:
+    """Brings chunks up to date: gets their changes, sorted, one chunk after the other."""
+
+    def __init__(self, directory: Directory, until: str) -> None:
+        self.directory = directory
+        self.until = until
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        plan = self.directory.plan()
+        assert plan is not None
+        for number, lines in groupby(_lines(batches), key=lambda line: line[0]):
+            changes = (Change(key, change) for _, key, change in lines)
+            try:
+                self._merge(plan, number, changes)
+            except TidemillError as error:
+                yield _batch([(type(error).__name__, str(error))])
+                return
+        yield _batch([_DONE])
+
+    def _merge(self, plan: Plan, number: int, changes: Iterator[Change]) -> None:
+        directory = self.directory
+        table, chunk = plan.find(number)
+        record = directory.record(READ, number)
+        assert record is not None
+        writer = ChunkWriter(directory, MERGED, plan, table, number)
+        with scratch(directory.scratch) as folder, ChunkFiles(directory, [record], folder) as files:
+            try:
+                merge(plan.source, table, files.pieces(plan, table, chunk), changes, writer)
+                writer.finish(self.until, self.until)
+            except BaseException:
+                writer.discard()
+                raise
+
+
+def _lines(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes, bytes]]:
+    for batch in batches:
+        names = ("chunk", "key", "change")
+        yield from zip(*[batch.column(name).to_pylist() for name in names], strict=True)
+
+
+def _batch(said: list[_Said]) -> pa.RecordBatch:
+    columns = list(zip(*said, strict=True)) or [(), ()]
+    return pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], schema=_SAID)
+
+
+# --- on the driver
+
+
+def run(spark: SparkSession, work: ReadChunk | CatchUp) -> list[str]:
+    """Have it done for every number; the names of tables that were altered. Raises what stopped it."""
+    count = len(work.numbers)
+    work.directory.go()
+    with cancelled_at_end(spark):
+        said = spark.range(0, count, 1, count).mapInArrow(work, SAID).collect()
+    return check([(row.kind, row.text) for row in said])
+
+
+def check(said: Sequence[_Said]) -> list[str]:
+    """The tables that were altered. Raises the first error."""
+    for kind, text in said:
+        if kind not in ("", "Altered", "stopped"):
+            found: Callable[[str], BaseException] = getattr(errors, kind, Fatal)
+            raise found(text)
+    return sorted({text for kind, text in said if kind == "Altered"})
+
+
+@contextmanager
+def cancelled_at_end(spark: SparkSession) -> Iterator[None]:
+    """Whatever ends the driver's wait ends the tasks, and so their connections."""
+    tag = f"tidemill-backfill-{uuid4().hex}"
+    spark.addTag(tag)
+    try:
+        yield
+    except BaseException:
+        with suppress(Exception):
+            spark.interruptTag(tag)
+        raise
+    finally:
+        spark.removeTag(tag)

@@ -1,0 +1,110 @@
+"""Rows in the text protocol: from values to packets, and the keys in packets that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date
+from struct import Struct
+from typing import Any, Final, TypeAlias
+
+from ...events import Column, Row, Table
+from ...puller.mysql.packets import text_values
+from ...sink.text import datetime_text, time_text
+
+Key: TypeAlias = tuple[int, ...]
+
+_HEADER: Final = 4
+_LONGEST: Final = 0xFFFFFF
+_NULL: Final = b"\xfb"
+_header = Struct("<I").unpack_from
+
+
+class RowWriter:
+    """Values of a table's rows to the packets that the server would send for them."""
+
+    def __init__(self, table: Table) -> None:
+        self._texts = [_text_of(column) for column in table.columns]
+
+    def packets(self, row: Row) -> bytes:
+        """One packet, or several for a row of more than 16 MiB."""
+        texts = zip(self._texts, row, strict=True)
+        payload = b"".join([_NULL if value is None else _measured(text(value)) for text, value in texts])
+        parts = []
+        for number, at in enumerate(range(0, len(payload) + 1, _LONGEST)):
+            part = payload[at : at + _LONGEST]
+            parts.append(len(part).to_bytes(3, "little") + bytes([number & 0xFF]) + part)
+        return b"".join(parts)
+
+
+def _text_of(column: Column) -> Callable[[Any], bytes]:
+    scale = column.scale
+    match column.kind:
+        case "char" | "varchar" | "text" | "enum" | "set" | "json":
+            return str.encode
+        case "binary" | "varbinary" | "blob":
+            return bytes
+        case "float" | "double":
+            return lambda value: repr(value).encode()
+        case "decimal":
+            return lambda value: f"{value:f}".encode()
+        case "date":
+            return lambda value: (value.isoformat() if isinstance(value, date) else value).encode()
+        case "datetime" | "timestamp":
+            return lambda value: datetime_text(value, scale).encode()
+        case "time":
+            return lambda value: time_text(value, scale).encode()
+        case _:
+            return lambda value: b"%d" % value
+
+
+def _measured(text: bytes) -> bytes:
+    size = len(text)
+    if size < 0xFB:
+        return bytes([size]) + text
+    if size < 1 << 16:
+        return b"\xfc" + size.to_bytes(2, "little") + text
+    if size < 1 << 24:
+        return b"\xfd" + size.to_bytes(3, "little") + text
+    return b"\xfe" + size.to_bytes(8, "little") + text
+
+
+def keyed_rows(packets: bytes, key: Sequence[int]) -> Iterator[tuple[Key, int, int]]:
+    """The key of each row, of columns of integers, and where the row begins and ends."""
+    last = max(key)
+    start, end = 0, len(packets)
+    while start < end:
+        size = _header(packets, start)[0] & _LONGEST
+        stop = start + _HEADER + size
+        if size == _LONGEST:
+            stop = _end_of_long(packets, stop)
+            values = text_values(packets[start:stop])
+        else:
+            values = _first_values(packets, start + _HEADER, last)
+        yield tuple([int(values[index] or 0) for index in key]), start, stop
+        start = stop
+
+
+def _end_of_long(packets: bytes, at: int) -> int:
+    while True:
+        size = _header(packets, at)[0] & _LONGEST
+        at += _HEADER + size
+        if size < _LONGEST:
+            return at
+
+
+def _first_values(packets: bytes, at: int, last: int) -> list[bytes | None]:
+    """Of the columns up to `last`: a key stands in front, so most of a row isn't looked at."""
+    values: list[bytes | None] = []
+    while len(values) <= last:
+        size = packets[at]
+        at += 1
+        if size == 0xFB:
+            values.append(None)
+            continue
+        if size > 0xFB:
+            width = {0xFC: 2, 0xFD: 3, 0xFE: 8}[size]
+            size = int.from_bytes(packets[at : at + width], "little")
+            at += width
+        values.append(packets[at : at + size])
+        at += size
+    return values

@@ -1,0 +1,170 @@
+"""Chunks of a TiKV cluster's tables: planned by regions, read at one ts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing, contextmanager
+from itertools import count, pairwise
+from random import Random
+from typing import Final, TypeAlias
+from uuid import uuid4
+
+from ...actors import SystemClock
+from ...codec.tidb.column_type import ColumnFlag
+from ...codec.tidb.key import decode_bytes, encode_bytes, record_span
+from ...codec.tidb.table import to_table
+from ...codec.tidb.table_info import DbInfo, TableInfo, encode_table_info, holds_rows, partition_ids
+from ...errors import ConfigError, SourceError
+from ...events import Ts
+from ...failpoint import reach
+from ...puller.tikv.client import TikvClient
+from ...puller.tikv.options import TikvOptions
+from ...puller.tikv.safe_point import SafePoint
+from ...puller.tikv.schema import read_schema
+from ...puller.tikv.span import Span
+from ...routing import TableFilter
+from ...sources import no_table_matches
+from .chunk_file import PIECE_BYTES, ChunkWriter
+from .directory import READ, Directory
+from .mysql_plan import OWN_UID
+from .options import BackfillOptions
+from .plan import STRIDE, ChunkPlan, Plan, TablePlan
+
+_PIECE_ROWS: Final = 1000
+_REGIONS: Final = 256
+"""Asked of PD at once."""
+_Pair: TypeAlias = tuple[bytes, bytes]
+
+
+@contextmanager
+def connected(options: TikvOptions) -> Iterator[TikvClient]:
+    """Raises Retryable and Fatal."""
+    client = TikvClient(options, SystemClock(), Random())
+    client.start()
+    with closing(_Stopped(client)):
+        yield client
+
+
+class _Stopped:
+    def __init__(self, client: TikvClient) -> None:
+        self.close = client.stop
+
+
+@contextmanager
+def held(client: TikvClient, options: TikvOptions, name: str, ts: Ts) -> Iterator[None]:
+    """What `ts` needs stays readable; for `gc_ttl_seconds` after the end too, for the feed called `name`.
+
+    Raises SourceError if it is gone already.
+    """
+    safe_point = SafePoint(options, client.pd, client.clock, f"tidemill-{name}", lambda: ts)
+    client.run(safe_point.start(ts))
+    client.loop.submit(safe_point.run(), "hold the GC safe point")
+    yield
+
+
+def plan_tikv(client: TikvClient, wanted: TableFilter, settings: BackfillOptions, ts: Ts) -> Plan:
+    """At `ts`; 0: now. Raises ConfigError for patterns, Retryable and SourceError."""
+    at = ts or client.run(client.pd.tso())
+    schema = _Schema(wanted)
+    client.run(read_schema(client.kv, at, schema))
+    if unmatched := wanted.unmatched(schema.names):
+        raise ConfigError(no_table_matches(unmatched))
+    numbers = count()
+    tables = []
+    for name, info in schema.tables:
+        own = next(numbers)
+        spans = [
+            span
+            for physical_id in partition_ids(info) or (info.id,)
+            for span in _chunks(client, *record_span(physical_id), settings.chunk_regions)
+        ]
+        chunks = tuple(ChunkPlan(next(numbers), start=start, end=end) for start, end in spans)
+        table = to_table(name, info)
+        tables.append(TablePlan(own, table, chunks, _by_handle(info), info=encode_table_info(info)))
+    after = next(numbers)
+    return Plan(
+        "tikv",
+        OWN_UID | uuid4().int & OWN_UID - 1,
+        f"tikv cluster {client.pd.cluster_id}",
+        wanted.patterns,
+        str(at),
+        "",
+        at - after * STRIDE,
+        tuple(tables),
+        after,
+    )
+
+
+def _by_handle(info: TableInfo) -> bool:
+    """Whether keys are in the order of the numbers that they stand for, in one keyspace."""
+    wanted = ColumnFlag.PRI_KEY | ColumnFlag.UNSIGNED
+    unsigned = any(column.flags & wanted == wanted for column in info.columns)
+    return info.pk_is_handle and not partition_ids(info) and not unsigned
+
+
+def _chunks(client: TikvClient, start: bytes, end: bytes, regions: int) -> list[_Pair]:
+    """Raw keys, cut at every so many regions' bounds."""
+    bounds = client.run(_bounds(client, Span(encode_bytes(start), encode_bytes(end))))
+    edges = [start, *bounds[regions - 1 :: regions], end]
+    return list(pairwise(edges))
+
+
+async def _bounds(client: TikvClient, span: Span) -> list[bytes]:
+    """Raw keys at which regions end, inside the span."""
+    bounds: list[bytes] = []
+    at = span
+    while True:
+        for region in await client.cache.load(at, _REGIONS):
+            if region.end >= span.end:
+                return bounds
+            bounds.append(decode_bytes(region.end)[0])
+        at = Span(encode_bytes(bounds[-1]), span.end)
+
+
+class _Schema:
+    """The followed tables, as the schema is read."""
+
+    def __init__(self, wanted: TableFilter) -> None:
+        self.names: list[tuple[str, str]] = []
+        self.tables: list[tuple[str, TableInfo]] = []
+        self._wanted = wanted
+        self._databases: dict[int, str] = {}
+
+    def add_database(self, info: DbInfo) -> None:
+        self._databases[info.id] = info.name
+
+    def add_table(self, database_id: int, info: TableInfo) -> None:
+        schema = self._databases[database_id]
+        self.names.append((schema, info.name))
+        if self._wanted.matches(schema, info.name) and holds_rows(info):
+            self.tables.append((schema, info))
+
+
+def read_tikv(options: TikvOptions, directory: Directory, plan: Plan, number: int) -> None:
+    """Read one chunk. Raises Retryable and Fatal."""
+    table, chunk = plan.find(number)
+    with connected(options) as client:
+        if f"tikv cluster {client.pd.cluster_id}" != plan.source:
+            raise SourceError(f"{options.address} isn't {plan.source}, which the backfill is of")
+        writer = ChunkWriter(directory, READ, plan, table, number)
+        try:
+            found = client.kv.scan(chunk.start, chunk.end, int(plan.position))
+            while pairs := client.run(_take(found)):
+                writer.add_pairs(pairs)
+            reach("snapshot.chunk_read")
+            writer.finish(plan.position, plan.position)
+        except BaseException:
+            writer.discard()
+            raise
+
+
+async def _take(found: AsyncIterator[_Pair]) -> list[_Pair]:
+    """The next of what is found, for one piece."""
+    pairs: list[_Pair] = []
+    size = 0
+    async for pair in found:
+        pairs.append(pair)
+        size += len(pair[0]) + len(pair[1])
+        if len(pairs) >= _PIECE_ROWS or size >= PIECE_BYTES:
+            break
+    return pairs
