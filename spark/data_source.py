@@ -5,7 +5,13 @@ from __future__ import annotations
 from contextlib import closing
 
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 from ..events import Table
@@ -48,6 +54,16 @@ class TidemillSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         options = read_options(self.options)
         return StreamReader(options, self._output(options, schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from .writer import batch_writer
+
+        return batch_writer(self.options, schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        from .writer import stream_writer
+
+        return stream_writer(self.options, schema, overwrite)
 
     def _output(self, options: ReadOptions, schema: StructType) -> Output:
         return Output(options, self._found_table(options), schema)

@@ -1,0 +1,37 @@
+"""The changes of a database into partitioned Parquet files, each exactly once, with Structured Streaming.
+
+    python spark_stream.py mysql://user:password@host:3306 'shop.*' /var/lake/shop [--now]
+
+Stopped or killed, it goes on where it was when it is started again. With --now it ends where the source ends.
+"""
+
+import sys
+
+import tidemill.spark
+
+
+def main(source: str, tables: str, directory: str, *flags: str) -> None:
+    spark = tidemill.spark.session("changes to Parquet")
+    changes = (
+        spark.readStream.format("tidemill")
+        .option("source", source)
+        .option("tables", tables)
+        .option("startingTs", "earliest")
+        .option("maxRowsPerBatch", 1000)
+        .load()
+    )
+    query = (
+        changes.drop("change", "layout")
+        .writeStream.format("parquet")
+        .partitionBy("schema", "table")
+        .option("checkpointLocation", f"{directory}/checkpoint")
+        .option("path", f"{directory}/changes")
+        .trigger(**({"availableNow": True} if "--now" in flags else {"processingTime": "0 seconds"}))
+        .start()
+    )
+    query.awaitTermination()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

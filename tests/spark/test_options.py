@@ -1,0 +1,106 @@
+"""What the data source is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidemill.errors import ConfigError
+from tidemill.events import compose_ts
+from tidemill.puller.mysql.options import MysqlOptions
+from tidemill.puller.tikv.options import TikvOptions
+from tidemill.spark.offset import Limit
+from tidemill.spark.options import ReadOptions, read_options
+from tidemill.spark.parts import WHOLE
+
+MYSQL = {"source": "mysql://u:p@h:3307", "tables": "shop.*"}
+TIKV = {"source": "tikv://pd:2379", "tables": "shop.*"}
+
+
+def test_names_are_read_in_any_case_and_values_by_their_kind() -> None:
+    found = read_options(
+        MYSQL
+        | {"SORTERMEMORY": "1MiB", "partitions": "4", "operations": "Insert, delete", "maxrowsperbatch": "9"}
+    )
+    assert (found.sorter_memory, found.partitions, found.operations) == (1 << 20, 4, ("insert", "delete"))
+    assert found.limit == Limit(rows=9, bytes=256 << 20)
+
+
+def test_patterns_are_separated_by_commas() -> None:
+    assert read_options(MYSQL | {"tables": "a.*, !a.b ,"}).patterns == ("a.*", "!a.b")
+
+
+def test_one_table_is_its_own_pattern() -> None:
+    found = read_options({"source": MYSQL["source"], "table": "shop.orders"})
+    assert (found.table, found.patterns) == ("shop.orders", ("shop.orders",))
+
+
+def test_a_ts_may_be_a_time() -> None:
+    found = read_options(TIKV | {"fromTs": "2026-11-21T08:00:00Z", "toTs": "2026-11-21 09:00:00.5"})
+    assert (found.from_ts, found.to_ts) == (compose_ts(1_795_248_000_000), compose_ts(1_795_251_600_500))
+
+
+def test_options_of_the_source_go_to_it_as_what_they_are(tmp_path) -> None:
+    found = read_options(MYSQL | {"source.ssl_verify_identity": "true", "source.heartbeat_seconds": "0.5"})
+    source = found.feed(tmp_path, WHOLE).source
+    assert isinstance(source, MysqlOptions)
+    assert (source.ssl_verify_identity, source.heartbeat_seconds, source.port) == (True, 0.5, 3307)
+    found = read_options(TIKV | {"source.ca_path": "/ca", "source.max_prewrite_bytes": "1MiB"})
+    source = found.feed(tmp_path, WHOLE).source
+    assert isinstance(source, TikvOptions)
+    assert (str(source.ca_path), source.max_prewrite_bytes) == ("/ca", 1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"tables": "a.*"}, "option source: missing; a URL such as mysql://"),
+        ({"source": "kafka://h"}, "option source = 'kafka://h': a URL such as mysql://"),
+        ({"source": "tikv://pd:2379"}, "option tables: give either tables, .* or table"),
+        (TIKV | {"table": "a.b"}, "option tables: give either tables, .* or table"),
+        ({"source": "tikv://pd:2379", "table": "shop.*"}, r"option table = 'shop.\*': the name of one table"),
+        (TIKV | {"tables": " , "}, "option tables = ' , ': patterns separated by commas"),
+        (TIKV | {"tables": "orders"}, "tables: 'orders' is not a pattern"),
+        (
+            TIKV | {"partition": "3"},
+            r"option partition: there is none of this name; did you mean partitions\?",
+        ),
+        (TIKV | {"partitions": "0"}, "option partitions = '0': a whole number from 1 to 10,000"),
+        (TIKV | {"values": "xml"}, "option values = 'xml': accepted: json, none"),
+        (
+            TIKV | {"operations": "truncate"},
+            "option operations = 'truncate': some of insert, update, delete, ddl",
+        ),
+        (TIKV | {"sorterMemory": "much"}, "option sorterMemory = 'much': bytes as a number or with a unit"),
+        (TIKV | {"sourceTimeout": "nan"}, "option sourceTimeout = 'nan': a number of seconds"),
+        (TIKV | {"ts": "0"}, "option ts = '0': a TSO, or a time such as"),
+        (TIKV | {"ts": "9223372036854775808"}, "option ts = '9223372036854775808': a TSO, or a time such as"),
+        (TIKV | {"startingTs": "soon"}, "option startingTs = 'soon': latest, earliest, a TSO, or a time"),
+        (TIKV | {"fromPosition": "7"}, "option fromPosition: TiKV has timestamps only"),
+        (MYSQL | {"ts": "5"}, "option ts: MariaDB has only a snapshot of now"),
+        (
+            TIKV | {"ts": "5", "fromTs": "5"},
+            "option ts: it is of a snapshot; fromTs and fromPosition are of changes",
+        ),
+        (TIKV | {"toTs": "5"}, "option toTs: changes have a beginning, too"),
+        (TIKV | {"fromTs": "6", "toTs": "5"}, "option toTs = 5: at least fromTs, which is 6"),
+        (
+            MYSQL | {"fromTs": "6", "fromPosition": "b.01:4"},
+            "option fromPosition: fromTs says where to begin, too",
+        ),
+        (MYSQL | {"source.server_id": "3"}, "option source.server_id: every task is a replica of its own"),
+        (
+            MYSQL | {"source.heartbeat_seconds": "x"},
+            "option source.heartbeat_seconds = 'x': expected `float`",
+        ),
+        (MYSQL | {"source.hearbeat_seconds": "1"}, "did you mean 'heartbeat_seconds'"),
+        (TIKV | {"name": "a b"}, "name: up to 64 letters"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_mistake_is_named_with_what_is_accepted(given: dict[str, str], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        read_options(given)
+
+
+def test_defaults_are_small() -> None:
+    assert ReadOptions(url="").sorter_memory == 64 << 20
