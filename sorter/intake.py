@@ -18,7 +18,7 @@ from .writer import Writer
 TURN_CHANGES: Final = 16384
 """A turn takes about this much: enough that small lists of many tables become one large run."""
 
-RUN_CHANGES: Final = 4096
+RUN_CHANGES: Final = 2500
 """A run holds at most this many changes ..."""
 RUN_BYTES: Final = 1 << 20
 """... and about this much: the Merger opens runs as a whole."""

@@ -190,14 +190,17 @@ def make_runs(
     size_of: Callable[[list[KvChange]], int] = measure,
 ) -> list[Run]:
     """Runs of at most `count` changes and about `max_bytes`, in the order that the changes came in."""
+    if len(changes) > count:
+        parts = _cut(changes, owners, count)
+        return [
+            run for part in parts for run in make_runs(tables, part[1], part[0], count, max_bytes, size_of)
+        ]
     size = size_of(changes)
     step = _step(len(changes), size, count, max_bytes)
-    runs = []
-    for part, its_owners in _cut(changes, owners, step):
-        ts = [change.commit_ts for change in part]
-        part_size = size if len(part) == len(changes) else size_of(part)
-        runs.append(Run(tables, its_owners, part, part_size, floor(min(ts)), max(ts), False))
-    return runs
+    if len(changes) > step:
+        return make_runs(tables, owners, changes, step, max_bytes, size_of)
+    ts = [change.commit_ts for change in changes]
+    return [Run(tables, owners, changes, size, floor(min(ts)), max(ts), False)]
 
 
 def cut_sorted(

@@ -20,8 +20,8 @@ class Tier:
     """The memory of all tables of a sorter.
 
     The Intake adds runs, the Merger takes them, DbActors tell which they have stored, in any thread:
-    one lock guards the runs and the counts. A run stays in memory, and may be taken, until it is
-    stored; what is taken before never touches the disk.
+    one lock guards the runs and the counts. What is taken before it leaves never touches the disk. What
+    leaves belongs to whoever writes it, and is read back once it is stored.
     """
 
     def __init__(
@@ -63,22 +63,26 @@ class Tier:
             self._held[run] = None
             self.used_bytes += run.bytes
 
-    def leave(self, runs: list[Run]) -> None:
-        """Held runs are on their way to disk now, unless they were taken meanwhile."""
+    def leave(self, runs: list[Run]) -> list[Run]:
+        """Held runs are on their way to disk now; those that were not taken meanwhile."""
         with self._lock:
-            for run in runs:
-                if run.changes is not None:
-                    run.leaving = True
-                    del self._held[run]
-                    self.leaving_bytes += run.bytes
+            left = [run for run in runs if run.changes is not None]
+            self._leave(left)
+            return left
+
+    def _leave(self, runs: list[Run]) -> None:
+        for run in runs:
+            run.leaving = True
+            del self._held[run]
+            self.leaving_bytes += run.bytes
 
     def take(self, run: Run) -> tuple[list[KvChange] | None, Owners]:
         """The changes of a run and whose they are, now the caller's; None if it has heirs or is on disk,
-        or will be and has to."""
+        or on its way there."""
         with self._lock:
-            changes, owners = run.changes, run.owners
-            if changes is None or (run.leaving and self.is_off):
+            if run.changes is None or run.leaving:
                 return None, None
+            changes, owners = run.changes, run.owners
             self._let_go(run)
             return changes, owners
 
@@ -108,7 +112,7 @@ class Tier:
             left = len(changes)
         if left:
             return False
-        if run.changes is not None:
+        if run.changes is not None and not run.leaving:
             self._let_go(run)
         self._index.remove(run)
         return not run.heirs
@@ -122,12 +126,12 @@ class Tier:
             return heirs
 
     def stored(self, run: Run, place: Place) -> None:
-        """The run is on disk now, unless it was taken meanwhile."""
+        """The run is on disk now."""
         with self._lock:
-            if run.changes is not None:
-                self._let_go(run)
+            self._let_go(run)
+            self.spilled_bytes += run.bytes
+            if not all(table.removed for table in run.tables):
                 self._index.add(run, place)
-                self.spilled_bytes += run.bytes
 
     def moved(self, run: Run, place: Place) -> None:
         """The run is in another place, unless it was read meanwhile."""
@@ -147,11 +151,6 @@ class Tier:
             return [(run, run.place) for run in self._index.runs(window) if run.place is not None]
 
     @property
-    def is_off(self) -> bool:
-        """Everything goes through the disk."""
-        return self.quota_bytes == 0
-
-    @property
     def is_half_full(self) -> bool:
         """From here on sizes are measured, before they were estimated: see `run.estimate`."""
         return bool(self.quota_bytes) and self.used_bytes * 2 > (self.quota_bytes or 0)
@@ -165,6 +164,7 @@ class Tier:
         run.changes = run.owners = None
         self.used_bytes -= run.bytes
         if run.leaving:
+            run.leaving = False
             self.leaving_bytes -= run.bytes
         else:
             del self._held[run]
@@ -189,10 +189,7 @@ class Tier:
         others: list[Run] = []
         for run in runs:
             (alone if run.bytes >= small and self._follows(run) else others).append(run)
-        for run in alone:
-            run.leaving = True
-            del self._held[run]
-            self.leaving_bytes += run.bytes
+        self._leave(alone)
         return alone + self._merge(others) if others else alone
 
     def _merge(self, runs: list[Run]) -> list[Run]:

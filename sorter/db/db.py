@@ -60,8 +60,6 @@ class DbActor(Part):
 
     def on_receive(self, message: Write) -> None:
         batch = message.batch
-        if all(written.run.changes is None for written in message.runs):
-            return  # the Merger took them, and saw to the gate
         if self._max_disk_bytes is not None and self._disk_bytes() + batch.bytes > self._max_disk_bytes:
             raise StoreError(
                 f"the sorter's disk quota is used up: {self._disk_bytes()} of {self._max_disk_bytes} bytes"
@@ -70,6 +68,5 @@ class DbActor(Part):
         window = self._store.write(batch)
         for w in message.runs:
             self._tier.stored(w.run, Place(window, w.lower, w.upper, w.keys, w.bytes))
-        if self._tier.is_off:
-            self.send(self._merger, WAKE)  # it may wait for them
+        self.send(self._merger, WAKE)  # it may wait for them
         self._gate.open_if_possible()

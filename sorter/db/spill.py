@@ -32,9 +32,9 @@ class Spill:
         batch = Batch()
         written = []
         for run in runs:
-            owners, changes = run.owners, run.changes  # once: the Merger may take it at any time
-            if changes is not None:
-                before = batch.bytes
-                lower, upper, keys = self._layout.put(batch, run, changes, owners)
-                written.append(Written(run, lower, upper, keys, batch.bytes - before))
+            assert run.changes is not None
+            before = batch.bytes
+            lower, upper, keys = self._layout.put(batch, run, run.changes, run.owners)
+            run.changes = run.owners = None  # still in the cache: freeing them later costs twice as much
+            written.append(Written(run, lower, upper, keys, batch.bytes - before))
         return Write(batch, written)

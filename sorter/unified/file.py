@@ -43,18 +43,13 @@ class FileWriter(Part):
         self._file: BackFile | None = None
 
     def on_receive(self, message: Flush) -> None:
-        kept = []
         blocks = []
         for run in message.runs:
-            changes, owners = run.changes, run.owners  # once: the Merger may take it at any time
-            if changes is not None:
-                packed = _encode((owners, changes))
-                blocks.append(crc32(packed).to_bytes(4, "little") + packed)
-                kept.append(run)
+            packed = _encode((run.owners, run.changes))
+            blocks.append(crc32(packed).to_bytes(4, "little") + packed)
         if blocks:
-            self._write(kept, blocks)
-        if self._tier.is_off:
-            self.send(self._merger, WAKE)  # it may wait for them
+            self._write(message.runs, blocks)
+        self.send(self._merger, WAKE)  # it may wait for them
         self._gate.open_if_possible()
 
     def _write(self, runs: list[Run], blocks: list[bytes]) -> None:

@@ -124,9 +124,8 @@ class HeapSorter(Part):
             self._tier.hold(piece)
         self._arrivals.post(pieces, {}, self.clock.now())
         if not in_memory:
-            self._tier.leave(pieces)
             target = self._writers[self._number % len(self._writers)]
-            for part in split(pieces, FLUSH_BYTES):
+            for part in split(self._tier.leave(pieces), FLUSH_BYTES):
                 self.send(target, Flush(part))
 
     def _sorted(self, runs: list[Run]) -> list[Run]:

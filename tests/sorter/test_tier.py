@@ -34,23 +34,23 @@ def run(*commit_ts: int, tables: tuple[Table, ...] = (TABLE,), owners: list[int]
 # --- the tier ----------------------------------------------------------------------------------------
 
 
-def test_a_run_taken_on_its_way_to_disk_is_not_on_disk():
-    tier = Tier(1)
-    (leaving,) = tier.add([run(1, 2)])
-    assert (tier.used_bytes, tier.leaving_bytes) == (200, 200)
-    assert tier.take(leaving)[0] is not None
-    tier.stored(leaving, PLACE)
-    assert leaving.place is None
-    assert (tier.used_bytes, tier.leaving_bytes, tier.stored_bytes, tier.spilled_bytes) == (0, 0, 0, 0)
-
-
-def test_without_a_quota_a_run_is_not_taken_on_its_way_to_disk():
+def test_a_run_on_its_way_to_disk_is_not_taken():
     tier = Tier(0)
     (leaving,) = tier.add([run(1, 2)])
     assert tier.take(leaving) == (None, None)
     assert (tier.used_bytes, tier.leaving_bytes) == (200, 200)
     tier.stored(leaving, PLACE)
-    assert (leaving.place, tier.used_bytes) == (PLACE, 0)
+    assert (leaving.place, tier.used_bytes, tier.leaving_bytes) == (PLACE, 0, 0)
+
+
+def test_a_run_whose_table_is_removed_on_its_way_to_disk_is_forgotten_there():
+    table = Table(2, 2, 0, 0, 0.0)
+    tier = Tier(0)
+    (leaving,) = tier.add([run(1, 2, tables=(table,))])
+    table.removed = True
+    assert tier.forget_removed(leaving)
+    tier.stored(leaving, PLACE)
+    assert (tier.used_bytes, tier.leaving_bytes, tier.stored_bytes, tier.live_bytes("window")) == (0, 0, 0, 0)
 
 
 def test_a_stored_run_is_in_memory_no_more_until_it_is_read():
