@@ -84,6 +84,8 @@ def _from_capture(
 ) -> Iterator[pa.RecordBatch]:
     """What is still missing of the ticket. Raises one of the errors above where it doesn't come."""
     with access.connect(address) as client:
+        # With a deadline: a call to one that can't be reached would wait for it before it can be cancelled.
+        client.list_actions(access.call(silent_seconds))
         reader = client.do_get(flight.Ticket(tickets.write(ticket)), access.call())
         with Watch(reader.cancel) as watch:
             try:

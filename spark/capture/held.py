@@ -57,6 +57,8 @@ class Held:
     def __init__(self, memory_bytes: int, disk_bytes: int, new_file: NewFile, clock: Clock) -> None:
         self.changed: Final = Condition()
         self._memory_limit, self._disk_limit = memory_bytes, disk_bytes
+        self.piece_bytes: Final = memory_bytes // (2 * SEGMENT_PART)
+        """About the most that should be appended at once: the quota is kept to within this."""
         self._new_file = new_file
         self._clock = clock
         self._pieces: dict[int, Piece] = {}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
 from ...errors import StoreError
+from ...events import Ts
 from .place import Place, Rank, RankOf
 from .segment import Segment
 
@@ -91,3 +92,25 @@ def _count(batch: pa.RecordBatch, ends: list[int], rank: Rank, rank_of: RankOf) 
     positions = batch.column("position")
     key: Callable[[int], Rank] = lambda row: rank_of(positions[row].as_py())  # noqa: E731
     return bisect_right(ends, rank, key=key)
+
+
+def cut_small(batch: pa.RecordBatch, most_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Pieces of whole transactions, of about so many bytes or one transaction; none of no rows."""
+    if not batch.num_rows:
+        return
+    first, rows = 0, max(1, batch.num_rows * most_bytes // batch.nbytes)
+    ends = [batch.num_rows - 1]
+    if batch.num_rows > rows:
+        commits = batch.column("commit_ts").to_pylist()
+        # No place lies between two transactions of one commit ts.
+        ends = [row for row in _ends(batch) if row + 1 == len(commits) or commits[row] != commits[row + 1]]
+    for end, after in zip(ends, [*ends[1:], None], strict=True):
+        if after is None or after - first >= rows:
+            yield batch.slice(first, end + 1 - first)
+            first = end + 1
+
+
+def last_end(batch: pa.RecordBatch) -> tuple[Ts, str]:
+    """Commit ts and position of its last transaction."""
+    row = batch.num_rows - 1
+    return batch.column("commit_ts")[row].as_py(), batch.column("position")[row].as_py()

@@ -9,7 +9,7 @@ from ...events import Batch, Checkpoint, Item, Transaction, Ts
 from ...sink.sink import CheckpointStore
 from ..envelope import Encoder
 from .held import Held
-from .piece import Span
+from .piece import Span, cut_small, last_end
 from .place import Place, RankOf
 
 
@@ -75,13 +75,12 @@ class CaptureSink:
         count = len(items)
         while count and _is_rowless(items[count - 1]) and (count == 1 or items[count - 2].last):
             count -= 1
-        if count:
+        for piece in cut_small(self._encoder.encode(items[:count]), self._held.piece_bytes):
             span = Span(self._rank_of, whole=True)
-            span.end = end = self._end(items[count - 1])
-            self._held.append(self._encoder.encode(items[:count]), span)
-            self._held.reach(end, span)
-        if count < len(items):
-            self._held.reach(self._end(items[-1]))
+            span.end = self._place(*last_end(piece))
+            self._held.append(piece, span)
+            self._held.reach(span.end, span)
+        self._held.reach(self._end(items[-1]))
 
     def _end(self, item: Item) -> Place:
         if not item.last or not item.position:

@@ -80,6 +80,9 @@ class Scripted(flight.FlightServerBase):
         schema = self.script[0].schema if self.script and hasattr(self.script[0], "schema") else ENVELOPE
         return flight.GeneratorStream(schema, self._play())
 
+    def list_actions(self, _context: Any) -> list[flight.ActionType]:
+        return []
+
     def _play(self) -> Iterator[Any]:
         for step in self.script:
             if isinstance(step, Exception):

@@ -1,0 +1,219 @@
+"""A source with two tables, read in three ways: by a task alone, by a capture in a process of its own, and by
+a client of it that falls back on the first."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow as pa
+
+from tidemill.benchmarks.mariadb import MariaDb
+from tidemill.emulator.sql import Tidb
+from tidemill.errors import CheckpointError
+from tidemill.spark.bounded import changes
+from tidemill.spark.capture import client
+from tidemill.spark.capture.client import CaptureUnavailable
+from tidemill.spark.capture.ticket import Ticket
+from tidemill.spark.offset import Limit, Offset
+from tidemill.spark.offsets import open_offsets
+from tidemill.spark.options import read_options
+from tidemill.spark.parts import WHOLE, Part
+from tidemill.status import FeedStatus, StatusFile
+
+from ...services.feeds import eventually
+from .history import rows_of
+
+LEASE = "query 1"
+
+
+class Running:
+    """A capture in a process of its own."""
+
+    def __init__(self, bed: Bed, **flags: Any) -> None:
+        program = str(Path(__file__).with_name("running.py"))
+        self._log = bed.directory / "capture.log"
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, program, str(bed.config), json.dumps(flags)],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, self._log.read_text()
+        self.port = int(line)
+        self.address = f"127.0.0.1:{self.port}"
+
+    def begun(self) -> Self:
+        """Once it keeps what comes."""
+        eventually(lambda: self._status() is not None)
+        return self
+
+    def _status(self) -> Any:
+        assert self.process.poll() is None, self._log.read_text()
+        return client.status(self.address).held.base
+
+    def stop(self) -> int:
+        """In order."""
+        self.process.terminate()
+        return self.process.wait(30)
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.process.kill()
+        self.process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.kill()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+class Bed:
+    """What both kinds of source share. `rest_from` are the offsets at which the stateless way was taken."""
+
+    url: str
+    schema: str
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.config = directory / "feed.toml"
+        self.rest_from: list[Offset] = []
+        self.configure()
+        self.options = read_options({"source": self.url, "tables": f"{self.schema}.*"})
+        self._offsets = open_offsets(self.options)
+
+    def configure(self, *more: str) -> None:
+        lines = [
+            'name = "shop"',
+            f'data_dir = "{self.directory / "state"}"',
+            "[source]",
+            f'url = "{self.url}"',
+            f'tables = ["{self.schema}.*"]',
+            "[[sink]]",
+            f'url = "sqlite:///{self.directory / "copy.db"}"',
+            *more,
+        ]
+        self.config.write_text("\n".join(lines) + "\n")
+
+    # --- the source
+
+    def write(self, *transactions: Sequence[tuple[str, int, str]]) -> None:
+        """Rows to insert or replace, each of a table."""
+        raise NotImplementedError
+
+    def alter(self, statement: str) -> None:
+        raise NotImplementedError
+
+    def burst(self, first: int, count: int) -> None:
+        """Transactions of one to four rows over both tables."""
+        for number in range(first, first + count):
+            rows = [
+                (("item", "other")[n % 2], 10 * number + n, f"{number}/{n}") for n in range(number % 4 + 1)
+            ]
+            self.write(rows)
+
+    def latest(self) -> Offset:
+        return self._offsets.latest()
+
+    def following(self, start: Offset) -> Offset:
+        """Behind all that is there."""
+        return self._offsets.following(start, None, Limit())
+
+    # --- three ways to read it
+
+    def alone(self, start: Offset, end: Offset, part: Part = WHOLE) -> list[dict[str, Any]]:
+        return rows_of(changes(self.options, part, start, end))
+
+    def ticket(self, start: Offset, end: Offset, part: Part = WHOLE, wait_seconds: float = 20.0) -> Ticket:
+        return Ticket(start, end, self.options.patterns, part, lease=LEASE, wait_seconds=wait_seconds)
+
+    def captured(self, address: str, start: Offset, end: Offset, part: Part = WHOLE) -> list[dict[str, Any]]:
+        """Raises CaptureUnavailable."""
+        return rows_of(client.read([address], self.ticket(start, end, part)))
+
+    def stream(
+        self, address: str, start: Offset, end: Offset, *, wait_seconds: float = 20.0, **more: Any
+    ) -> Iterator[pa.RecordBatch]:
+        """Falls back."""
+
+        def rest(at: Offset) -> Iterator[pa.RecordBatch]:
+            self.rest_from.append(at)
+            return changes(self.options, WHOLE, at, end)
+
+        return client.read([address], self.ticket(start, end, WHOLE, wait_seconds), rest, **more)
+
+    def refused(self, address: str, start: Offset, end: Offset) -> str:
+        try:
+            self.captured(address, start, end)
+        except CaptureUnavailable as error:
+            return str(error)
+        raise AssertionError("it was answered")
+
+    def status(self) -> FeedStatus | None:
+        try:
+            return StatusFile(self.directory / "state").load()
+        except CheckpointError:
+            return None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._offsets.close()
+
+
+class TikvBed(Bed):
+    schema = "shop"
+
+    def __init__(self, directory: Path, server: Tidb) -> None:
+        self.url = f"tikv://{server.pd_address}"
+        self._server = server
+        server.execute("create database shop")
+        for table in ("item", "other"):
+            server.execute(f"create table shop.{table} (id bigint primary key, name text)")
+        super().__init__(directory)
+
+    def write(self, *transactions: Sequence[tuple[str, int, str]]) -> None:
+        for rows in transactions:
+            with self._server.transaction() as txn:
+                for table, number, name in rows:
+                    txn.insert(f"shop.{table}", {"id": number, "name": name})
+
+    def alter(self, statement: str) -> None:
+        self._server.execute(statement.replace("item", "shop.item"))
+
+
+class MariaBed(Bed):
+    def __init__(self, directory: Path, server: MariaDb, schema: str) -> None:
+        self.url = server.url()
+        self.schema = schema
+        self._session = server.connect(database=schema, autocommit=False)
+        for table in ("item", "other"):
+            self.alter(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, name TEXT)")
+        super().__init__(directory)
+
+    def write(self, *transactions: Sequence[tuple[str, int, str]]) -> None:
+        for rows in transactions:
+            with self._session.cursor() as cursor:
+                for table in ("item", "other"):
+                    values = [(number, name) for one, number, name in rows if one == table]
+                    cursor.executemany(f"REPLACE INTO {table} (id, name) VALUES (%s, %s)", values)
+            self._session.commit()
+
+    def alter(self, statement: str) -> None:
+        with self._session.cursor() as cursor:
+            cursor.execute(statement)
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._session.close()
+        super().__exit__(*exc_info)

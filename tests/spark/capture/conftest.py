@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidemill.emulator.sql import Tidb
+
+from ...services.conftest import (  # noqa: F401 - fixtures
+    database,
+    mariadb,
+    mariadb_template,
+    private_mariadb,
+)
+from .beds import Bed, MariaBed, TikvBed
+
+
+@pytest.fixture(params=["mariadb", "tikv"])
+def bed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bed]:
+    """Tables `item` and `other` in a source of each kind, empty, and a place for a capture of them."""
+    if request.param == "tikv":
+        with Tidb(stores=2, tick_seconds=0.02) as tidb, TikvBed(tmp_path, tidb) as found:
+            yield found
+        return
+    server: Any = request.getfixturevalue("mariadb")
+    with MariaBed(tmp_path, server, request.getfixturevalue("database")) as found:
+        yield found
