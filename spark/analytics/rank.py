@@ -14,15 +14,10 @@ LEAST_SHARE: Final = 10
 
 
 def plan_of(windows: Iterable[WindowFigures], acknowledged: Ts) -> Plan:
-    """The windows with dead bytes, those first that free most for each byte that has to be written."""
-    worth = [window for window in windows if window.dead_bytes * LEAST_SHARE >= window.bytes > 0]
-    ranked = sorted(
-        worth, key=lambda window: (-gain(window), -window.dead_bytes, window.store, window.window)
-    )
-    steps = [
-        Step(window.store, window.window, window.dead_bytes, window.bytes - window.dead_bytes)
-        for window in ranked
-    ]
+    """The windows with something to free, those first that free most for each byte written anew."""
+    worth = [one for one in windows if one.free_bytes * LEAST_SHARE >= one.bytes > 0]
+    ranked = sorted(worth, key=lambda one: (-gain(one), -one.free_bytes, one.store, one.window))
+    steps = [Step(one.store, one.window, one.free_bytes, one.bytes - one.free_bytes) for one in ranked]
     return Plan(VERSION, acknowledged, steps)
 
 

@@ -1,0 +1,147 @@
+"""Pictures as SVG, to stand inside a page that defines the colours: bars, a heat map, a staircase."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Final
+
+from msgspec import Struct
+
+WIDTH: Final = 960
+LABEL: Final = 190
+"""Pixels for the names on the left."""
+_ROW: Final = 22
+
+_LIVE: Final = (42, 120, 214)
+_DEAD: Final = (222, 110, 38)
+
+
+class Bar(Struct, frozen=True):
+    """A bar of several parts: CSS class and value of each."""
+
+    label: str
+    parts: Sequence[tuple[str, float]]
+    note: str
+    """What stands behind it."""
+
+    @property
+    def total(self) -> float:
+        return sum(value for _, value in self.parts)
+
+
+def bars(rows: Sequence[Bar], title: str) -> str:
+    """Horizontal bars on one scale."""
+    most = max([row.total for row in rows], default=0) or 1
+    room = WIDTH - LABEL - 260
+    drawn = []
+    for number, row in enumerate(rows):
+        y = number * _ROW
+        drawn.append(_label(row.label, y))
+        x: float = LABEL
+        for name, value in row.parts:
+            width = room * value / most
+            if width > 0:
+                size = f'width="{max(width, 0.5):.1f}" height="{_ROW - 7}"'
+                drawn.append(f'<rect class="{name}" x="{x:.1f}" y="{y + 3}" {size}/>')
+            x += width
+        drawn.append(f'<text class="note" x="{x + 8:.1f}" y="{y + 15}">{escape(row.note)}</text>')
+    return _svg(drawn, len(rows) * _ROW, title)
+
+
+class Cell(Struct, frozen=True):
+    weight: float
+    """How much there is: the opacity."""
+    dead: float
+    """The dead share, from 0 to 1: the colour."""
+    note: str
+
+
+def heat_map(
+    rows: Sequence[str], columns: Sequence[str], cells: Mapping[tuple[int, int], Cell], title: str
+) -> str:
+    """Cells by (row, column): the darker the more, from the colour of the living to that of the dead."""
+    most = max([cell.weight for cell in cells.values()], default=0) or 1
+    step = (WIDTH - LABEL) / max(1, len(columns))
+    drawn = [_label(name, number * _ROW) for number, name in enumerate(rows)]
+    for (row, column), cell in cells.items():
+        opacity = 0.12 + 0.88 * (cell.weight / most) ** 0.5
+        drawn.append(
+            f'<rect x="{LABEL + column * step:.1f}" y="{row * _ROW + 1}" width="{max(1.0, step - 1):.1f}" '
+            f'height="{_ROW - 2}" rx="2" fill="{_mix(cell.dead)}" fill-opacity="{opacity:.2f}">'
+            f"<title>{escape(cell.note)}</title></rect>"
+        )
+    bottom = len(rows) * _ROW
+    every = max(1, len(columns) // 8)
+    drawn += [
+        _tick(LABEL + number * step, bottom + 15, columns[number]) for number in range(0, len(columns), every)
+    ]
+    return _svg(drawn, bottom + 22, title)
+
+
+def _mix(dead: float) -> str:
+    share = min(1.0, max(0.0, dead))
+    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in zip(_LIVE, _DEAD, strict=True))
+
+
+def staircase(steps: Sequence[tuple[float, float]], across: str, up: str, title: str) -> str:
+    """What is gained for what is spent: (cost, gain) of each step, in their order."""
+    height, left = 260, 90
+    spent = sum(cost for cost, _ in steps) or 1
+    gained = sum(gain for _, gain in steps) or 1
+    x, y = float(left), float(height - 30)
+    path = [f"M{x:.1f},{y:.1f}"]
+    dots = []
+    for number, (cost, gain) in enumerate(steps, 1):
+        x += (WIDTH - left - 40) * cost / spent
+        y -= (height - 60) * gain / gained
+        path.append(f"L{x:.1f},{y:.1f}")
+        if number <= 12:
+            dots.append(
+                f'<circle class="free" cx="{x:.1f}" cy="{y:.1f}" r="3.5"><title>{number}</title></circle>'
+            )
+    area = f"{' '.join(path)} L{x:.1f},{height - 30} L{left},{height - 30} Z"
+    return _svg(
+        [
+            f'<line class="axis" x1="{left}" y1="{height - 30}" x2="{WIDTH - 40}" y2="{height - 30}"/>',
+            f'<line class="axis" x1="{left}" y1="20" x2="{left}" y2="{height - 30}"/>',
+            f'<path class="area" d="{area}"/>',
+            f'<path class="curve" d="{" ".join(path)}"/>',
+            *dots,
+            _tick(WIDTH - 40, height - 10, across, "end"),
+            _tick(left, 12, up),
+        ],
+        height,
+        title,
+    )
+
+
+def spark_line(values: Sequence[float], title: str) -> str:
+    """A small curve to stand in a line of text."""
+    width, height = 120, 20
+    most = max(values, default=0) or 1
+    step = width / max(1, len(values) - 1)
+    points = " ".join(
+        f"{i * step:.1f},{height - 1 - (height - 2) * v / most:.1f}" for i, v in enumerate(values)
+    )
+    return (
+        f'<svg class="spark" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">'
+        f'<title>{escape(title)}</title><polyline class="curve" points="{points}"/></svg>'
+    )
+
+
+def _label(name: str, y: int) -> str:
+    shown = name if len(name) <= 26 else name[:25] + "…"
+    return (
+        f'<text class="label" x="{LABEL - 10}" y="{y + 15}" text-anchor="end">{escape(shown)}'
+        f"<title>{escape(name)}</title></text>"
+    )
+
+
+def _tick(x: float, y: float, text: str, anchor: str = "start") -> str:
+    return f'<text class="tick" x="{x:.1f}" y="{y}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _svg(drawn: Sequence[str], height: float, title: str) -> str:
+    head = f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(title)}">'
+    return f"{head}{''.join(drawn)}</svg>"

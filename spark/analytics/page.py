@@ -1,0 +1,24 @@
+"""The reports as one HTML page with pictures, which needs nothing but itself."""
+
+from __future__ import annotations
+
+from html import escape
+
+from .archive_page import archive_sections
+from .paper import STYLE
+from .report import ArchiveReport, StoreReport
+from .store_page import store_sections
+
+
+def page(title: str, store: StoreReport | None = None, archive: ArchiveReport | None = None) -> str:
+    """An HTML document, for the one or the other or both."""
+    parts = [f"<h1>{escape(title)}</h1>"]
+    if store is not None:
+        parts += store_sections(store)
+    if archive is not None:
+        parts += archive_sections(archive)
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head>'
+        f"<body><main>{''.join(parts)}</main></body></html>\n"
+    )

@@ -1,0 +1,99 @@
+"""What the pages are made of besides pictures: style, tiles, sections, tables."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from html import escape
+from typing import Final
+
+STYLE: Final = """
+:root { --live: #2a78d6; --stuck: #e3b04b; --free: #de6e26; --ink: #1c2430; --soft: #667085;
+  --paper: #fbfbf9; --card: #fff; --line: #e4e4df; color-scheme: light dark }
+@media (prefers-color-scheme: dark) { :root { --live: #5a9cf0; --stuck: #d9a944; --free: #ee8a4a;
+  --ink: #e8eaee; --soft: #9aa4b2; --paper: #14171c; --card: #1c2027; --line: #2e343d } }
+* { box-sizing: border-box }
+body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif }
+main { max-width: 1040px; margin: 0 auto; padding: 32px 24px 64px }
+h1 { font-size: 26px; margin: 0 0 4px; letter-spacing: -.01em } h2 { font-size: 18px; margin: 0 0 4px }
+h3 { font-size: 20px; margin: 40px 0 0 }
+.sub, section > p { color: var(--soft); margin: 0 0 16px; max-width: 70ch } code { font-size: .92em }
+section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 20px;
+  margin: 20px 0; overflow-x: auto }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px;
+  margin: 20px 0 }
+.tile { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 14px 16px }
+.tile b { display: block; font-size: 22px; letter-spacing: -.01em } .tile span { display: block }
+.tile i { font-style: normal; color: var(--soft); font-size: 13px; overflow-wrap: anywhere }
+svg { display: block; width: 100%; height: auto; min-width: 640px } svg + svg { margin-top: 12px }
+svg.spark { width: 120px; min-width: 120px; display: inline-block; vertical-align: middle }
+text { font: 12px system-ui, sans-serif; fill: var(--ink) } .note, .tick { fill: var(--soft) }
+rect.live { fill: var(--live) } rect.stuck { fill: var(--stuck) } rect.free, circle.free { fill: var(--free) }
+.curve { fill: none; stroke: var(--live); stroke-width: 2; stroke-linejoin: round }
+.area { fill: var(--live); fill-opacity: .12 } .axis { stroke: var(--line) }
+.legend { display: flex; gap: 18px; color: var(--soft); font-size: 13px; margin-bottom: 10px }
+.legend i { display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin-right: 6px }
+i.live { background: var(--live) } i.stuck { background: var(--stuck) } i.free { background: var(--free) }
+table { border-collapse: collapse; width: 100%; font-size: 14px; font-variant-numeric: tabular-nums }
+th { text-align: left; color: var(--soft); font-weight: 500 }
+th, td { padding: 5px 10px 5px 0; white-space: nowrap }
+tr + tr td { border-top: 1px solid var(--line) } td.n, th.n { text-align: right }
+"""
+
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def size(count: float) -> str:
+    """Bytes for people."""
+    for unit in _UNITS:
+        if count < 1024 or unit == _UNITS[-1]:
+            break
+        count /= 1024
+    return f"{count:,.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
+
+
+def counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def share(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.0f} %" if whole else "0 %"
+
+
+def times(ratio: float) -> str:
+    """A ratio; 0 is one that isn't known."""
+    return f"{ratio:.1f}\u00d7" if ratio else "unknown"
+
+
+def tiles(shown: Iterable[tuple[str, str, str]]) -> str:
+    """Figure, what it is, and a remark."""
+    drawn = [
+        f'<div class="tile"><b>{escape(figure)}</b><span>{escape(what)}</span><i>{escape(remark)}</i></div>'
+        for figure, what, remark in shown
+    ]
+    return f'<div class="tiles">{"".join(drawn)}</div>'
+
+
+def section(title: str, text: str, *parts: str) -> str:
+    said = f"<p>{escape(text)}</p>" if text else ""
+    return f"<section><h2>{escape(title)}</h2>{said}{''.join(parts)}</section>"
+
+
+def legend(*entries: tuple[str, str]) -> str:
+    """CSS class and meaning."""
+    drawn = [f'<span><i class="{name}"></i>{escape(meaning)}</span>' for name, meaning in entries]
+    return f'<div class="legend">{"".join(drawn)}</div>'
+
+
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Collection[int] = (), is_html: bool = False
+) -> str:
+    """`numbers` are the columns that stand to the right; with `is_html` the cells are markup already."""
+
+    def row(tag: str, cells: Sequence[str], is_markup: bool) -> str:
+        drawn = [
+            f"<{tag}{' class=n' if at in numbers else ''}>{cell if is_markup else escape(cell)}</{tag}>"
+            for at, cell in enumerate(cells)
+        ]
+        return f"<tr>{''.join(drawn)}</tr>"
+
+    return f"<table>{row('th', head, False)}{''.join(row('td', cells, is_html) for cells in rows)}</table>"
