@@ -59,7 +59,7 @@ class Files:
         path, _, asked = options.url.partition(":")[2].removeprefix("//").partition("?format=")
         self.directory = Path(path).absolute()
         kind = options.sink.get("format", asked)
-        self._is_parquet = options.scheme == "parquet" or kind == "parquet"
+        self.is_parquet = options.scheme == "parquet" or kind == "parquet"
         self._hidden = self.directory / HIDDEN
 
     # --- in the driver
@@ -120,7 +120,7 @@ class Files:
 
     def _target(self, place: Place, name: str) -> Path:
         its = f"{_short(place.query)}-{place.epoch:010}-{place.partition:05}"
-        if not self._is_parquet:
+        if not self.is_parquet:
             return self.directory / f"{its}.ndjson"
         path = self.directory / name
         return path.with_name(f"{path.stem}-{its}{path.suffix}")
@@ -143,7 +143,7 @@ class Files:
         above = self._hidden / f"spark-{_short(place.query)}" / str(place.epoch)
         folder = above / f"{place.partition}-{uuid4().hex}"
         folder.mkdir(parents=True)
-        url = f"parquet://{folder}" if self._is_parquet else f"file://{folder / LINES}"
+        url = f"parquet://{folder}" if self.is_parquet else f"file://{folder / LINES}"
         options = {key: value for key, value in self._options.sink.items() if key != "format"}
         return folder, open_sink(NAME, url, feed=NAME, store=_Nowhere(), options=options)
 
@@ -151,7 +151,7 @@ class Files:
         """Once the sink is closed. Raises SinkError if it couldn't finish its files."""
         if any(path.stat().st_size for path in folder.glob(_JOURNALS)):
             raise SinkError(f"can't make files in {folder}: is there room on its disk?")
-        found = folder.rglob("*.parquet") if self._is_parquet else folder.glob(LINES)
+        found = folder.rglob("*.parquet") if self.is_parquet else folder.glob(LINES)
         return Made(place, str(folder), sorted(str(path.relative_to(folder)) for path in found))
 
 

@@ -18,9 +18,9 @@ SINK_PREFIX: Final = "sink."
 """In front of the options of a [[sink]] section in a feed.toml, for instance sink.schema."""
 NAME: Final = "spark"
 
-_ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+_ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,160}")
 _NUMBERS: Final[dict[str, Callable[[str], Any]]] = {"file_bytes": int, "flush_seconds": float}
-_OF_SPARK: Final = ("checkpointlocation",)
+_OF_SPARK: Final = ("checkpointlocation", "queryname")
 """Given to every sink."""
 
 
@@ -84,7 +84,7 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
         )
     options = WriteOptions(**fields, sink=sink)
     if options.id and not _ID.fullmatch(options.id):
-        raise ConfigError(f"option id = {options.id!r}: up to 100 letters, digits, ., - and _")
+        raise ConfigError(f"option id = {options.id!r}: up to 160 letters, digits, ., - and _")
     open_sink(NAME, options.url, feed=NAME, store=CheckpointFile(Path()), options=sink)  # which checks them
     return options
 

@@ -1,0 +1,207 @@
+"""`tidemill run --engine spark`: the same feed with the same meaning, whatever is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tidemill.benchmarks.mariadb import MariaDb
+from tidemill.emulator.sql import Tidb
+from tidemill.errors import CheckpointError, ConfigError
+from tidemill.feed import Feed
+from tidemill.options import feed_options, open_sinks
+from tidemill.spark.run import run
+from tidemill.status import StatusFile
+
+from ..services.conftest import Client
+from ..services.feeds import eventually
+from . import history
+from .test_writer import copy_locally, rows_in_sqlite
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PROGRAM = """\
+import json, sys
+from tidemill.spark.run import run
+found, options = json.loads(sys.argv[1])
+run(found, **options)
+"""
+SMALL = {"spark.sql.execution.arrow.maxRecordsPerBatch": "20", "spark.driver.memory": "600m"}
+
+
+def feed(
+    directory: Path, source: str, tables: str, *sinks: dict[str, Any], until: str = "now"
+) -> dict[str, Any]:
+    return {
+        "name": "copy",
+        "data_dir": str(directory / "state"),
+        "until": until,
+        "source": {"url": source, "tables": [tables]},
+        "sink": [{"name": "abc"[number], **sink} for number, sink in enumerate(sinks)],
+    }
+
+
+@contextmanager
+def running(
+    found: dict[str, Any], log: Path, failpoint: str = "", **options: Any
+) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, json.dumps([found, options])],
+            env=os.environ | ({"TIDEMILL_FAILPOINT": failpoint} if failpoint else {}),
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_feed_of_tikv_goes_on_where_its_snapshot_ended(
+    spark: SparkSession, tidb: Tidb, tmp_path: Path
+) -> None:
+    source = f"tikv://{tidb.pd_address}"
+    history.on_tidb(tidb)
+    found = feed(
+        tmp_path, source, "shop.*", {"url": f"sqlite:///{tmp_path}/a.db"}, {"url": f"file://{tmp_path}/b"}
+    )
+    assert run(found, partitions=2) == 0
+    for number in range(100, 110):
+        with tidb.transaction() as txn:
+            txn.insert("shop.orders", {"id": number, "note": "later", "price": "1.00"})
+            txn.insert("shop.logs", {"id": number, "note": None, "price": None})
+    tidb.execute("alter table shop.orders add column size int default 7")
+    with tidb.transaction() as txn:
+        txn.delete("shop.pairs", 0)
+    assert run(found, partitions=2) == 0
+    copy_locally(source, "shop.*", f"sqlite:///{tmp_path}/local.db", tmp_path)
+    rows = rows_in_sqlite(tmp_path / "a.db", "shop")
+    assert rows == rows_in_sqlite(tmp_path / "local.db", "shop")
+    assert len(rows["orders"]) == 22
+    lines = [
+        json.loads(line)
+        for file in sorted((tmp_path / "b").glob("*.ndjson"))
+        for line in file.read_text().splitlines()
+    ]
+    assert sum(line["op"] == "insert" for line in lines) == sum(map(len, rows.values())) + 1
+    assert sum(line["op"] == "delete" for line in lines) == 1
+    status = StatusFile(tmp_path / "state").load()
+    assert status.state == "finished"
+    assert [sink.rows for sink in status.sinks] == [22, 22]
+    assert spark.streams.active == []
+
+    with pytest.raises(ConfigError, match="begun with 2"):
+        run(found, partitions=3)
+    options = feed_options(found)
+    local = Feed(options, open_sinks(options)[:1])
+    local.start()
+    local.wait()
+    assert isinstance(local.error, CheckpointError)
+    assert "engine spark" in str(local.error)
+
+
+# --- kills
+
+
+TRANSACTIONS = 120
+
+
+@pytest.fixture
+def copied(sql: Client, mariadb: MariaDb) -> Iterator[str]:
+    """A schema with an empty copy of a table, and triggers that count what is done to it."""
+    copy = f"{sql.database}_copy"
+    sql("CREATE TABLE item (id INT PRIMARY KEY, name VARCHAR(40))", f"CREATE DATABASE {copy}")
+    for schema, counts in ((sql.database, f"{copy}.source_counts"), (copy, f"{copy}.copy_counts")):
+        if schema == copy:
+            sql(f"CREATE TABLE {copy}.item LIKE item")
+        sql(f"CREATE TABLE {counts} (op VARCHAR(6), id INT)")
+        for op, row in (("insert", "NEW"), ("update", "NEW"), ("delete", "OLD")):
+            sql(
+                f"CREATE TRIGGER {schema}.{op}_{schema} AFTER {op} ON {schema}.item FOR EACH ROW "
+                f"INSERT INTO {counts} VALUES ('{op}', {row}.id)"
+            )
+    yield copy
+    sql(f"DROP DATABASE {copy}")
+
+
+def change_much(sql: Client) -> None:
+    for number in range(TRANSACTIONS):
+        sql("BEGIN", f"INSERT INTO item VALUES ({number}, 'first'), ({number + 1000}, 'second')")
+        sql(
+            f"UPDATE item SET name = 'third' WHERE id = {number}",
+            f"DELETE FROM item WHERE id = {number + 1000}",
+        )
+        sql("COMMIT")
+        if number == TRANSACTIONS // 2:
+            sql("ALTER TABLE item ADD COLUMN size INT DEFAULT 5")
+
+
+def counted(sql: Client, table: str) -> list[tuple[Any, ...]]:
+    return sql(f"SELECT op, id, COUNT(*) FROM {table} GROUP BY op, id ORDER BY op, id")
+
+
+def same(sql: Client, copy: str) -> None:
+    assert sql(f"SELECT * FROM {copy}.item ORDER BY id") == sql("SELECT * FROM item ORDER BY id")
+    assert counted(sql, f"{copy}.copy_counts") == counted(sql, f"{copy}.source_counts")
+    assert sql(f"SELECT COUNT(*) FROM {copy}.copy_counts") == [(4 * TRANSACTIONS,)]
+
+
+@pytest.mark.parametrize("failpoint", ["sink.before_commit:3", "sink.committed:3", "sink.mid_batch:3"])
+def test_tasks_that_die_again_and_again_change_every_row_once(
+    sql: Client, mariadb: MariaDb, copied: str, tmp_path: Path, failpoint: str
+) -> None:
+    """Every worker that Spark starts for a task dies at its third turn."""
+    sink = {"url": mariadb.url(), "schema": copied}
+    found = feed(tmp_path, mariadb.url(), f"{sql.database}.item", sink)
+    options = feed_options(found)
+    with running(found, tmp_path / "log", master="local[2,60]", config=SMALL) as process:
+        assert process.wait(120) == 0, (tmp_path / "log").read_text()
+    assert options.until == "now"
+    change_much(sql)
+    with running(found, tmp_path / "log", failpoint, master="local[2,60]", config=SMALL) as process:
+        assert process.wait(120) == 0, (tmp_path / "log").read_text()
+    same(sql, copied)
+    assert "Python worker exited unexpectedly" in (tmp_path / "log").read_text()
+
+
+def test_a_driver_that_is_killed_goes_on_from_its_checkpoint(
+    sql: Client, mariadb: MariaDb, copied: str, tmp_path: Path
+) -> None:
+    sink = {"url": mariadb.url(), "schema": copied}
+    found = feed(tmp_path, mariadb.url(), f"{sql.database}.item", sink, until="")
+    log = tmp_path / "log"
+    with running(found, log, config=SMALL) as process:
+        eventually(
+            lambda: _state(tmp_path, process.pid) == "normal" and (tmp_path / "state" / "spark").exists(), 90
+        )
+        change_much(sql)
+        eventually(lambda: sql(f"SELECT COUNT(*) > 20 FROM {copied}.copy_counts") == [(1,)], 90)
+        process.kill()
+        process.wait()
+    with running(found, log, config=SMALL) as process:
+        eventually(lambda: sql(f"SELECT COUNT(*) FROM {copied}.copy_counts")[0][0] >= 4 * TRANSACTIONS, 90)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0, log.read_text()
+    same(sql, copied)
+    assert _state(tmp_path, process.pid) == "stopped"
+
+
+def _state(directory: Path, pid: int) -> str:
+    try:
+        status = StatusFile(directory / "state").load()
+    except CheckpointError:
+        return ""
+    return status.state if status.pid == pid else ""
