@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any, Final
 
+import pyarrow as pa
 from pyarrow import flight
 
 from ...actors import Clock, SystemClock
@@ -81,17 +82,22 @@ class Capture:
         self._store = CheckpointFile(options.data_dir / "capture.checkpoint")
         sink = CaptureSink(capture.listen, self._store, self.held, rank)
         answers = Answers(options, self.held, rank, capture.wait_seconds)
-        self.server = CaptureServer(
-            _location(capture),
-            answers,
-            self.held,
-            Lease(capture.lease_seconds, clock),
-            rank,
-            tuple(options.tables.patterns),
-            lambda: sink.source,
-            lambda: self.feed.flush(),
-            **_protection(capture),
-        )
+        location, protection = _location(capture), _protection(capture)
+        try:
+            self.server = CaptureServer(
+                location,
+                answers,
+                self.held,
+                Lease(capture.lease_seconds, clock),
+                rank,
+                tuple(options.tables.patterns),
+                lambda: sink.source,
+                lambda: self.feed.flush(),
+                **protection,
+            )
+        except (pa.ArrowException, OSError) as error:
+            what = "tls_cert" if capture.tls_cert is not None else "listen"
+            raise ConfigError(f"capture.{what}: {location}: {error}") from None
         self.port: int = self.server.port
         sink.target = f"flight://{capture.listen.rpartition(':')[0]}:{self.port}"
         self.feed = Feed(options, [sink], clock)

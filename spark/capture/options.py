@@ -51,6 +51,6 @@ def capture_options(found: Mapping[str, Any], flags: Mapping[str, Any]) -> tuple
     section = found.get(SECTION, {})
     if not isinstance(section, Mapping):
         raise ConfigError(f"{SECTION}: expected a table")
-    given = {key: value for key, value in flags.items() if value is not None}
+    given = {key: str(v) if isinstance(v, Path) else v for key, v in flags.items() if v is not None}
     rest = {key: value for key, value in found.items() if key not in (SECTION, "sink", "until")}
     return feed_options(rest), config.build(CaptureOptions, {**section, **given}, SECTION)
