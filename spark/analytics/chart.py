@@ -12,6 +12,8 @@ WIDTH: Final = 960
 LABEL: Final = 190
 """Pixels for the names on the left."""
 _ROW: Final = 22
+_LETTER: Final = 6.6
+"""About what a letter of the pictures' font takes."""
 
 _LIVE: Final = (42, 120, 214)
 _DEAD: Final = (222, 110, 38)
@@ -45,7 +47,7 @@ def bars(rows: Sequence[Bar], title: str) -> str:
                 size = f'width="{max(width, 0.5):.1f}" height="{_ROW - 7}"'
                 drawn.append(f'<rect class="{name}" x="{x:.1f}" y="{y + 3}" {size}/>')
             x += width
-        drawn.append(f'<text class="note" x="{x + 8:.1f}" y="{y + 15}">{escape(row.note)}</text>')
+        drawn.append(_note(row.note, x + 8, y))
     return _svg(drawn, len(rows) * _ROW, title)
 
 
@@ -136,6 +138,13 @@ def _label(name: str, y: int) -> str:
         f'<text class="label" x="{LABEL - 10}" y="{y + 15}" text-anchor="end">{escape(shown)}'
         f"<title>{escape(name)}</title></text>"
     )
+
+
+def _note(note: str, x: float, y: int) -> str:
+    most = int((WIDTH - x) / _LETTER)
+    shown = note if len(note) <= most else note[: most - 1] + "…"
+    whole = f"<title>{escape(note)}</title>" if shown != note else ""
+    return f'<text class="note" x="{x:.1f}" y="{y + 15}">{escape(shown)}{whole}</text>'
 
 
 def _tick(x: float, y: float, text: str, anchor: str = "start") -> str:

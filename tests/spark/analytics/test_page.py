@@ -55,7 +55,7 @@ ARCHIVE = ArchiveReport(
     ],
     [DayFigures(NASTY, f"2026-11-{day:02}", 1, 3000, 50, 2, 5) for day in (1, 2)]
     + [DayFigures("shop.loose", "2026-11-02", 1, 10, 1, 0, 1)],
-    [HotKey(0, NASTY, '{"id":1}', 12)],
+    [HotKey(0, NASTY, '{"id":1,"a long key":"of a long name"}', 12)],
 )  # fmt: skip
 
 
@@ -94,7 +94,8 @@ def test_every_picture_is_as_large_as_what_is_in_it(pictures):
             assert 0 <= x <= x + w <= width + 0.1, name
             assert 0 <= y <= y + h <= height, name
         for one in picture.iter("text"):
-            assert 0 <= float(one.get("x")) <= width, name
+            begin, length = float(one.get("x")), 6 * len(one.text)
+            assert begin >= length if one.get("text-anchor") == "end" else begin + length <= width, name
             assert 0 <= float(one.get("y")) <= height, name
 
 
