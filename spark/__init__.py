@@ -34,7 +34,7 @@ def session(
     is no Java, a package is missing, or `master` is none.
     """
     try:
-        from .session import session
+        from .spark_session import session
     except ImportError as error:
         raise _missing(error) from error
     return session(name, master, config)
