@@ -1,0 +1,204 @@
+"""What a capture holds, read by a client on loopback; rows a second.
+
+* `memory`, `disk`: all of it, from where it is kept. `part`: one part of two, chosen by the capture; in rows
+  that it went through. `json`: with the images made as JSON by the reader.
+* The yardstick is a Flight server without anything else: the same batches in a list, and a client that only
+  takes them.
+
+Each server is a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from pathlib import Path
+from threading import Thread
+from typing import Any, Final
+
+import pyarrow as pa
+from pyarrow import flight
+
+from ..actors import SystemClock
+from ..checkpoint import CheckpointFile
+from ..events import Batch, Checkpoint, Item, RowChange, Transaction
+from ..options import feed_options
+from ..puller.mysql.position import Position
+from ..spark.capture import client
+from ..spark.capture.answer import Answers
+from ..spark.capture.held import Held
+from ..spark.capture.lease import Lease
+from ..spark.capture.place import Rank
+from ..spark.capture.server import CaptureServer
+from ..spark.capture.sink import CaptureSink
+from ..spark.capture.ticket import Ticket
+from ..spark.envelope import ENVELOPE
+from ..spark.offset import Offset
+from ..spark.parts import WHOLE, Part
+from .sink import TABLE, _row
+
+_SOURCE: Final = "bench"
+_TRANSACTION_ROWS: Final = 10
+_BATCH_ROWS: Final = 10_000
+_TABLES: Final = ("bench.*",)
+_PART: Final = next(part for part in WHOLE.divided(2) if part.has(TABLE.schema, TABLE.name))
+
+
+def run(*, rows: int = 400_000, rounds: int = 5) -> dict[str, Any]:
+    """One result in the form that all benchmarks share; a ratio above 1 is better than the yardstick."""
+    with ExitStack() as stack:
+        plain, memory, disk = (
+            stack.enter_context(_served(kind, rows)) for kind in ("plain", "memory", "disk")
+        )
+        works: dict[str, Callable[[], int]] = {
+            "plain": lambda: _plain(plain),
+            "memory": lambda: _captured(memory, rows),
+            "disk": lambda: _captured(disk, rows),
+            "part": lambda: _captured(memory, rows, part=_PART),
+            "json": lambda: _captured(memory, rows, json=True),
+        }
+        seconds: dict[str, list[float]] = {name: [] for name in works}
+        for number in range(rounds + 1):  # in turn, so that a machine's drift meets all
+            for name, work in works.items():
+                begun = time.perf_counter()
+                found = work()
+                if found != rows:
+                    raise RuntimeError(f"{name} gave {found} of {rows} rows")
+                if number:  # the first round warms up
+                    seconds[name].append(time.perf_counter() - begun)
+    figures = {name: round(rows / statistics.median(taken)) for name, taken in seconds.items()}
+    bare = figures.pop("plain")
+    return {
+        "bench": "flight",
+        "settings": {"rows": rows, "rounds": rounds, "batch_rows": _BATCH_ROWS},
+        "figures": figures,
+        "yardstick": {"plain": bare},
+        "ratio": {name: round(figure / bare, 2) for name, figure in figures.items()},
+    }
+
+
+def _plain(address: str) -> int:
+    with flight.connect(f"grpc+tcp://{address}") as bare:
+        return sum(chunk.data.num_rows for chunk in bare.do_get(flight.Ticket(b"")))
+
+
+def _captured(address: str, rows: int, *, part: Part = WHOLE, json: bool = False) -> int:
+    start, end = (Offset(number + 1, _position(number), _SOURCE) for number in (0, rows // _TRANSACTION_ROWS))
+    ticket = Ticket(start, end, _TABLES, part)
+    return sum(batch.num_rows for batch in client.read([address], ticket, json=json))
+
+
+# --- the servers ------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _served(kind: str, rows: int) -> Iterator[str]:
+    """The address of a server in a process of its own."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tidemill.benchmarks.flight", "serve", kind, str(rows)],
+        stdout=subprocess.PIPE,
+        stdin=subprocess.PIPE,
+    )
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        yield f"127.0.0.1:{port}"
+        process.stdin.close()
+
+
+def _serve(kind: str, rows: int) -> None:
+    """Until there is no more input."""
+    with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as directory:
+        held = _held(Path(directory), rows, in_memory=kind != "disk")
+        server = _Plain(held, rows) if kind == "plain" else held.server()
+        thread = Thread(target=server.serve, daemon=True)
+        thread.start()
+        print(server.port, flush=True)
+        sys.stdin.read()
+        server.shutdown()
+        thread.join()
+
+
+class _Kept:
+    """A capture without a feed."""
+
+    def __init__(self, directory: Path, *, in_memory: bool) -> None:
+        numbers = count()
+        self.held = Held(
+            4 << 30 if in_memory else 16 << 20,
+            64 << 30,
+            lambda: directory / f"{next(numbers)}",
+            SystemClock(),
+        )
+        self.sink = CaptureSink("flight://bench", CheckpointFile(directory / "checkpoint"), self.held, _rank)
+
+    def server(self) -> CaptureServer:
+        options = feed_options({"source": {"url": "mysql://root@127.0.0.1:1", "tables": [*_TABLES]}})
+        return CaptureServer(
+            "grpc+tcp://127.0.0.1:0",
+            Answers(options, self.held, _rank, 0.0),
+            self.held,
+            Lease(60.0, SystemClock()),
+            _rank,
+            _TABLES,
+            lambda: _SOURCE,
+            lambda: None,
+        )
+
+
+def _held(directory: Path, rows: int, *, in_memory: bool) -> _Kept:
+    kept = _Kept(directory, in_memory=in_memory)
+    kept.sink.open()
+    each = _BATCH_ROWS // _TRANSACTION_ROWS
+    for first in range(0, rows // _TRANSACTION_ROWS + 1, each):
+        items = [
+            _transaction(number) for number in range(first, min(first + each, rows // _TRANSACTION_ROWS + 1))
+        ]
+        last = items[-1]
+        checkpoint = Checkpoint(last.commit_ts, _position(last.commit_ts - 1), None, _SOURCE)
+        kept.sink.write(Batch(items, checkpoint))
+    return kept
+
+
+def _transaction(number: int) -> Item:
+    """Transaction 0 has no rows: what is held begins behind it."""
+    ts, first = number + 1, (number - 1) * _TRANSACTION_ROWS
+    keys = range(first, first + _TRANSACTION_ROWS) if number else ()
+    changes = [RowChange(ts, ts, TABLE, "insert", None, _row(key, "n" * 40)) for key in keys]
+    return Transaction(ts, ts, _SOURCE, changes, _position(number))
+
+
+def _position(number: int) -> str:
+    return f"log.000001:{number}"
+
+
+def _rank(position: str) -> Rank:
+    return Position.parse(position).rank
+
+
+class _Plain(flight.FlightServerBase):  # type: ignore[misc]
+    """The same batches, and nothing else."""
+
+    def __init__(self, kept: _Kept, rows: int) -> None:
+        super().__init__("grpc+tcp://127.0.0.1:0")
+        ends = _rank(_position(0)), _rank(_position(rows // _TRANSACTION_ROWS))
+        self._batches = list(kept.held.read(*ends))
+
+    def do_get(self, _context: Any, _ticket: flight.Ticket) -> flight.RecordBatchStream:
+        return flight.RecordBatchStream(pa.RecordBatchReader.from_batches(ENVELOPE, self._batches))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["serve"]:
+        _serve(sys.argv[2], int(sys.argv[3]))
+    else:
+        settings = {name: int(value) for name, _, value in (a.partition("=") for a in sys.argv[1:])}
+        print(json.dumps(run(**settings)))
