@@ -1,0 +1,316 @@
+"""Backfills of a MariaDB that is written to, altered, and left by whoever reads it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pymysql.err import OperationalError
+
+from tidemill.errors import CheckpointError, ConfigError, SourceError
+from tidemill.events import Ddl
+from tidemill.options import open_sinks
+from tidemill.spark.backfill.backfill import backfill
+from tidemill.spark.backfill.backfilled import opened
+from tidemill.spark.backfill.directory import READ, Directory
+from tidemill.spark.backfill.options import BackfillOptions
+from tidemill.spark.backfill.progress import BackfillProgress, ProgressBar
+from tidemill.spark.envelope import Decoder
+
+from ...services.conftest import Client
+from .world import (
+    Writer,
+    create_tables,
+    eventually,
+    finished,
+    go_on,
+    held_back,
+    into_copy,
+    load,
+    planned,
+    processes,
+    rows,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS = 50_000
+SMALL = BackfillOptions(chunk_rows=5_000)
+
+
+@pytest.fixture
+def copy(sql: Client) -> Iterator[str]:
+    """A schema that doesn't exist yet."""
+    name = f"{sql.database}_copy"
+    yield name
+    sql(f"DROP DATABASE IF EXISTS {name}")
+
+
+def test_rows_that_change_meanwhile_are_the_same_at_the_end(
+    spark: SparkSession, sql: Client, copy: str, tmp_path: Path
+) -> None:
+    create_tables(sql, ROWS)
+    server, tables, told = sql.server, f"{sql.database}.*", []
+    options = into_copy(server.url(), server, tables, copy, tmp_path / "state")
+    with Writer(server, sql.database, ROWS) as writer:
+        before = writer.transactions
+        done = backfill(
+            spark, {"source": server.url(), "tables": tables}, tmp_path / "bf", SMALL, told.append
+        )
+        meanwhile = writer.transactions - before
+        load(done, options)
+        eventually(lambda: writer.transactions >= before + meanwhile + 500)
+    go_on(options)
+    assert meanwhile > 500
+    assert {one.stage for one in told} == {"reading", "catching up", "merging"}
+    assert done.chunks >= 10
+    for table in ("a", "w", "k"):
+        assert rows(server, copy, table) == rows(server, sql.database, table)
+
+
+def test_a_killed_backfill_goes_on_with_the_chunks_that_are_missing(
+    spark: SparkSession, sql: Client, copy: str, tmp_path: Path
+) -> None:
+    create_tables(sql, 20_000)
+    sql("RENAME TABLE w TO z")
+    server, tables = sql.server, f"{sql.database}.*"
+    source = {"source": server.url(), "tables": tables}
+    directory = tmp_path / "bf"
+    command = [sys.executable, str(Path(__file__).with_name("driver.py"))]
+    with (tmp_path / "driver.log").open("wb") as log:
+        driver = subprocess.Popen(
+            [*command, server.url(), tables, str(directory), "2000"],
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        plan = planned(directory)
+        wanted = {chunk.number for table in plan.tables[:2] for chunk in table.chunks}
+        with held_back(server, sql.database, "z"):
+            eventually(lambda: finished(directory) >= wanted)
+            os.kill(driver.pid, signal.SIGKILL)
+            driver.wait()
+            eventually(lambda: not processes(driver.pid))
+    finally:
+        for left in processes(driver.pid):
+            os.kill(left, signal.SIGKILL)
+    place = Directory(directory)
+    before = place.records(READ, sorted(wanted))
+    first = sql("SELECT MIN(id) FROM a")[0][0]
+    sql(f"UPDATE a SET n = -5 WHERE id = {first}", "INSERT INTO z VALUES ('new', 1)")
+    told: list[BackfillProgress] = []
+    done = backfill(spark, source, directory, BackfillOptions(chunk_rows=2_000), told.append)
+    assert told[0].chunks == len(wanted) < told[0].chunks_in_all
+    after = place.records(READ, sorted(wanted))
+    changed = {n for n in wanted if n not in after}
+    assert len(changed) == 1  # the chunk that was merged
+    assert {n: before[n] for n in wanted - changed} == after
+    options = into_copy(server.url(), server, tables, copy, tmp_path / "state")
+    load(done, options)
+    go_on(options)
+    for table in ("a", "z", "k"):
+        assert rows(server, copy, table) == rows(server, sql.database, table)
+
+
+def test_a_killed_executor_costs_its_chunk_and_no_other(
+    spark: SparkSession, sql: Client, tmp_path: Path
+) -> None:
+    create_tables(sql, 10_000)
+    server, tables, directory = sql.server, f"{sql.database}.a", tmp_path / "bf"
+    command = [sys.executable, str(Path(__file__).with_name("driver.py"))]
+    ended = subprocess.run(
+        [*command, server.url(), tables, str(directory), "1000"],
+        env={**os.environ, "TIDEMILL_FAILPOINT": "snapshot.chunk_read:3"},
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+    assert ended.returncode == 1
+    before = Directory(directory).records(READ, range(100))
+    assert len(before) >= 2
+    told: list[BackfillProgress] = []
+    done = backfill(
+        spark,
+        {"source": server.url(), "tables": tables},
+        directory,
+        BackfillOptions(chunk_rows=1_000),
+        told.append,
+    )
+    assert told[0].chunks == len(before)
+    after = Directory(directory).records(READ, range(100))
+    assert len(after) == done.chunks
+    assert {number: after[number] for number in before} == before
+    assert done.rows == 10_000
+
+
+def test_a_table_that_is_altered_meanwhile_is_begun_again(
+    spark: SparkSession, sql: Client, copy: str, tmp_path: Path
+) -> None:
+    create_tables(sql, 5_000)
+    sql("RENAME TABLE w TO z")
+    server, tables, directory = sql.server, f"{sql.database}.*", tmp_path / "bf"
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(
+            backfill, spark, {"source": server.url(), "tables": tables}, directory, SMALL, None
+        )
+        plan = planned(directory)
+        with held_back(server, sql.database, "z"):
+            early = {chunk.number for table in plan.tables[:2] for chunk in table.chunks}
+            eventually(lambda: finished(directory) >= early)
+            sql("ALTER TABLE a ADD COLUMN more INT DEFAULT 7", "CREATE TABLE came (id INT PRIMARY KEY)")
+            sql("TRUNCATE TABLE k", "INSERT INTO came VALUES (1)", "INSERT INTO k VALUES ('only', 1)")
+        done = running.result()
+    assert [table.name for table in done.tables] == ["z", "a", "came", "k"]
+    assert len(done.tables[1].columns) == 9
+    options = into_copy(server.url(), server, tables, copy, tmp_path / "state")
+    load(done, options)
+    go_on(options)
+    for table in ("a", "z", "k", "came"):
+        assert rows(server, copy, table) == rows(server, sql.database, table)
+
+
+def test_watermarks_serve_where_the_server_says_no_position(
+    spark: SparkSession, sql: Client, copy: str, tmp_path: Path
+) -> None:
+    create_tables(sql, 10_000)
+    sql("DROP TABLE k", "ALTER TABLE w ENGINE = MyISAM")
+    sql("CREATE TABLE k (s VARCHAR(20) PRIMARY KEY, n INT)")
+    server, tables = sql.server, f"{sql.database}.*"
+    settings = BackfillOptions(chunk_rows=2_000, positions="watermark")
+    options = into_copy(server.url(), server, tables, copy, tmp_path / "state")
+    with Writer(server, sql.database, 10_000):
+        done = backfill(spark, {"source": server.url(), "tables": tables}, tmp_path / "bf", settings)
+    load(done, options)
+    go_on(options)
+    for table in ("a", "w"):
+        assert rows(server, copy, table) == rows(server, sql.database, table)
+
+
+def test_a_table_without_a_key_needs_a_position(spark: SparkSession, sql: Client, tmp_path: Path) -> None:
+    sql("CREATE TABLE k (n INT)")
+    with pytest.raises(ConfigError, match=r"\.k has no primary key"):
+        backfill(
+            spark,
+            {"source": sql.server.url(), "tables": f"{sql.database}.*"},
+            tmp_path / "bf",
+            BackfillOptions(positions="watermark"),
+        )
+
+
+def test_the_envelope_has_every_row_and_definition_once(
+    spark: SparkSession, sql: Client, tmp_path: Path
+) -> None:
+    create_tables(sql, 10_000)
+    sql("CREATE TABLE nothing (id INT PRIMARY KEY)")
+    done = backfill(
+        spark, {"source": sql.server.url(), "tables": f"{sql.database}.*"}, tmp_path / "bf", SMALL
+    )
+    frame = done.frame(spark)
+    assert frame.select("commit_ts", "start_ts", "sequence").distinct().count() == frame.count() == 12_004
+    assert frame.where("op = 'insert' and `table` = 'a'").selectExpr("count(after)").first()[0] == 10_000
+    batches = frame.orderBy("commit_ts", "sequence").toArrow().to_batches()
+    items = [item for batch in batches for item in Decoder().decode(batch)]
+    assert [item.table for item in items if isinstance(item, Ddl)] == ["a", "k", "nothing", "w"]
+    assert all(item.commit_ts < done.offset.ts for item in items)
+
+
+def test_a_load_that_was_cut_short_goes_on(
+    spark: SparkSession, sql: Client, copy: str, tmp_path: Path
+) -> None:
+    create_tables(sql, 20_000)
+    server, tables = sql.server, f"{sql.database}.*"
+    done = backfill(spark, {"source": server.url(), "tables": tables}, tmp_path / "bf", SMALL)
+    options = into_copy(server.url(), server, tables, copy, tmp_path / "state")
+
+    def enough(count: int) -> None:
+        if count > 12_000:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        done.load(open_sinks(options), enough)
+    assert 0 < len(rows(server, copy, "a")) < 20_000
+    load(opened(tmp_path / "bf"), options)
+    load(opened(tmp_path / "bf"), options)  # and once more changes nothing
+    for table in ("a", "w", "k"):
+        assert rows(server, copy, table) == rows(server, sql.database, table)
+    done.remove()
+    assert not (tmp_path / "bf").exists()
+
+
+def test_what_goes_wrong_is_one_clear_sentence(
+    spark: SparkSession, sql: Client, copy: str, tmp_path: Path
+) -> None:
+    server, url = sql.server, sql.server.url()
+    sql("CREATE TABLE a (id INT PRIMARY KEY)", "INSERT INTO a VALUES (1)")
+    with pytest.raises(ConfigError, match=r"no table.* matches 'nowhere"):
+        backfill(spark, {"source": url, "tables": "nowhere.*"}, tmp_path / "none")
+    with pytest.raises(ConfigError, match="fromTs"):
+        backfill(spark, {"source": url, "tables": "a.*", "fromTs": "5"}, tmp_path / "none")
+    with pytest.raises(ConfigError, match="chunk_rows = 0: at least 1"):
+        BackfillOptions(chunk_rows=0)
+    with pytest.raises(ConfigError, match="no finished backfill"):
+        opened(tmp_path / "none")
+    done = backfill(spark, {"source": url, "tables": f"{sql.database}.*"}, tmp_path / "bf")
+    with pytest.raises(ConfigError, match=rf"holds a backfill of {sql.database}\.\*"):
+        backfill(spark, {"source": url, "tables": f"{sql.database}.a"}, tmp_path / "bf")
+    with Directory(tmp_path / "bf").held(), pytest.raises(ConfigError, match="another backfill runs"):
+        backfill(spark, {"source": url, "tables": f"{sql.database}.*"}, tmp_path / "bf")
+    options = into_copy(url, server, f"{sql.database}.*", copy, tmp_path / "state")
+    load(done, options)
+    (tmp_path / "bf" / "done.json").write_text("{")
+    with pytest.raises(CheckpointError, match=r"done\.json is damaged"):
+        opened(tmp_path / "bf")
+
+
+def test_an_error_of_the_source_ends_it_and_leaves_what_was_finished(
+    spark: SparkSession, sql: Client, tmp_path: Path
+) -> None:
+    create_tables(sql, 1_000)
+    name = f"reader_{sql.database}"
+    sql(f"CREATE USER {name} IDENTIFIED BY 'x'", f"GRANT ALL ON *.* TO {name}")
+    url = sql.server.url(user=name, password="x")
+    directory, source = tmp_path / "bf", {"source": url, "tables": f"{sql.database}.*"}
+    try:
+        with ThreadPoolExecutor(1) as thread:
+            running = thread.submit(backfill, spark, source, directory, SMALL, None)
+            plan = planned(directory)
+            with held_back(sql.server, sql.database, "w"):
+                early = {chunk.number for table in plan.tables[:2] for chunk in table.chunks}
+                eventually(lambda: finished(directory) >= early)
+                sql(f"DROP USER {name}")
+                eventually(lambda: _without(sql, name) and running.done())
+            with pytest.raises(SourceError, match="check user and password"):
+                running.result()
+    finally:
+        sql(f"DROP USER IF EXISTS {name}")
+    assert finished(directory) == early
+    done = backfill(spark, {**source, "source": sql.server.url()}, directory, SMALL)
+    assert done.rows == 3_000
+
+
+def _without(sql: Client, user: str) -> bool:
+    """Cut the user's connections."""
+    for (number,) in sql(f"SELECT ID FROM information_schema.PROCESSLIST WHERE USER = '{user}'"):
+        with suppress(OperationalError):  # it has ended by itself
+            sql._connection.kill(number)
+    return True
+
+
+def test_a_progress_bar_shows_chunks_and_rows(tmp_path: Path) -> None:
+    with (tmp_path / "shown").open("w+") as stream:
+        with ProgressBar(stream) as bar:
+            bar(BackfillProgress("reading", 3, 10, 12_345, 50_000, 7.0))
+        stream.seek(0)
+        shown = stream.read()
+    assert "reading" in shown
+    assert "3 of 10 chunks, 12,345 rows" in shown
