@@ -42,7 +42,7 @@ class Scout:
     """
 
     def __init__(self, options: MysqlOptions, follows: Follows, start: Offset, *, counts_rows: bool) -> None:
-        """Only with `counts_rows` are rows decoded, and counted: it takes ten times as long."""
+        """Only with `counts_rows` are rows decoded, and counted: it takes eight times as long."""
         self._options = options
         self._counts_rows = counts_rows
         self._layouts = Layouts()

@@ -54,7 +54,7 @@ class Encoder:
     def __init__(self, pick: Pick | None = None, *, json: bool = True) -> None:
         """Only rows that are picked become lines.
 
-        Without `json` the columns `before` and `after` are null, which takes half the time.
+        Without `json` the columns `before` and `after` are null, which takes two thirds of the time.
         """
         self._json = json
         self._pick = pick or Pick()
