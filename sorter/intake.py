@@ -18,6 +18,10 @@ from .writer import Writer
 TURN_CHANGES: Final = 16384
 """A turn takes about this much: enough that small lists of many tables become one large run."""
 
+ROUND_CHANGES: Final = 1024
+"""Having this much, a turn ends with the round, before the first table comes again: what is of one round
+is likely to be resolved together, and leaves in whole runs."""
+
 RUN_CHANGES: Final = 2500
 """A run holds at most this many changes ..."""
 RUN_BYTES: Final = 1 << 20
@@ -110,14 +114,15 @@ class Intake(Part):
         resolved: dict[Table, Ts] = {}
         room = TURN_CHANGES
         tables_left = TURN_CHANGES
-        seen: set[Table] = set()
+        first: Writer | None = None
         while writers and room > 0 and tables_left > 0:
-            tables_left -= 1
-            if writers[0].table in seen:
-                break
             writer = writers.popleft()
+            if writer is first and room <= TURN_CHANGES - ROUND_CHANGES:
+                writers.appendleft(writer)
+                break
+            first = first or writer
+            tables_left -= 1
             table = writer.table
-            seen.add(table)
             messages: list[Changes] = writer.drain()
             if writer.marks:
                 messages = writer.open(messages, asks)
@@ -132,12 +137,13 @@ class Intake(Part):
                     group[0].append(table)
                     group[1].append(changes)
                     room -= len(changes)
-                if message.resolved > table.resolved:
-                    resolved[table] = max(message.resolved, resolved.get(table, 0))
+                ts = message.resolved
+                if ts > table.resolved and ts > resolved.get(table, 0):
+                    resolved[table] = ts
         return groups, resolved
 
     def _runs(self, tables: list[Table], lists: list[list[KvChange]]) -> list[Run]:
-        size_of = measure if self._tier.is_half_full else estimate
+        size_of = measure if self._tier.is_filling else estimate
         owners = None
         changes = lists[0]
         if len(lists) > 1:

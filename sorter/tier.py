@@ -151,9 +151,11 @@ class Tier:
             return [(run, run.place) for run in self._index.runs(window) if run.place is not None]
 
     @property
-    def is_half_full(self) -> bool:
-        """From here on sizes are measured, before they were estimated: see `run.estimate`."""
-        return bool(self.quota_bytes) and self.used_bytes * 2 > (self.quota_bytes or 0)
+    def is_filling(self) -> bool:
+        """Sizes must be measured. Before the quota is half used an estimate will do, see `run.estimate`; and
+        while something is on disk, since what comes then is the next to follow."""
+        quota = self.quota_bytes
+        return bool(quota) and self.used_bytes * 2 > (quota or 0) and not self._index.memory_bytes
 
     @property
     def stored_bytes(self) -> int:
