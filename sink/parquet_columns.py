@@ -90,7 +90,7 @@ class Layout:
         self._fields = [pa.field(column.name, arrow_type(column)) for column in table.columns]
         self._texts = [_text(column) for column in table.columns]
         self._nulls: Row = (None,) * len(table.columns)
-        image = pa.struct(self._fields)
+        image = self._image_type = pa.struct(self._fields)
         metadata = {FOLDER: folder(table), TABLE: msgspec.json.encode(table)}
         self.schema = pa.schema([*_HEAD, pa.field("before", image), pa.field("after", image)], metadata)
 
@@ -109,6 +109,8 @@ class Layout:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _image(self, rows: Sequence[Row | None]) -> pa.Array:
+        if not any(rows):  # of inserts, the rows before
+            return pa.nulls(len(rows), self._image_type)
         absent = pa.array([row is None for row in rows], pa.bool_())
         columns = zip(*[row or self._nulls for row in rows], strict=True)
         arrays = [

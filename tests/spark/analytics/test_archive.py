@@ -28,6 +28,8 @@ from tidemill.sink.parquet_files import HIDDEN, commit, files
 from tidemill.spark import archive
 from tidemill.spark.archive import compact_archive
 
+from ...sink import kinds
+
 NOON = 1_700_000_000_000
 DAY = 86_400_000
 
@@ -307,3 +309,23 @@ def test_a_file_of_somebody_else_is_named(spark, world):
     (folder / "part-0000.parquet").write_bytes(b"")
     with pytest.raises(SinkError, match=r"part-0000.parquet is none of the archive's files: remove it"):
         compact_archive(spark, world.directory, world.ts)
+
+
+def test_spark_reads_every_value_of_every_type(spark, tmp_path):
+    sink = ParquetSink("copy", tmp_path / "archive", Store())
+    sink.open()
+    rows = [RowChange(0, 0, kinds.KEYED, "insert", None, row) for row in [*kinds.ROWS, kinds.NULLS]]
+    sink.write(Batch([Transaction(compose_ts(NOON), 1, "src", rows, "p")], Checkpoint(compose_ts(NOON), "p")))
+    sink.flush()
+    sink.close()
+    folder = "table=shop.everything"
+    frame = spark.read.parquet(str(tmp_path / "archive" / folder)).orderBy("sequence")
+    assert frame.first().date.isoformat() == "2023-11-14"
+    found = [row.after.asDict() for row in frame.collect()]
+    [path] = (tmp_path / "archive" / folder).glob("*/*")
+    for row, wanted in zip(found, pq.read_table(path, partitioning=None).to_pylist(), strict=True):
+        assert {name: bytes(v) if isinstance(v, bytearray) else v for name, v in row.items()} == wanted[
+            "after"
+        ]
+    compact_archive(spark, tmp_path / "archive", compose_ts(NOON))
+    assert [row["after"] for row in changes(tmp_path / "archive", "shop.everything")] == found
