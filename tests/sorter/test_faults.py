@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -60,6 +62,33 @@ def test_a_full_disk_stops_the_feed_and_nobody_waits(small_disk, on_disk):
         for failed in rig.failures:  # each that writes has its own
             assert isinstance(failed.error, StoreError)
             assert "disk" in str(failed.error) or "No space left" in str(failed.error)
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """The system refuses to write files beyond 256 KiB: an I/O error that is no full disk."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (256 << 10, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.usefixtures("small_files")
+def test_an_io_error_stops_the_feed_with_its_reason_and_nobody_waits(tmp_path, on_disk):
+    with ActorSystem("test") as system, Rig(tmp_path / "scratch", system, **on_disk) as rig:
+        rig.add(1)
+        for n in range(1, 5000):
+            if rig.failures:
+                break
+            rig.tell(1, [put(n * 10 + i, "k", bytes(20_000)) for i in range(5)])
+        rig.writers[1].stop()
+        rig.sorter.close()
+        assert rig.failures
+        for failed in rig.failures:
+            assert isinstance(failed.error, StoreError)
+            assert "File too large" in str(failed.error)
+            assert str(tmp_path) in str(failed.error)
+        assert rig.received == []
 
 
 def test_two_processes_on_one_directory_the_second_is_told_who_has_it(tmp_path, on_disk):
