@@ -37,7 +37,7 @@ FOREIGN = {
     "routing": set(),
     "puller": {"msgspec", "pymysql", "pymysqlreplication", "grpc"},
     "emulator": {"msgspec", "grpc"},
-    "sink": {"msgspec", "sqlalchemy", "pymysql"},
+    "sink": {"msgspec", "sqlalchemy", "pymysql", "pyarrow"},
 }
 
 
@@ -48,7 +48,13 @@ def allowed(part: str) -> set[str]:
         return VOCABULARY | set(LEAVES) | {part}
     if part in WIRING or part == "benchmarks":
         mine = {"config", "checkpoint", "status", "progress", "emulator", "benchmarks"}
+        mine |= {"spark"} if part in {"cli", "benchmarks"} else set()
         return VOCABULARY | set(LEAVES) | STAGES | WIRING | mine
+    if part == "spark":
+        wiring = WIRING - {"cli"}
+        return (
+            VOCABULARY | set(LEAVES) | STAGES | wiring | {"config", "checkpoint", "status", "progress", part}
+        )
     if part == "emulator":
         return VOCABULARY | {"actors", "codec", part}
     if part == "__init__":
@@ -114,4 +120,4 @@ def test_only_the_clock_reads_the_time():
 
 def test_every_stage_is_covered_by_the_law():
     folders = {path.parent.name for path in ROOT.glob("*/__init__.py")}
-    assert folders == set(LEAVES) | STAGES | {"emulator", "benchmarks"}
+    assert folders == set(LEAVES) | STAGES | {"emulator", "benchmarks", "spark"}
