@@ -41,7 +41,7 @@ class SinkQuery:
         """`section` is the feed's source section. Raises what Spark does."""
         options, sink, parts = self._options, self._sink, self._start.partitions
         id_ = f"{options.name}.{sink.name}"
-        frame = spark.readStream.format(FORMAT).options(**self._reads(section, id_)).load()
+        frame = spark.readStream.format(FORMAT).options(**self._reads(section)).load()
         writer = (
             frame.writeStream.format(FORMAT)
             .queryName(id_)
@@ -52,7 +52,7 @@ class SinkQuery:
         ends = writer.trigger(availableNow=True) if options.until else writer.trigger(processingTime=trigger)
         self._query = ends.start()
 
-    def _reads(self, section: Mapping[str, Any], id_: str) -> dict[str, str]:
+    def _reads(self, section: Mapping[str, Any]) -> dict[str, str]:
         start, options = self._start, self._options
         is_tikv = section["url"].startswith("tikv:")
         where = (

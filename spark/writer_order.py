@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -26,19 +26,21 @@ class Ordered:
         self._position = position
         self._decoder = Decoder()
         self._last = (-1, -1, -1)
-        self._held: Item | None = None
+        self._held: list[Item] = []
         self.loads: bool | None = None
         """Whether these are the rows of a snapshot; None before the first."""
 
     def items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[list[Item]]:
-        """All transactions of one commit ts come together, or in pieces that are not the last. Raises
-        SinkError for rows out of order, and for a snapshot mixed with changes."""
+        """What has one commit ts comes together, as far as a transaction isn't in pieces; between these lists
+        is a place to resume from, or an open transaction. Raises SinkError for rows out of order, and for a
+        snapshot mixed with changes."""
         for batch in batches:
             if batch.num_rows:
                 self._check_order(batch)
-                yield self._ended(self._decoder.decode(batch))
-        if self._held is not None:
-            yield [self._with_end(self._held, True)]
+                if items := self._released(self._decoder.decode(batch)):
+                    yield items
+        if self._held:
+            yield self._with_ends([*self._held, None])
 
     def _check_order(self, batch: pa.RecordBatch) -> None:
         columns = [batch.column(name) for name in ORDER]
@@ -52,14 +54,20 @@ class Ordered:
             '.sortWithinPartitions("commit_ts", "start_ts", "sequence")'
         )
 
-    def _ended(self, items: list[Item]) -> list[Item]:
-        """All but the last, of which one must see what follows."""
-        if self._held is not None:
-            items.insert(0, self._held)
-        for item in items:
+    def _released(self, fresh: list[Item]) -> list[Item]:
+        """All behind which a transaction goes on, or another commit ts begins; the rest is held."""
+        for item in fresh:
             self._check_kind(item)
-        self._held = items[-1]
-        return [self._with_end(item, not _goes_on(item, then)) for item, then in pairwise(items)]
+        items = [*self._held, *fresh]
+        end = len(items) - 1
+        while end and not (_goes_on(items[end - 1], items[end]) or _is_before(items[end - 1], items[end])):
+            end -= 1
+        self._held = items[end:]
+        return self._with_ends(items[: end + 1])
+
+    def _with_ends(self, items: Sequence[Item | None]) -> list[Item]:
+        """All but the last, which says whether the one before it goes on."""
+        return [self._with_end(item, not _goes_on(item, then)) for item, then in pairwise(items) if item]
 
     def _with_end(self, item: Item, last: bool) -> Item:
         return replace(item, position=self._position if last else "", last=last)
@@ -72,13 +80,17 @@ class Ordered:
             raise SinkError("the rows of a snapshot and changes are mixed: write one after the other")
 
 
-def _goes_on(item: Item, then: Item) -> bool:
+def _goes_on(item: Item | None, then: Item | None) -> bool:
     """Whether `then` is more of the same transaction."""
     return (
         isinstance(item, Transaction)
         and isinstance(then, Transaction)
         and (item.commit_ts, item.start_ts) == (then.commit_ts, then.start_ts)
     )
+
+
+def _is_before(item: Item, then: Item) -> bool:
+    return item.commit_ts < then.commit_ts
 
 
 def _rises(columns: list[pa.Array]) -> bool:
