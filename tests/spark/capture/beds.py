@@ -59,6 +59,9 @@ class Running:
         assert self.process.poll() is None, self._log.read_text()
         return client.status(self.address).held.base
 
+    def log(self) -> str:
+        return self._log.read_text()
+
     def stop(self) -> int:
         """In order."""
         self.process.terminate()
