@@ -120,7 +120,10 @@ def _finish(directory: Path, made: Path) -> None:
 
 def _compact(spark: SparkSession, directory: Path, folder: str, up_to_ts: Ts) -> TableReport:
     name = unquote(folder.removeprefix("table="))
-    taken = _up_to(files(directory, folder), up_to_ts)
+    found = files(directory, folder)
+    taken = _up_to(
+        found, up_to_ts, _last_batches(directory)
+    )  # in this order: a batch says so before its files
     layouts = layouts_of(taken)
     left = reason_to_leave(taken, layouts)
     if left:
@@ -147,9 +150,16 @@ def _compact(spark: SparkSession, directory: Path, folder: str, up_to_ts: Ts) ->
     return report
 
 
-def _up_to(found: Sequence[File], up_to_ts: Ts) -> list[File]:
+def _last_batches(directory: Path) -> set[Path]:
+    """Files that a streaming query may still replace: it does its last batch again after a failure."""
+    records = (directory / HIDDEN).glob("spark-*.json")
+    return {directory / name for record in records for name in json.loads(record.read_text())["names"]}
+
+
+def _up_to(found: Sequence[File], up_to_ts: Ts, open_files: set[Path]) -> list[File]:
     """The first files whose changes are all at or below the ts, and all before those of the rest."""
-    bound = min([file.first for file in found if file.last > up_to_ts], default=up_to_ts + 1)
+    rest = [file.first for file in found if file.last > up_to_ts or file.path in open_files]
+    bound = min(rest, default=up_to_ts + 1)
     return [file for file in found if file.last < bound]
 
 

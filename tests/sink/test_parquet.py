@@ -479,3 +479,11 @@ def test_what_is_wrong_is_said_with_what_is_accepted(url, options, message, stor
     with pytest.raises(ConfigError) as caught:
         open_sink("copy", url, feed="f", store=store, options=options)
     assert message in str(caught.value)
+
+
+def test_without_pyarrow_it_says_what_to_install(monkeypatch, store):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for name in [name for name in sys.modules if name.startswith("tidemill.sink.parquet")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ConfigError, match=r"sink copy: Parquet needs: pip install 'tidemill\[arrow\]'"):
+        open_sink("copy", "parquet:///x", feed="f", store=store)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shutil
 from contextlib import suppress
 from decimal import Decimal
@@ -185,6 +186,19 @@ def test_what_is_newer_stays_and_is_folded_the_next_time(spark, world):
     assert len(changes(world.directory, "shop.people")) == len(world.people)
     world.follow(5)
     assert rows_of(world.directory, PEOPLE.columns) == world.expected()
+
+
+def test_what_a_query_may_still_replace_is_left_and_what_comes_after_it(spark, world):
+    """A query's last batch comes again after a failure: writer_files.py keeps its names."""
+    world.follow(15)
+    found = files(world.directory, "table=shop.people")
+    names = [str(found[-2].path.relative_to(world.directory))]
+    (world.directory / HIDDEN / "spark-1.json").write_text(json.dumps({"epoch": 3, "names": names}))
+    report = the_report(compact_archive(spark, world.directory, world.ts))
+    assert report.folded_to == found[-3].last
+    left = files(world.directory, "table=shop.people")
+    assert left[-2:] == found[-2:]
+    assert set(found[:-2]).isdisjoint(left)
 
 
 def test_what_there_is_nothing_to_do_for_is_left_and_said(spark, world):
