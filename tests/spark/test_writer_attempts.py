@@ -132,7 +132,8 @@ def test_transactions_of_one_commit_ts_are_never_parted(target: Target) -> None:
 @pytest.mark.parametrize("applied", [0, 1, 3, 4])
 def test_two_attempts_at_the_same_rows_take_turns(target: Target, applied: int) -> None:
     """The slow one is overtaken, before rows or a schema change, and goes on behind what the other did."""
-    groups = [[insert(10, 1)], [insert(20, 2)], [insert(30, 3)], [widen(40)], [insert(50, 4, table=WIDE)], []]
+    narrow = [[insert(ts * 10, ts)] for ts in (1, 2, 3)]
+    groups = [*narrow, [widen(40)], [insert(50, 4, table=WIDE)], [insert(60, 5, table=WIDE)]]
     overtaken = threading.Event()
     begun = threading.Event()
     failed: list[BaseException] = []
@@ -159,7 +160,7 @@ def test_two_attempts_at_the_same_rows_take_turns(target: Target, applied: int) 
     thread.join(30)
     assert not thread.is_alive()
     assert failed == []
-    assert target.counts() == once(1, 2, 3, 4)
+    assert target.counts() == once(1, 2, 3, 4, 5)
 
 
 def test_many_attempts_at_once_apply_every_row_once(target: Target) -> None:
