@@ -105,8 +105,11 @@ class Pipeline:
     thread; what others read is replaced as a whole, never changed.
     """
 
-    def __init__(self, options: FeedOptions, sinks: Sequence[Sink], clock: Clock) -> None:
-        """Connect and start. Raises Retryable and Fatal; then nothing is left running."""
+    def __init__(
+        self, options: FeedOptions, sinks: Sequence[Sink], clock: Clock, source: Source | None = None
+    ) -> None:
+        """Connect and start; `source` may stand in place of what the options name. Raises Retryable and
+        Fatal; then nothing is left running."""
         self.over = Event()
         self.error: BaseException | None = None
         self.progressed = False
@@ -122,7 +125,7 @@ class Pipeline:
         self._clock = clock
         self._until: Any = None
         """The rank of the position where the feed ends."""
-        self._source = open_source(options, clock)
+        self._source = source or open_source(options, clock)
         with ExitStack() as stack:
             self._start(stack, sinks)
             self._stack = stack.pop_all()
@@ -138,7 +141,7 @@ class Pipeline:
         with _blamed("source"):
             there = self._source.look()
         self.source = there.source
-        self._reject_unmatched(there)
+        self.admit(there)
         for name, at in found.items():
             if at is not None:
                 self._reject_foreign(name, at, there)
@@ -178,7 +181,7 @@ class Pipeline:
             )
         self._finish_if_done()
 
-    def _reject_unmatched(self, found: Found) -> None:
+    def admit(self, found: Found) -> None:
         """Raise ConfigError for a pattern without a table: what it should match would be missing silently."""
         unmatched = self._options.tables.unmatched(found.tables)
         if unmatched:
@@ -209,19 +212,20 @@ class Pipeline:
                     self._source.acknowledged(ts)
                 self._finish_if_done()
             case Failed(error=error, name=name, restart_seconds=None):
-                self._end(_accounted(name, error))
+                self.end(_accounted(name, error))
             case Failed(error=error, name=name, restart_seconds=float(seconds)):
-                self._fails(name, str(error), seconds)
+                self.fails(name, str(error), seconds)
             case Connected():
                 self._recovered("source")
             case Retrying(error, seconds):
-                self._fails("source", error, seconds)
+                self.fails("source", error, seconds)
             case SnapshotProgress():
                 self.snapshot = message
             case _:
                 raise InvariantViolated(f"the conductor got {message!r}")
 
-    def _fails(self, who: str, error: str, seconds: float) -> None:
+    def fails(self, who: str, error: str, seconds: float) -> None:
+        """Somebody has no answer for now, and tries again in `seconds`."""
         now = self._clock.now()
         before = self.retries.get(who)
         retry = Retry(who, error, now + seconds, before.since if before is not None else now)
@@ -241,9 +245,10 @@ class Pipeline:
                 for at in self.checkpoints.values()
             )
         ):
-            self._end(None)
+            self.end(None)
 
-    def _end(self, error: BaseException | None) -> None:
+    def end(self, error: BaseException | None) -> None:
+        """The pipeline is over: by its first error, or done."""
         if not self.over.is_set():
             self.error = error
             self.over.set()

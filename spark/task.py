@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import ExitStack
 from threading import Event
 from typing import Any, Final
 
@@ -15,9 +14,8 @@ from ..errors import Retryable
 from ..events import Checkpoint, Ddl, Item, Sorted
 from ..options import FeedOptions
 from ..pipeline import Pipeline, Unavailable
-from ..sink import Sink
 from ..sink.python import PythonSink
-from ..sources import Found, Source
+from ..sources import Found, Source, open_source
 
 AGAIN_SECONDS: Final = 0.5
 """Between attempts to begin."""
@@ -68,26 +66,24 @@ class Task(Pipeline):
     ) -> None:
         self._handover = handover
         self._patience_seconds = patience_seconds
+        clock = SystemClock()
+        self._unrefused = _Unrefused(open_source(options, clock))
         sink = PythonSink("spark", handover.put, _Start(start))
-        super().__init__(options, [sink], SystemClock())
-
-    def _start(self, stack: ExitStack, sinks: Sequence[Sink]) -> None:
-        self._source = self._unrefused = _Unrefused(self._source)
-        super()._start(stack, sinks)
+        super().__init__(options, [sink], clock, self._unrefused)
 
     def with_refusals(self, items: Sequence[Item]) -> Sequence[Item]:
         return [self._unrefused.restored(item) if isinstance(item, Ddl) else item for item in items]
 
-    def _reject_unmatched(self, found: Found) -> None:
+    def admit(self, found: Found) -> None:
         """A table may have been dropped since; the driver has looked at the patterns."""
 
-    def _fails(self, who: str, error: str, seconds: float) -> None:
-        super()._fails(who, error, seconds)
+    def fails(self, who: str, error: str, seconds: float) -> None:
+        super().fails(who, error, seconds)
         if self._clock.now() - self.retries[who].since >= self._patience_seconds:
-            self._end(Retryable(f"{who} didn't answer for {self._patience_seconds:.0f} s: {error}"))
+            self.end(Retryable(f"{who} didn't answer for {self._patience_seconds:.0f} s: {error}"))
 
-    def _end(self, error: BaseException | None) -> None:
-        super()._end(None if isinstance(error, HandoverClosed) else error)
+    def end(self, error: BaseException | None) -> None:
+        super().end(None if isinstance(error, HandoverClosed) else error)
         self._handover.finish()
 
 
