@@ -116,10 +116,9 @@ class Intake(Part):
         tables_left = TURN_CHANGES
         first: Writer | None = None
         while writers and room > 0 and tables_left > 0:
-            writer = writers.popleft()
-            if writer is first and room <= TURN_CHANGES - ROUND_CHANGES:
-                writers.appendleft(writer)
+            if writers[0] is first and room <= TURN_CHANGES - ROUND_CHANGES:
                 break
+            writer = writers.popleft()
             first = first or writer
             tables_left -= 1
             table = writer.table

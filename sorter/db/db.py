@@ -68,5 +68,5 @@ class DbActor(Part):
         window = self._store.write(batch)
         for w in message.runs:
             self._tier.stored(w.run, Place(window, w.lower, w.upper, w.keys, w.bytes))
-        self.send(self._merger, WAKE)  # it may wait for them
+        self._merger.actor_inbox.offer(WAKE)  # it may wait for them; if it is full it looks anyway
         self._gate.open_if_possible()

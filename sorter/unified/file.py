@@ -49,7 +49,7 @@ class FileWriter(Part):
             blocks.append(crc32(packed).to_bytes(4, "little") + packed)
         if blocks:
             self._write(message.runs, blocks)
-        self.send(self._merger, WAKE)  # it may wait for them
+        self._merger.actor_inbox.offer(WAKE)  # it may wait for them; if it is full it looks anyway
         self._gate.open_if_possible()
 
     def _write(self, runs: list[Run], blocks: list[bytes]) -> None:
