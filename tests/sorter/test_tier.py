@@ -153,6 +153,19 @@ def test_an_estimate_is_near_and_large_values_among_small_ones_are_all_looked_at
     assert estimate(changes) == measure(changes)
 
 
+def test_sizes_are_measured_from_half_the_quota_until_something_is_on_disk():
+    tier = Tier(1000)
+    tier.add([run(1, 2, 3)])
+    assert not tier.is_filling
+    tier.add([run(4, 5, 6)])
+    assert tier.is_filling
+    (leaving,) = tier.add([run(7, 8, 9, 10, 11)])
+    tier.stored(leaving, PLACE)
+    assert not tier.is_filling
+    tier.read(leaving)
+    assert tier.is_filling
+
+
 # --- arrivals ----------------------------------------------------------------------------------------
 
 
