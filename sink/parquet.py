@@ -156,8 +156,8 @@ class ParquetSink:
             segment.close()
             self._lost()
         segment.cut(self._durable_end)
-        sync(self._hidden)  # or a new one might not be there after a power failure
         self._segment = segment
+        sync(self._hidden)  # or a new one might not be there after a power failure
         self._due = self._clock.now() + self._options.flush_seconds
         self._wake_later()
 

@@ -96,6 +96,25 @@ module.die(pathlib.Path({str(tmp_path / "scratch")!r}))
     assert counted(tmp_path / "scratch") == {(table, m): 200 for table in (41, 42) for m in range(3)}
 
 
+def test_what_is_dead_beside_something_live_in_a_block_is_not_free(tmp_path):
+    work = Work(tmp_path / "scratch")
+    work.write(0)
+    work.flush()
+    [store] = stores_in(tmp_path / "scratch")
+    found = [
+        row
+        for window in windows_in(store)
+        for batch in window_facts(store, window, compose_ts(NOON) + 75)
+        for row in batch.to_pylist()
+        if row["kind"] == "block" and row["table"] == 41
+    ]
+    assert sum(row["changes"] for row in found) == 200
+    whole = [row for row in found if row["newest"] <= compose_ts(NOON) + 75]
+    assert [row["free_bytes"] for row in found] == [row["bytes"] if row in whole else 0 for row in found]
+    assert any(0 < row["dead_bytes"] < row["bytes"] for row in found)
+    work.close()
+
+
 def needed(tier, window):
     """As a Compactor asks its tier."""
     for run, place in tier.runs_in(window):
