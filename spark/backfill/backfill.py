@@ -122,6 +122,7 @@ class _Backfill:
         names = {one.table for one in altered}
         kept = () if "" in names else tuple(t for t in plan.tables if t.table.full_name not in names)
         fresh = with_tables(replace(plan, tables=kept), source, self._wanted, self._settings)
+        self._directory.remove_changes()  # they are of the chunks of the plan before
         self._directory.save_plan(fresh)
         return fresh
 

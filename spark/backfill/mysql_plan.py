@@ -175,4 +175,5 @@ class _Keys:
             return min(_PROBE_ROWS, max(1, estimated))
         width = max(1, int(other[0][0] - first[0][0]))
         dense = _PROBE_ROWS * (up_to - int(first[0][0])) // width
-        return max(estimated, min(dense, up_to - after) if self._is_unique else dense)
+        rows = max(estimated, dense)
+        return min(rows, up_to - after) if self._is_unique else rows

@@ -83,6 +83,8 @@ class ReadChunk(_Work):
     """Reads chunks from the source."""
 
     def do(self, plan: Plan, number: int, patience: Patience) -> None:  # noqa: ARG002
+        if self.directory.record(READ, number) is not None:
+            return  # the task was killed between its last word and its end
         source = source_options(self.options)
         if isinstance(source, TikvOptions):
             read_tikv(source, self.directory, plan, number)

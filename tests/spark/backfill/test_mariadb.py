@@ -28,6 +28,7 @@ from tidemill.spark.envelope import Decoder
 from ...services.conftest import Client
 from .world import (
     Writer,
+    connections,
     create_tables,
     eventually,
     finished,
@@ -38,6 +39,7 @@ from .world import (
     planned,
     processes,
     rows,
+    workers,
 )
 
 if TYPE_CHECKING:
@@ -85,6 +87,7 @@ def test_a_killed_backfill_goes_on_with_the_chunks_that_are_missing(
     server, tables = sql.server, f"{sql.database}.*"
     source = {"source": server.url(), "tables": tables}
     directory = tmp_path / "bf"
+    connected = connections(sql)
     command = [sys.executable, str(Path(__file__).with_name("driver.py"))]
     with (tmp_path / "driver.log").open("wb") as log:
         driver = subprocess.Popen(
@@ -101,20 +104,20 @@ def test_a_killed_backfill_goes_on_with_the_chunks_that_are_missing(
             os.kill(driver.pid, signal.SIGKILL)
             driver.wait()
             eventually(lambda: not processes(driver.pid))
+        eventually(lambda: connections(sql) == connected)
     finally:
         for left in processes(driver.pid):
             os.kill(left, signal.SIGKILL)
     place = Directory(directory)
     before = place.records(READ, sorted(wanted))
-    first = sql("SELECT MIN(id) FROM a")[0][0]
-    sql(f"UPDATE a SET n = -5 WHERE id = {first}", "INSERT INTO z VALUES ('new', 1)")
+    bound = plan.tables[0].chunks[0]  # of the first chunk the last key that it may have
+    sql(f"REPLACE INTO a (id, n) VALUES ({bound.up_to}, -5)", "INSERT INTO z VALUES ('new', 1)")
     told: list[BackfillProgress] = []
     done = backfill(spark, source, directory, BackfillOptions(chunk_rows=2_000), told.append)
     assert told[0].chunks == len(wanted) < told[0].chunks_in_all
     after = place.records(READ, sorted(wanted))
-    changed = {n for n in wanted if n not in after}
-    assert len(changed) == 1  # the chunk that was merged
-    assert {n: before[n] for n in wanted - changed} == after
+    assert wanted - after.keys() == {bound.number}  # which was merged with its change
+    assert {number: before[number] for number in after} == after
     options = into_copy(server.url(), server, tables, copy, tmp_path / "state")
     load(done, options)
     go_on(options)
@@ -122,35 +125,25 @@ def test_a_killed_backfill_goes_on_with_the_chunks_that_are_missing(
         assert rows(server, copy, table) == rows(server, sql.database, table)
 
 
-def test_a_killed_executor_costs_its_chunk_and_no_other(
+def test_a_killed_worker_costs_its_chunk_and_no_other(
     spark: SparkSession, sql: Client, tmp_path: Path
 ) -> None:
-    create_tables(sql, 10_000)
-    server, tables, directory = sql.server, f"{sql.database}.a", tmp_path / "bf"
-    command = [sys.executable, str(Path(__file__).with_name("driver.py"))]
-    ended = subprocess.run(
-        [*command, server.url(), tables, str(directory), "1000"],
-        env={**os.environ, "TIDEMILL_FAILPOINT": "snapshot.chunk_read:3"},
-        capture_output=True,
-        check=False,
-        timeout=120,
-    )
-    assert ended.returncode == 1
-    before = Directory(directory).records(READ, range(100))
-    assert len(before) >= 2
-    told: list[BackfillProgress] = []
-    done = backfill(
-        spark,
-        {"source": server.url(), "tables": tables},
-        directory,
-        BackfillOptions(chunk_rows=1_000),
-        told.append,
-    )
-    assert told[0].chunks == len(before)
-    after = Directory(directory).records(READ, range(100))
-    assert len(after) == done.chunks
-    assert {number: after[number] for number in before} == before
-    assert done.rows == 10_000
+    create_tables(sql, 3_000)
+    sql("RENAME TABLE w TO z")
+    server, directory = sql.server, tmp_path / "bf"
+    place = Directory(directory)
+    with ThreadPoolExecutor(1) as thread:
+        source = {"source": server.url(), "tables": f"{sql.database}.*"}
+        running = thread.submit(backfill, spark, source, directory, SMALL, None)
+        plan = planned(directory)
+        with held_back(server, sql.database, "z"):
+            early = {chunk.number for table in plan.tables[:2] for chunk in table.chunks}
+            eventually(lambda: finished(directory) >= early)
+            before = place.records(READ, sorted(early))
+            for pid in workers(spark):
+                os.kill(pid, signal.SIGKILL)
+        assert running.result().rows == 5_000
+    assert place.records(READ, sorted(early)) == before
 
 
 def test_a_table_that_is_altered_meanwhile_is_begun_again(

@@ -157,3 +157,20 @@ def held_back(server: MariaDb, database: str, table: str) -> Iterator[None]:
             yield
         finally:
             cursor.execute("UNLOCK TABLES")
+
+
+def connections(sql: Callable[..., Any]) -> int:
+    """To the server, of anybody."""
+    return int(sql("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER <> 'system user'")[0][0])
+
+
+def workers(spark: Any) -> set[int]:
+    """Spark's Python workers on this machine: children of the daemon that its JVM has started."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+    daemons = {pid for pid, parent in parents.items() if parent == spark.sparkContext._gateway.proc.pid}
+    return {pid for pid, parent in parents.items() if parent in daemons}
