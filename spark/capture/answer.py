@@ -50,10 +50,11 @@ class Answers:
         self.check(ticket, source)
         start, end = (self._rank_of(offset.position) for offset in (ticket.start, ticket.end))
         self._held.wait(start, end, min(ticket.wait_seconds, self._wait_seconds), wanted)
-        narrow, retime = self._narrow(ticket), Retime(ticket.start.ts, ticket.end.ts)
+        narrow = self._narrow(ticket)
+        retime = None if self._is_tikv else Retime(ticket.start.ts, ticket.end.ts)
         rows = 0
         for batch in self._held.read(start, end):
-            batch = retime(batch)
+            batch = batch if retime is None else retime(batch)
             for piece in _pieces(batch if narrow is None else narrow(batch)):
                 rows += piece.num_rows
                 yield piece, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection
 from typing import Any, Final, TypeAlias
 
@@ -36,15 +37,17 @@ class Narrow:
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that are left, maybe none; `batch` follows the one before."""
-        positions = batch.column(_POSITION).to_pylist()
-        ends = {stamp: end for stamp, end in zip(_stamps(batch), positions, strict=True) if end}
-        if self._counted is not None:
-            batch = self._numbered(batch.filter(_mask(batch, self._counted)))
-        is_kept = pc.and_(_mask(batch, self._kept), pc.is_in(batch.column(_OP), self._operations))
-        rows = batch.filter(is_kept)
+        kept = pc.and_(_mask(batch, self._kept), pc.is_in(batch.column(_OP), self._operations))
+        if self._counted is None:
+            rows = batch.filter(kept)
+        else:
+            counted = _mask(batch, self._counted)
+            rows = self._numbered(batch.filter(counted)).filter(kept.filter(counted))
+        places = pc.indices_nonzero(kept).to_pylist()
         if self._held is not None:
-            rows, self._held = pa.concat_batches([self._held, rows]), None
-        return self._ended(rows, ends) if rows.num_rows else rows
+            rows, places = pa.concat_batches([self._held, rows]), [-1, *places]
+            self._held = None
+        return self._ended(rows, places, batch.column(_POSITION))
 
     def _numbered(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         sequences: list[int] = []
@@ -55,15 +58,20 @@ class Narrow:
             self._sequence += 1
         return _with(rows, _SEQUENCE, pa.array(sequences, pa.int64()))
 
-    def _ended(self, rows: pa.RecordBatch, ends: dict[tuple[Ts, Ts], str]) -> pa.RecordBatch:
-        stamps = _stamps(rows)
-        following = [*stamps[1:], None]
-        pairs = zip(stamps, following, strict=True)
-        positions = [ends.get(stamp) if after != stamp else None for stamp, after in pairs]
-        rows = _with(rows, _POSITION, pa.array(positions, pa.string()))
-        if positions[-1] is None:
+    def _ended(self, rows: pa.RecordBatch, places: list[int], positions: pa.Array) -> pa.RecordBatch:
+        """`places` are the rows' numbers in the batch, whose positions these are."""
+        ends = pc.indices_nonzero(positions.is_valid())
+        texts: list[str | None] = [None] * len(places)
+        first = 0
+        for end, text in zip(ends.to_pylist(), positions.take(ends).to_pylist(), strict=True):
+            behind = bisect_right(places, end, first)
+            if behind > first:
+                texts[behind - 1] = text
+            first = behind
+        rows = _with(rows, _POSITION, pa.array(texts, pa.string()))
+        if first < len(places):
             self._held = rows.slice(rows.num_rows - 1)
-            return rows.slice(0, rows.num_rows - 1)
+            rows = rows.slice(0, rows.num_rows - 1)
         return rows
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from ...errors import Retryable
-from ...events import Ts
+from ...events import LOGICAL_BITS, Ts, physical_ms
 from ..change import decode_ddl, encode_ddl
 
 _COMMIT_TS: Final = 0
@@ -18,11 +19,12 @@ _CHANGE: Final = 10
 
 
 class Retime:
-    """Gives each transaction the ts that it has for a reading that begins with `last`.
+    """Gives each transaction of a binlog the ts that it has for a reading that begins with `last`.
 
-    A binlog's ts is max(time, last + 1), so two readings that began at different places may differ until
-    time has passed them both; and max(max(time, mine + 1), last + 1) is max(time, last + 1) wherever
-    `last` >= mine. TiKV's timestamps are its own, and above `last` anyhow: they pass untouched.
+    That is max(time, last + 1), with the time in seconds. Of what the capture gave it, a ts of a whole second
+    begins at the transaction's time or at one before it of that second: above our clock, it is ours too. At or
+    below our clock, so is the time, and it follows ours. Any other ts follows the capture's own clock where
+    that was raised while the source was idle: above ours, the time can't be told.
     """
 
     def __init__(self, last: Ts, end: Ts) -> None:
@@ -34,12 +36,13 @@ class Retime:
         """... and what it was given."""
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Raises Retryable if a ts would be above the range's end."""
+        """Raises Retryable if a ts can't be told, or would be above the range's end."""
         if not batch.num_rows:
             return batch
         commits = batch.column(_COMMIT_TS)
         first, last = commits[0].as_py(), commits[-1].as_py()
-        if first > self._ours or first == self._theirs == self._ours:
+        is_ours = first > self._ours or first == self._theirs == self._ours
+        if is_ours and _are_whole_seconds(commits):
             self._theirs = self._ours = last
         else:
             batch = self._retimed(batch)
@@ -61,8 +64,16 @@ class Retime:
 
     def _of(self, ts: Ts) -> Ts:
         if ts != self._theirs:
+            if ts > self._ours and physical_ms(ts) % 1000:
+                raise Retryable("its clock was raised above the query's while the source was idle")
             self._theirs, self._ours = ts, max(ts, self._ours + 1)
         return self._ours
+
+
+def _are_whole_seconds(commits: pa.Array) -> bool:
+    milliseconds = pc.shift_right(commits, LOGICAL_BITS)
+    seconds = pc.divide(milliseconds, 1000)
+    return bool(pc.all(pc.equal(pc.multiply(seconds, 1000), milliseconds)).as_py())
 
 
 def _ddls_moved(batch: pa.RecordBatch, commits: list[Ts], starts: list[Ts]) -> pa.Array:

@@ -55,6 +55,39 @@ def test_it_gives_what_a_reading_from_there_gives(seed):
     assert all(one < two for one, two in pairwise(found))
 
 
+@pytest.mark.parametrize("seed", range(200))
+def test_where_the_capture_s_clock_was_raised_it_gives_the_same_or_refuses(seed):
+    random = Random(seed)
+    times, theirs, clock = [], [], CommitClock(0)
+    now = 1_000
+    while len(times) < 30:
+        now += random.choice([0, 0, 0, 1, 5])
+        if random.random() < 0.3:  # idle: just behind the source's clock
+            clock.raise_to(compose_ts(now * 1000 - (random.randrange(3_000) | 1)))
+        times.append(now - random.choice([0, 0, 0, 0, 1, 4]))
+        clock.last = clock.next(times[-1])
+        theirs.append(clock.last)
+    first = random.randrange(29)
+    begun = random.choice([0, compose_ts(1_000_400), compose_ts(1_003_000)])
+    mine = read(times, begun)
+    last = mine[first - 1] if first else begun
+    retime, found = Retime(last, FOREVER), []
+    try:
+        for ts in theirs[first:]:
+            found += [row["commit_ts"] for row in rows_of([retime(batch_of([ts]))])]
+    except Retryable:
+        assert len(found) < len(theirs) - first
+    assert found == mine[first : first + len(found)]
+
+
+def test_a_clock_that_was_raised_above_the_query_s_is_said():
+    raised = compose_ts(5_300) + 1
+    with pytest.raises(Retryable, match="raised above the query's while the source was idle"):
+        Retime(compose_ts(2_000), FOREVER)(batch_of([compose_ts(3_000), raised]))
+    found = Retime(compose_ts(6_000), FOREVER)(batch_of([raised]))
+    assert found.column(0).to_pylist() == [compose_ts(6_000) + 1]
+
+
 def test_what_is_above_passes_untouched():
     batch = Encoder(json=False).encode(history(1))
     assert Retime(BASE, FOREVER)(batch) is batch
