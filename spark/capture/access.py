@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
@@ -65,7 +65,7 @@ class Doorkeeper(flight.ServerMiddlewareFactory):  # type: ignore[misc]
 class Access:
     """What a client shows, and whom it trusts."""
 
-    token: str = ""
+    token: str = field(default="", repr=False)
     tls: bool = False
     ca: bytes = b""
     """PEM of the authority that signed the captures' certificates; empty: the system's."""

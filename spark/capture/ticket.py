@@ -54,12 +54,6 @@ class End(Struct, frozen=True):
     """The ticket's."""
 
 
-class Answer(Struct, frozen=True):
-    """The result of an action."""
-
-    text: str
-
-
 def read(kind: type[T], what: str, raw: bytes) -> T:
     """Raises ConfigError if `raw` is not the JSON of one."""
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -13,14 +12,13 @@ from pyarrow import flight
 
 from tidemill.actors import SystemClock
 from tidemill.options import feed_options
-from tidemill.spark.capture.access import Access
 from tidemill.spark.capture.answer import Answers
 from tidemill.spark.capture.lease import Lease
 from tidemill.spark.capture.server import CaptureServer
 from tidemill.spark.capture.ticket import Ticket
 from tidemill.spark.envelope import ENVELOPE
 
-from .history import SOURCE, Keeping, offset, rank_of
+from .history import Keeping, offset, rank_of
 
 TABLES = ("shop.*",)
 
@@ -93,11 +91,3 @@ class Scripted(flight.FlightServerBase):
                 yield pa.RecordBatch.from_pylist([], ENVELOPE), pa.py_buffer(step)
             else:
                 yield step
-
-
-def directory_of(path: Path) -> Path:
-    path.mkdir()
-    return path
-
-
-__all__ = ["SOURCE", "Access", "Scripted", "served", "serving", "ticket"]
