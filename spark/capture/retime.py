@@ -21,14 +21,13 @@ _CHANGE: Final = 10
 class Retime:
     """Gives each transaction of a binlog the ts that it has for a reading that begins with `last`.
 
-    That is max(time, last + 1), with the time in seconds. Of what the capture gave it, a ts of a whole second
-    begins at the transaction's time or at one before it of that second: above our clock, it is ours too. At or
+    That is max(time, last + 1), with the time in seconds. Of what the capture gave it, a ts of a whole
+    second comes from its time, or from one before it in that second: above our clock, it is ours too. At or
     below our clock, so is the time, and it follows ours. Any other ts follows the capture's own clock where
     that was raised while the source was idle: above ours, the time can't be told.
     """
 
     def __init__(self, last: Ts, end: Ts) -> None:
-        self._last = last
         self._end = end
         self._theirs = -1
         """What the latest transaction had, ..."""
