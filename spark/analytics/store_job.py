@@ -150,7 +150,8 @@ def analyze_store(
             plan_of(windows, acknowledged),
         )
     except Exception as error:
-        raise _said(error) from error
+        _raise_own(error)
+        raise
     finally:
         facts.unpersist()
 
@@ -188,10 +189,9 @@ def _name(names: Mapping[int, str], table: int) -> str:
     return names.get(table) or (f"table {table}" if table != UNKNOWN else "the binlog")
 
 
-def _said(error: Exception) -> Exception:
-    """A StoreError of a task, which comes wrapped in Spark's, as itself."""
+def _raise_own(error: Exception) -> None:
+    """Raise the StoreError of a task, which comes wrapped in Spark's."""
     for line in str(error).splitlines():
         _, found, text = line.partition("StoreError: ")
         if found:
-            return StoreError(text)
-    return error
+            raise StoreError(text) from error

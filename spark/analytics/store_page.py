@@ -66,8 +66,7 @@ def store_sections(report: StoreReport) -> Iterable[str]:
         )
     yield section(
         "Tables by minute of commit",
-        "The darker the more bytes; blue is live, orange dead. Orange far to the right of blue is what holds "
-        "whole windows back.",
+        "The darker the more bytes; blue is live, orange dead.",
         _minutes(report),
     )
     yield section("Tables", "", _tables(report))
