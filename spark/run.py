@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 import threading
 from collections import deque
@@ -34,6 +35,8 @@ LOOK_SECONDS: Final = 0.25
 MASTER: Final = "local[2]"
 TRIGGER: Final = "0 seconds"
 """One batch after the other."""
+ANSWER_SECONDS: Final = 5.0
+"""So long a master may take to be connected to."""
 BATCH_SECONDS: Final = 30.0
 """So long the batch at hand may take once the feed is to stop; then it is cut short, and comes again."""
 
@@ -72,8 +75,9 @@ def run(
 
 
 def _start_spark(options: FeedOptions, master: str, config: Mapping[str, str]) -> SparkSession:
+    _check_master(master)
     try:
-        spark = session(options.name, master, config)
+        spark = session(options.name, master, {"spark.log.level": "OFF", **config})
         from .run_source import RunSource
 
         spark.dataSource.register(RunSource)
@@ -83,6 +87,22 @@ def _start_spark(options: FeedOptions, master: str, config: Mapping[str, str]) -
         found = explain(error, f"master {master}")
         raise ConfigError(str(found)) from error
     return spark
+
+
+def _check_master(master: str) -> None:
+    """Raise ConfigError if a standalone cluster doesn't answer: Spark would ask for over a minute."""
+    if not master.startswith("spark://"):
+        return
+    reasons = []
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
+        except (OSError, ValueError) as error:
+            reasons.append(f"{address}: {error}")
+        else:
+            return
+    raise ConfigError(f"master: {master} doesn't answer ({'; '.join(reasons)})")
 
 
 def _starts(

@@ -26,8 +26,13 @@ def explain(error: BaseException, doing: str) -> TidemillError:
         )
     if "No module named 'tidemill'" in text:
         return ConfigError("the workers have no tidemill: pip install 'tidemill[spark]' on each of them")
-    first = next((line.strip() for line in text.splitlines() if line.strip()), repr(error))
-    return Fatal(f"{doing}: {first[:_MAX_CHARS]}")
+    return Fatal(f"{doing}: {_first_line(text)[:_MAX_CHARS]}")
+
+
+def _first_line(text: str) -> str:
+    """What Java says, where it was Java; Python's first line only says that it was."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["failed without a reason"]
+    return next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])
 
 
 def _everything(error: BaseException) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter, DataSourceWriter
+from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from .data_source import TidemillSource
 from .offset import Offset, Offsets
 from .options import ReadOptions, read_options
 from .output import Output
+from .schema import envelope_type
 from .stream_reader import StreamReader
-from .writer import batch_writer, stream_writer
 
 FORMAT = "tidemill-run"
 UNTIL = "until"
@@ -30,14 +30,7 @@ class RunSource(TidemillSource):
         return BoundedReader(options, self._output(options, schema), until)
 
     def schema(self) -> StructType:
-        self.options.pop(UNTIL, None)
-        return super().schema()
-
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        return batch_writer(self.options, schema, overwrite)
-
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        return stream_writer(self.options, schema, overwrite)
+        return envelope_type()
 
 
 class BoundedReader(StreamReader):

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from tidemill.benchmarks.mariadb import MariaDb
 from tidemill.emulator.sql import Tidb
-from tidemill.errors import CheckpointError, ConfigError
+from tidemill.errors import CheckpointError, ConfigError, Retryable
 from tidemill.feed import Feed
 from tidemill.options import feed_options, open_sinks
 from tidemill.spark.run import run
+from tidemill.spark.run_errors import explain
 from tidemill.status import StatusFile
 
 from ..services.conftest import Client
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
 PROGRAM = """\
 import json, sys
 from tidemill.spark.run import run
+from tidemill.spark.run_errors import explain
 found, options = json.loads(sys.argv[1])
 run(found, **options)
 """
@@ -111,6 +116,59 @@ def test_a_feed_of_tikv_goes_on_where_its_snapshot_ended(
     local.wait()
     assert isinstance(local.error, CheckpointError)
     assert "engine spark" in str(local.error)
+
+
+def test_until_a_position_ends_there(
+    spark: SparkSession, sql: Client, mariadb: MariaDb, tmp_path: Path
+) -> None:
+    sql("CREATE TABLE item (id INT PRIMARY KEY, name VARCHAR(40))", "INSERT INTO item VALUES (1, 'one')")
+
+    def ids(until: str) -> list[int]:
+        sinks = ({"url": f"sqlite:///{tmp_path}/a.db"}, {"url": f"parquet://{tmp_path}/b"})
+        run(feed(tmp_path, mariadb.url(), f"{sql.database}.*", *sinks, until=until))
+        with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+            found = connection.execute(f'SELECT id FROM "{sql.database}.item" ORDER BY id').fetchall()
+        files = (tmp_path / "b").glob("table=*.item/**/*.parquet")
+        archived = [row["id"] for path in files for row in pq.read_table(path).column("after").to_pylist()]
+        assert sorted(archived) == [row[0] for row in found]
+        return [row[0] for row in found]
+
+    assert ids("now") == [1]
+    sql("INSERT INTO item VALUES (2, 'two')")
+    ((file, offset, *_),) = sql("SHOW MASTER STATUS")
+    sql("INSERT INTO item VALUES (3, 'three')")
+    assert ids(f"{file}:{offset}") == [1, 2]
+    assert ids("now") == [1, 2, 3]
+    assert spark.streams.active == []
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"master": "spark://127.0.0.1:1"}, "master: spark://127.0.0.1:1 doesn't answer"),
+        ({"master": "somewhere"}, "master: 'somewhere' is none; accepted: local"),
+        ({"partitions": 0}, "partitions = 0: at least 1"),
+    ],
+)
+def test_bad_options_are_one_sentence(tmp_path: Path, options: dict[str, Any], sentence: str) -> None:
+    found = feed(tmp_path, "mysql://root@127.0.0.1:1", "a.*", {"url": f"sqlite:///{tmp_path}/a.db"})
+    with pytest.raises(ConfigError, match=re.escape(sentence)):
+        run(found, **options)
+
+
+def test_what_spark_says_of_a_failure_becomes_one_sentence() -> None:
+    mismatch = explain(
+        Exception("An error\n[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 …\nmore"),
+        "sink a",
+    )
+    assert isinstance(mismatch, ConfigError)
+    assert str(mismatch).startswith("the workers have another Python than the driver: Python in worker has")
+    missing = explain(Exception("...\nModuleNotFoundError: No module named 'tidemill'"), "sink a")
+    assert "pip install 'tidemill[spark]' on each of them" in str(missing)
+    ours = explain(Exception("x\ntidemill.pipeline.Unavailable: source: gone\n\tat java"), "sink a")
+    assert isinstance(ours, Retryable)
+    java = explain(Exception("An error\n: java.lang.X: no room"), "sink a")
+    assert str(java) == "sink a: java.lang.X: no room"
 
 
 # --- kills

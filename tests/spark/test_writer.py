@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tidemill.benchmarks.mariadb import MariaDb
 from tidemill.emulator.sql import Tidb
 from tidemill.feed import Feed
 from tidemill.options import feed_options, open_sinks
-from tidemill.spark.run_source import FORMAT, RunSource
+from tidemill.spark.mysql_offsets import MysqlOffsets
+from tidemill.spark.options import read_options
 
+from ..services.conftest import Client
 from . import history
 
 if TYPE_CHECKING:
@@ -22,18 +25,12 @@ if TYPE_CHECKING:
 TABLES = ("orders", "pairs", "logs")
 
 
-@pytest.fixture
-def writing(spark: SparkSession) -> SparkSession:
-    spark.dataSource.register(RunSource)
-    return spark
-
-
 def read(spark: SparkSession, source: str, **options: Any) -> DataFrame:
-    return spark.read.format(FORMAT).options(source=source, **options).load()
+    return spark.read.format("tidemill").options(source=source, **options).load()
 
 
 def write(frame: DataFrame, url: str, **options: Any) -> None:
-    frame.write.format(FORMAT).mode("append").options(sink=url, **options).save()
+    frame.write.format("tidemill").mode("append").options(sink=url, **options).save()
 
 
 def follow(
@@ -46,8 +43,8 @@ def follow(
     **options: Any,
 ) -> None:
     """Everything that is there now."""
-    frame = spark.readStream.format(FORMAT).options(source=source, **options).load()
-    writer = frame.writeStream.format(FORMAT).options(
+    frame = spark.readStream.format("tidemill").options(source=source, **options).load()
+    writer = frame.writeStream.format("tidemill").options(
         sink=sink, checkpointLocation=str(checkpoint), **to or {}
     )
     query = writer.trigger(availableNow=True).start()
@@ -80,18 +77,39 @@ def copy_locally(source: str, tables: str, sink: str, directory: Path) -> None:
 
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_a_snapshot_and_a_stream_of_tikv_give_the_rows_of_the_local_feed(
-    writing: SparkSession, tidb: Tidb, tmp_path: Path, partitions: int
+    spark: SparkSession, tidb: Tidb, tmp_path: Path, partitions: int
 ) -> None:
     source, sink = f"tikv://{tidb.pd_address}", f"sqlite:///{tmp_path}/spark.db"
     before = history.on_tidb(tidb)
-    write(read(writing, source, tables="shop.*", ts=before, partitions=partitions), sink)
+    write(read(spark, source, tables="shop.*", ts=before, partitions=partitions), sink)
     options = {"tables": "shop.*", "startingTs": before, "partitions": partitions}
-    follow(writing, source, sink, tmp_path / "query", **options)
+    follow(spark, source, sink, tmp_path / "query", **options)
     tidb.execute("alter table shop.orders drop column colour")
     with tidb.transaction() as txn:
         txn.insert("shop.orders", {"id": 100, "note": "later", "price": "1.00"})
-    follow(writing, source, sink, tmp_path / "query", **options)
+    follow(spark, source, sink, tmp_path / "query", **options)
     copy_locally(source, "shop.*", f"sqlite:///{tmp_path}/local.db", tmp_path)
     found = rows_in_sqlite(tmp_path / "spark.db", "shop")
     assert found == rows_in_sqlite(tmp_path / "local.db", "shop")
     assert len(found["orders"]) == 13
+
+
+def test_a_stream_of_mariadb_into_mariadb_gives_the_same_rows(
+    spark: SparkSession, sql: Client, mariadb: MariaDb, tmp_path: Path
+) -> None:
+    """By the data source alone: a snapshot of empty tables, then what happens."""
+    tables, copy = f"{sql.database}.*", f"{sql.database}_copy"
+    history.tables_on_mariadb(sql)
+    sink = {"sink.schema": copy}
+    write(read(spark, mariadb.url(), tables=tables), mariadb.url(), **sink)
+    position = MysqlOffsets(read_options({"source": mariadb.url(), "tables": tables})).latest().position
+    history.on_mariadb(sql)
+    options = {"tables": tables, "startingPosition": position, "partitions": 2, "maxRowsPerBatch": 3000}
+    follow(spark, mariadb.url(), mariadb.url(), tmp_path / "query", to=sink, **options)
+    for table in TABLES:
+        found = sql(f"SELECT * FROM {copy}.{table} ORDER BY id")
+        assert found == sql(f"SELECT * FROM {table} ORDER BY id")
+    assert len(found) > 5000
+    marks = sql(f"SELECT checkpoint FROM {copy}.tidemill_checkpoint WHERE checkpoint LIKE '%batch%'")
+    assert any("batch 0 of" not in mark for (mark,) in marks), "it came in several batches"
+    sql(f"DROP DATABASE {copy}")
