@@ -47,11 +47,11 @@ def load(done: Backfilled, options: FeedOptions) -> None:
     done.load(open_sinks(options))
 
 
-def go_on(options: FeedOptions) -> None:
+def go_on(options: FeedOptions, seconds: float = SOON_SECONDS) -> None:
     """The ordinary feed, from where its sinks are."""
     feed = Feed(options, open_sinks(options))
     feed.start()
-    assert feed.wait(SOON_SECONDS)
+    assert feed.wait(seconds)
     if feed.error is not None:
         raise feed.error
 
