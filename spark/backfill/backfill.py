@@ -17,13 +17,11 @@ from ...routing import TableFilter
 from ..options import ReadOptions, read_options
 from .backfilled import Backfilled
 from .directory import MERGED, READ, Alteration, Changes, ChunkRecord, Directory, Manifest
-from .mysql_plan import plan_mysql, with_tables
 from .options import BackfillOptions
 from .plan import Plan
 from .progress import Report, Watch
 from .source import source_options
 from .tasks import SAID, CatchUp, MergeChunks, ReadChunk, cancelled_at_end, check, run
-from .tikv_chunk import connected, held, plan_tikv
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,6 +83,8 @@ class _Backfill:
     # --- TiKV: all chunks are of one ts
 
     def _tikv(self, source: TikvOptions) -> Manifest:
+        from .tikv_chunk import connected, held, plan_tikv
+
         with connected(source) as client:
             plan = self._directory.plan()
             if plan is None:
@@ -98,6 +98,10 @@ class _Backfill:
     # --- MariaDB: each chunk is of its own moment, until it is brought to the latest of them
 
     def _mysql(self, source: MysqlOptions) -> Manifest:
+        try:
+            from .mysql_plan import plan_mysql
+        except ImportError as error:
+            raise ConfigError(f"MariaDB needs: pip install 'tidemill[mysql]' ({error})") from error
         plan = self._directory.plan()
         if plan is None:
             plan = plan_mysql(source, self._wanted, self._settings)
@@ -119,6 +123,8 @@ class _Backfill:
 
     def _again(self, plan: Plan, altered: Collection[Alteration], source: MysqlOptions) -> Plan:
         """With new chunks in place of those of altered tables, and with tables that came."""
+        from .mysql_plan import with_tables
+
         names = {one.table for one in altered}
         kept = () if "" in names else tuple(t for t in plan.tables if t.table.full_name not in names)
         fresh = with_tables(replace(plan, tables=kept), source, self._wanted, self._settings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
@@ -16,7 +16,7 @@ from ...codec.mysql.entry import COMMIT, VOID
 from ...codec.mysql.layout import Layouts
 from ...errors import Retryable
 from ...events import Changes as Raw
-from ...events import Ddl, Item, Row, RowChange, Sorted, Table, Transaction
+from ...events import Ddl, Item, Row, RowChange, Sorted, Transaction
 from ...mounter import Mounter
 from ...puller.mysql.binlog import BinlogDecoder
 from ...puller.mysql.options import MysqlOptions
@@ -27,9 +27,9 @@ from ...puller.mysql.transactions import Transactions
 from ...routing import TableFilter
 from ..change import RowBytes
 from .directory import Alteration, Changes, ChunkRecord, Directory
+from .keys import encode_key, key_of
 from .patience import Patience
 from .plan import Plan, TablePlan
-from .text_row import Key
 
 SCHEMA: Final = pa.schema(
     [
@@ -43,8 +43,6 @@ SCHEMA: Final = pa.schema(
 """`key` sorts as the table's keys do, empty for tables without integers; `number` counts on."""
 
 _GROUP_ROWS: Final = 20_000
-_INTEGER_BYTES: Final = 9
-_LEAST: Final = 1 << 63
 _Rank: TypeAlias = tuple[int, int]
 
 
@@ -68,21 +66,6 @@ def collect(
     found = Changes(until, tuple(sorted(route.chunks)), route.rows, tuple(log.voided), tuple(route.altered))
     directory.save_changes(found)
     return found
-
-
-def encode_key(key: Key) -> bytes:
-    """In bytes' order as the integers are in theirs, signed or not."""
-    return b"".join([(part + _LEAST).to_bytes(_INTEGER_BYTES, "big") for part in key])
-
-
-def decode_key(data: bytes) -> Key:
-    parts = range(0, len(data), _INTEGER_BYTES)
-    return tuple([int.from_bytes(data[at : at + _INTEGER_BYTES], "big") - _LEAST for at in parts])
-
-
-def key_of(table: Table) -> Callable[[Row], tuple[Any, ...]]:
-    indexes = table.key
-    return lambda row: tuple([row[index] for index in indexes])
 
 
 class _Log:

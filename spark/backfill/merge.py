@@ -12,10 +12,10 @@ from ...codec.mysql.text_rows import TextRowsDecoder
 from ...errors import InvariantViolated, SourceError
 from ...events import KvChange, Row, Table
 from ..change import RowBytes
-from .catch_up import decode_key, key_of
 from .chunk_file import ChunkWriter
+from .keys import Key, decode_key, key_of
 from .plan import TablePlan
-from .text_row import Key, RowWriter, keyed_rows
+from .text_row import RowWriter, keyed_rows
 
 MOST_CHANGED: Final = 1_000_000
 """Rows of one table without a key of integers that may have changed meanwhile: they are kept in memory."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from ...codec.mysql.text_rows import SESSION, select_expression
-from ...errors import SourceError, TidemillError
+from ...errors import SourceError
 from ...failpoint import reach
 from ...puller.mysql.connection import Session, connect, disconnect, identify, query, translated
 from ...puller.mysql.options import MysqlOptions
@@ -13,17 +13,10 @@ from ...puller.mysql.position import Position
 from ...puller.mysql.snapshot import begin
 from ...puller.mysql.stream import Result
 from ...puller.mysql.tables import Found, quoted, read_table
+from .altered import Altered
 from .chunk_file import ChunkWriter
 from .directory import READ, Directory
 from .plan import ChunkPlan, Plan, TablePlan
-
-
-class Altered(TidemillError):
-    """A table isn't any more what the plan says."""
-
-    def __init__(self, name: str, what: str) -> None:
-        super().__init__(what)
-        self.name = name
 
 
 def read_mysql(options: MysqlOptions, directory: Directory, plan: Plan, number: int) -> None:
@@ -62,7 +55,7 @@ def _check_table(session: Session, planned: TablePlan) -> None:
     table = planned.table
     present = read_table(session, Found(table.schema, table.name))
     if present is None or present.table != table:
-        raise Altered(table.full_name, f"{table.full_name} was altered while it was read")
+        raise Altered(table.full_name)
 
 
 def _open_view(session: Session, table: TablePlan) -> Position:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count, pairwise
 from typing import Final
-from uuid import uuid4
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,10 +20,7 @@ from ...puller.mysql.tables import SourceTable, is_user_schema, quoted
 from ...routing import TableFilter
 from ...sources import no_table_matches
 from .options import BackfillOptions
-from .plan import ChunkPlan, Plan, TablePlan
-
-OWN_UID: Final = 1 << 31
-"""The sorter counts its uids from 1: it never comes here."""
+from .plan import ChunkPlan, Plan, TablePlan, new_uid
 
 _PROBE_ROWS: Final = 1000
 """So many keys are stepped over to see how dense they are."""
@@ -38,7 +34,7 @@ def plan_mysql(options: MysqlOptions, wanted: TableFilter, settings: BackfillOpt
         raise ConfigError(no_table_matches(unmatched))
     empty = Plan(
         "mariadb",
-        OWN_UID | uuid4().int & OWN_UID - 1,
+        new_uid(),
         found.source,
         wanted.patterns,
         str(found.end),
@@ -139,7 +135,7 @@ def _cuts(session: Session, table: Table, chunk_rows: int) -> list[int]:
 def _stretches(keys: _Keys, after: int, up_to: int, chunk_rows: int) -> Iterator[_Stretch]:
     """Halved until they are small enough: keys may be dense in one place and far apart in another."""
     rows = keys.rows(after, up_to)
-    if rows <= chunk_rows // 2 or up_to - after <= 1:
+    if rows <= chunk_rows or up_to - after <= 1:
         yield _Stretch(after, up_to, rows)
         return
     middle = (after + up_to) // 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final, Literal
+from uuid import uuid4
 
 from msgspec import Struct
 
@@ -12,6 +13,14 @@ from ...events import Table, Ts
 
 STRIDE: Final = 1 << 20
 """Timestamps of a chunk, one for each of its pieces: four milliseconds, which no chunk is read in."""
+
+
+_OWN_UID: Final = 1 << 31
+"""The sorter counts its uids from 1: it never comes here."""
+
+
+def new_uid() -> int:
+    return _OWN_UID | uuid4().int & _OWN_UID - 1
 
 
 class ChunkPlan(Struct, frozen=True, omit_defaults=True):

@@ -16,15 +16,13 @@ from ...puller.mysql.options import MysqlOptions
 from ...puller.tikv.options import TikvOptions
 from ..options import ReadOptions
 from ..scratch import scratch
-from .catch_up import collect
+from .altered import Altered
 from .chunk_file import ChunkFiles, ChunkWriter
 from .directory import MERGED, READ, Directory
 from .merge import Change, merge
-from .mysql_chunk import Altered, read_mysql
 from .patience import Patience
 from .plan import Plan
 from .source import source_options
-from .tikv_chunk import read_tikv
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -87,8 +85,12 @@ class ReadChunk(_Work):
             return  # the task was killed between its last word and its end
         source = source_options(self.options)
         if isinstance(source, TikvOptions):
+            from .tikv_chunk import read_tikv
+
             read_tikv(source, self.directory, plan, number)
         else:
+            from .mysql_chunk import read_mysql
+
             read_mysql(source, self.directory, plan, number)
 
 
@@ -100,6 +102,8 @@ class CatchUp(_Work):
         self.until = until
 
     def do(self, plan: Plan, number: int, patience: Patience) -> None:  # noqa: ARG002
+        from .catch_up import collect
+
         source = source_options(self.options)
         assert isinstance(source, MysqlOptions)
         records = self.directory.records(READ, [chunk.number for _, chunk in plan.chunks()])

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from struct import Struct
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from ...events import Column, Row, Table
 from ...puller.mysql.packets import text_values
 from ...sink.text import datetime_text, time_text
-
-Key: TypeAlias = tuple[int, ...]
+from .keys import Key
 
 _HEADER: Final = 4
 _LONGEST: Final = 0xFFFFFF

@@ -7,7 +7,6 @@ from contextlib import closing, contextmanager
 from itertools import count, pairwise
 from random import Random
 from typing import Final, TypeAlias
-from uuid import uuid4
 
 from ...actors import SystemClock
 from ...codec.tidb.column_type import ColumnFlag
@@ -26,9 +25,8 @@ from ...routing import TableFilter
 from ...sources import no_table_matches
 from .chunk_file import PIECE_BYTES, ChunkWriter
 from .directory import READ, Directory
-from .mysql_plan import OWN_UID
 from .options import BackfillOptions
-from .plan import STRIDE, ChunkPlan, Plan, TablePlan
+from .plan import STRIDE, ChunkPlan, Plan, TablePlan, new_uid
 
 _PIECE_ROWS: Final = 1000
 _REGIONS: Final = 256
@@ -84,7 +82,7 @@ def plan_tikv(client: TikvClient, wanted: TableFilter, settings: BackfillOptions
     after = next(numbers)
     return Plan(
         "tikv",
-        OWN_UID | uuid4().int & OWN_UID - 1,
+        new_uid(),
         f"tikv cluster {client.pd.cluster_id}",
         wanted.patterns,
         str(at),

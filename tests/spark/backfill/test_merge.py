@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tidemill.codec.mysql.text_rows import TextRowsDecoder
 from tidemill.errors import InvariantViolated, StoreError
 from tidemill.events import Column, Row, Table
-from tidemill.spark.backfill.catch_up import decode_key, encode_key
 from tidemill.spark.backfill.chunk_file import ChunkFiles, ChunkWriter
 from tidemill.spark.backfill.directory import MERGED, READ, ChunkRecord, Directory
+from tidemill.spark.backfill.keys import decode_key, encode_key
 from tidemill.spark.backfill.merge import Change, merge
 from tidemill.spark.backfill.plan import STRIDE, ChunkPlan, Plan, TablePlan
 from tidemill.spark.backfill.text_row import RowWriter, keyed_rows
@@ -188,6 +189,8 @@ def test_a_missing_or_damaged_file_is_said(tmp_path: Path) -> None:
     with Directory(tmp_path).held():
         world = World(tmp_path, (0,), ("int", "varchar"))
         record = world.read([(number, "x" * 9) for number in range(300)])
+        with pytest.raises(StoreError, match="has 100 of 101 blocks"):
+            list(world.rows(replace(record, blocks=101)))
         path = tmp_path / record.file
         whole = bytearray(path.read_bytes())
         whole[len(whole) // 3] ^= 1
