@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 from pathlib import Path
-from threading import Event
 from typing import Annotated, Any
 
 import msgspec
@@ -17,7 +15,9 @@ from rich.console import Console
 
 from . import config
 from .errors import ConfigError, TidemillError
+from .flags import DataDir, FeedFile, Json, Name, Sinks, Source, Tables, feed_tables, stopped_by_signals
 from .progress import explanation, open_progress, panel
+from .spark.cli import add_commands
 from .status import FeedStatus, StatusFile
 
 app = typer.Typer(
@@ -33,43 +33,6 @@ app.add_typer(bench, name="bench")
 
 LOOK_SECONDS = 0.25
 
-FeedFile = Annotated[Path | None, typer.Argument(help="feed.toml; or give --source, --sink and --table")]
-Source = Annotated[
-    str | None, typer.Option(help="mysql://user:password@host:port or tikv://pd1:2379,pd2:2379")
-]
-Sinks = Annotated[list[str] | None, typer.Option("--sink", help="target URL; may be repeated")]
-Tables = Annotated[
-    list[str] | None, typer.Option("--table", help='pattern such as "shop.*"; may be repeated')
-]
-Name = Annotated[str | None, typer.Option(help="the feed's name: checkpoints are kept under it")]
-DataDir = Annotated[Path | None, typer.Option(help="where status, checkpoints and scratch files go")]
-Json = Annotated[bool, typer.Option("--json", help="one JSON object a line, for machines")]
-
-
-def _tables(
-    file: Path | None,
-    source: str | None,
-    sinks: list[str] | None,
-    tables: list[str] | None,
-    name: str | None,
-    data_dir: Path | None,
-) -> dict[str, Any]:
-    """The file's tables with the flags over them."""
-    found = config.read(file) if file is not None else {}
-    if source is not None or tables:
-        section = found.setdefault("source", {})
-        if source is not None:
-            section["url"] = source
-        if tables:
-            section["tables"] = tables
-    if sinks:
-        found["sink"] = [{"url": url} for url in sinks]
-    if name is not None:
-        found["name"] = name
-    if data_dir is not None:
-        found["data_dir"] = str(data_dir)
-    return found
-
 
 @app.command()
 def run(
@@ -83,25 +46,38 @@ def run(
         str | None,
         typer.Option(help='end at this position, or "now" for the source\'s end at the start; else run on'),
     ] = None,
+    engine: Annotated[
+        str, typer.Option(help="local, or spark: the stream is read and written by tasks")
+    ] = "local",
+    master: Annotated[str, typer.Option(help="Spark's master, with --engine spark")] = "local[2]",
+    partitions: Annotated[
+        int, typer.Option(help="Spark's tasks side by side; 1 keeps transactions whole")
+    ] = 1,
+    trigger: Annotated[str, typer.Option(help="pause between Spark's batches")] = "0 seconds",
     as_json: Json = False,
 ) -> None:
     """Run a feed until it is stopped (Ctrl-C), fails, or reaches --until."""
+    found = feed_tables(file, source, sink, table, name, data_dir)
+    if until is not None:
+        found["until"] = until
+    match engine:
+        case "local":
+            _run(found, as_json)
+        case "spark":
+            from .spark.run import run
+
+            run(found, master=master, partitions=partitions, trigger=trigger, as_json=as_json)
+        case _:
+            raise ConfigError(f"--engine: no engine {engine!r}; accepted: local, spark")
+
+
+def _run(found: dict[str, Any], as_json: bool) -> None:
     from .feed import Feed
     from .options import feed_options, open_sinks
 
-    found = _tables(file, source, sink, table, name, data_dir)
-    if until is not None:
-        found["until"] = until
     options = feed_options(found)
     feed = Feed(options, open_sinks(options))
-    stopping = Event()
-
-    def stop(number: int, _frame: object) -> None:
-        stopping.set()
-        signal.signal(number, signal.SIG_DFL)  # a second one doesn't wait for what hangs; nothing is lost
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
+    stopping = stopped_by_signals()
     progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
     try:
         feed.start()
@@ -154,7 +130,7 @@ def check(
     from .check import check_feed
     from .options import feed_options
 
-    findings = check_feed(feed_options(_tables(file, source, sink, table, name, data_dir)))
+    findings = check_feed(feed_options(feed_tables(file, source, sink, table, name, data_dir)))
     for finding in findings:
         if as_json:
             typer.echo(json.dumps({"level": finding.level, "about": finding.about, "text": finding.text}))
@@ -208,10 +184,19 @@ def bench_mount(as_json: Json = False) -> None:
     _bench("mount", as_json)
 
 
+@bench.command("flight")
+def bench_flight(as_json: Json = False) -> None:
+    """A capture's answers, against a plain Arrow Flight server with the same batches."""
+    _bench("flight", as_json)
+
+
 @bench.command("tikv")
 def bench_tikv(as_json: Json = False) -> None:
     """TiKV to Python, the whole way, against a bare gRPC client."""
     _bench("tikv", as_json)
+
+
+add_commands(app)
 
 
 def _bench(name: str, as_json: bool, **settings: Any) -> None:
@@ -224,7 +209,7 @@ def _bench(name: str, as_json: bool, **settings: Any) -> None:
 def _load(file: Path | None, name: str | None, data_dir: Path | None) -> FeedStatus:
     from .options import feed_directory
 
-    return StatusFile(feed_directory(_tables(file, None, None, None, name, data_dir))).load()
+    return StatusFile(feed_directory(feed_tables(file, None, None, None, name, data_dir))).load()
 
 
 def main() -> None:

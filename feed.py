@@ -11,6 +11,7 @@ from threading import Event, Lock, Thread
 from msgspec.structs import replace
 
 from .actors import Clock, SystemClock
+from .compaction import PlanBox
 from .errors import ConfigError, InvariantViolated, SinkError, TidemillError
 from .events import Ts, physical_ms
 from .options import FeedOptions
@@ -28,6 +29,7 @@ from .status import (
     at_rest,
     resident_bytes,
 )
+from .store.plan import Outcome
 
 log = logging.getLogger("tidemill")
 
@@ -63,6 +65,7 @@ class Feed:
         self._sinks = list(sinks)
         reject_duplicates(self._sinks)
         self._file = StatusFile(options.data_dir)
+        self._plans = PlanBox(options.data_dir)
         self._pipeline: Pipeline | None = None
         self._pause = FIRST_PAUSE_SECONDS
         self._retry: Retry | None = None  # what the next pipeline is waited for
@@ -217,6 +220,7 @@ class Feed:
             began = self._clock.now()
             pipeline = self._pipeline
             if pipeline is not None:
+                self._hand_on_plan(pipeline)
                 pipeline.ask_puller()
                 with self._lock:
                     if pipeline is self._pipeline:  # else it is closed, and was looked at then
@@ -228,6 +232,15 @@ class Feed:
             pause = min(max(LOOK_SECONDS, LOOKS_PART * took), MOST_LOOK_SECONDS)
         self._save()
         self._file.release()
+
+    def _hand_on_plan(self, pipeline: Pipeline) -> None:
+        try:
+            plan = self._plans.take()
+        except (OSError, ConfigError) as error:
+            self._plans.answer([Outcome("", "", 0, 0, str(error))])
+        else:
+            if plan is not None:
+                pipeline.sorter.compact(plan, self._plans.answer)
 
     def _save(self) -> None:
         try:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from threading import Lock
 from typing import Any, Final
 
 from ..actors import ActorSystem, PooledRef, Target
 from ..events import Ts
+from ..store.plan import Outcome, Plan
 from .arrivals import WAKE, Arrivals
 from .gate import Gate, Part
 from .intake import Intake, Spill
@@ -85,6 +86,9 @@ class Engine:
 
     def acknowledge(self, ts: Ts) -> None:
         raise NotImplementedError
+
+    def compact(self, plan: Plan, done: Callable[[list[Outcome]], object]) -> None:  # noqa: ARG002
+        done([])
 
     def statistics(self) -> SorterStatistics:
         return SorterStatistics(

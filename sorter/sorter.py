@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from ..actors import ActorSystem, PooledRef, Target
 from ..errors import ConfigError
 from ..events import Ts
+from ..store.plan import Outcome, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,10 @@ class EventSorter(Protocol):
 
     def acknowledge(self, ts: Ts) -> None:
         """Everything at or below `ts` will never be needed again: its space comes back."""
+
+    def compact(self, plan: Plan, done: Callable[[list[Outcome]], object]) -> None:
+        """Carry out a plan, between other work; `done` is called once, in whatever thread, with what came
+        of it: with nothing where there is no store."""
 
     def statistics(self) -> SorterStatistics: ...
 

@@ -102,12 +102,13 @@ def _carry_out(step: Step, store: Store, window: Window | None, still_needed: St
     if needed >= size:
         return Outcome(step.store, step.window, size, size, "nothing in it is dead")
     for one in kept:
-        one.moved(_move(one, store, window))
+        one.moved(move(one, store, window))
     store.drop(window)
     return Outcome(step.store, step.window, size, needed)
 
 
-def _move(kept: Kept, store: Store, window: Window) -> Window:
+def move(kept: Kept, store: Store, window: Window) -> Window:
+    """Write it anew, into the window that is returned. Raises StoreError."""
     batch = Batch()
     for key, value in store.iterate(window, kept.lower, kept.upper + b"\0"):
         batch.put(key, value, kept.newest)

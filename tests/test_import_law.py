@@ -25,6 +25,7 @@ WIRING = {
     "feed",
     "embedded",
     "check",
+    "compaction",
     "cli",
 }
 """The root modules that put the stages together; no stage imports them."""
@@ -48,17 +49,23 @@ def allowed(part: str) -> set[str]:
         return VOCABULARY | set(LEAVES) | {part}
     if part in WIRING or part == "benchmarks":
         mine = {"config", "checkpoint", "status", "progress", "emulator", "benchmarks"}
-        mine |= {"spark"} if part in {"cli", "benchmarks"} else set()
+        mine |= {"spark", "flags"} if part in {"cli", "benchmarks"} else set()
         return VOCABULARY | set(LEAVES) | STAGES | WIRING | mine
     if part == "spark":
         wiring = WIRING - {"cli"}
         return (
-            VOCABULARY | set(LEAVES) | STAGES | wiring | {"config", "checkpoint", "status", "progress", part}
+            VOCABULARY
+            | set(LEAVES)
+            | STAGES
+            | wiring
+            | {"config", "checkpoint", "status", "progress", "flags", part}
         )
     if part == "emulator":
         return VOCABULARY | {"actors", "codec", part}
     if part == "__init__":
         return VOCABULARY | {"embedded"}
+    if part == "flags":
+        return {"config"}
     if part == "progress":
         return {"status"}
     return VOCABULARY | set(LEAVES) | {part}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from threading import Lock
 from typing import Final
 
 from msgspec import Struct
@@ -10,9 +12,10 @@ from msgspec import Struct
 from ... import failpoint
 from ...actors import Timer
 from ...events import Ts
-from ...store import Batch, Store, Window
+from ...store import Store, Window
+from ...store.plan import Kept, Outcome, Plan, apply_plan, move
 from ..gate import Gate, Part
-from ..run import Place
+from ..run import Place, Run
 from ..tier import Tier
 
 LIVE_SHARE: Final = 4
@@ -26,6 +29,31 @@ class Acknowledged(Struct, frozen=True):
     """To a Compactor: nothing at or below `ts` will be needed again."""
 
     ts: Ts
+
+
+class CarryOut(Struct, frozen=True):
+    """To a Compactor: the steps of a plan that are for its store; `done` is called with what came of them."""
+
+    plan: Plan
+    done: Callable[[list[Outcome]], object]
+
+
+class Answers:
+    """Of all Compactors to one plan. Any thread."""
+
+    def __init__(self, missing: int, done: Callable[[list[Outcome]], object]) -> None:
+        self._missing = missing
+        self._done = done
+        self._lock = Lock()  # guards the rest
+        self._outcomes: list[Outcome] = []
+
+    def add(self, outcomes: list[Outcome]) -> None:
+        with self._lock:
+            self._outcomes += outcomes
+            self._missing -= 1
+            complete = not self._missing
+        if complete:
+            self._done(self._outcomes)
 
 
 class EndWindow(Struct, frozen=True):
@@ -43,13 +71,15 @@ class Compactor(Part):
         self._acknowledged: Ts = 0
         self._timer: Timer | None = None
 
-    def on_receive_batch(self, messages: Sequence[Acknowledged | EndWindow]) -> None:
+    def on_receive_batch(self, messages: Sequence[Acknowledged | CarryOut | EndWindow]) -> None:
         for message in messages:
             match message:
                 case Acknowledged(ts):
                     self._acknowledged = max(self._acknowledged, ts)
                     if self._timer is None and self._store.bytes:
                         self._timer = self.after(WINDOW_SECONDS, EndWindow())
+                case CarryOut(plan, done):
+                    done(apply_plan(plan, self._store, self._needed))
                 case EndWindow():
                     self._timer = None
                     self._store.end_window()
@@ -62,10 +92,16 @@ class Compactor(Part):
         """Move what is still to be read if it is little; True if the window isn't needed any more."""
         if self._tier.live_bytes(window) * LIVE_SHARE > window.bytes:
             return False
-        for run, place in self._tier.runs_in(window):
-            batch = Batch()
-            for key, value in self._store.iterate(window, place.lower, place.upper + b"\0"):
-                batch.put(key, value, run.newest)
-            target = self._store.write(batch)
-            self._tier.moved(run, Place(target, place.lower, place.upper, place.keys, place.bytes))
+        for kept in self._needed(window):
+            kept.moved(move(kept, self._store, window))
         return True
+
+    def _needed(self, window: Window) -> list[Kept]:
+        """What of a window is still to be read."""
+        return [
+            Kept(place.lower, place.upper, place.bytes, run.newest, partial(self._moved, run, place))
+            for run, place in self._tier.runs_in(window)
+        ]
+
+    def _moved(self, run: Run, place: Place, target: Window) -> None:
+        self._tier.moved(run, Place(target, place.lower, place.upper, place.keys, place.bytes))

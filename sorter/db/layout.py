@@ -14,9 +14,9 @@ from ..run import Owners, Place, Run
 from .key import block_key, event_key, is_mixed
 
 _encode: Final = msgspec.msgpack.Encoder().encode
-_decode_block: Final = msgspec.msgpack.Decoder(list[KvChange]).decode
-_decode_mixed: Final = msgspec.msgpack.Decoder(tuple[list[int], list[KvChange]]).decode
-_decode_event: Final = msgspec.msgpack.Decoder(KvChange).decode
+decode_block: Final = msgspec.msgpack.Decoder(list[KvChange]).decode
+decode_mixed: Final = msgspec.msgpack.Decoder(tuple[list[int], list[KvChange]]).decode
+decode_event: Final = msgspec.msgpack.Decoder(KvChange).decode
 
 
 class Layout(Protocol):
@@ -51,11 +51,11 @@ class BlockLayout:
         value = store.get(place.window, place.lower)
         if value is None:
             raise StoreError("a block is missing")
-        packed = _unseal(value)
+        packed = unseal(value)
         if is_mixed(place.lower):
-            owners, changes = _decode_mixed(packed)
+            owners, changes = decode_mixed(packed)
             return changes, owners
-        return _decode_block(packed), None
+        return decode_block(packed), None
 
 
 class EventLayout:
@@ -76,7 +76,7 @@ class EventLayout:
 
     def get(self, store: Store, place: Place) -> tuple[list[KvChange], Owners]:
         pairs = store.iterate(place.window, place.lower, place.upper + b"\0")
-        changes = [_decode_event(_unseal(value)) for _, value in pairs]
+        changes = [decode_event(unseal(value)) for _, value in pairs]
         if len(changes) < place.keys:
             raise StoreError(f"{place.keys - len(changes)} changes are missing")
         return changes, None
@@ -90,7 +90,7 @@ def _seal(packed: bytes) -> bytes:
     return crc32(packed).to_bytes(4, "little") + packed
 
 
-def _unseal(value: bytes) -> memoryview:
+def unseal(value: bytes) -> memoryview:
     packed = memoryview(value)[4:]
     if crc32(packed) != int.from_bytes(value[:4], "little"):
         raise StoreError("the checksum does not match")

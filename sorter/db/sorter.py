@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from ...actors import ActorSystem, PooledRef, Target
 from ...events import Ts
 from ...store import Scratch, Store
+from ...store.plan import Outcome, Plan
 from ..engine import Engine
 from ..run import Table
 from ..sorter import SorterOptions
 from ..tier import Tier
-from .compactor import Acknowledged, Compactor
+from .compactor import Acknowledged, Answers, CarryOut, Compactor
 from .db import DbActor
 from .key import store_of
 from .layout import LAYOUTS
@@ -73,6 +75,11 @@ class DbSorter(Engine):
         for store, compactor in zip(self._stores, self._compactors, strict=True):
             if store.bytes:
                 compactor.actor_inbox.offer(Acknowledged(ts))  # if it is full, a later one says more
+
+    def compact(self, plan: Plan, done: Callable[[list[Outcome]], object]) -> None:
+        answers = Answers(len(self._compactors), done)
+        for compactor in self._compactors:
+            compactor.actor_inbox.post(CarryOut(plan, answers.add))
 
     def close(self) -> None:
         super().close()

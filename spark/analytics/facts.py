@@ -13,7 +13,7 @@ import pyarrow as pa
 from ...codec.tidb.key import decode_record_key
 from ...errors import StoreError
 from ...events import DELETE, KvChange, Ts, physical_ms
-from ...sorter.db.layout import _decode_block, _decode_event, _decode_mixed, _unseal
+from ...sorter.db.layout import decode_block, decode_event, decode_mixed, unseal
 from .store_files import SortedFile, WindowFiles, WindowGone
 
 FACTS: Final = pa.schema(
@@ -83,14 +83,14 @@ def window_facts(store: Path, window: str, acknowledged: Ts) -> Iterator[pa.Reco
 
 def read_value(key: bytes, value: bytes, where: str) -> list[KvChange]:
     """The changes of a block, or the one change of the layout "event". Raises StoreError if it is damaged."""
-    packed = _unseal(value)
+    packed = unseal(value)
     try:
         if key.startswith(bytes(4)):
-            return _decode_mixed(packed)[1]
+            return decode_mixed(packed)[1]
         try:
-            return _decode_block(packed)
+            return decode_block(packed)
         except msgspec.ValidationError:
-            return [_decode_event(packed)]
+            return [decode_event(packed)]
     except msgspec.DecodeError as error:
         raise StoreError(f"{where} has a value that isn't the sorter's: {error}") from error
 

@@ -15,9 +15,9 @@ from .served import Served, served
 
 FEED_BYTES = 32 << 20
 """Of a feed of one table."""
-REGION_BYTES = 2_000
+REGION_BYTES, MANY_REGION_BYTES = 2_000, 2_300
 """Beyond it, of the whole feed, with a region's part of its table: SpanPuller, Writer, range lock, frontier,
-schema, cache."""
+schema, cache. Of many it is more, by what malloc holds of the time they were all registered."""
 THREADS = 16
 LAG_SECONDS = 60
 IDLE_CPU = 0.2
@@ -60,7 +60,13 @@ def wait(seconds: float) -> None:
     Event().wait(seconds)
 
 
-def follow(directory: Path, tables: int, regions: int, check: Callable[[Served, Feed], None]) -> None:
+def follow(
+    directory: Path,
+    tables: int,
+    regions: int,
+    most_bytes: int,
+    check: Callable[[Served, Feed], None],
+) -> None:
     with served(stores=3) as cluster:
         made = cluster("tables", tables, regions)
         options: dict[str, Any] = {
@@ -76,7 +82,7 @@ def follow(directory: Path, tables: int, regions: int, check: Callable[[Served, 
             taken = feed.look()
             region_bytes = (taken.resident_bytes - FEED_BYTES) / made
             print(f"{tables:,} tables, {made:,} regions: {region_bytes:.0f} bytes a region")
-            assert region_bytes < REGION_BYTES
+            assert region_bytes < most_bytes
             assert taken.threads <= THREADS
             check(cluster, feed)
 
@@ -107,7 +113,7 @@ def test_ten_thousand_tables_take_little_and_stay_near(tmp_path):
         changes_arrive(feed)
         nothing_is_polled(cluster, feed, 10_000)
 
-    follow(tmp_path, 10_000, 27_000, check)
+    follow(tmp_path, 10_000, 27_000, REGION_BYTES, check)
 
 
 @pytest.mark.soak
@@ -117,4 +123,4 @@ def test_a_hundred_thousand_tables_take_little_and_stay_near(tmp_path):
         idles(feed)
         nothing_is_polled(cluster, feed, 100_000)
 
-    follow(tmp_path, 100_000, 270_000, check)
+    follow(tmp_path, 100_000, 270_000, MANY_REGION_BYTES, check)

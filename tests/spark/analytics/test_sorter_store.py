@@ -6,17 +6,15 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from functools import partial
 
 from tidemill.actors import PooledActor
 from tidemill.actors.seeded import SeededSystem
 from tidemill.codec.tidb.key import record_key
 from tidemill.events import PUT, Changes, KvChange, Sorted, compose_ts
 from tidemill.sorter import SorterOptions, open_sorter
-from tidemill.sorter.run import Place
 from tidemill.spark.analytics.facts import window_facts
 from tidemill.spark.analytics.store_files import stores_in, windows_in
-from tidemill.store.plan import VERSION, Kept, Plan, Step, apply_plan
+from tidemill.store.plan import VERSION, Plan, Step
 
 MINUTE = 60_000
 NOON = 1_700_000_040_000
@@ -115,16 +113,6 @@ def test_what_is_dead_beside_something_live_in_a_block_is_not_free(tmp_path):
     work.close()
 
 
-def needed(tier, window):
-    """As a Compactor asks its tier."""
-    for run, place in tier.runs_in(window):
-        yield Kept(place.lower, place.upper, place.bytes, run.newest, partial(moved, tier, run, place))
-
-
-def moved(tier, run, place, target):
-    tier.moved(run, Place(target, place.lower, place.upper, place.keys, place.bytes))
-
-
 def test_a_plan_is_carried_out_in_a_sorter_that_works(tmp_path):
     work = Work(tmp_path / "scratch")
     for minute in range(4):
@@ -135,7 +123,10 @@ def test_a_plan_is_carried_out_in_a_sorter_that_works(tmp_path):
     window = store._windows[0].name
     before = store.bytes
     plan = Plan(VERSION, 0, [Step(store.path.name, window, 0, 0)])
-    [outcome] = apply_plan(plan, store, partial(needed, work.sorter._tier))
+    outcomes = []
+    work.sorter.compact(plan, outcomes.extend)
+    work.system.run()
+    [outcome] = outcomes
     assert outcome.bytes_before == before
     assert outcome.bytes_after == store.bytes
     assert 0.2 < store.bytes / before < 0.3

@@ -1,0 +1,55 @@
+"""A compaction plan on its way to a running feed, and what came of it, as files in its data directory."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from threading import Event
+from typing import Final
+
+import msgspec
+
+from .errors import ConfigError
+from .status import StatusFile
+from .store.plan import Outcome, Plan, decode_plan, encode_plan
+
+LOOK_SECONDS: Final = 0.25
+
+
+class PlanBox:
+    """One plan at a time; whoever hands one over waits for the answer."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._plan = directory / "compact.plan"
+        self._outcomes = directory / "compact.outcomes"
+
+    def hand_over(self, plan: Plan) -> list[Outcome]:
+        """Have the feed carry it out; returns when it has. Raises ConfigError if no feed is running there."""
+        self._outcomes.unlink(missing_ok=True)
+        fresh = self._plan.with_suffix(".tmp")
+        fresh.write_text(encode_plan(plan))
+        fresh.replace(self._plan)
+        while not self._outcomes.exists():
+            state = StatusFile(self._directory).load().state
+            if state not in ("starting", "normal", "warning"):
+                self._plan.unlink(missing_ok=True)
+                raise ConfigError(f"the feed in {self._directory} is {state}: its store has gone with it")
+            Event().wait(LOOK_SECONDS)
+        outcomes = msgspec.json.decode(self._outcomes.read_bytes(), type=list[Outcome])
+        self._outcomes.unlink()
+        return outcomes
+
+    def take(self) -> Plan | None:
+        """The feed's side: the plan that waits, if there is one. Raises ConfigError if it is none."""
+        with suppress(FileNotFoundError):
+            text = self._plan.read_bytes()
+            self._plan.unlink()
+            return decode_plan(text, str(self._plan))
+        return None
+
+    def answer(self, outcomes: list[Outcome]) -> None:
+        """The feed's side: what the plan came to."""
+        fresh = self._outcomes.with_suffix(".tmp")
+        fresh.write_bytes(msgspec.json.encode(outcomes))
+        fresh.replace(self._outcomes)

@@ -1,0 +1,159 @@
+"""The commands of `tidemill` that need Arrow or Spark; neither is imported before one of them runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from ..errors import ConfigError
+from ..flags import DataDir, FeedFile, Json, Name, Source, Tables, feed_tables, stopped_by_signals
+from ..progress import open_progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Master = Annotated[str, typer.Option(help="Spark's master: local[2], spark://host:7077, yarn, ...")]
+
+
+def add_commands(app: typer.Typer) -> None:
+    for command in (capture, analyze, compact):
+        app.command()(command)
+
+
+def capture(
+    file: FeedFile = None,
+    source: Source = None,
+    table: Tables = None,
+    name: Name = None,
+    data_dir: DataDir = None,
+    listen: Annotated[str | None, typer.Option(help="host:port; without a token a loopback one")] = None,
+    token_file: Annotated[Path | None, typer.Option(help="whoever asks must send what is in it")] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="PEM, with --tls-key")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="PEM, with --tls-cert")] = None,
+    memory_bytes: Annotated[str | None, typer.Option(help='kept in memory, as "64MiB"')] = None,
+    disk_bytes: Annotated[str | None, typer.Option(help='and then on disk, as "4GiB"')] = None,
+    as_json: Json = False,
+) -> None:
+    """Keep a source's changes for Spark's tasks, and for any other client of Arrow Flight."""
+    try:
+        from .capture.capture import serve
+        from .capture.options import capture_options
+    except ImportError as error:
+        raise ConfigError(f"a capture needs: pip install 'tidemill[arrow]' ({error})") from error
+    flags: dict[str, Any] = {
+        "listen": listen,
+        "token_file": token_file,
+        "tls_cert": tls_cert,
+        "tls_key": tls_key,
+        "memory_bytes": memory_bytes,
+        "disk_bytes": disk_bytes,
+    }
+    options, kept = capture_options(feed_tables(file, source, None, table, name, data_dir), flags)
+    stopping = stopped_by_signals()
+    progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
+    host = kept.listen.rpartition(":")[0]
+    try:
+        serve(options, kept, stopping, progress.show, lambda port: _say(f"listens on {host}:{port}"))
+    finally:
+        progress.close()
+
+
+def analyze(
+    file: FeedFile = None,
+    name: Name = None,
+    data_dir: DataDir = None,
+    archive: Annotated[Path | None, typer.Option(help="an archive of Parquet files, too")] = None,
+    page: Annotated[Path, typer.Option(help="the page with the pictures")] = Path("tidemill.html"),
+    plan: Annotated[Path | None, typer.Option(help="what to compact first, for `compact`")] = None,
+    master: Master = "local[2]",
+) -> None:
+    """Look at what a feed's store and an archive hold: live, dead, overlapping, hot; changes nothing."""
+    from .analyze import analysis
+
+    directory = None
+    if file is not None or data_dir is not None:
+        directory = _directory(file, name, data_dir)
+    if directory is None and archive is None:
+        raise ConfigError("analyze: name a feed.toml, --data-dir or --archive")
+    with _session(master) as spark:
+        found = analysis(spark, directory, archive)
+    page.write_text(found.page)
+    _say(f"wrote {page}")
+    if plan is not None:
+        if found.plan is None:
+            raise ConfigError("--plan: there is no store of a feed to plan for")
+        plan.write_text(found.plan)
+        _say(f"wrote {plan}")
+
+
+def compact(
+    file: FeedFile = None,
+    name: Name = None,
+    data_dir: DataDir = None,
+    plan: Annotated[Path | None, typer.Option(help="for a running feed's store; `analyze` makes one")] = None,
+    archive: Annotated[Path | None, typer.Option(help="an archive of Parquet files")] = None,
+    up_to: Annotated[
+        int, typer.Option(help="with --archive: the commit ts up to which only a key's latest row stays")
+    ] = 0,
+    master: Master = "local[2]",
+    as_json: Json = False,
+) -> None:
+    """Compact a running feed's store by a plan, or an archive up to a ts."""
+    if (plan is None) == (archive is None):
+        raise ConfigError("compact: give --plan, for a running feed's store, or --archive with --up-to")
+    if plan is not None:
+        from ..compaction import PlanBox
+        from ..store.plan import decode_plan
+
+        found = decode_plan(plan.read_bytes(), str(plan))
+        outcomes = PlanBox(_directory(file, name, data_dir)).hand_over(found)
+        lines = [
+            f"{one.store}/{one.window}: {one.bytes_before:,} bytes became {one.bytes_after:,}"
+            + (f" ({one.left})" if one.left else "")
+            for one in outcomes
+        ]
+        _report(outcomes, lines or ["the plan has no steps"], as_json)
+    elif archive is not None:
+        from .archive import compact_archive
+
+        if up_to < 1:
+            raise ConfigError(f"--up-to = {up_to}: a commit ts is a number above 0")
+        with _session(master) as spark:
+            report = compact_archive(spark, archive, up_to)
+        lines = [
+            f"{one.table}: {one.files_before} files, {one.rows_before:,} rows, {one.bytes_before:,} bytes "
+            f"became {one.files_after}, {one.rows_after:,}, {one.bytes_after:,}"
+            for one in report.tables
+        ]
+        _report(report, lines or ["the archive has no tables"], as_json)
+
+
+def _report(found: Any, lines: list[str], as_json: bool) -> None:
+    typer.echo(msgspec.json.encode(found) if as_json else "\n".join(lines))
+
+
+def _directory(file: Path | None, name: str | None, data_dir: Path | None) -> Path:
+    from ..options import feed_directory
+
+    return feed_directory(feed_tables(file, None, None, None, name, data_dir))
+
+
+@contextmanager
+def _session(master: str) -> Iterator[SparkSession]:
+    from . import session
+
+    spark = session("tidemill", master)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _say(text: str) -> None:
+    typer.echo(text, err=True)

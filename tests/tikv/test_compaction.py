@@ -1,0 +1,39 @@
+"""A compaction plan is handed to a feed that runs in another process's eyes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import tidemill
+from tidemill.emulator import Tidb
+from tidemill.store.plan import VERSION, Plan, Step, encode_plan
+
+
+def compact(directory: Path, text: str) -> subprocess.CompletedProcess[str]:
+    plan = directory.parent / "plan.json"
+    plan.write_text(text)
+    command = [sys.executable, "-m", "tidemill.cli", "compact", "--data-dir", directory, "--plan", plan]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_a_running_feed_carries_out_a_plan_and_says_what_came_of_it(tmp_path):
+    directory = tmp_path / "state"
+    plan = Plan(VERSION, 0, [Step("store-1", "window-99", 10, 1)])
+    with Tidb(stores=1) as tidb:
+        tidb.execute("create database shop")
+        tidb.execute("create table shop.orders (id int primary key)")
+        with tidemill.open(f"tikv://{tidb.pd_address}", ["shop.*"], data_dir=directory):
+            said = compact(directory, encode_plan(plan))
+    assert (said.stderr, said.returncode) == ("", 0)
+    assert said.stdout == "store-1/window-99: 0 bytes became 0 (it is gone, or still written to)\n"
+    said = compact(directory, encode_plan(plan))
+    assert said.returncode == 2
+    assert said.stderr == f"tidemill: the feed in {directory} is stopped: its store has gone with it\n"
+
+
+def test_what_is_no_plan_is_refused(tmp_path):
+    said = compact(tmp_path, '{"steps": 3}')
+    assert said.returncode == 2
+    assert "plan.json is no compaction plan" in said.stderr
