@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.types import StructType
 
@@ -39,6 +41,13 @@ class BoundedReader(StreamReader):
     def __init__(self, options: ReadOptions, output: Output, until: str) -> None:
         super().__init__(options, output)
         self._until = until
+        self._first: dict[str, Any] | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Spark asks again before each batch until there is a first one."""
+        if self._first is None:
+            self._first = super().initialOffset()
+        return self._first
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         if self._until:

@@ -75,7 +75,7 @@ def copy_locally(source: str, tables: str, sink: str, directory: Path) -> None:
     assert feed.error is None
 
 
-@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.soak), 3])
 def test_a_snapshot_and_a_stream_of_tikv_give_the_rows_of_the_local_feed(
     spark: SparkSession, tidb: Tidb, tmp_path: Path, partitions: int
 ) -> None:
