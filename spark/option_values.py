@@ -14,6 +14,7 @@ from ..events import Ts, compose_ts
 OPERATIONS: Final = ("insert", "update", "delete", "ddl")
 SOURCES: Final = ("mysql", "mariadb", "tikv")
 
+_ADDRESS: Final = re.compile(r"([^\s:/,\[\]]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
 _TABLE: Final = re.compile(r"[^.*?!\[\]\s]+\.[^*?!\[\]]+")
 
 
@@ -97,6 +98,18 @@ def starting_ts(text: str) -> Ts | str:
         return timestamp(text)
     except ValueError as error:
         raise ValueError(f"latest, earliest, {error}") from None
+
+
+def addresses(text: str) -> tuple[str, ...]:
+    """Separated by commas."""
+    found = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not found or not all(_ADDRESS.fullmatch(address) for address in found):
+        raise ValueError("addresses separated by commas, for instance 10.0.0.5:8815,10.0.0.6:8815")
+    return found
+
+
+def yes_or_no(text: str) -> bool:
+    return one_of("true", "false")(text) == "true"
 
 
 def any_text(text: str) -> str:

@@ -68,6 +68,16 @@ class ReadOptions:
     """Of a micro-batch's changes in the binlog; 0: no bound."""
     poll_seconds: float = 0.0
     """A stream without news asks its source no more often than this; 0: 0.2, of TiKV 1.0."""
+    capture: tuple[str, ...] = ()
+    """Addresses of the captures that a stream's tasks ask first."""
+    capture_token_file: str = ""
+    """On the driver's machine; the captures are shown what is in it."""
+    capture_tls: bool = False
+    """Whether they are to show a certificate that the system trusts; a `capture_ca_file` says so too."""
+    capture_ca_file: str = ""
+    """On the driver's machine, PEM: who signed the captures' certificates."""
+    capture_wait_seconds: float = 20.0
+    """How long a task waits for what a capture has yet to read, before it reads the source itself."""
     source: Mapping[str, str] = field(default_factory=dict)
     """More options of the source, as in its section of a feed.toml."""
 
@@ -139,6 +149,11 @@ _OPTIONS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "maxRowsPerBatch": ("max_rows", values_of.whole(1, 1 << 62)),
     "maxBytesPerBatch": ("max_bytes", values_of.size),
     "pollSeconds": ("poll_seconds", values_of.seconds),
+    "capture": ("capture", values_of.addresses),
+    "captureTokenFile": ("capture_token_file", values_of.any_text),
+    "captureTls": ("capture_tls", values_of.yes_or_no),
+    "captureCaFile": ("capture_ca_file", values_of.any_text),
+    "captureWaitSeconds": ("capture_wait_seconds", values_of.seconds),
 }
 """What each is called in ReadOptions, and how it is read."""
 
@@ -165,6 +180,9 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         raise ConfigError(
             "option source: missing; a URL such as mysql://user:password@host:3306 or tikv://pd1:2379,pd2:2379"
         )
+    if "capture" not in fields and (lonely := [name for name in fields if name.startswith("capture_")]):
+        name = next(name for name, (field_name, _) in _OPTIONS.items() if field_name == lonely[0])
+        raise ConfigError(f"option {name}: it is for captures; give their addresses as option capture")
     options = ReadOptions(**_with_patterns(fields), source=source)
     _check(options)
     return options

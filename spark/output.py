@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -28,12 +28,16 @@ class Output:
     def __init__(self, options: ReadOptions, table: Table | None, schema: StructType) -> None:
         """Raises ConfigError if `schema` has what there is not."""
         self._options = options
+        self.is_raw: Final = table is None
         self._table = table
         self._names = schema.names
         full = full_type(table)
         _check(schema, full)
-        self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+        self.schema: Final[pa.Schema] = to_arrow_schema(schema, timezone="UTC")
         self._selects = schema != full
+        has_images = "before" in self._names or "after" in self._names
+        self.values: Final = options.values if has_images else "none"
+        """Whether the envelope's images have to be made, as in the options."""
 
     def batches(self, pick: Pick, found: Iterable[Sequence[Item]]) -> Iterator[pa.RecordBatch]:
         """The rows of `found` that are picked, without empty batches."""
@@ -41,17 +45,19 @@ class Output:
         for items in found:
             batch = encoder.encode(items)
             if batch.num_rows:
-                yield self._selected(batch) if self._selects else batch
+                yield self.selected(batch)
 
     def _encoder(self, pick: Pick) -> Encodes:
         if self._table is not None:
             return TypedEncoder(self._table, pick, invalid_dates=self._options.invalid_dates)
-        has_images = "before" in self._names or "after" in self._names
-        return Encoder(pick, json=has_images and self._options.values == "json")
+        return Encoder(pick, json=self.values == "json")
 
-    def _selected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def selected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns that are wanted of one that has them all."""
+        if not self._selects:
+            return batch
         columns = [batch.column(name) for name in self._names]
-        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
 def full_type(table: Table | None) -> StructType:

@@ -15,10 +15,12 @@ from .parts import Part
 class TaskPartition(InputPartition):
     """The tables of one part, from `start` (None: their rows) up to `end`; and who planned it."""
 
-    def __init__(self, part: Part, start: Offset | None, end: Offset) -> None:
+    def __init__(self, part: Part, start: Offset | None, end: Offset, lease: str = "") -> None:
+        """`lease` is the query's, shown to captures."""
         self.part = part
         self.start = start
         self.end = end
+        self.lease = lease
         self.planner = versions()
 
     def check(self) -> None:

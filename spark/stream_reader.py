@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import Any
+from typing import Any, Final
+from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -16,22 +17,29 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from .bounded import change_items
+from .capture import client
+from .capture.captures import captures_of
 from .offset import Limit, Offset, Offsets
 from .options import ReadOptions
 from .output import Output
 from .partition import TaskPartition
 from .parts import WHOLE
-from .pick import Pick
+from .stream_task import batches
 from .watch import Watch
+
+LEASE: Final = "lease"
+"""Beside the fields of an offset."""
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """One lives in a process of the driver, for as long as the query; tasks only `read`."""
 
     def __init__(self, options: ReadOptions, output: Output) -> None:
+        """Raises ConfigError."""
         self.options = options
         self.output = output
+        self.captures = captures_of(options)
+        self._refusals: list[str] = []
         self._watch: Watch | None = None  # never in a task
         self._at: Offset | None = None
         self._is_new = False
@@ -42,7 +50,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         self._is_new = True
-        return self._source.ask(self._initial).fields()
+        return self._fields(self._source.ask(self._initial), {})
 
     def _initial(self, offsets: Offsets) -> Offset:
         offsets.tables()
@@ -75,7 +83,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # not wherever the source is when it is started again.
             found = Offset(begin.ts + 1, begin.position, begin.source)
         self._is_new = False
-        return found.fields()
+        return start if found == begin else self._fields(found, start)
+
+    def _fields(self, offset: Offset, before: dict[str, Any]) -> dict[str, Any]:
+        """The query's lease of its captures goes from offset to offset, and so through Spark's checkpoint: a
+        driver that is started again has the same."""
+        if self.captures is None and LEASE not in before:
+            return offset.fields()
+        return {**offset.fields(), LEASE: before.get(LEASE) or uuid4().hex}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._end = self._source.ask(lambda offsets: offsets.latest())
@@ -83,13 +98,25 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """The source's end, and how far the query is behind it."""
         at = self._at
-        return None if at is None else self._source.ask(lambda offsets: offsets.lag(at))
+        if at is None:
+            return None
+        found = self._source.ask(lambda offsets: offsets.lag(at))
+        return {**found, "captureRefused": "; ".join(self._refusals)} if self._refusals else found
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         begin, until = Offset.read(start), Offset.read(end)
         if begin.position == until.position:
             return []
-        return [TaskPartition(part, begin, until) for part in WHOLE.divided(self.options.partitions)]
+        lease = str(end.get(LEASE, ""))
+        return [TaskPartition(part, begin, until, lease) for part in WHOLE.divided(self.options.partitions)]
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Spark has written down that a batch ended there. Never raises: what a capture keeps for longer is
+        freed with the next one."""
+        if self.captures is not None and LEASE in end:
+            self._refusals = client.acknowledge(
+                self.captures.addresses, str(end[LEASE]), Offset.read(end), access=self.captures.access
+            )
 
     def stop(self) -> None:
         watch, self._watch = self._watch, None
@@ -107,11 +134,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Raises Retryable and Fatal."""
         assert isinstance(partition, TaskPartition)
-        assert partition.start is not None
         partition.check()
-        part = partition.part
-        with closing(change_items(self.options, part, partition.start, partition.end)) as items:
-            yield from self.output.batches(Pick(part, self.options.operations), items)
+        with closing(batches(self.options, self.output, partition, self.captures)) as found:
+            yield from found
 
 
 def _limit(limit: ReadLimit) -> Limit:

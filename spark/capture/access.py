@@ -37,14 +37,14 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def read_token(path: Path) -> str:
-    """Raises ConfigError if there is none in the file."""
+def read_token(path: Path, option: str = "capture.token_file") -> str:
+    """Raises ConfigError, naming the option, if there is none in the file."""
     try:
         token = path.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"capture.token_file: {path}: {getattr(error, 'strerror', error)}") from None
+        raise ConfigError(f"{option}: {path}: {getattr(error, 'strerror', error)}") from None
     if not token or not token.isascii() or any(char.isspace() for char in token):
-        raise ConfigError(f"capture.token_file: {path}: expected one line of ASCII without blanks")
+        raise ConfigError(f"{option}: {path}: expected one line of ASCII without blanks")
     return token
 
 

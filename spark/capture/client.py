@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 import pyarrow as pa
@@ -19,6 +20,8 @@ from .server import CaptureStatus
 from .texts import Texts
 from .ticket import Acknowledge, End, Ticket
 from .watch import Watch
+
+log = logging.getLogger("tidemill.capture")
 
 SILENT_SECONDS: Final = 10.0
 """A capture that sends nothing for longer, though it has all, is as good as dead."""
@@ -41,7 +44,7 @@ def read(
     access: Access = NOBODY,
     json: bool = True,
     silent_seconds: float = SILENT_SECONDS,
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch]:
     """The changes that the ticket names, in order, each once, whatever happens to the captures.
 
     They are asked in turn; where one fails the next goes on, behind the last whole transaction that came,
@@ -72,6 +75,7 @@ def read(
             return
     if rest is None:
         raise CaptureUnavailable("; ".join(reasons) or "no capture is named")
+    log.warning("read from the source itself, after %d rows: %s", progress.rows, "; ".join(reasons))
     yield from progress.continued(rest(progress.at))
 
 

@@ -38,6 +38,8 @@ class CaptureStatus(msgspec.Struct, frozen=True):
     lease: LeaseStatistics
     reading: int
     """Answers under way."""
+    answered: int
+    """Answers that were given whole."""
 
 
 class CaptureServer(flight.FlightServerBase):  # type: ignore[misc]
@@ -65,7 +67,7 @@ class CaptureServer(flight.FlightServerBase):  # type: ignore[misc]
         self._tables = tables
         self._source = source
         self._acknowledged = acknowledged
-        self._reading = 0
+        self._reading = self._answered = 0
         self._counting = Lock()
 
     # --- changes
@@ -85,6 +87,8 @@ class CaptureServer(flight.FlightServerBase):  # type: ignore[misc]
                 for message in self._answers.stream(asked, self._source(), wanted):
                     self._use(asked.lease)
                     yield message
+            with self._counting:
+                self._answered += 1
         finally:
             with self._counting:
                 self._reading -= 1
@@ -151,7 +155,12 @@ class CaptureServer(flight.FlightServerBase):  # type: ignore[misc]
 
     def status(self) -> CaptureStatus:
         return CaptureStatus(
-            self._source(), self._tables, self._held.statistics(), self._lease.statistics(), self._reading
+            self._source(),
+            self._tables,
+            self._held.statistics(),
+            self._lease.statistics(),
+            self._reading,
+            self._answered,
         )
 
 

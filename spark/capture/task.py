@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterable
+from contextlib import closing
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -14,26 +15,14 @@ from ..offset import Offset
 from ..option_values import OPERATIONS
 from ..options import ReadOptions
 from ..parts import WHOLE, Part
-from .access import Access
-from .client import NOBODY, read
+from .captures import Captures
+from .client import read
 from .ticket import Ticket
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Captures:
-    """What a query knows of its captures."""
-
-    addresses: tuple[str, ...]
-    lease: str = ""
-    """The query's, the same as long as it lives: its driver acknowledges with it."""
-    access: Access = NOBODY
-    wait_seconds: float = 20.0
-    """How long a task waits for what a capture has yet to read."""
 
 
 def changes(
     options: ReadOptions, part: Part, start: Offset, end: Offset, captures: Captures
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch]:
     """As `bounded.changes`, which takes over where the captures fail."""
     ticket = Ticket(
         start, end, options.patterns, part, options.operations, captures.lease, captures.wait_seconds
@@ -48,12 +37,13 @@ def changes(
 
 def change_items(
     options: ReadOptions, part: Part, start: Offset, end: Offset, captures: Captures
-) -> Iterator[list[Item]]:
+) -> Generator[list[Item]]:
     """As `bounded.change_items`: of a binlog all rows that are numbered, others' too."""
     every = replace(options, values="none", operations=OPERATIONS)
     decoder = Decoder()
-    for batch in changes(every, part if options.is_tikv else WHOLE, start, end, captures):
-        yield decoder.decode(batch)
+    with closing(changes(every, part if options.is_tikv else WHOLE, start, end, captures)) as batches:
+        for batch in batches:
+            yield decoder.decode(batch)
 
 
 def _in_turn(addresses: tuple[str, ...], part: Part) -> tuple[str, ...]:

@@ -9,53 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.benchmarks.mariadb import MariaDb
 from tidemill.emulator.sql import Tidb
-from tidemill.spark.offset import Offset
 
 from ..services.conftest import Client
 from ..services.feeds import eventually
 from . import history
+from .job import Job
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
-
-
-class Job:
-    """A query whose batches are kept; it may be stopped and started again from its checkpoint."""
-
-    def __init__(self, spark: SparkSession, directory: Path, source: str, **options: Any) -> None:
-        self.spark = spark
-        self.directory = directory
-        self.options = {"source": source, **options}
-        self.batches: dict[int, list[Any]] = {}
-        self.offsets: list[Any] = []
-
-    @property
-    def found(self) -> list[Any]:
-        return [line for batch in sorted(self.batches) for line in self.batches[batch]]
-
-    def start(self, **trigger: Any) -> StreamingQuery:
-        reader = self.spark.readStream.format("tidemill")
-        for name, value in self.options.items():
-            reader = reader.option(name, str(value))
-        writer = reader.load().writeStream.foreachBatch(self._keep)
-        writer = writer.option("checkpointLocation", str(self.directory / "checkpoint"))
-        return (writer.trigger(**trigger) if trigger else writer).start()
-
-    def run(self) -> StreamingQuery:
-        """All that is there."""
-        query = self.start(availableNow=True)
-        assert query.awaitTermination(120)
-        return query
-
-    def ends(self) -> list[Offset]:
-        """Of the batches, as Spark wrote them down."""
-        logs = (self.directory / "checkpoint" / "offsets").glob("[0-9]*")
-        files = sorted(logs, key=lambda path: int(path.name))
-        return [Offset.read(json.loads(file.read_text().splitlines()[-1])) for file in files]
-
-    def _keep(self, frame: DataFrame, number: int) -> None:
-        self.batches[number] = history.of_frame(frame)
+    from pyspark.sql import SparkSession
 
 
 def test_a_stream_of_tikv_goes_on_from_its_checkpoint(

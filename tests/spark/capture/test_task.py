@@ -6,7 +6,7 @@ import pytest
 
 from tidemill.spark import bounded
 from tidemill.spark.capture import task
-from tidemill.spark.capture.task import Captures
+from tidemill.spark.capture.captures import Captures
 from tidemill.spark.envelope import Encoder
 from tidemill.spark.options import read_options
 from tidemill.spark.parts import WHOLE, Part

@@ -1,0 +1,50 @@
+"""Which captures a query asks, and what it shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import ConfigError
+from ..options import ReadOptions
+from .access import Access, read_token
+from .client import NOBODY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Captures:
+    """What a query knows of its captures."""
+
+    addresses: tuple[str, ...]
+    lease: str = ""
+    """The query's, the same as long as it lives: its driver acknowledges with it."""
+    access: Access = NOBODY
+    wait_seconds: float = 20.0
+    """How long a task waits for what a capture has yet to read."""
+
+
+def captures_of(options: ReadOptions) -> Captures | None:
+    """None if the options name none. For the driver, which has the files that they name, and hands on
+    what is in them. Raises ConfigError."""
+    if not options.capture:
+        return None
+    token = options.capture_token_file
+    return Captures(
+        addresses=options.capture,
+        access=Access(
+            token=read_token(Path(token), "option captureTokenFile") if token else "",
+            tls=options.capture_tls,
+            ca=_read_ca(options.capture_ca_file) if options.capture_ca_file else b"",
+        ),
+        wait_seconds=options.capture_wait_seconds,
+    )
+
+
+def _read_ca(path: str) -> bytes:
+    try:
+        found = Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"option captureCaFile: {path}: {error.strerror}") from None
+    if b"-----BEGIN CERTIFICATE-----" not in found:
+        raise ConfigError(f"option captureCaFile: {path}: expected certificates as PEM")
+    return found

@@ -1,0 +1,58 @@
+"""A streaming query whose rows are kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidemill.spark.offset import Offset
+
+from . import history
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+
+class Job:
+    """A query whose batches are kept; it may be stopped and started again from its checkpoint."""
+
+    format = "tidemill"
+
+    def __init__(self, spark: SparkSession, directory: Path, source: str, **options: Any) -> None:
+        self.spark = spark
+        self.directory = directory
+        self.options = {"source": source, **options}
+        self.batches: dict[int, list[Any]] = {}
+
+    @property
+    def found(self) -> list[Any]:
+        return [line for batch in sorted(self.batches) for line in self.batches[batch]]
+
+    def start(self, **trigger: Any) -> StreamingQuery:
+        reader = self.spark.readStream.format(self.format)
+        for name, value in self.options.items():
+            reader = reader.option(name, str(value))
+        writer = reader.load().writeStream.foreachBatch(self._keep)
+        writer = writer.option("checkpointLocation", str(self.directory / "checkpoint"))
+        return (writer.trigger(**trigger) if trigger else writer).start()
+
+    def run(self) -> StreamingQuery:
+        """All that is there."""
+        query = self.start(availableNow=True)
+        assert query.awaitTermination(120)
+        return query
+
+    def ends(self) -> list[Offset]:
+        """Of the batches, as Spark wrote them down."""
+        return [Offset.read(fields) for fields in self.fields()]
+
+    def fields(self) -> list[dict[str, Any]]:
+        """The same with all that they have."""
+        logs = (self.directory / "checkpoint" / "offsets").glob("[0-9]*")
+        files = sorted(logs, key=lambda path: int(path.name))
+        return [json.loads(file.read_text().splitlines()[-1]) for file in files]
+
+    def _keep(self, frame: DataFrame, number: int) -> None:
+        self.batches[number] = history.of_frame(frame)
