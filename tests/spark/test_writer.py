@@ -113,3 +113,19 @@ def test_a_stream_of_mariadb_into_mariadb_gives_the_same_rows(
     marks = sql(f"SELECT checkpoint FROM {copy}.tidemill_checkpoint WHERE checkpoint LIKE '%batch%'")
     assert any("batch 0 of" not in mark for (mark,) in marks), "it came in several batches"
     sql(f"DROP DATABASE {copy}")
+
+
+def test_rows_out_of_order_are_refused_and_sorted_ones_are_not(
+    spark: SparkSession, tidb: Tidb, tmp_path: Path
+) -> None:
+    source, sink = f"tikv://{tidb.pd_address}", f"sqlite:///{tmp_path}/spark.db"
+    before = history.on_tidb(tidb)
+    write(read(spark, source, tables="shop.*", ts=before), sink)
+    frame = read(spark, source, tables="shop.*", fromTs=before, values="none").coalesce(1).cache()
+    with pytest.raises(Exception, match="don't come in order"):
+        write(frame.orderBy("commit_ts", ascending=False), sink)
+    shuffled = frame.repartition(2, "schema", "table")
+    write(shuffled.sortWithinPartitions("commit_ts", "start_ts", "sequence"), sink)
+    frame.unpersist()
+    found = rows_in_sqlite(tmp_path / "spark.db", "shop")
+    assert [len(found[name]) for name in TABLES] == [12, 8, 4]
