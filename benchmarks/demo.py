@@ -1,15 +1,17 @@
 """The demo: an embedded TiDB cluster followed into SQLite through faults, then compared row for row.
 
-    python -m tidemill.benchmarks.demo [--seconds 20] [--large 20000] [--spoil]
+    python -m tidemill.benchmarks.demo [--seconds 20] [--large 20000] [--spoil] [--without-spark]
 
-A second feed, in this process, adds up the balances of a bank after every transaction. Everything that the
-demo makes is in `.demo` under the working directory and goes when it ends.
+A second feed, in this process, adds up the balances of a bank after every transaction. Then the same feed is
+run by Spark. Everything that the demo makes is in `.demo` under the working directory and goes when it ends, but
+for a page that shows what the archive of all changes holds.
 """
 
 from __future__ import annotations
 
 import argparse
 import sqlite3
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -41,6 +43,23 @@ memory_bytes = "16MiB"
 [[sink]]
 name = "sqlite"
 url = "sqlite:///{directory}/copy.db"
+
+[[sink]]
+name = "archive"
+url = "parquet://{directory}/archive"
+"""
+
+SPARK_FEED = """\
+name = "demo-spark"
+data_dir = "{directory}/spark-state"
+
+[source]
+url = "tikv://{pd}"
+tables = ["bank.*", "shop.*"]
+
+[[sink]]
+name = "sqlite"
+url = "sqlite:///{directory}/spark.db"
 """
 
 
@@ -51,6 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--large", type=int, default=20_000, help="rows of the one large transaction")
     parser.add_argument("--seed", type=int, default=1, help="of all that is random")
     parser.add_argument("--spoil", action="store_true", help="change one copied row by hand, to see it found")
+    parser.add_argument("--without-spark", action="store_true", help="leave the part out that Spark runs")
     options = parser.parse_args(arguments)
     Path(".demo").mkdir(exist_ok=True)
     with (
@@ -108,8 +128,31 @@ def run(directory: Path, pipe: Connection, pd: str, options: argparse.Namespace)
         f"the sum of the balances was {'right' if not bank.wrong else 'WRONG'} at {bank.checked:,} commit ts"
     )
     result = compared(directory / "copy.db", ask(pipe, "rows"), ask(pipe, "columns"))
+    print(result, flush=True)
+    right = result.identical and bank.checked and not bank.wrong
+    if right and not options.without_spark:
+        right = on_spark(directory, pipe, pd, options.seconds / 3)
+    return 0 if right else 1
+
+
+def on_spark(directory: Path, pipe: Connection, pd: str, seconds: float) -> bool:
+    """The same with Spark: what is there is loaded, what the writers go on writing is streamed; and a look at
+    the archive that the first feed made."""
+    config = directory / "spark.toml"
+    config.write_text(SPARK_FEED.format(directory=directory, pd=pd))
+    print("tidemill run spark.toml --engine spark, while the writers go on", flush=True)
+    ask(pipe, "start")
+    with following(config, "--engine", "spark") as process:
+        until_all_at(directory / "spark-state", process.pid, lambda position: int(position or 0) > 0)
+        pause(seconds)
+        end = ask(pipe, "stop")
+        until_all_at(directory / "spark-state", process.pid, lambda position: int(position or 0) >= end)
+    result = compared(directory / "spark.db", ask(pipe, "rows"), ask(pipe, "columns"))
     print(result)
-    return 0 if result.identical and bank.checked and not bank.wrong else 1
+    page = directory.parent / "archive.html"
+    command = [sys.executable, "-m", "tidemill.cli", "analyze", "--archive", directory / "archive"]
+    subprocess.run([*command, "--page", page], check=True)
+    return result.identical
 
 
 class Bank:

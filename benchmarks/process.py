@@ -15,9 +15,9 @@ from ..status import StatusFile
 
 
 @contextmanager
-def following(config: Path) -> Iterator[subprocess.Popen[bytes]]:
+def following(config: Path, *flags: str) -> Iterator[subprocess.Popen[bytes]]:
     """`tidemill run` as a process of its own; stopped by SIGINT, and its exit status checked."""
-    process = subprocess.Popen([sys.executable, "-m", "tidemill.cli", "run", str(config)])
+    process = subprocess.Popen([sys.executable, "-m", "tidemill.cli", "run", str(config), *flags])
     try:
         yield process
     except BaseException:

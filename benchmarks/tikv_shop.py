@@ -217,6 +217,8 @@ class World:
         self.truth.commit(txn.commit_ts, [(table, key, row) for key, row in zip(keys, rows, strict=True)])
 
     def start(self) -> None:
+        """Let writers and faults begin, or begin again."""
+        self._stop.clear()
         self._threads = [Thread(target=self._write, args=(writer,)) for writer in self._writers]
         self._threads.append(Thread(target=self._disturb))
         for thread in self._threads:
