@@ -31,6 +31,11 @@ from .run_start import Start, check_partitions, find_start, local_sinks, take_ov
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_DEFAULTS: Final = {
+    "spark.log.level": "OFF",
+    "spark.sql.redaction.options.regex": "(?i)url|password|^source$|^sink$",  # their URLs have passwords
+}
+
 LOOK_SECONDS: Final = 0.25
 MASTER: Final = "local[2]"
 TRIGGER: Final = "0 seconds"
@@ -77,7 +82,7 @@ def run(
 def _start_spark(options: FeedOptions, master: str, config: Mapping[str, str]) -> SparkSession:
     _check_master(master)
     try:
-        spark = session(options.name, master, {"spark.log.level": "OFF", **config})
+        spark = session(options.name, master, {**_DEFAULTS, **config})
         from .run_source import RunSource
 
         spark.dataSource.register(RunSource)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -143,6 +144,10 @@ def test_until_a_position_ends_there(
     sql("INSERT INTO item VALUES (3, 'three')")
     assert ids(f"{file}:{offset}") == [1, 2]
     assert ids("now") == [1, 2, 3]
+    shutil.rmtree(tmp_path / "state" / "spark" / "a")
+    assert ids("now") == [1, 2, 3], "the target knows what it has, without Spark's checkpoint"
+    sql("INSERT INTO item VALUES (4, 'four')")
+    assert ids("now") == [1, 2, 3, 4]
     assert spark.streams.active == []
 
 
