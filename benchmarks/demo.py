@@ -3,8 +3,8 @@
     python -m tidemill.benchmarks.demo [--seconds 20] [--large 20000] [--spoil] [--without-spark]
 
 A second feed, in this process, adds up the balances of a bank after every transaction. Then the same feed is
-run by Spark. Everything that the demo makes is in `.demo` under the working directory and goes when it ends, but
-for a page that shows what the archive of all changes holds.
+run by Spark. Everything that the demo makes is in `.demo` under the working directory and goes when it ends,
+but for a page that shows what the archive of all changes holds.
 """
 
 from __future__ import annotations

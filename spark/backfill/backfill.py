@@ -146,11 +146,11 @@ class _Backfill:
 
     def _merge(self, plan: Plan, changes: Changes) -> None:
         done = self._merged(plan, changes.position)
-        self._directory.sweep(MERGED, done)
         missing = [number for number in changes.chunks if number not in done]
+        self._directory.sweep(MERGED, done, missing)
         if not missing:
             return
-        path = str(self._directory.changes_file(changes.position))
+        path = str(self._directory.path / changes.file)
         work = MergeChunks(self._directory, changes.position)
         lines = self._spark.read.parquet(path)
         if changes.voided:
@@ -175,8 +175,8 @@ class _Backfill:
     def _read(self, plan: Plan) -> list[Alteration]:
         """Read the chunks that are missing; the tables that were altered meanwhile."""
         done = self._records(plan, READ)
-        self._directory.sweep(READ, done)
         missing = [number for number in _numbers(plan) if number not in done]
+        self._directory.sweep(READ, done, missing)
         if not missing:
             return []
         with Watch(self._directory, plan, "reading", _numbers(plan), self._report):

@@ -56,14 +56,16 @@ def collect(
 ) -> Changes:
     """Read the binlog from before the first chunk up to `until`. Raises Retryable and Fatal."""
     follows = TableFilter(plan.patterns)
-    path = directory.changes_file(until)
+    path = directory.new_changes_file()
     with pq.ParquetWriter(path, SCHEMA) as file:
         route = _Route(plan, records, file)
         log = _Log(options, plan, follows, patience)
         for items, start in log.read(Position.parse(plan.position), Position.parse(until)):
             route.take(items, start)
         route.flush()
-    found = Changes(until, tuple(sorted(route.chunks)), route.rows, tuple(log.voided), tuple(route.altered))
+    found = Changes(
+        until, path.name, tuple(sorted(route.chunks)), route.rows, tuple(log.voided), tuple(route.altered)
+    )
     directory.save_changes(found)
     return found
 
@@ -78,10 +80,12 @@ class _Log:
         self._layouts = Layouts()
         self._mounter = Mounter(self._layouts, plan.source, wanted)
         self._patience = patience
+        self._begun = plan.base
 
     def read(self, start: Position, until: Position) -> Iterator[tuple[list[Item], _Rank]]:
         """Items, and where the transaction begins that the last of them may be a part of."""
-        out = Transactions(CommitClock(), self._options.max_batch_bytes)
+        # Its ts says nothing but that the log was there then: one that was reset since is younger.
+        out = Transactions(CommitClock(self._begun), self._options.max_batch_bytes)
         decoder = BinlogDecoder(start, out, self._follows, self._layouts.number_of)
         decoder.stop_at(until)
         while not decoder.reached:

@@ -67,7 +67,8 @@ class ChunkWriter:
             _guarded(self._path, self._file.finish)
             size, name = self._path.stat().st_size, f"{self._folder}/{self._path.name}"
         record = ChunkRecord(self._number, name, self.rows, self._blocks, size, low, high)
-        self._directory.save_record(self._folder, record)
+        if not self._directory.save_record(self._folder, record):
+            self.discard()
         return record
 
     def discard(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
@@ -53,6 +53,8 @@ class Changes(Struct, frozen=True):
 
     position: str
     """All chunks are brought to there."""
+    file: str
+    """Relative to the backfill's directory."""
     chunks: tuple[int, ...]
     """Those that something happened to."""
     rows: int
@@ -71,7 +73,11 @@ class Manifest(Struct, frozen=True):
 
 
 class Directory:
-    """Shared by the driver and the executors. All methods raise StoreError if the disk fails."""
+    """Shared by the driver and the executors. All methods raise StoreError if the disk fails.
+
+    A task may outlive the driver that was killed, and do what another does again: so every file has a name of
+    its own, and of two records for the same thing the first one stays, whoever has read it.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -111,12 +117,12 @@ class Directory:
     # --- chunks
 
     def new_file(self, folder: str, number: int) -> Path:
-        """For a chunk's rows; another one at each call, as two tasks may try the same chunk."""
+        """For a chunk's rows; another one at each call."""
         return self.path / folder / f"{number:06}-{uuid4().hex[:12]}.sst"
 
-    def save_record(self, folder: str, record: ChunkRecord) -> None:
-        """From now on the chunk is finished."""
-        self._save(f"{folder}/{record.number:06}.json", record)
+    def save_record(self, folder: str, record: ChunkRecord) -> bool:
+        """From now on the chunk is finished; False if it was before, with another file."""
+        return self._save(f"{folder}/{record.number:06}.json", record, once=True)
 
     def record(self, folder: str, number: int) -> ChunkRecord | None:
         return self._load(f"{folder}/{number:06}.json", ChunkRecord)
@@ -133,28 +139,33 @@ class Directory:
                 found[number] = record
         return found
 
-    def sweep(self, folder: str, kept: dict[int, ChunkRecord]) -> None:
-        """Remove the files and records of all other chunks, and what killed tasks left."""
+    def sweep(self, folder: str, kept: dict[int, ChunkRecord], missing: Collection[int] = ()) -> None:
+        """Remove all but these records and their files; of `missing` chunks only the records, as a task may
+        write their files still."""
         names = {self.path / record.file for record in kept.values()}
         for path in (self.path / folder).iterdir():
-            ours = path in names or (path.suffix == ".json" and int(path.stem) in kept)
-            if not ours:
+            is_record = path.suffix == ".json"
+            number = int(path.name.partition(".")[0].partition("-")[0])
+            keeps = number in kept if is_record else path in names or number in missing
+            if not keeps:
                 path.unlink(missing_ok=True)
 
     # --- changes
 
-    def changes_file(self, position: str) -> Path:
-        return self.path / f"changes-{_plain(position)}.parquet"
+    def new_changes_file(self) -> Path:
+        """Another one at each call."""
+        return self.path / f"changes-{uuid4().hex[:12]}.parquet"
 
     def changes(self, position: str) -> Changes | None:
         return self._load(f"changes-{_plain(position)}.json", Changes)
 
     def save_changes(self, changes: Changes) -> None:
-        self._save(f"changes-{_plain(changes.position)}.json", changes)
+        """Unless there are any."""
+        self._save(f"changes-{_plain(changes.position)}.json", changes, once=True)
 
     def remove_changes(self) -> None:
         for path in self.path.glob("changes-*"):
-            path.unlink()
+            path.unlink(missing_ok=True)
 
     @property
     def scratch(self) -> str:
@@ -188,8 +199,8 @@ class Directory:
                 f"{self.path / name} is damaged ({error}): remove the directory to begin again"
             ) from None
 
-    def _save(self, name: str, what: Struct) -> None:
-        """Whole or not at all."""
+    def _save(self, name: str, what: Struct, *, once: bool = False) -> bool:
+        """Whole or not at all; with `once` only if it isn't there."""
         path = self.path / name
         fresh = path.with_name(f"{path.name}.{uuid4().hex[:12]}.new")
         try:
@@ -197,7 +208,10 @@ class Directory:
                 file.write(msgspec.json.encode(what))
                 file.flush()
                 os.fsync(file.fileno())
-            fresh.replace(path)
+            if once and not _took_name(fresh, path):
+                return False
+            if not once:
+                fresh.replace(path)
             descriptor = os.open(path.parent, os.O_RDONLY)
             try:
                 os.fsync(descriptor)
@@ -205,6 +219,22 @@ class Directory:
                 os.close(descriptor)
         except OSError as error:
             raise StoreError(f"{path} can't be written: {error.strerror}") from error
+        return True
+
+
+def _took_name(fresh: Path, path: Path) -> bool:
+    """Give what was written its name; False, and nothing is left of it, if something has that name."""
+    try:
+        os.link(fresh, path)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without links
+        if path.exists():
+            return False
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+    return True
 
 
 def _plain(position: str) -> str:

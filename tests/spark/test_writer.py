@@ -129,3 +129,24 @@ def test_rows_out_of_order_are_refused_and_sorted_ones_are_not(
     frame.unpersist()
     found = rows_in_sqlite(tmp_path / "spark.db", "shop")
     assert [len(found[name]) for name in TABLES] == [12, 8, 4]
+
+
+def test_a_batch_writer_inside_of_a_stream_knows_the_query_and_its_batch(
+    spark: SparkSession, tidb: Tidb, tmp_path: Path
+) -> None:
+    source, sink = f"tikv://{tidb.pd_address}", f"sqlite:///{tmp_path}/spark.db"
+    tidb.execute("create table shop.orders (id bigint primary key)")
+    write(read(spark, source, tables="shop.*"), sink)
+    before = tidb.tso()
+    with tidb.transaction() as txn:
+        txn.insert("shop.orders", {"id": 1})
+    frame = (
+        spark.readStream.format("tidemill").options(source=source, tables="shop.*", startingTs=before).load()
+    )
+    query = frame.writeStream.foreachBatch(lambda rows, _number: write(rows, sink)).trigger(availableNow=True)
+    started = query.option("checkpointLocation", str(tmp_path / "query")).start()
+    assert started.awaitTermination(60)
+    with closing(sqlite3.connect(tmp_path / "spark.db")) as connection:
+        feeds = [feed for (feed,) in connection.execute("SELECT feed FROM tidemill_checkpoint WHERE ts > 0")]
+        assert connection.execute('SELECT id FROM "shop.orders"').fetchall() == [(1,)]
+    assert f"{started.id}/0" in feeds

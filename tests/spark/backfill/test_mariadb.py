@@ -89,25 +89,24 @@ def test_a_killed_backfill_goes_on_with_the_chunks_that_are_missing(
     directory = tmp_path / "bf"
     connected = connections(sql)
     command = [sys.executable, str(Path(__file__).with_name("driver.py"))]
-    with (tmp_path / "driver.log").open("wb") as log:
+    with held_back(server, sql.database, "z"), (tmp_path / "driver.log").open("wb") as log:
         driver = subprocess.Popen(
             [*command, server.url(), tables, str(directory), "1000"],
             stdout=log,
             stderr=log,
             start_new_session=True,
         )
-    try:
-        plan = planned(directory)
-        wanted = {chunk.number for table in plan.tables[:2] for chunk in table.chunks}
-        with held_back(server, sql.database, "z"):
+        try:
+            plan = planned(directory)
+            wanted = {chunk.number for table in plan.tables[:2] for chunk in table.chunks}
             eventually(lambda: finished(directory) >= wanted)
             os.kill(driver.pid, signal.SIGKILL)
             driver.wait()
             eventually(lambda: not processes(driver.pid))
-        eventually(lambda: connections(sql) == connected)
-    finally:
-        for left in processes(driver.pid):
-            os.kill(left, signal.SIGKILL)
+        finally:
+            for left in processes(driver.pid):
+                os.kill(left, signal.SIGKILL)
+    eventually(lambda: connections(sql) == connected)
     place = Directory(directory)
     before = place.records(READ, sorted(wanted))
     bound = plan.tables[0].chunks[0]  # of the first chunk the last key that it may have
@@ -134,9 +133,9 @@ def test_a_killed_worker_costs_its_chunk_and_no_other(
     place = Directory(directory)
     with ThreadPoolExecutor(1) as thread:
         source = {"source": server.url(), "tables": f"{sql.database}.*"}
-        running = thread.submit(backfill, spark, source, directory, SMALL, None)
-        plan = planned(directory)
         with held_back(server, sql.database, "z"):
+            running = thread.submit(backfill, spark, source, directory, SMALL, None)
+            plan = planned(directory)
             early = {chunk.number for table in plan.tables[:2] for chunk in table.chunks}
             eventually(lambda: finished(directory) >= early)
             before = place.records(READ, sorted(early))
@@ -153,11 +152,10 @@ def test_a_table_that_is_altered_meanwhile_is_begun_again(
     sql("RENAME TABLE w TO z")
     server, tables, directory = sql.server, f"{sql.database}.*", tmp_path / "bf"
     with ThreadPoolExecutor(1) as thread:
-        running = thread.submit(
-            backfill, spark, {"source": server.url(), "tables": tables}, directory, SMALL, None
-        )
-        plan = planned(directory)
+        source = {"source": server.url(), "tables": tables}
         with held_back(server, sql.database, "z"):
+            running = thread.submit(backfill, spark, source, directory, SMALL, None)
+            plan = planned(directory)
             early = {chunk.number for table in plan.tables[:2] for chunk in table.chunks}
             eventually(lambda: finished(directory) >= early)
             sql("ALTER TABLE a ADD COLUMN more INT DEFAULT 7", "CREATE TABLE came (id INT PRIMARY KEY)")
@@ -280,9 +278,9 @@ def test_an_error_of_the_source_ends_it_and_leaves_what_was_finished(
     directory, source = tmp_path / "bf", {"source": url, "tables": f"{sql.database}.*"}
     try:
         with ThreadPoolExecutor(1) as thread:
-            running = thread.submit(backfill, spark, source, directory, SMALL, None)
-            plan = planned(directory)
             with held_back(sql.server, sql.database, "w"):
+                running = thread.submit(backfill, spark, source, directory, SMALL, None)
+                plan = planned(directory)
                 early = {chunk.number for table in plan.tables[:2] for chunk in table.chunks}
                 eventually(lambda: finished(directory) >= early)
                 sql(f"DROP USER {name}")
