@@ -144,7 +144,7 @@ class FileSink:
         if values is None:
             if len(self._tables) >= _MAX_TABLES:
                 self._tables.clear()
-            parts = [f"{c.name!r}: {_value(c, f'c{i}')}" for i, c in enumerate(table.columns)]
+            parts = [f"{c.name!r}: {json_expression(c, f'c{i}')}" for i, c in enumerate(table.columns)]
             values = compile_rows(len(table.columns), f"{{{', '.join(parts)}}}", {})
             self._tables[table] = values
         return values
@@ -158,7 +158,7 @@ def _sync(directory: Path) -> None:
         os.close(descriptor)
 
 
-def _value(column: Column, var: str) -> str:
+def json_expression(column: Column, var: str) -> str:
     """A Python expression for a value that JSON holds exactly; `var` may be None."""
     match column.kind:
         case "bigint":

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ..errors import SinkError
 from ..events import Chunk, Ddl, Item, Row, RowChange, Table, Transaction
-from ..sink.file import _value as json_expression
+from ..sink.file import json_expression
 from ..sink.row_code import compile_rows
 from .change import NO_LAYOUT, Layouts, RowBytes, decode_ddl, encode_ddl
 from .pick import Pick
