@@ -27,6 +27,7 @@ from tidemill.spark.envelope import Decoder
 
 from ...services.conftest import Client
 from .world import (
+    HeldBack,
     Writer,
     connections,
     create_tables,
@@ -82,37 +83,38 @@ def test_rows_that_change_meanwhile_are_the_same_at_the_end(
 def test_a_killed_backfill_goes_on_with_the_chunks_that_are_missing(
     spark: SparkSession, sql: Client, copy: str, tmp_path: Path
 ) -> None:
-    create_tables(sql, 6_000)
+    create_tables(sql, 4_000)
     sql("RENAME TABLE w TO z")
     server, tables = sql.server, f"{sql.database}.*"
     source = {"source": server.url(), "tables": tables}
     directory = tmp_path / "bf"
     connected = connections(sql)
     command = [sys.executable, str(Path(__file__).with_name("driver.py"))]
-    with held_back(server, sql.database, "z"), (tmp_path / "driver.log").open("wb") as log:
+    with (tmp_path / "driver.log").open("wb") as log:
         driver = subprocess.Popen(
-            [*command, server.url(), tables, str(directory), "1000"],
+            [*command, server.url(), tables, str(directory), "500"],
             stdout=log,
             stderr=log,
             start_new_session=True,
         )
-        try:
-            plan = planned(directory)
-            wanted = {chunk.number for table in plan.tables[:2] for chunk in table.chunks}
+    try:
+        plan = planned(directory)
+        wanted = {chunk.number for table in plan.tables[:2] for chunk in table.chunks}
+        with held_back(server, sql.database, "z"):  # long before all chunks of `a` are read
             eventually(lambda: finished(directory) >= wanted)
             os.kill(driver.pid, signal.SIGKILL)
             driver.wait()
             eventually(lambda: not processes(driver.pid))
-        finally:
-            for left in processes(driver.pid):
-                os.kill(left, signal.SIGKILL)
-    eventually(lambda: connections(sql) == connected)
+        eventually(lambda: connections(sql) == connected)
+    finally:
+        for left in processes(driver.pid):
+            os.kill(left, signal.SIGKILL)
     place = Directory(directory)
     before = place.records(READ, sorted(wanted))
     bound = plan.tables[0].chunks[0]  # of the first chunk the last key that it may have
     sql(f"REPLACE INTO a (id, n) VALUES ({bound.up_to}, -5)", "INSERT INTO z VALUES ('new', 1)")
     told: list[BackfillProgress] = []
-    done = backfill(spark, source, directory, BackfillOptions(chunk_rows=1_000), told.append)
+    done = backfill(spark, source, directory, BackfillOptions(chunk_rows=500), told.append)
     assert told[0].chunks == len(wanted) < told[0].chunks_in_all
     after = place.records(READ, sorted(wanted))
     assert wanted - after.keys() == {bound.number}  # which was merged with its change
@@ -133,8 +135,8 @@ def test_a_killed_worker_costs_its_chunk_and_no_other(
     place = Directory(directory)
     with ThreadPoolExecutor(1) as thread:
         source = {"source": server.url(), "tables": f"{sql.database}.*"}
-        with held_back(server, sql.database, "z"):
-            running = thread.submit(backfill, spark, source, directory, SMALL, None)
+        with HeldBack(server, sql.database, "z") as held:
+            running = thread.submit(backfill, spark, source, directory, SMALL, held)
             plan = planned(directory)
             early = {chunk.number for table in plan.tables[:2] for chunk in table.chunks}
             eventually(lambda: finished(directory) >= early)
@@ -153,8 +155,8 @@ def test_a_table_that_is_altered_meanwhile_is_begun_again(
     server, tables, directory = sql.server, f"{sql.database}.*", tmp_path / "bf"
     with ThreadPoolExecutor(1) as thread:
         source = {"source": server.url(), "tables": tables}
-        with held_back(server, sql.database, "z"):
-            running = thread.submit(backfill, spark, source, directory, SMALL, None)
+        with HeldBack(server, sql.database, "z") as held:
+            running = thread.submit(backfill, spark, source, directory, SMALL, held)
             plan = planned(directory)
             early = {chunk.number for table in plan.tables[:2] for chunk in table.chunks}
             eventually(lambda: finished(directory) >= early)
@@ -278,8 +280,8 @@ def test_an_error_of_the_source_ends_it_and_leaves_what_was_finished(
     directory, source = tmp_path / "bf", {"source": url, "tables": f"{sql.database}.*"}
     try:
         with ThreadPoolExecutor(1) as thread:
-            with held_back(sql.server, sql.database, "w"):
-                running = thread.submit(backfill, spark, source, directory, SMALL, None)
+            with HeldBack(sql.server, sql.database, "w") as held:
+                running = thread.submit(backfill, spark, source, directory, SMALL, held)
                 plan = planned(directory)
                 early = {chunk.number for table in plan.tables[:2] for chunk in table.chunks}
                 eventually(lambda: finished(directory) >= early)

@@ -151,12 +151,32 @@ def processes(session: int) -> list[int]:
 @contextmanager
 def held_back(server: MariaDb, database: str, table: str) -> Iterator[None]:
     """Nobody can read `table` meanwhile."""
-    with server.connect(database=database) as connection, connection.cursor() as cursor:
-        cursor.execute(f"LOCK TABLES {table} WRITE")
-        try:
-            yield
-        finally:
-            cursor.execute("UNLOCK TABLES")
+    with HeldBack(server, database, table) as held:
+        held.hold()
+        yield
+
+
+class HeldBack:
+    """A report that lets nobody read `table`, from before the first chunk is read until the block ends."""
+
+    def __init__(self, server: MariaDb, database: str, table: str) -> None:
+        self._connection = server.connect(database=database)
+        self._table = table
+        self._held = Event()
+
+    def __call__(self, _progress: object) -> None:
+        if not self._held.is_set():
+            self.hold()
+
+    def hold(self) -> None:
+        self._connection.cursor().execute(f"LOCK TABLES {self._table} WRITE")
+        self._held.set()
+
+    def __enter__(self) -> HeldBack:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
 
 
 def connections(sql: Callable[..., Any]) -> int:

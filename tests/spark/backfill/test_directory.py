@@ -1,0 +1,100 @@
+"""What counts in a backfill's directory, whoever writes into it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tidemill.errors import CheckpointError, ConfigError
+from tidemill.events import Column, Table
+from tidemill.spark.backfill.chunk_file import ChunkWriter
+from tidemill.spark.backfill.directory import READ, Changes, Directory, Manifest
+from tidemill.spark.backfill.plan import STRIDE, ChunkPlan, Plan, TablePlan
+
+TABLE = TablePlan(0, Table("shop", "t", (Column("id", "int"),), (0,)), (ChunkPlan(1), ChunkPlan(2)), True)
+PLAN = Plan("mariadb", 1 << 31, "s", ("shop.*",), "b.1:4", "b.1:4", 1 << 40, (TABLE,), 3)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Directory:
+    found = Directory(tmp_path / "bf")
+    with found.held():
+        return found
+
+
+def written(place: Directory, number: int, packets: bytes) -> ChunkWriter:
+    writer = ChunkWriter(place, READ, PLAN, TABLE, number)
+    writer.add_packets(packets, 1)
+    return writer
+
+
+def names(place: Directory) -> list[str]:
+    return sorted(path.name for path in (place.path / READ).iterdir())
+
+
+def test_of_two_tasks_that_read_the_same_chunk_the_first_to_finish_counts(place: Directory) -> None:
+    first, second = written(place, 1, b"first"), written(place, 1, b"second, and longer")
+    record = first.finish("b.1:5", "b.1:5")
+    second.finish("b.1:9", "b.1:9")
+    assert place.record(READ, 1) == record
+    assert names(place) == [record.file.removeprefix("chunks/"), "000001.json"]
+
+
+def test_what_was_left_is_swept_but_not_what_may_still_be_written(place: Directory) -> None:
+    kept = written(place, 1, b"kept").finish("b.1:5", "b.1:5")
+    gone = written(place, 7, b"of a plan before").finish("b.1:5", "b.1:5")
+    running = written(place, 2, b"x" * (1 << 18))
+    before = names(place)
+    place.sweep(READ, {1: kept}, missing=[2])
+    assert set(before) - set(names(place)) == {"000007.json", gone.file.removeprefix("chunks/")}
+    record = running.finish("b.1:6", "b.1:6")
+    place.sweep(READ, {1: kept, 2: record})
+    assert len(names(place)) == 4
+    place.sweep(READ, {1: kept})
+    assert names(place) == [kept.file.removeprefix("chunks/"), "000001.json"]
+
+
+def test_changes_that_were_found_first_stay(place: Directory) -> None:
+    for file in ("one.parquet", "other.parquet"):
+        place.save_changes(Changes("b.1:5", file, (1,), 1, (), ()))
+    found = place.changes("b.1:5")
+    assert found is not None
+    assert found.file == "one.parquet"
+    assert place.changes("b.1:6") is None
+
+
+def test_a_chunk_without_rows_has_no_file(place: Directory) -> None:
+    record = ChunkWriter(place, READ, PLAN, TABLE, 1).finish("b.1:5", "b.1:5")
+    assert (record.file, record.rows, record.blocks) == ("", 0, 0)
+    assert names(place) == ["000001.json"]
+
+
+def test_plan_and_manifest_come_back_and_damage_is_said(place: Directory) -> None:
+    assert place.plan() is None
+    assert place.manifest() is None
+    place.save_plan(PLAN)
+    record = written(place, 1, b"rows").finish("b.1:5", "b.1:5")
+    place.save_manifest(Manifest(PLAN, "b.1:5", (record,)))
+    assert place.plan() == PLAN
+    assert place.manifest() == Manifest(PLAN, "b.1:5", (record,))
+    (place.path / "plan.json").write_text('{"kind": ')
+    with pytest.raises(CheckpointError, match=r"plan\.json is damaged"):
+        place.plan()
+
+
+def test_one_driver_at_a_time(place: Directory) -> None:
+    with (
+        place.held(),
+        pytest.raises(ConfigError, match="another backfill runs in"),
+        Directory(place.path).held(),
+    ):
+        pass
+
+
+def test_timestamps_rise_from_piece_to_piece_and_chunk_to_chunk() -> None:
+    numbers = [0, 1, 2]
+    firsts = [PLAN.first_ts(number) for number in numbers]
+    assert firsts == sorted(set(firsts))
+    assert PLAN.piece_ts(1, 5) == firsts[1] + 5
+    assert PLAN.piece_ts(1, STRIDE - 2) < firsts[2] < PLAN.end_ts
