@@ -150,8 +150,8 @@ def on_spark(directory: Path, pipe: Connection, pd: str, seconds: float) -> bool
     result = compared(directory / "spark.db", ask(pipe, "rows"), ask(pipe, "columns"))
     print(result)
     page = directory.parent / "archive.html"
-    command = [sys.executable, "-m", "tidemill.cli", "analyze", "--archive", directory / "archive"]
-    subprocess.run([*command, "--page", page], check=True)
+    command = [sys.executable, "-m", "tidemill.cli", "analyze", "--archive", str(directory / "archive")]
+    subprocess.run([*command, "--page", str(page)], check=True)
     return result.identical
 
 
