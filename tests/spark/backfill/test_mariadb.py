@@ -111,13 +111,14 @@ def test_a_killed_backfill_goes_on_with_the_chunks_that_are_missing(
             os.kill(left, signal.SIGKILL)
     place = Directory(directory)
     before = place.records(READ, sorted(wanted))
-    bound = plan.tables[0].chunks[0]  # of the first chunk the last key that it may have
-    sql(f"REPLACE INTO a (id, n) VALUES ({bound.up_to}, -5)", "INSERT INTO z VALUES ('new', 1)")
+    ends, _, begins = plan.tables[0].chunks[1:4]
+    sql(f"REPLACE INTO a (id, n) VALUES ({ends.up_to}, -5), ({begins.after + 1}, -6)")
+    sql("INSERT INTO z VALUES ('new', 1)")
     told: list[BackfillProgress] = []
     done = backfill(spark, source, directory, BackfillOptions(chunk_rows=500), told.append)
     assert told[0].chunks == len(wanted) < told[0].chunks_in_all
     after = place.records(READ, sorted(wanted))
-    assert wanted - after.keys() == {bound.number}  # which was merged with its change
+    assert wanted - after.keys() == {ends.number, begins.number}  # merged with their changes
     assert {number: before[number] for number in after} == after
     options = into_copy(server.url(), server, tables, copy, tmp_path / "state")
     load(done, options)
