@@ -64,9 +64,12 @@ def run(
         case "local":
             _run(found, as_json)
         case "spark":
-            from .spark.run import run
+            try:
+                from .spark.run import run as run_on_spark
+            except ImportError as error:
+                raise ConfigError(f"--engine spark needs: pip install 'tidemill[spark]' ({error})") from error
 
-            run(found, master=master, partitions=partitions, trigger=trigger, as_json=as_json)
+            run_on_spark(found, master=master, partitions=partitions, trigger=trigger, as_json=as_json)
         case _:
             raise ConfigError(f"--engine: no engine {engine!r}; accepted: local, spark")
 

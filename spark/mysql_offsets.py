@@ -77,7 +77,7 @@ class MysqlOffsets:
         if ts > end.ts:
             raise ConfigError(f"ts {ts} is yet to come: the clock of {self.source} is at {end.ts}")
         files = self._files()
-        place = bisect_right(files, ts, key=lambda file: created(self._options, file))
+        place = bisect_right(files, ts, key=self._created)
         if not place:
             raise SourceError(
                 f"what follows ts {ts} is gone: the binlog of {self.source} begins with {files[0]}, which is "
@@ -99,7 +99,7 @@ class MysqlOffsets:
         end = self.latest().position
         if place.rank > Position.parse(end).rank:
             raise ConfigError(f"{position} is yet to come: the binlog of {self.source} ends at {end}")
-        return Offset(created(self._options, place.file), position, self.source)
+        return Offset(self._created(place.file), position, self.source)
 
     def check(self, start: Offset) -> None:
         if start.source != self.source:
@@ -195,8 +195,12 @@ class MysqlOffsets:
         with self._connected() as session:
             return [str(row[0]) for row in query(session, "SHOW BINARY LOGS")]
 
+    def _created(self, file: str) -> Ts:
+        # As another replica than the scout, whom the server would cut off.
+        return created(replace(self._options, server_id=own_server_id()), file)
+
     def _beginning(self, file: str) -> Offset:
-        return Offset(created(self._options, file), str(Position(file, 4)), self.source)
+        return Offset(self._created(file), str(Position(file, 4)), self.source)
 
 
 def _exceeds(mark: Mark, limit: Limit) -> bool:

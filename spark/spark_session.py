@@ -24,6 +24,7 @@ _DEFAULTS: Final = {
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.redaction.options.regex": "(?i)url|password|^source$|^sink$",  # their URLs have passwords
 }
 _LOCAL_DEFAULTS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
@@ -50,6 +51,8 @@ def session(
     # The workers of this machine run on this very Python; a cluster's say so themselves.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else it warns of the host's name
     builder = SparkSession.Builder().appName(name).master(master)
     defaults = _DEFAULTS | (_LOCAL_DEFAULTS if master.startswith("local") else {})
     for key, value in {**defaults, **(config or {})}.items():
