@@ -44,10 +44,10 @@ from ..spark.offset import Offset
 from ..spark.parts import WHOLE, Part
 from .sink import TABLE, _row
 
-_SOURCE: Final = "bench"
-_TRANSACTION_ROWS: Final = 10
+SOURCE: Final = "bench"
+TRANSACTION_ROWS: Final = 10
 _BATCH_ROWS: Final = 10_000
-_TABLES: Final = ("bench.*",)
+TABLES: Final = ("bench.*",)
 _PART: Final = next(part for part in WHOLE.divided(2) if part.has(TABLE.schema, TABLE.name))
 
 
@@ -55,7 +55,7 @@ def run(*, rows: int = 400_000, rounds: int = 5) -> dict[str, Any]:
     """One result in the form that all benchmarks share; a ratio above 1 is better than the yardstick."""
     with ExitStack() as stack:
         plain, memory, disk = (
-            stack.enter_context(_served(kind, rows)) for kind in ("plain", "memory", "disk")
+            stack.enter_context(served(kind, rows)) for kind in ("plain", "memory", "disk")
         )
         works: dict[str, Callable[[], int]] = {
             "plain": lambda: _plain(plain),
@@ -90,16 +90,25 @@ def _plain(address: str) -> int:
 
 
 def _captured(address: str, rows: int, *, part: Part = WHOLE, json: bool = False) -> int:
-    start, end = (Offset(number + 1, _position(number), _SOURCE) for number in (0, rows // _TRANSACTION_ROWS))
-    ticket = Ticket(start, end, _TABLES, part)
-    return sum(batch.num_rows for batch in client.read([address], ticket, json=json))
+    return sum(batch.num_rows for batch in answer(address, rows, part=part, json=json))
+
+
+def answer(address: str, rows: int, *, part: Part = WHOLE, json: bool = False) -> Iterator[pa.RecordBatch]:
+    """What a server that holds so many rows says."""
+    return client.read([address], Ticket(offset(0), offset(rows), TABLES, part), json=json)
+
+
+def offset(rows: int) -> Offset:
+    """Behind so many."""
+    number = rows // TRANSACTION_ROWS
+    return Offset(number + 1, _position(number), SOURCE)
 
 
 # --- the servers ------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def _served(kind: str, rows: int) -> Iterator[str]:
+def served(kind: str, rows: int) -> Iterator[str]:
     """The address of a server in a process of its own."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tidemill.benchmarks.flight", "serve", kind, str(rows)],
@@ -141,15 +150,15 @@ class _Kept:
         self.sink = CaptureSink("flight://bench", CheckpointFile(directory / "checkpoint"), self.held, _rank)
 
     def server(self) -> CaptureServer:
-        options = feed_options({"source": {"url": "mysql://root@127.0.0.1:1", "tables": [*_TABLES]}})
+        options = feed_options({"source": {"url": "mysql://root@127.0.0.1:1", "tables": [*TABLES]}})
         return CaptureServer(
             "grpc+tcp://127.0.0.1:0",
             Answers(options, self.held, _rank, 0.0),
             self.held,
             Lease(60.0, SystemClock()),
             _rank,
-            _TABLES,
-            lambda: _SOURCE,
+            TABLES,
+            lambda: SOURCE,
             lambda: None,
         )
 
@@ -157,23 +166,23 @@ class _Kept:
 def _held(directory: Path, rows: int, *, in_memory: bool) -> _Kept:
     kept = _Kept(directory, in_memory=in_memory)
     kept.sink.open()
-    each = _BATCH_ROWS // _TRANSACTION_ROWS
-    for first in range(0, rows // _TRANSACTION_ROWS + 1, each):
+    each = _BATCH_ROWS // TRANSACTION_ROWS
+    for first in range(0, rows // TRANSACTION_ROWS + 1, each):
         items = [
-            _transaction(number) for number in range(first, min(first + each, rows // _TRANSACTION_ROWS + 1))
+            _transaction(number) for number in range(first, min(first + each, rows // TRANSACTION_ROWS + 1))
         ]
         last = items[-1]
-        checkpoint = Checkpoint(last.commit_ts, _position(last.commit_ts - 1), None, _SOURCE)
+        checkpoint = Checkpoint(last.commit_ts, _position(last.commit_ts - 1), None, SOURCE)
         kept.sink.write(Batch(items, checkpoint))
     return kept
 
 
 def _transaction(number: int) -> Item:
     """Transaction 0 has no rows: what is held begins behind it."""
-    ts, first = number + 1, (number - 1) * _TRANSACTION_ROWS
-    keys = range(first, first + _TRANSACTION_ROWS) if number else ()
+    ts, first = number + 1, (number - 1) * TRANSACTION_ROWS
+    keys = range(first, first + TRANSACTION_ROWS) if number else ()
     changes = [RowChange(ts, ts, TABLE, "insert", None, _row(key, "n" * 40)) for key in keys]
-    return Transaction(ts, ts, _SOURCE, changes, _position(number))
+    return Transaction(ts, ts, SOURCE, changes, _position(number))
 
 
 def _position(number: int) -> str:
@@ -189,7 +198,7 @@ class _Plain(flight.FlightServerBase):  # type: ignore[misc]
 
     def __init__(self, kept: _Kept, rows: int) -> None:
         super().__init__("grpc+tcp://127.0.0.1:0")
-        ends = _rank(_position(0)), _rank(_position(rows // _TRANSACTION_ROWS))
+        ends = _rank(_position(0)), _rank(_position(rows // TRANSACTION_ROWS))
         self._batches = list(kept.held.read(*ends))
 
     def do_get(self, _context: Any, _ticket: flight.Ticket) -> flight.RecordBatchStream:

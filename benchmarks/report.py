@@ -51,6 +51,24 @@ def _tikv(**settings: Any) -> Result:
     return tikv.run(**settings)
 
 
+def _flight(**settings: Any) -> Result:
+    from . import flight
+
+    return flight.run(**settings)
+
+
+def _backfill(**settings: Any) -> Result:
+    from . import backfill
+
+    return backfill.run(**settings)
+
+
+def _spark(**settings: Any) -> Result:
+    from . import spark
+
+    return spark.run(**settings)
+
+
 BENCHES: Mapping[str, Callable[..., Result]] = {
     "actors": _actors,
     "sorter": _sorter,
@@ -59,6 +77,9 @@ BENCHES: Mapping[str, Callable[..., Result]] = {
     "puller": _puller,
     "mount": _mount,
     "tikv": _tikv,
+    "flight": _flight,
+    "backfill": _backfill,
+    "spark": _spark,
 }
 
 

@@ -7,11 +7,18 @@ Stopped or killed, it goes on where it was when it is started again. With --now 
 
 import sys
 
+from pyspark.sql import SparkSession
+
 import tidemill.spark
 
 
-def main(source: str, tables: str, directory: str, *flags: str) -> None:
+def main(*arguments: str) -> None:
     spark = tidemill.spark.session("changes to Parquet")
+    follow(spark, *arguments)
+    spark.stop()
+
+
+def follow(spark: SparkSession, source: str, tables: str, directory: str, *flags: str) -> None:
     changes = (
         spark.readStream.format("tidemill")
         .option("source", source)
@@ -30,7 +37,6 @@ def main(source: str, tables: str, directory: str, *flags: str) -> None:
         .start()
     )
     query.awaitTermination()
-    spark.stop()
 
 
 if __name__ == "__main__":

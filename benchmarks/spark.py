@@ -1,0 +1,109 @@
+"""A capture's answer into Spark's `noop` sink; rows a second.
+
+* `read`: by two tasks; `one_core`: by the one task of a session with one core. The yardstick is a data source
+  that only yields the same Arrow batches, from a file in memory. `json`: with the images as JSON, which our
+  tasks make, and the yardstick's file has.
+* `fixed_seconds`: a micro-batch with a single row of a MariaDB; `fixed_capture_seconds`: by way of a capture.
+* The ratio `cores` is `read` over `one_core`: what the second core gives, on a machine that the capture, too,
+  works on.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from .flight import served
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Seconds: TypeAlias = dict[str, float]
+
+
+def run(*, rows: int = 600_000, rounds: int = 5, batches: int = 20) -> dict[str, Any]:
+    """One result in the form that all benchmarks share; a ratio above 1 is better than the yardstick."""
+    from ..spark import session
+    from . import spark_source
+    from .spark_batches import fixed_seconds
+
+    with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name, served("memory", rows) as address:
+        folder = Path(name)
+        for kind in ("none", "json"):
+            spark_source.write_file(str(folder / kind), address, rows, json=kind == "json")
+        config = {"spark.local.dir": str(folder / "local"), "spark.driver.memory": "2g"}
+        spark = session("bench", "local[1]", config)
+        spark.sparkContext.setLogLevel("ERROR")
+        try:
+            one = _in_turn(_frames(spark, folder, address, rows, 1, ("none",)), rows, rounds)
+        finally:
+            spark.stop()
+        spark = session("bench", "local[2]", config)
+        spark.sparkContext.setLogLevel("ERROR")
+        try:
+            two = _in_turn(_frames(spark, folder, address, rows, 2, ("none", "json")), rows, rounds)
+            fixed = fixed_seconds(spark, folder, batches)
+        finally:
+            spark.stop()
+    seconds = {"read": two["none"], "one_core": one["none"], "json": two["json"]}
+    figures = {name: round(rows / ours) for name, (ours, _) in seconds.items()}
+    yardstick = {name: round(rows / theirs) for name, (_, theirs) in seconds.items()}
+    ratio = {name: round(theirs / ours, 2) for name, (ours, theirs) in seconds.items()}
+    return {
+        "bench": "spark",
+        "settings": {"rows": rows, "rounds": rounds, "batches": batches},
+        "figures": {**figures, **{name: round(taken, 3) for name, taken in fixed.items()}},
+        "yardstick": yardstick,
+        "ratio": {**ratio, "cores": round(figures["read"] / figures["one_core"], 2)},
+    }
+
+
+def _frames(
+    spark: SparkSession, folder: Path, address: str, rows: int, tasks: int, kinds: tuple[str, ...]
+) -> dict[str, tuple[DataFrame, DataFrame]]:
+    """Ours and theirs of each kind."""
+    from .spark_source import CaptureSource, FileSource
+
+    for source in (CaptureSource, FileSource):
+        spark.dataSource.register(source)
+    ours = spark.read.format("bench-capture").options(address=address, rows=rows, tasks=tasks)
+    theirs = spark.read.format("bench-file").options(tasks=tasks)
+    return {
+        kind: (ours.options(values=kind).load(), theirs.options(path=str(folder / kind)).load())
+        for kind in kinds
+    }
+
+
+def _in_turn(
+    frames: dict[str, tuple[DataFrame, DataFrame]], rows: int, rounds: int
+) -> dict[str, tuple[float, float]]:
+    """Median seconds; in turn, so that a machine's drift meets all."""
+    taken: dict[str, tuple[list[float], list[float]]] = {kind: ([], []) for kind in frames}
+    for number in range(rounds + 1):
+        for kind, pair in frames.items():
+            for frame, seconds in zip(pair, taken[kind], strict=True):
+                if not number:  # which warms up
+                    if (found := frame.count()) != rows:
+                        raise RuntimeError(f"{found} rows came of {rows}")
+                    _write(frame)
+                else:
+                    seconds.append(_write(frame))
+    return {
+        kind: (statistics.median(ours), statistics.median(theirs)) for kind, (ours, theirs) in taken.items()
+    }
+
+
+def _write(frame: DataFrame) -> float:
+    begun = time.perf_counter()
+    frame.write.format("noop").mode("overwrite").save()
+    return time.perf_counter() - begun
+
+
+if __name__ == "__main__":
+    settings = {name: int(value) for name, _, value in (a.partition("=") for a in sys.argv[1:])}
+    print(json.dumps(run(**settings)))

@@ -1,0 +1,82 @@
+"""What a micro-batch costs that has one row."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ..options import feed_options
+from ..spark.capture.capture import opened
+from ..spark.capture.options import CaptureOptions
+from .mariadb import MariaDb
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+TABLES: Final = "tiny.*"
+_WAIT_SECONDS: Final = 60
+
+
+def fixed_seconds(spark: SparkSession, folder: Path, batches: int) -> dict[str, float]:
+    """The median batch of a stream from a MariaDB into nothing, from when Spark begins with it: read from the
+    source, and by way of a capture."""
+    with MariaDb(folder / "mariadb") as server:
+        with server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("CREATE DATABASE tiny")
+            cursor.execute("CREATE TABLE tiny.t (id INT AUTO_INCREMENT PRIMARY KEY)")
+        found = {"fixed_seconds": _median(spark, server, folder / "alone", batches, {})}
+        with _capture(server, folder) as address:
+            taken = _median(spark, server, folder / "captured", batches, {"capture": address})
+        return {**found, "fixed_capture_seconds": taken}
+
+
+@contextmanager
+def _capture(server: MariaDb, folder: Path) -> Iterator[str]:
+    options = feed_options(
+        {"data_dir": str(folder / "state"), "source": {"url": server.url(), "tables": [TABLES]}}
+    )
+    with opened(options, CaptureOptions(listen="127.0.0.1:0")) as capture:
+        _until(lambda: capture.held.begun)
+        yield f"127.0.0.1:{capture.port}"
+
+
+def _median(spark: SparkSession, server: MariaDb, folder: Path, batches: int, more: dict[str, str]) -> float:
+    options = {"source": server.url(), "tables": TABLES, "pollSeconds": "0.01", **more}
+    frame = spark.readStream.format("tidemill").options(**options).load()
+    query = frame.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint")).start()
+    try:
+        _until(lambda: query.lastProgress is not None)  # it has begun
+        for number in range(batches + 2):
+            with server.connect() as connection, connection.cursor() as cursor:
+                cursor.execute("INSERT INTO tiny.t VALUES ()")
+            _until(partial(_has_read, query, number + 1))
+        return statistics.median(_seconds(query)[2:])  # the first ones warm up
+    finally:
+        query.stop()
+
+
+def _has_read(query: StreamingQuery, rows: int) -> bool:
+    return len(_seconds(query)) >= rows
+
+
+def _seconds(query: StreamingQuery) -> list[float]:
+    """Of each batch that had a row."""
+    return [
+        progress.durationMs["triggerExecution"] / 1000
+        for progress in query.recentProgress
+        if progress.numInputRows
+    ]
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + _WAIT_SECONDS
+    while not condition():
+        if time.monotonic() > until:
+            raise RuntimeError(f"Spark did nothing for {_WAIT_SECONDS} s")
+        time.sleep(0.02)

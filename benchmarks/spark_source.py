@@ -1,0 +1,95 @@
+"""Two data sources with the same rows: a capture's, read as a stream's task does, and a file's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from ..spark.capture.captures import captures_of
+from ..spark.envelope import ENVELOPE
+from ..spark.options import read_options
+from ..spark.output import Output
+from ..spark.partition import TaskPartition
+from ..spark.parts import WHOLE
+from ..spark.schema import envelope_type
+from ..spark.stream_task import batches
+from .flight import TABLES, TRANSACTION_ROWS, answer, offset
+
+
+class CaptureSource(DataSource):
+    """Options: `address`, `rows`, `tasks`, which divide them, and `values` as tidemill's."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "bench-capture"
+
+    def schema(self) -> StructType:
+        return envelope_type()
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return _CaptureReader(self.options, schema)
+
+
+class _CaptureReader(DataSourceReader):
+    def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
+        self.options = read_options(
+            {
+                "source": "mysql://nobody@127.0.0.1:1",  # which isn't needed
+                "sourceTimeout": "0",
+                "tables": ",".join(TABLES),
+                "capture": given["address"],
+                "values": given["values"],
+            }
+        )
+        self.output = Output(self.options, None, schema)
+        self.captures = captures_of(self.options)
+        self.rows, self.tasks = int(given["rows"]), int(given["tasks"])
+
+    def partitions(self) -> Sequence[InputPartition]:
+        each = self.rows // self.tasks // TRANSACTION_ROWS * TRANSACTION_ROWS
+        bounds = [offset(number * each) for number in range(self.tasks)] + [offset(self.rows)]
+        return [TaskPartition(WHOLE, start, end) for start, end in pairwise(bounds)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, TaskPartition)
+        yield from batches(self.options, self.output, partition, self.captures)
+
+
+class FileSource(DataSource):
+    """Options: `path` of an Arrow IPC file, and `tasks`, which divide its batches."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "bench-file"
+
+    def schema(self) -> StructType:
+        return envelope_type()
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
+        return _FileReader(self.options["path"], int(self.options["tasks"]))
+
+
+class _FileReader(DataSourceReader):
+    def __init__(self, path: str, tasks: int) -> None:
+        self.path = path
+        self.tasks = tasks
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(number) for number in range(self.tasks)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        with pa.memory_map(self.path) as file, pa.ipc.open_file(file) as reader:
+            count = reader.num_record_batches
+            first, last = (count * number // self.tasks for number in (partition.value, partition.value + 1))
+            yield from map(reader.get_batch, range(first, last))
+
+
+def write_file(path: str, address: str, rows: int, *, json: bool) -> None:
+    """The batches that a capture gives."""
+    with pa.ipc.new_file(path, ENVELOPE) as writer:
+        for batch in answer(address, rows, json=json):
+            writer.write_batch(batch)
