@@ -21,7 +21,7 @@ from .options import BackfillOptions
 from .plan import Plan
 from .progress import Report, Watch
 from .source import source_options
-from .tasks import SAID, CatchUp, MergeChunks, ReadChunk, cancelled_at_end, check, run
+from .tasks import SAID, CatchUp, MergeChunks, ReadChunk, collected, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -159,12 +159,8 @@ class _Backfill:
             lines = lines.where(~lines.chunk.isin(*done))
         lines = lines.repartition(min(len(missing), _MERGES), "chunk")
         lines = lines.sortWithinPartitions("chunk", "key", "number")
-        with (
-            Watch(self._directory, plan, "merging", changes.chunks, self._report),
-            cancelled_at_end(self._spark),
-        ):
-            said = lines.mapInArrow(work, SAID).collect()
-        check([(row.kind, row.text) for row in said])
+        with Watch(self._directory, plan, "merging", changes.chunks, self._report):
+            collected(self._spark, lines.mapInArrow(work, SAID))
 
     def _merged(self, plan: Plan, position: str) -> dict[int, ChunkRecord]:
         """Those that are brought to `position`; what an earlier plan left doesn't count."""

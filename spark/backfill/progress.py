@@ -7,6 +7,7 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import Final, Literal, Self, TextIO, TypeAlias
 
+import structlog
 from msgspec import Struct
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
@@ -18,12 +19,16 @@ from .plan import Plan
 
 LOOK_SECONDS: Final = 0.5
 
-Stage: TypeAlias = Literal["reading", "catching up", "merging", "finished"]
+LINE_SECONDS: Final = 5.0
+"""Between two log lines of one stage."""
+
+Stage: TypeAlias = Literal["reading", "catching up", "merging", "loading"]
 
 
 class BackfillProgress(Struct, frozen=True):
     stage: Stage
-    """`reading` chunks; `catching up`: reading what changed meanwhile; `merging` that into the chunks."""
+    """`reading` chunks; `catching up`: reading what changed meanwhile; `merging` that into the chunks; and,
+    where sinks are loaded, `loading`."""
     chunks: int
     """Finished, of this stage; those of earlier runs included."""
     chunks_in_all: int
@@ -88,6 +93,32 @@ class Watch:
         if self._report is not None:
             self._thread.join()
             self._report(self.look())
+
+
+class LogLines:
+    """A report that prints a line every few seconds, and one as each stage begins."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._log = structlog.wrap_logger(
+            structlog.PrintLogger(stream),
+            processors=[
+                structlog.processors.TimeStamper(fmt="iso"),
+                structlog.processors.LogfmtRenderer(key_order=["timestamp", "event"]),
+            ],
+        )
+        self._clock = SystemClock()
+        self._stage = ""
+        self._next = 0.0
+
+    def __call__(self, progress: BackfillProgress) -> None:
+        now = self._clock.now()
+        if progress.stage == self._stage and now < self._next:
+            return
+        self._stage, self._next = progress.stage, now + LINE_SECONDS
+        figures = {"chunks": f"{progress.chunks}/{progress.chunks_in_all}", "rows": progress.rows}
+        if progress.seconds_left is not None:
+            figures["seconds_left"] = round(progress.seconds_left)
+        self._log.msg(progress.stage, **figures)
 
 
 class ProgressBar:

@@ -15,6 +15,7 @@ from ...errors import Fatal, InvariantViolated, Retryable, TidemillError
 from ...puller.mysql.options import MysqlOptions
 from ...puller.tikv.options import TikvOptions
 from ..options import ReadOptions
+from ..run_errors import explain
 from ..scratch import scratch
 from .altered import Altered
 from .chunk_file import ChunkFiles, ChunkWriter
@@ -25,7 +26,7 @@ from .plan import Plan
 from .source import source_options
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 SAID: Final = "kind string, text string"
 _SAID: Final = pa.schema([("kind", pa.string()), ("text", pa.string())])
@@ -162,12 +163,20 @@ def run(spark: SparkSession, work: ReadChunk | CatchUp) -> list[str]:
     """Have it done for every number; the names of tables that were altered. Raises what stopped it."""
     count = len(work.numbers)
     work.directory.go()
-    with cancelled_at_end(spark):
-        said = spark.range(0, count, 1, count).mapInArrow(work, SAID).collect()
-    return check([(row.kind, row.text) for row in said])
+    return collected(spark, spark.range(0, count, 1, count).mapInArrow(work, SAID))
 
 
-def check(said: Sequence[_Said]) -> list[str]:
+def collected(spark: SparkSession, frame: DataFrame) -> list[str]:
+    """The tables that were altered, of what tasks said. Raises what stopped one of them."""
+    with _cancelled_at_end(spark):
+        try:
+            said = frame.collect()
+        except Exception as error:
+            raise explain(error, "the backfill's tasks") from error
+    return _check([(row.kind, row.text) for row in said])
+
+
+def _check(said: Sequence[_Said]) -> list[str]:
     """The tables that were altered. Raises the first error."""
     for kind, text in said:
         if kind not in ("", "Altered", "stopped"):
@@ -177,7 +186,7 @@ def check(said: Sequence[_Said]) -> list[str]:
 
 
 @contextmanager
-def cancelled_at_end(spark: SparkSession) -> Iterator[None]:
+def _cancelled_at_end(spark: SparkSession) -> Iterator[None]:
     """Whatever ends the driver's wait ends the tasks, and so their connections."""
     tag = f"tidemill-backfill-{uuid4().hex}"
     spark.addTag(tag)

@@ -23,6 +23,7 @@ from tidemill.spark.backfill.backfilled import opened
 from tidemill.spark.backfill.directory import READ, Directory
 from tidemill.spark.backfill.options import BackfillOptions
 from tidemill.spark.backfill.progress import BackfillProgress, ProgressBar
+from tidemill.spark.backfill.run import run
 from tidemill.spark.envelope import Decoder
 
 from ...services.conftest import Client
@@ -56,6 +57,15 @@ def copy(sql: Client) -> Iterator[str]:
     name = f"{sql.database}_copy"
     yield name
     sql(f"DROP DATABASE IF EXISTS {name}")
+
+
+@pytest.fixture
+def reader(sql: Client) -> Iterator[str]:
+    """A user of the backfill's own, with every right."""
+    name = f"reader_{sql.database}"
+    sql(f"CREATE USER {name} IDENTIFIED BY 'x'", f"GRANT ALL ON *.* TO {name}")
+    yield name
+    sql(f"DROP USER IF EXISTS {name}")
 
 
 def test_rows_that_change_meanwhile_are_the_same_at_the_end(
@@ -149,13 +159,13 @@ def test_a_killed_worker_costs_its_chunk_and_no_other(
 
 
 def test_a_table_that_is_altered_meanwhile_is_begun_again(
-    spark: SparkSession, sql: Client, copy: str, tmp_path: Path
+    spark: SparkSession, sql: Client, reader: str, copy: str, tmp_path: Path
 ) -> None:
     create_tables(sql, 5_000)
     sql("RENAME TABLE w TO z")
     server, tables, directory = sql.server, f"{sql.database}.*", tmp_path / "bf"
     with ThreadPoolExecutor(1) as thread:
-        source = {"source": server.url(), "tables": tables}
+        source = {"source": server.url(user=reader, password="x"), "tables": tables}
         with HeldBack(server, sql.database, "z") as held:
             running = thread.submit(backfill, spark, source, directory, SMALL, held)
             plan = planned(directory)
@@ -163,6 +173,7 @@ def test_a_table_that_is_altered_meanwhile_is_begun_again(
             eventually(lambda: finished(directory) >= early)
             sql("ALTER TABLE a ADD COLUMN more INT DEFAULT 7", "CREATE TABLE came (id INT PRIMARY KEY)")
             sql("TRUNCATE TABLE k", "INSERT INTO came VALUES (1)", "INSERT INTO k VALUES ('only', 1)")
+            _cut(sql, reader)  # so that what waits for `z` takes another snapshot, behind all this
         done = running.result()
     assert [table.name for table in done.tables] == ["z", "a", "came", "k"]
     assert len(done.tables[1].columns) == 9
@@ -246,6 +257,29 @@ def test_a_load_that_was_cut_short_goes_on(
     assert not (tmp_path / "bf").exists()
 
 
+def test_a_feeds_sinks_are_loaded_by_one_command_and_its_feed_goes_on(
+    spark: SparkSession, sql: Client, copy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    create_tables(sql, 1_000)
+    server = sql.server
+    options = into_copy(server.url(), server, f"{sql.database}.*", copy, tmp_path / "state")
+    found = {
+        "data_dir": str(tmp_path / "state"),
+        "source": {"url": server.url(), "tables": [f"{sql.database}.*"], "timeout_seconds": 20},
+        "sink": [{"url": server.url(copy, scheme="mysql+pymysql")}],
+    }
+    assert run(found) == 0
+    assert not (tmp_path / "state" / "backfill").exists()
+    shown = capsys.readouterr().err
+    assert "event=reading chunks=0/3 rows=0" in shown
+    assert "event=loading chunks=3/3 rows=3000" in shown
+    sql("UPDATE a SET n = -7 WHERE id < 100")
+    go_on(options)
+    assert rows(server, copy, "a") == rows(server, sql.database, "a")
+    with pytest.raises(ConfigError, match="sink: none is named"):
+        run({**found, "sink": []})
+
+
 def test_what_goes_wrong_is_one_clear_sentence(
     spark: SparkSession, sql: Client, copy: str, tmp_path: Path
 ) -> None:
@@ -272,32 +306,27 @@ def test_what_goes_wrong_is_one_clear_sentence(
 
 
 def test_an_error_of_the_source_ends_it_and_leaves_what_was_finished(
-    spark: SparkSession, sql: Client, tmp_path: Path
+    spark: SparkSession, sql: Client, reader: str, tmp_path: Path
 ) -> None:
     create_tables(sql, 1_000)
-    name = f"reader_{sql.database}"
-    sql(f"CREATE USER {name} IDENTIFIED BY 'x'", f"GRANT ALL ON *.* TO {name}")
-    url = sql.server.url(user=name, password="x")
+    url = sql.server.url(user=reader, password="x")
     directory, source = tmp_path / "bf", {"source": url, "tables": f"{sql.database}.*"}
-    try:
-        with ThreadPoolExecutor(1) as thread:
-            with HeldBack(sql.server, sql.database, "w") as held:
-                running = thread.submit(backfill, spark, source, directory, SMALL, held)
-                plan = planned(directory)
-                early = {chunk.number for table in plan.tables[:2] for chunk in table.chunks}
-                eventually(lambda: finished(directory) >= early)
-                sql(f"DROP USER {name}")
-                eventually(lambda: _without(sql, name) and running.done())
-            with pytest.raises(SourceError, match="check user and password"):
-                running.result()
-    finally:
-        sql(f"DROP USER IF EXISTS {name}")
+    with ThreadPoolExecutor(1) as thread:
+        with HeldBack(sql.server, sql.database, "w") as held:
+            running = thread.submit(backfill, spark, source, directory, SMALL, held)
+            plan = planned(directory)
+            early = {chunk.number for table in plan.tables[:2] for chunk in table.chunks}
+            eventually(lambda: finished(directory) >= early)
+            sql(f"DROP USER {reader}")
+            eventually(lambda: _cut(sql, reader) and running.done())
+        with pytest.raises(SourceError, match="check user and password"):
+            running.result()
     assert finished(directory) == early
     done = backfill(spark, {**source, "source": sql.server.url()}, directory, SMALL)
     assert done.rows == 3_000
 
 
-def _without(sql: Client, user: str) -> bool:
+def _cut(sql: Client, user: str) -> bool:
     """Cut the user's connections."""
     for (number,) in sql(f"SELECT ID FROM information_schema.PROCESSLIST WHERE USER = '{user}'"):
         with suppress(OperationalError):  # it has ended by itself
