@@ -16,10 +16,11 @@ from ...puller.tikv.options import TikvOptions
 from ...routing import TableFilter
 from ..options import ReadOptions, read_options
 from .backfilled import Backfilled
-from .directory import MERGED, READ, Alteration, Changes, ChunkRecord, Directory, Manifest
+from .directory import MERGED, READ, Directory
 from .options import BackfillOptions
 from .plan import Plan
 from .progress import Report, Watch
+from .records import Alteration, Changes, ChunkRecord, Manifest
 from .source import source_options
 from .tasks import SAID, CatchUp, MergeChunks, ReadChunk, collected, run
 

@@ -18,8 +18,9 @@ from ..offset import Offset
 from ..schema import envelope_type
 from ..scratch import scratch
 from .chunk_file import ChunkFiles
-from .directory import Directory, Manifest
+from .directory import Directory
 from .load import Told, load_sink
+from .records import Manifest
 from .replay import Replay
 
 if TYPE_CHECKING:

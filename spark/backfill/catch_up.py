@@ -26,10 +26,11 @@ from ...puller.mysql.tables import is_user_schema
 from ...puller.mysql.transactions import Transactions
 from ...routing import TableFilter
 from ..change import RowBytes
-from .directory import Alteration, Changes, ChunkRecord, Directory
+from .directory import Directory
 from .keys import encode_key, key_of
 from .patience import Patience
 from .plan import Plan, TablePlan
+from .records import Alteration, Changes, ChunkRecord
 
 SCHEMA: Final = pa.schema(
     [

@@ -18,8 +18,9 @@ from ...events import PUT, KvChange
 from ...sorter.db.layout import LAYOUTS
 from ...sorter.run import Place, Run, Table
 from ...store import Batch, Store, Window
-from .directory import ChunkRecord, Directory
+from .directory import Directory
 from .plan import ChunkPlan, Plan, TablePlan
+from .records import ChunkRecord
 
 PIECE_BYTES: Final = 256 << 10
 """A block holds about this much, as the sorter's do."""

@@ -25,8 +25,8 @@ from ...events import (
 )
 from ...mounter import RowReader, TableAt
 from .chunk_file import ChunkFiles
-from .directory import Manifest
 from .plan import ChunkPlan, Plan, TablePlan
+from .records import Manifest
 
 _Read = Callable[[list[KvChange], Ts], list[RowChange]]
 

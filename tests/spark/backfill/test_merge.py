@@ -18,10 +18,11 @@ from tidemill.codec.mysql.text_rows import TextRowsDecoder
 from tidemill.errors import InvariantViolated, StoreError
 from tidemill.events import Column, Row, Table
 from tidemill.spark.backfill.chunk_file import ChunkFiles, ChunkWriter
-from tidemill.spark.backfill.directory import MERGED, READ, ChunkRecord, Directory
+from tidemill.spark.backfill.directory import MERGED, READ, Directory
 from tidemill.spark.backfill.keys import decode_key, encode_key
 from tidemill.spark.backfill.merge import Change, merge
 from tidemill.spark.backfill.plan import STRIDE, ChunkPlan, Plan, TablePlan
+from tidemill.spark.backfill.records import ChunkRecord
 from tidemill.spark.backfill.text_row import RowWriter, keyed_rows
 from tidemill.spark.change import RowBytes
 
