@@ -193,6 +193,18 @@ def bench_flight(as_json: Json = False) -> None:
     _bench("flight", as_json)
 
 
+@bench.command("spark")
+def bench_spark(as_json: Json = False) -> None:
+    """A capture's changes into Spark, against a data source that has the same batches."""
+    _bench("spark", as_json)
+
+
+@bench.command("backfill")
+def bench_backfill(as_json: Json = False) -> None:
+    """MariaDB's rows into sorted files, against the same query by plain pymysql."""
+    _bench("backfill", as_json)
+
+
 @bench.command("tikv")
 def bench_tikv(as_json: Json = False) -> None:
     """TiKV to Python, the whole way, against a bare gRPC client."""

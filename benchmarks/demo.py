@@ -140,8 +140,10 @@ def on_spark(directory: Path, pipe: Connection, pd: str, seconds: float) -> bool
     the archive that the first feed made."""
     config = directory / "spark.toml"
     config.write_text(SPARK_FEED.format(directory=directory, pd=pd))
-    print("tidemill run spark.toml --engine spark, while the writers go on", flush=True)
+    print("tidemill backfill spark.toml, while the writers go on", flush=True)
     ask(pipe, "start")
+    subprocess.run([sys.executable, "-m", "tidemill.cli", "backfill", str(config)], check=True)
+    print("tidemill run spark.toml --engine spark", flush=True)
     with following(config, "--engine", "spark") as process:
         until_all_at(directory / "spark-state", process.pid, lambda position: int(position or 0) > 0)
         pause(seconds)

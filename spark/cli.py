@@ -12,7 +12,7 @@ import msgspec
 import typer
 
 from ..errors import ConfigError
-from ..flags import DataDir, FeedFile, Json, Name, Source, Tables, feed_tables, stopped_by_signals
+from ..flags import DataDir, FeedFile, Json, Name, Sinks, Source, Tables, feed_tables, stopped_by_signals
 from ..progress import open_progress
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ Master = Annotated[str, typer.Option(help="Spark's master: local[2], spark://hos
 
 
 def add_commands(app: typer.Typer) -> None:
-    for command in (capture, analyze, compact):
+    for command in (backfill, capture, analyze, compact):
         app.command()(command)
 
 
@@ -62,6 +62,31 @@ def capture(
         serve(options, kept, stopping, progress.show, lambda port: _say(f"listens on {host}:{port}"))
     finally:
         progress.close()
+
+
+def backfill(
+    file: FeedFile = None,
+    source: Source = None,
+    sink: Sinks = None,
+    table: Tables = None,
+    name: Name = None,
+    data_dir: DataDir = None,
+    directory: Annotated[
+        Path | None, typer.Option(help="for the rows' files; shared by the driver and all executors")
+    ] = None,
+    master: Master = "local[2]",
+    chunk_rows: Annotated[int, typer.Option(help="rows of a chunk, about", min=1)] = 100_000,
+    keep: Annotated[bool, typer.Option("--keep", help="keep the files once the sinks are loaded")] = False,
+) -> None:
+    """Load a feed's sinks by Spark, chunks side by side; `run` goes on from there."""
+    try:
+        from .backfill.options import BackfillOptions
+        from .backfill.run import run
+    except ImportError as error:
+        raise ConfigError(f"a backfill needs: pip install 'tidemill[spark]' ({error})") from error
+    settings = BackfillOptions(chunk_rows=chunk_rows)
+    found = feed_tables(file, source, sink, table, name, data_dir)
+    run(found, directory=directory, master=master, settings=settings, keep=keep)
 
 
 def analyze(
