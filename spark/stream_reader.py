@@ -49,7 +49,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # --- in the driver
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        self._is_new = True
+        self._is_new = self._at is None  # Spark asks once more behind the first batch
         return self._fields(self._source.ask(self._initial), {})
 
     def _initial(self, offsets: Offsets) -> Offset:

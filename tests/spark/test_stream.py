@@ -66,6 +66,7 @@ def test_a_stream_begins_where_it_was_first_started(
     job = Job(spark, tmp_path, mariadb.url(), tables=f"{sql.database}.*")
     job.run()
     assert job.found == []
+    assert len(job.ends()) == 1
     sql("INSERT INTO item VALUES (2)")
     job.run()
     assert [row.after for row in job.found] == [(2,)]
