@@ -51,7 +51,9 @@ def test_a_stream_of_mariadb_has_whole_transactions_in_bounded_batches(
     commits = [{_commit_ts(line) for line in batch} for batch in job.batches.values()]
     assert all(one.isdisjoint(other) for one, other in combinations(commits, 2))
     ends = job.ends()
-    ours = history.local(mariadb.url(), [f"{sql.database}.*"], ends[0], ends[-1], tmp_path / "local")
+    # A query that finds nothing at its start has an empty batch, at each start.
+    first = min(number for number, batch in job.batches.items() if batch)
+    ours = history.local(mariadb.url(), [f"{sql.database}.*"], ends[first - 1], ends[-1], tmp_path / "local")
     assert job.found == history.lines(ours)
 
 

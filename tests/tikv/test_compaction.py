@@ -20,14 +20,22 @@ def compact(directory: Path, text: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_running_feed_carries_out_a_plan_and_says_what_came_of_it(tmp_path):
     directory = tmp_path / "state"
-    plan = Plan(VERSION, 0, [Step("store-1", "window-99", 10, 1)])
     with Tidb(stores=1) as tidb:
         tidb.execute("create database shop")
         tidb.execute("create table shop.orders (id int primary key)")
-        with tidemill.open(f"tikv://{tidb.pd_address}", ["shop.*"], data_dir=directory):
+        tables, sorter = ["shop.*"], {"memory_bytes": 0}  # all goes through its store
+        with tidemill.open(f"tikv://{tidb.pd_address}", tables, data_dir=directory, sorter=sorter) as feed:
+            with tidb.transaction() as txn:
+                txn.insert("shop.orders", (1,))
+            next(iter(feed))
+            with tidb.transaction() as txn:
+                txn.insert("shop.orders", (2,))
+            next(iter(feed))
+            (store,) = directory.glob("scratch/store-*")
+            plan = Plan(VERSION, 0, [Step(store.name, "window-99", 10, 1)])
             said = compact(directory, encode_plan(plan))
     assert (said.stderr, said.returncode) == ("", 0)
-    assert said.stdout == "store-1/window-99: 0 bytes became 0 (it is gone, or still written to)\n"
+    assert said.stdout == f"{store.name}/window-99: 0 bytes became 0 (it is gone, or still written to)\n"
     said = compact(directory, encode_plan(plan))
     assert said.returncode == 2
     assert said.stderr == f"tidemill: the feed in {directory} is stopped: its store has gone with it\n"
