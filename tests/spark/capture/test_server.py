@@ -220,5 +220,5 @@ def test_the_status_is_json(keeping):
     with served(keeping) as address, Access().connect(address) as other:
         (result,) = other.do_action("status")
         found = json.loads(result.body.to_pybytes())
-    assert set(found) == {"source", "tables", "held", "lease", "reading"}
+    assert set(found) == {"source", "tables", "held", "lease", "reading", "answered"}
     assert set(found["held"]) >= {"base", "reached", "rows", "memory_bytes", "disk_bytes"}
