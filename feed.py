@@ -274,6 +274,10 @@ class Feed:
         since, rows_then = self._rates[0]
         puller, progress, sorter = pipeline.puller_statistics, pipeline.snapshot, pipeline.sorter.statistics()
         read = puller.resolved_ts if puller is not None else 0
+        sinks = [self._sink_status(pipeline, one, read, now) for one in pipeline.deliveries]
+        position = puller.position if puller is not None else ""
+        if not position:  # the puller has not said anything yet, or the feed was over before it was asked
+            position = self._status.position or next((sink.position for sink in sinks), "")
         warning = "; ".join(retry.sentence(self._clock.now()) for retry in pipeline.retries.values())
         self._status = replace(
             self._status,
@@ -281,14 +285,14 @@ class Feed:
             detail=warning,
             updated=now,
             source=pipeline.source,
-            position=puller.position if puller is not None else self._status.position,
+            position=position,
             rows=rows,
             transactions=self._base[1] + pipeline.counts.transactions,
             rows_per_second=(rows - rows_then) / (now - since) if now > since else 0.0,
             memory_bytes=resident_bytes(),
             sorter_memory_bytes=sorter.memory_bytes,
             sorter_disk_bytes=sorter.disk_bytes,
-            sinks=[self._sink_status(pipeline, one, read, now) for one in pipeline.deliveries],
+            sinks=sinks,
             snapshot=None if progress is None or not progress.table else _snapshot_status(progress),
             waits=pipeline.waits(),
         )
