@@ -22,6 +22,8 @@ class Scans:
         self._options = options
         self.held: int | None = None
         """After how many pieces each scan waits; 0: none begins; None: none waits."""
+        self.standing = 0
+        """How many wait there."""
         self._freed = asyncio.Event()
         self._waiting: deque[Subscription] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -84,4 +86,8 @@ class Scans:
     async def _go_on(self, number: int) -> None:
         """Wait before piece `number` for as long as scans are held there."""
         while self.held is not None and number >= self.held:
-            await self._freed.wait()
+            self.standing += 1
+            try:
+                await self._freed.wait()
+            finally:
+                self.standing -= 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import Event
 from typing import Any
 
 import grpc
@@ -142,8 +143,13 @@ class Script:
         found.region.id = int(plain[0])
         if "version" in options:
             found.region.region_epoch.version = int(options["version"])
+        scans = self._client.cluster.stores[store].change_data.scans
+        stood = scans.standing + len(scans)
         feed.send(found.region, request_id=request, checkpoint_ts=int(options.get("from", 0)), **extra)
-        if "held" not in plain:
+        if "held" in plain:  # the fence behind it is no wait for a scan that has yet to begin
+            while scans.standing + len(scans) <= stood:
+                Event().wait(0.001)
+        else:
             self._pending.add((feed, request))
         return []
 
