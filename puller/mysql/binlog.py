@@ -130,9 +130,13 @@ class BinlogDecoder:
                 self._take_other(kind, event_of(payload))
 
     def idle(self, epoch_seconds: float) -> None:
-        """The source has nothing more, and by its own clock it is at least `epoch_seconds` now."""
+        """The source has nothing more, and by its own clock it is at least `epoch_seconds` now.
+
+        The clock goes on to a millisecond before that second: a transaction of the second has the ts that it
+        would have had anyway, and one that is older has a ts that shows it.
+        """
         if not self._out.is_begun and not self._out.clock.anchored:
-            self._out.pass_time(compose_ts(int(epoch_seconds * 1000)))
+            self._out.pass_time(compose_ts(int(epoch_seconds) * 1000 - 1))
 
     def take(self) -> Changes | None:
         """What is complete, and what there is of a large transaction; None if there is nothing."""

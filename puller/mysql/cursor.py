@@ -72,10 +72,12 @@ class Cursor:
         Raises SourceError if it is not the file that was read up to here, at `read_until`.
         """
         self._checked = payload[-5] == 1
-        created = compose_ts(_u32(payload, 1)[0] * 1000)
+        created_ms = _u32(payload, 1)[0] * 1000
+        created = compose_ts(created_ms)
         if not self._from_start:
-            # A file from the future is no proof: the server's clock was set back since.
-            younger = 0 < read_until < created <= server_ts
+            # A file from the future is no proof: the server's clock was set back since. The clock of an idle
+            # stream stops a millisecond before the second.
+            younger = 0 < read_until < compose_ts(created_ms - 1) and created <= server_ts
             if younger or self._created not in (0, created):
                 raise SourceError(
                     f"{self._file} is younger than what was read of it up to {self}: the binlog was "

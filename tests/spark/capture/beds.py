@@ -141,14 +141,8 @@ class Bed:
         return Ticket(start, end, self.options.patterns, part, lease=LEASE, wait_seconds=wait_seconds)
 
     def captured(self, address: str, start: Offset, end: Offset, part: Part = WHOLE) -> list[dict[str, Any]]:
-        """Raises CaptureUnavailable; but not where two seconds went by without a change, as on a machine that
-        is busy: then MariaDB's clock was moved on, and a capture says so."""
-        try:
-            return rows_of(client.read([address], self.ticket(start, end, part)))
-        except CaptureUnavailable as error:
-            if "its clock was raised" not in str(error):
-                raise
-            return rows_of(changes(self.options, part, start, end))
+        """Raises CaptureUnavailable."""
+        return rows_of(client.read([address], self.ticket(start, end, part)))
 
     def stream(
         self, address: str, start: Offset, end: Offset, *, wait_seconds: float = 20.0, **more: Any
