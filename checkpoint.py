@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from .codec.checkpoint import decode_checkpoint, encode_checkpoint
+from .disk import replace
 from .errors import CheckpointError
 from .events import Checkpoint, Loaded, Loading
 
@@ -39,25 +39,11 @@ class CheckpointFile:
 
     def save(self, checkpoint: Checkpoint, length: int = 0) -> None:
         """Raises CheckpointError if it can't be written; the previous one stays."""
-        fresh = self.path.with_name(self.path.name + ".new")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with fresh.open("w", encoding="utf-8") as file:
-                file.write(encode_checkpoint(checkpoint, length) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(self.path)
-            _sync_directory(self.path.parent)
+            replace(self.path, (encode_checkpoint(checkpoint, length) + "\n").encode())
         except OSError as error:
             raise CheckpointError(f"can't write the checkpoint {self.path}: {error.strerror}") from error
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def lowest(checkpoints: Iterable[Checkpoint | None], order: Callable[[str], Any]) -> Checkpoint | None:

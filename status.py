@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from .disk import lock
 from .errors import CheckpointError, ConfigError
 
 State: TypeAlias = Literal["starting", "normal", "warning", "stopped", "failed", "finished"]
@@ -114,21 +114,18 @@ class StatusFile:
 
         Raises ConfigError if another one does.
         """
-        lock = os.open(self.path.with_name("feed.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock = lock(self.path.with_name("feed.lock"))
         except BlockingIOError:
-            os.close(lock)
             raise ConfigError(
                 f"data_dir: a feed is running in {self.path.parent} already; give each one its own directory"
             ) from None
-        self._lock = lock
 
     def release(self) -> None:
         """Let another feed run in the directory. Safe to repeat."""
-        lock, self._lock = self._lock, -1
-        if lock >= 0:
-            os.close(lock)
+        held, self._lock = self._lock, -1
+        if held >= 0:
+            os.close(held)
 
     def save(self, status: FeedStatus) -> None:
         fresh = self.path.with_suffix(".tmp")

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Final, TypeAlias
 
 import msgspec
 
+from ..disk import sync
 from ..errors import InvariantViolated, SinkError
 from ..events import Batch, Checkpoint, Column, CreateTable, Ddl, Item, Row, Table, physical_ms
 from ..failpoint import reach
@@ -91,7 +92,7 @@ class FileSink:
             file.flush()
             os.fsync(file.fileno())
             if self._durable is None:
-                _sync(self._path.parent)  # or the file might not be there after a power failure
+                sync(self._path.parent)  # or the file might not be there after a power failure
             reach("sink.before_commit")
             self._store.save(reached, file.tell())
             if self._durable is None:
@@ -148,14 +149,6 @@ class FileSink:
             values = compile_rows(len(table.columns), f"{{{', '.join(parts)}}}", {})
             self._tables[table] = values
         return values
-
-
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def json_expression(column: Column, var: str) -> str:

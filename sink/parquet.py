@@ -11,11 +11,12 @@ from threading import Lock
 from typing import Final, NoReturn
 
 from ..actors import Alarm, Clock, SystemClock
+from ..disk import sync
 from ..errors import ConfigError, InvariantViolated, SinkError
 from ..events import Batch, Checkpoint, Ddl, Item, Table, Transaction, physical_ms
 from ..failpoint import reach
 from .parquet_columns import DDL, Layout, Numbered, ddl_batch
-from .parquet_files import DAY_MS, HIDDEN, NEW, commit, discard, publish, sync, write_files
+from .parquet_files import DAY_MS, HIDDEN, NEW, commit, discard, publish, write_files
 from .parquet_journal import Segment, batches, journal_name, segments
 from .sink import CheckpointStore
 

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct
 
+from ..disk import sync
 from ..errors import SinkError
 from ..events import Ts, physical_ms
 from .parquet_columns import FOLDER
@@ -141,15 +142,6 @@ def publish(made: Path, directory: Path) -> None:
 
 def discard(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def sync(directory: Path) -> None:
-    """What was made, renamed or removed in it is durable. Raises OSError."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def read_schema(path: Path) -> Any:

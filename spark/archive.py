@@ -8,7 +8,6 @@ meanwhile: it only adds files whose changes are newer.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -21,6 +20,7 @@ import msgspec
 import pyarrow.parquet as pq
 from msgspec import Struct
 
+from ..disk import lock, sync, write
 from ..errors import InvariantViolated, SinkError
 from ..events import Table, Ts
 from ..sink.parquet_columns import DDL_FOLDER, TABLE
@@ -35,7 +35,6 @@ from ..sink.parquet_files import (
     folders,
     publish,
     read_schema,
-    sync,
 )
 from .fold import FOLDED, Layout, fold
 
@@ -85,11 +84,9 @@ def compact_archive(spark: SparkSession, directory: str | Path, up_to_ts: Ts) ->
 
 @contextmanager
 def _alone(hidden: Path) -> Iterator[None]:
-    descriptor = os.open(hidden / "fold.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        descriptor = lock(hidden / "fold.lock")
     except BlockingIOError:
-        os.close(descriptor)
         raise SinkError(f"{hidden.parent} is being compacted by another process: wait for it") from None
     try:
         yield
@@ -145,7 +142,7 @@ def _compact(spark: SparkSession, directory: Path, folder: str, up_to_ts: Ts) ->
         sum(file.path.stat().st_size for file in taken),
         sum(path.stat().st_size for path in made),
     )
-    _save(making / _OLD, json.dumps([str(file.path.relative_to(directory)) for file in taken]))
+    write(making / _OLD, json.dumps([str(file.path.relative_to(directory)) for file in taken]).encode())
     _finish(directory, commit(making))
     return report
 
@@ -192,10 +189,3 @@ def reason_to_leave(taken: Sequence[File], layouts: Sequence[Layout]) -> str:
 
 def _rows(path: Path) -> int:
     return int(pq.read_metadata(path).num_rows)
-
-
-def _save(path: Path, text: str) -> None:
-    with path.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())

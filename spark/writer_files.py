@@ -11,7 +11,6 @@ leaves that wasn't the one that counts is never seen.
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ import msgspec
 from msgspec import Struct
 from pyspark.sql.datasource import WriterCommitMessage
 
+from ..disk import replace, sync
 from ..errors import SinkError
 from ..events import Checkpoint
 from ..sink import Sink, open_sink
@@ -101,7 +101,7 @@ class Files:
         names = {str(path.relative_to(self.directory)) for path in moves.values()}
         record = making.with_suffix(".json")
         before = self._before(record, epoch)
-        _save(record, msgspec.json.encode(Batch(epoch, sorted(names | before))))
+        replace(record, msgspec.json.encode(Batch(epoch, sorted(names | before))))
         for path, target in sorted(moves.items()):
             if not target.parent.exists():
                 target.parent.mkdir(parents=True)
@@ -167,22 +167,3 @@ class _Nowhere:
 
 def _short(query: str) -> str:
     return query.replace("-", "")[:12]
-
-
-def _save(path: Path, content: bytes) -> None:
-    fresh = path.with_suffix(".new")
-    with fresh.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
-    sync(path.parent)
-
-
-def sync(directory: Path) -> None:
-    """What was made, renamed or removed in it is durable. Raises OSError."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

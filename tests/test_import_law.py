@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-VOCABULARY = {"events", "errors", "failpoint"}
+VOCABULARY = {"events", "errors", "failpoint", "disk"}
 LEAVES = {
     "actors": set(),
     "store": {"errors", "failpoint"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from uuid import uuid4
 import msgspec
 from msgspec import Struct
 
+from ...disk import lock, sync, write
 from ...errors import CheckpointError, ConfigError, StoreError
 from .plan import Plan
 from .records import Changes, ChunkRecord, Manifest
@@ -42,14 +42,13 @@ class Directory:
         try:
             for folder in (READ, MERGED):
                 (self.path / folder).mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = lock(self.path / "lock")
+        except BlockingIOError:
+            raise ConfigError(f"directory: another backfill runs in {self.path}") from None
         except OSError as error:
             raise StoreError(f"{self.path}: {error.strerror}") from error
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield
-        except BlockingIOError:
-            raise ConfigError(f"directory: another backfill runs in {self.path}") from None
         finally:
             os.close(descriptor)
 
@@ -158,19 +157,12 @@ class Directory:
         path = self.path / name
         fresh = path.with_name(f"{path.name}.{uuid4().hex[:12]}.new")
         try:
-            with fresh.open("wb") as file:
-                file.write(msgspec.json.encode(what))
-                file.flush()
-                os.fsync(file.fileno())
+            write(fresh, msgspec.json.encode(what))
             if once and not _took_name(fresh, path):
                 return False
             if not once:
                 fresh.replace(path)
-            descriptor = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            sync(path.parent)
         except OSError as error:
             raise StoreError(f"{path} can't be written: {error.strerror}") from error
         return True
