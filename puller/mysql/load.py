@@ -11,7 +11,7 @@ from ...codec.mysql.layout import Layouts
 from ...errors import Retryable
 from ...events import Changes, Chunk, Loaded, Loading, Table
 from ..puller import SnapshotProgress
-from .packets import text_values
+from .packets import payload_of, text_values
 from .snapshot import Snapshot, has_integer_key
 from .transactions import Transactions
 
@@ -99,7 +99,7 @@ class Loader:
         self._rows += result.rows - told
         if limit is None or result.rows < limit:
             return WHOLE
-        values = text_values(result.last_row)
+        values = text_values(payload_of(result.last_row), 0, len(table.columns))
         return Loaded(tuple(int(values[i] or 0) for i in table.key))
 
     def _commit(self, chunk: Chunk | None = None) -> Changes | None:

@@ -148,18 +148,21 @@ class RowCutter:
         return data[begin:first]
 
 
-def text_values(row: bytes) -> list[bytes | None]:
-    """The values of one row as cut by RowCutter, as the text the server prints."""
+def payload_of(row: bytes) -> bytes:
+    """Of one row as cut by RowCutter."""
     parts = []
     start = 0
     while start < len(row):
         length = _header(row, start)[0] & _LENGTH
         parts.append(row[start + 4 : start + 4 + length])
         start += 4 + length
-    payload = b"".join(parts)
+    return b"".join(parts)
+
+
+def text_values(payload: bytes, at: int, most: int) -> list[bytes | None]:
+    """The first `most` values of the row that begins at `at`, as the text the server prints."""
     values: list[bytes | None] = []
-    at = 0
-    while at < len(payload):
+    while len(values) < most:
         length = payload[at]
         at += 1
         if length == 0xFB:

@@ -8,7 +8,7 @@ from struct import Struct
 from typing import Any, Final
 
 from ...events import Column, Row, Table
-from ...puller.mysql.packets import text_values
+from ...puller.mysql.packets import payload_of, text_values
 from ...sink.text import datetime_text, time_text
 from .keys import Key
 
@@ -69,16 +69,16 @@ def _measured(text: bytes) -> bytes:
 
 def keyed_rows(packets: bytes, key: Sequence[int]) -> Iterator[tuple[Key, int, int]]:
     """The key of each row, of columns of integers, and where the row begins and ends."""
-    last = max(key)
+    most = max(key) + 1  # a key stands in front, so the greater part of a row isn't looked at
     start, end = 0, len(packets)
     while start < end:
         size = _header(packets, start)[0] & _LONGEST
         stop = start + _HEADER + size
         if size == _LONGEST:
             stop = _end_of_long(packets, stop)
-            values = text_values(packets[start:stop])
+            values = text_values(payload_of(packets[start:stop]), 0, most)
         else:
-            values = _first_values(packets, start + _HEADER, last)
+            values = text_values(packets, start + _HEADER, most)
         yield tuple([int(values[index] or 0) for index in key]), start, stop
         start = stop
 
@@ -89,21 +89,3 @@ def _end_of_long(packets: bytes, at: int) -> int:
         at += _HEADER + size
         if size < _LONGEST:
             return at
-
-
-def _first_values(packets: bytes, at: int, last: int) -> list[bytes | None]:
-    """Of the columns up to `last`: a key stands in front, so most of a row isn't looked at."""
-    values: list[bytes | None] = []
-    while len(values) <= last:
-        size = packets[at]
-        at += 1
-        if size == 0xFB:
-            values.append(None)
-            continue
-        if size > 0xFB:
-            width = {0xFC: 2, 0xFD: 3, 0xFE: 8}[size]
-            size = int.from_bytes(packets[at : at + width], "little")
-            at += width
-        values.append(packets[at : at + size])
-        at += size
-    return values
