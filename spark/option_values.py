@@ -1,21 +1,51 @@
-"""Values of options, from their text. Each raises ValueError that says what is accepted."""
+"""Options from their text. What reads a value raises ValueError that says what is accepted."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from ..config import parse_bytes
 from ..errors import ConfigError
 from ..events import Ts, compose_ts
+from ..options import SOURCES
 
 OPERATIONS: Final = ("insert", "update", "delete", "ddl")
-SOURCES: Final = ("mysql", "mariadb", "tikv")
 
 _ADDRESS: Final = re.compile(r"([^\s:/,\[\]]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
 _TABLE: Final = re.compile(r"[^.*?!\[\]\s]+\.[^*?!\[\]]+")
+
+Options: TypeAlias = Mapping[str, tuple[str, Callable[[str], Any]]]
+"""By name: the field that an option is for, and how it is read."""
+
+
+def read(
+    given: Mapping[str, str], options: Options, prefix: str
+) -> tuple[dict[str, Any], dict[str, str], list[str]]:
+    """Values by field, what stands behind the prefix, and names that are neither. Raises ConfigError."""
+    names = {name.lower(): name for name in options}
+    fields: dict[str, Any] = {}
+    prefixed: dict[str, str] = {}
+    unknown = []
+    for key, text in given.items():
+        name = names.get(key.lower())
+        if name is not None:
+            field, parse = options[name]
+            try:
+                fields[field] = parse(text)
+            except ValueError as error:
+                raise bad(name, text, str(error)) from None
+        elif key.lower().startswith(prefix):
+            prefixed[key.lower().removeprefix(prefix)] = text
+        else:
+            unknown.append(key)
+    return fields, prefixed, unknown
+
+
+def bad(name: str, text: str, why: str) -> ConfigError:
+    return ConfigError(f"option {name} = {text!r}: {why[:1].lower()}{why[1:]}")
 
 
 def source_url(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, get_type_hints
@@ -123,11 +123,11 @@ class ReadOptions:
                 try:
                     found[key] = msgspec.convert(text, hints[key], strict=False)
                 except msgspec.ValidationError as error:
-                    raise _bad(SOURCE_PREFIX + key, text, str(error)) from None
+                    raise values_of.bad(SOURCE_PREFIX + key, text, str(error)) from None
         return found
 
 
-_OPTIONS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
+_OPTIONS: Final[values_of.Options] = {
     "source": ("url", values_of.source_url),
     "tables": ("patterns", values_of.patterns),
     "table": ("table", values_of.table_name),
@@ -155,27 +155,13 @@ _OPTIONS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "captureCaFile": ("capture_ca_file", values_of.any_text),
     "captureWaitSeconds": ("capture_wait_seconds", values_of.seconds),
 }
-"""What each is called in ReadOptions, and how it is read."""
-
-_LOWER: Final = {name.lower(): name for name in _OPTIONS}
 
 
 def read_options(given: Mapping[str, str]) -> ReadOptions:
     """Raises ConfigError, naming the option and what is accepted."""
-    fields: dict[str, Any] = {}
-    source: dict[str, str] = {}
-    for key, text in given.items():
-        name = _LOWER.get(key.lower())
-        if name is not None:
-            field_name, parse = _OPTIONS[name]
-            try:
-                fields[field_name] = parse(text)
-            except ValueError as error:
-                raise _bad(name, text, str(error)) from None
-        elif key.lower().startswith(SOURCE_PREFIX):
-            source[key.lower().removeprefix(SOURCE_PREFIX)] = text
-        else:
-            raise ConfigError(f"option {key}: there is none of this name{_nearest(key)}")
+    fields, source, unknown = values_of.read(given, _OPTIONS, SOURCE_PREFIX)
+    if unknown:
+        raise ConfigError(f"option {unknown[0]}: there is none of this name{_nearest(unknown[0])}")
     if "url" not in fields:
         raise ConfigError(
             "option source: missing; a URL such as mysql://user:password@host:3306 or tikv://pd1:2379,pd2:2379"
@@ -217,11 +203,8 @@ def _check(options: ReadOptions) -> None:
     options.feed(Path(), Part())  # what the feed's own options say of it
 
 
-def _bad(name: str, text: str, why: str) -> ConfigError:
-    return ConfigError(f"option {name} = {text!r}: {why[:1].lower()}{why[1:]}")
-
-
 def _nearest(key: str) -> str:
-    close = difflib.get_close_matches(key.lower(), _LOWER, n=1, cutoff=0.5)
-    hint = f"; did you mean {_LOWER[close[0]]}?" if close else ""
+    names = {name.lower(): name for name in _OPTIONS}
+    close = difflib.get_close_matches(key.lower(), names, n=1, cutoff=0.5)
+    hint = f"; did you mean {names[close[0]]}?" if close else ""
     return f"{hint} (accepted: {', '.join(_OPTIONS)}, and {SOURCE_PREFIX}… for those of the source)"

@@ -50,33 +50,21 @@ class WriteOptions:
         return self.scheme in ("file", "parquet")
 
 
-_OPTIONS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
+_OPTIONS: Final[values_of.Options] = {
     "sink": ("url", values_of.any_text),
     "id": ("id", values_of.any_text),
     "partitions": ("partitions", values_of.whole(1, 10_000)),
     "sinkTimeout": ("timeout", values_of.seconds),
 }
-_LOWER: Final = {name.lower(): name for name in _OPTIONS}
 
 
 def write_options(given: Mapping[str, str]) -> WriteOptions:
     """Raises ConfigError, naming the option and what is accepted."""
-    fields: dict[str, Any] = {}
-    sink: dict[str, Any] = {}
-    for key, text in given.items():
-        name = _LOWER.get(key.lower())
-        if name is not None:
-            field_name, parse = _OPTIONS[name]
-            try:
-                fields[field_name] = parse(text)
-            except ValueError as error:
-                raise ConfigError(f"option {name} = {text!r}: {error}") from None
-        elif key.lower().startswith(SINK_PREFIX):
-            option = key.lower().removeprefix(SINK_PREFIX)
-            sink[option] = _number(option, text)
-        elif key.lower() not in _OF_SPARK:
-            accepted = f"accepted: {', '.join(_OPTIONS)}, and {SINK_PREFIX}… for those of the sink"
-            raise ConfigError(f"option {key}: there is none of this name for writing ({accepted})")
+    fields, texts, unknown = values_of.read(given, _OPTIONS, SINK_PREFIX)
+    if ours := [key for key in unknown if key.lower() not in _OF_SPARK]:
+        accepted = f"accepted: {', '.join(_OPTIONS)}, and {SINK_PREFIX}… for those of the sink"
+        raise ConfigError(f"option {ours[0]}: there is none of this name for writing ({accepted})")
+    sink = {option: _number(option, text) for option, text in texts.items()}
     if not fields.get("url"):
         raise ConfigError(
             "option sink: missing; a URL such as mysql://user:password@host:3306/, sqlite:////var/copy.db, "
@@ -93,4 +81,4 @@ def _number(option: str, text: str) -> Any:
     try:
         return _NUMBERS.get(option, str)(text)
     except ValueError:
-        raise ConfigError(f"option {SINK_PREFIX}{option} = {text!r}: a number") from None
+        raise values_of.bad(SINK_PREFIX + option, text, "a number") from None
