@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
 import resource
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -89,6 +93,57 @@ def test_an_io_error_stops_the_feed_with_its_reason_and_nobody_waits(tmp_path, o
             assert "File too large" in str(failed.error)
             assert str(tmp_path) in str(failed.error)
         assert rig.received == []
+
+
+@pytest.mark.parametrize("options", [*THROUGH_THE_DISK.values(), {"memory_bytes": 0, "layout": "event"}])
+def test_an_io_error_in_reading_stops_the_feed_and_no_change_is_skipped(make_rig, options):
+    rig = make_rig(**options, block_changes=50)
+    rig.add(1)
+    for n in range(1, 2001, 10):
+        rig.tell(1, [put(n + i, f"{n + i:04}", bytes(200)) for i in range(10)])
+    rig.run()
+    to_files(rig)
+    with unreadable(rig.directory):
+        rig.tell(1, resolved=3000)
+        rig.run()
+    (failed,) = rig.failures
+    assert isinstance(failed.error, StoreError)
+    assert re.match(r"table 1: \d+ changes of commit ts \d+ to \d+ can't be read back", str(failed.error))
+    assert str(rig.directory) in str(failed.error)
+    assert "Is a directory" in str(failed.error)
+    left = rig.changes
+    assert left == rig.expected(1)[: len(left)]
+    assert len(left) < 2000
+
+
+def to_files(rig: Rig) -> None:
+    """Have RocksDB write its buffers; the files are open then."""
+    for store in getattr(rig.sorter, "_stores", ()):
+        store.end_window()
+        for window in store.ended():
+            window.family.flush()
+
+
+@contextmanager
+def unreadable(directory: Path) -> Iterator[None]:
+    """The system refuses to read the open files below, as with a bad disk."""
+    there = os.open(directory, os.O_RDONLY)
+    files = [int(link.name) for link in Path("/proc/self/fd").iterdir() if is_data(link.resolve(), directory)]
+    assert files
+    kept = {fd: os.dup(fd) for fd in files}
+    try:
+        for fd in files:
+            os.dup2(there, fd)
+        yield
+    finally:
+        for fd, copy in kept.items():
+            os.dup2(copy, fd)
+            os.close(copy)
+        os.close(there)
+
+
+def is_data(path: Path, directory: Path) -> bool:
+    return path.is_relative_to(directory) and (path.suffix == ".sst" or path.name.startswith("sort-"))
 
 
 def test_two_processes_on_one_directory_the_second_is_told_who_has_it(tmp_path, on_disk):
