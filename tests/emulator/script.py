@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from threading import Event
 from typing import Any
 
 import grpc
@@ -12,6 +11,7 @@ from tidemill.codec.proto import cdcpb, kvrpcpb
 from tidemill.codec.tidb.key import decode_bytes
 from tidemill.emulator.words import key_of
 
+from ..services.feeds import eventually
 from .client import Client, Feed
 
 KINDS = {"put": 0, "delete": 1, "lock": 2, "insert": 4, "pessimistic": 5, "absent": 6}
@@ -147,8 +147,7 @@ class Script:
         stood = scans.standing + len(scans)
         feed.send(found.region, request_id=request, checkpoint_ts=int(options.get("from", 0)), **extra)
         if "held" in plain:  # the fence behind it is no wait for a scan that has yet to begin
-            while scans.standing + len(scans) <= stood:
-                Event().wait(0.001)
+            eventually(lambda: scans.standing + len(scans) > stood)
         else:
             self._pending.add((feed, request))
         return []

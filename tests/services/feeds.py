@@ -16,8 +16,8 @@ from tidemill.benchmarks.mariadb import MariaDb
 from tidemill.errors import CheckpointError
 from tidemill.status import FeedStatus, StatusFile
 
-SOON_SECONDS = 30.0
-LOOK_SECONDS = 0.05
+SOON_SECONDS = 60.0
+LOOK_SECONDS = 0.02
 
 
 def eventually(condition: Callable[[], Any], seconds: float = SOON_SECONDS) -> Any:

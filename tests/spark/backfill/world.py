@@ -15,19 +15,10 @@ from tidemill.options import FeedOptions, feed_options, open_sinks
 from tidemill.spark.backfill.backfilled import Backfilled
 from tidemill.spark.backfill.directory import READ, Directory
 
-SOON_SECONDS = 60.0
-LOOK_SECONDS = 0.02
+from ...services.feeds import SOON_SECONDS, eventually
+
 PAUSE_SECONDS = 0.0015
 """Of a writer between two transactions: about 500 a second."""
-
-
-def eventually(condition: Callable[[], Any], seconds: float = SOON_SECONDS) -> Any:
-    never = Event()
-    for _ in range(int(seconds / LOOK_SECONDS)):
-        if found := condition():
-            return found
-        never.wait(LOOK_SECONDS)
-    raise AssertionError(f"not within {seconds} s")
 
 
 def into_copy(url: str, server: MariaDb, tables: str, copy: str, directory: Path) -> FeedOptions:
