@@ -15,7 +15,7 @@ from typing import Final, Generic, TypeVar
 from .actors import Clock, Target
 from .codec.tidb.columns import columns_of
 from .codec.tidb.job import Job
-from .codec.tidb.table_info import DbInfo, TableInfo
+from .codec.tidb.table_info import TableInfo
 from .errors import CheckpointError, ConfigError, TidemillError
 from .events import Item, Sorted, Transaction, Ts
 from .failpoint import reach
@@ -28,7 +28,7 @@ from .puller.tikv.explain import Wait as TikvWait
 from .puller.tikv.options import TikvOptions
 from .puller.tikv.puller import TikvPuller
 from .puller.tikv.safe_point import SafePoint
-from .puller.tikv.schema import read_schema
+from .puller.tikv.schema import TableNames, read_schema
 from .puller.tikv.span import Span, ddl_spans, table_span
 from .routing import TableFilter
 from .sink import Deliver
@@ -89,11 +89,11 @@ class TikvSource:
         self._stack.callback(client.stop)
         names = _Names(self._tables)
         client.run(self._ask(names))
-        if names.tables and not names.followed and not self._tables.unmatched(names.tables):
+        if names.names and not names.followed and not self._tables.unmatched(names.names):
             raise ConfigError(
                 "source.tables: no table matches, as the patterns with ! exclude all that there are"
             )
-        return Found(self._identity, str(self._end), names.tables)
+        return Found(self._identity, str(self._end), names.names)
 
     async def _ask(self, names: _Names) -> None:
         pd = self._client.pd
@@ -311,27 +311,14 @@ def rowless(source: str, ts: Ts) -> Transaction:
     return Transaction(ts, ts, source, [], str(ts))
 
 
-class _Names:
-    """The names of all tables, in place of a schema history.
+class _Names(TableNames):
+    """Raises SourceError for a followed table with a column of a type that isn't known."""
 
-    Raises SourceError for a followed one with a column of a type that isn't known.
-    """
+    followed = 0
 
-    def __init__(self, wanted: TableFilter) -> None:
-        self.tables: list[tuple[str, str]] = []
-        self.followed = 0
-        self._wanted = wanted
-        self._databases: dict[int, str] = {}
-
-    def add_database(self, info: DbInfo) -> None:
-        self._databases[info.id] = info.name
-
-    def add_table(self, database_id: int, info: TableInfo) -> None:
-        schema = self._databases[database_id]
-        self.tables.append((schema, info.name))
-        if self._wanted.matches(schema, info.name):
-            self.followed += 1
-            columns_of(schema, info)
+    def follow(self, schema: str, info: TableInfo) -> None:
+        self.followed += 1
+        columns_of(schema, info)
 
 
 class _Look(Generic[T]):

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from ..actors import SystemClock
 from ..codec.tidb.table import to_table
-from ..codec.tidb.table_info import DbInfo, TableInfo
+from ..codec.tidb.table_info import TableInfo
 from ..errors import CheckpointError, ConfigError, SourceError
 from ..events import Table, Ts, physical_ms
 from ..puller.tikv.client import TikvClient
 from ..puller.tikv.options import TikvOptions
-from ..puller.tikv.schema import read_schema
+from ..puller.tikv.schema import TableNames, read_schema
 from ..routing import TableFilter
 from ..sources import no_table_matches
 from .offset import Limit, Offset
@@ -33,9 +33,10 @@ class TikvOffsets:
         self.source = f"tikv cluster {self._client.pd.cluster_id}"
 
     def tables(self) -> list[Table]:
-        found = _Tables(TableFilter(self._options.patterns))
+        wanted = TableFilter(self._options.patterns)
+        found = _Tables(wanted)
         self._client.run(read_schema(self._client.kv, self._now(), found))
-        if unmatched := found.wanted.unmatched(found.names):
+        if unmatched := wanted.unmatched(found.names):
             raise ConfigError(no_table_matches(unmatched))
         return found.tables
 
@@ -96,20 +97,10 @@ def tikv_offset(ts: Ts, source: str) -> Offset:
     return Offset(ts, str(ts), source)
 
 
-class _Tables:
-    """The tables as a schema is read."""
-
+class _Tables(TableNames):
     def __init__(self, wanted: TableFilter) -> None:
-        self.wanted = wanted
-        self.names: list[tuple[str, str]] = []
+        super().__init__(wanted)
         self.tables: list[Table] = []
-        self._databases: dict[int, str] = {}
 
-    def add_database(self, info: DbInfo) -> None:
-        self._databases[info.id] = info.name
-
-    def add_table(self, database_id: int, info: TableInfo) -> None:
-        schema = self._databases[database_id]
-        self.names.append((schema, info.name))
-        if self.wanted.matches(schema, info.name):
-            self.tables.append(to_table(schema, info))
+    def follow(self, schema: str, info: TableInfo) -> None:
+        self.tables.append(to_table(schema, info))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from typing import Final, Protocol, TypeVar
 
@@ -33,12 +34,41 @@ class Reads(Protocol):
         ...
 
 
+class Wanted(Protocol):
+    """Which tables are followed: a TableFilter."""
+
+    def matches(self, schema: str, table: str) -> bool: ...
+
+
 class Schema(Protocol):
-    """What takes in what is read: a SchemaHistory."""
+    """What takes in what is read: a SchemaHistory, or TableNames."""
 
     def add_database(self, info: DbInfo) -> None: ...
 
     def add_table(self, database_id: int, info: TableInfo) -> None: ...
+
+
+class TableNames(ABC):
+    """The names of all tables as a schema is read, and what is made of those that are followed."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.names: list[tuple[str, str]] = []
+        """Schema and table, of all."""
+        self._wanted = wanted
+        self._databases: dict[int, str] = {}
+
+    def add_database(self, info: DbInfo) -> None:
+        self._databases[info.id] = info.name
+
+    def add_table(self, database_id: int, info: TableInfo) -> None:
+        schema = self._databases[database_id]
+        self.names.append((schema, info.name))
+        if self._wanted.matches(schema, info.name):
+            self.follow(schema, info)
+
+    @abstractmethod
+    def follow(self, schema: str, info: TableInfo) -> None:
+        """A followed one; a view or a sequence may be among them."""
 
 
 async def read_schema(kv: Reads, ts: Ts, schema: Schema) -> int:
