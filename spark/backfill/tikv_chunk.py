@@ -12,14 +12,14 @@ from ...actors import SystemClock
 from ...codec.tidb.column_type import ColumnFlag
 from ...codec.tidb.key import decode_bytes, encode_bytes, record_span
 from ...codec.tidb.table import to_table
-from ...codec.tidb.table_info import DbInfo, TableInfo, encode_table_info, holds_rows, partition_ids
+from ...codec.tidb.table_info import TableInfo, encode_table_info, holds_rows, partition_ids
 from ...errors import ConfigError, SourceError
 from ...events import Ts
 from ...failpoint import reach
 from ...puller.tikv.client import TikvClient
 from ...puller.tikv.options import TikvOptions
 from ...puller.tikv.safe_point import SafePoint
-from ...puller.tikv.schema import read_schema
+from ...puller.tikv.schema import TableNames, read_schema
 from ...puller.tikv.span import Span
 from ...routing import TableFilter
 from ...sources import no_table_matches
@@ -63,7 +63,7 @@ def held(client: TikvClient, options: TikvOptions, name: str, ts: Ts) -> Iterato
 def plan_tikv(client: TikvClient, wanted: TableFilter, settings: BackfillOptions, ts: Ts) -> Plan:
     """At `ts`; 0: now. Raises ConfigError for patterns, Retryable and SourceError."""
     at = ts or client.run(client.pd.tso())
-    schema = _Schema(wanted)
+    schema = _Tables(wanted)
     client.run(read_schema(client.kv, at, schema))
     if unmatched := wanted.unmatched(schema.names):
         raise ConfigError(no_table_matches(unmatched))
@@ -119,22 +119,13 @@ async def _bounds(client: TikvClient, span: Span) -> list[bytes]:
         at = Span(encode_bytes(bounds[-1]), span.end)
 
 
-class _Schema:
-    """The followed tables, as the schema is read."""
-
+class _Tables(TableNames):
     def __init__(self, wanted: TableFilter) -> None:
-        self.names: list[tuple[str, str]] = []
+        super().__init__(wanted)
         self.tables: list[tuple[str, TableInfo]] = []
-        self._wanted = wanted
-        self._databases: dict[int, str] = {}
 
-    def add_database(self, info: DbInfo) -> None:
-        self._databases[info.id] = info.name
-
-    def add_table(self, database_id: int, info: TableInfo) -> None:
-        schema = self._databases[database_id]
-        self.names.append((schema, info.name))
-        if self._wanted.matches(schema, info.name) and holds_rows(info):
+    def follow(self, schema: str, info: TableInfo) -> None:
+        if holds_rows(info):
             self.tables.append((schema, info))
 
 
