@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from threading import Event
@@ -20,7 +20,7 @@ from ..codec.tidb.key import record_key
 from ..emulator.percolator import COMMIT, COMMITTED, PREWRITE, Row
 from ..emulator.recorded import RecordedCluster, record
 from ..emulator.shard import PUT
-from ..events import Changes
+from ..events import Changes, Ts
 from ..puller.tikv.client import TikvClient
 from ..puller.tikv.options import TikvOptions, endpoints
 from ..puller.tikv.puller import TikvPuller
@@ -77,27 +77,31 @@ def _serve(pipe: Any, kind: str, rows: int, regions: int) -> None:
         asked = []
         for number in range(regions):
             first, last = number * share, rows if number == regions - 1 else (number + 1) * share
-            region = cluster.region_of(record_key(TABLE, first))
-            recording = record(
-                region,
-                _rows(kind, first, last),
-                resolved_ts=FIRST_TS + 10 * rows,
-                rows_per_event=ROWS_PER_EVENT[kind],
-                events_per_message=ROWS_PER_MESSAGE // ROWS_PER_EVENT[kind],
-            )
-            cluster.recordings[region] = recording
-            version = cluster.keyspace.by_id[region].version
-            asked.append((region, version))
-        serve_until_ended(
-            pipe,
-            {
-                "pd": cluster.pd_address,
-                "store": cluster.stores[1].server.address,
-                "cluster_id": cluster.options.cluster_id,
-                "rows": rows,
-                "regions": asked,
-            },
-        )
+            asked.append(play(cluster, first, _rows(kind, first, last), FIRST_TS + 10 * rows, kind))
+        serve_until_ended(pipe, server_of(cluster, rows, asked))
+
+
+def play(cluster: Any, first: int, rows: Iterable[Row], resolved_ts: Ts, kind: str) -> tuple[int, int]:
+    """Have the region of the row `first` send these rows; its id and version."""
+    region: int = cluster.region_of(record_key(TABLE, first))
+    cluster.recordings[region] = record(
+        region,
+        rows,
+        resolved_ts=resolved_ts,
+        rows_per_event=ROWS_PER_EVENT[kind],
+        events_per_message=ROWS_PER_MESSAGE // ROWS_PER_EVENT[kind],
+    )
+    return region, cluster.keyspace.by_id[region].version
+
+
+def server_of(cluster: Any, rows: int, regions: Sequence[tuple[int, int]]) -> Server:
+    return {
+        "pd": cluster.pd_address,
+        "store": cluster.stores[1].server.address,
+        "cluster_id": cluster.options.cluster_id,
+        "rows": rows,
+        "regions": regions,
+    }
 
 
 def _rows(kind: str, first: int, last: int) -> Iterator[Row]:

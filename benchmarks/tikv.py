@@ -15,10 +15,9 @@ from typing import Any
 
 from ..actors import SystemClock
 from ..codec.tidb import meta
-from ..codec.tidb.column_type import ColumnFlag, Type
 from ..codec.tidb.key import record_key, record_prefix, table_prefix
 from ..codec.tidb.row_encoder import RowEncoder
-from ..codec.tidb.table_info import ColumnInfo, DbInfo, TableInfo, encode_db_info, encode_table_info
+from ..codec.tidb.table_info import DbInfo, encode_db_info, encode_table_info
 from ..emulator.percolator import COMMIT, PREWRITE, Row
 from ..emulator.recorded import RecordedCluster, record
 from ..emulator.shard import PUT
@@ -26,38 +25,14 @@ from ..events import Item, Ts, row_count
 from ..feed import Feed
 from ..options import checkpoint_file, feed_options
 from ..sink.python import PythonSink
-from .puller import ROWS_PER_EVENT, ROWS_PER_MESSAGE, TABLE, bare
+from .item_table import item_table
+from .puller import TABLE, bare, play, server_of
 from .turns import Server, note, serve_until_ended, serving, take_turns
 
 SIZES = {"single_row": 1, "thousand_rows": 1_000}
 """Rows of a transaction."""
 _DATABASE = DbInfo(id=2, name="bench")
-_TABLE = TableInfo(
-    id=TABLE,
-    name="item",
-    columns=(
-        ColumnInfo(
-            id=1,
-            name="id",
-            offset=0,
-            type=Type.LONGLONG,
-            flags=ColumnFlag.PRI_KEY | ColumnFlag.NOT_NULL,
-            charset="binary",
-            collation="binary",
-        ),
-        ColumnInfo(
-            id=2,
-            name="note",
-            offset=1,
-            type=Type.VARCHAR,
-            length=255,
-            charset="utf8mb4",
-            collation="utf8mb4_bin",
-        ),
-    ),
-    pk_is_handle=True,
-    max_column_id=2,
-)
+_TABLE = item_table(TABLE, "item")
 _now = SystemClock().now
 
 
@@ -96,31 +71,14 @@ def _serve(pipe: Any, rows: int, regions: int, size: int) -> None:
         cluster.pave([record_prefix(TABLE), *inner, table_prefix(TABLE + 1)])
         start_ts = _create_table(cluster)
         end_ts = start_ts + 10 * rows
-        asked = []
-        for first, behind in zip(firsts, [*firsts[1:], rows], strict=True):
-            region = cluster.region_of(record_key(TABLE, first))
-            asked.append((region, cluster.keyspace.by_id[region].version))
-            cluster.recordings[region] = record(
-                region,
-                _rows(range(first, behind), size, start_ts),
-                resolved_ts=end_ts,
-                rows_per_event=ROWS_PER_EVENT["matched"],
-                events_per_message=ROWS_PER_MESSAGE // ROWS_PER_EVENT["matched"],
-            )
+        asked = [
+            play(cluster, first, _rows(range(first, behind), size, start_ts), end_ts, "matched")
+            for first, behind in zip(firsts, [*firsts[1:], rows], strict=True)
+        ]
         for region in cluster.keyspace.by_id:
             cluster.recordings.setdefault(region, record(region, [], resolved_ts=end_ts))
-        serve_until_ended(
-            pipe,
-            {
-                "pd": cluster.pd_address,
-                "store": cluster.stores[1].server.address,
-                "cluster_id": cluster.options.cluster_id,
-                "rows": rows,
-                "regions": asked,
-                "start_ts": start_ts,
-                "until": start_ts + 10 * ((rows - 1) // size * size) + 5,
-            },
-        )
+        until = start_ts + 10 * ((rows - 1) // size * size) + 5
+        serve_until_ended(pipe, server_of(cluster, rows, asked) | {"start_ts": start_ts, "until": until})
 
 
 def _create_table(cluster: Any) -> Ts:

@@ -13,17 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tidemill.benchmarks.item_table import item_table
 from tidemill.codec.tidb import meta
-from tidemill.codec.tidb.column_type import ColumnFlag, Type
 from tidemill.codec.tidb.key import record_key, table_prefix
 from tidemill.codec.tidb.row_encoder import RowEncoder
-from tidemill.codec.tidb.table_info import (
-    ColumnInfo,
-    DbInfo,
-    TableInfo,
-    encode_db_info,
-    encode_table_info,
-)
+from tidemill.codec.tidb.table_info import DbInfo, TableInfo, encode_db_info, encode_table_info
 from tidemill.emulator.cluster import Cluster
 
 DATABASE = DbInfo(id=2, name="many")
@@ -37,32 +31,7 @@ Mutation = tuple[str, bytes, bytes]
 
 def table_info(number: int) -> TableInfo:
     """`many.t<number>`: an integer key and a text."""
-    return TableInfo(
-        id=FIRST_TABLE + number,
-        name=f"t{number}",
-        columns=(
-            ColumnInfo(
-                id=1,
-                name="id",
-                offset=0,
-                type=Type.LONGLONG,
-                flags=ColumnFlag.PRI_KEY | ColumnFlag.NOT_NULL,
-                charset="binary",
-                collation="binary",
-            ),
-            ColumnInfo(
-                id=2,
-                name="note",
-                offset=1,
-                type=Type.VARCHAR,
-                length=255,
-                charset="utf8mb4",
-                collation="utf8mb4_bin",
-            ),
-        ),
-        pk_is_handle=True,
-        max_column_id=2,
-    )
+    return item_table(FIRST_TABLE + number, f"t{number}")
 
 
 class Made:
