@@ -33,6 +33,11 @@ def is_mixed(key: bytes) -> bool:
     return key.startswith(b"\0\0\0\0")
 
 
+def table_id_of(key: bytes) -> int:
+    """The id of the table that a key of either layout is for; 0 of a block of several."""
+    return int.from_bytes(key[4:12], "big")
+
+
 def event_key(table: Table, change: KvChange) -> bytes:
     """uid (4 bytes), table (8), commit ts (8), start ts (8), op code (2), big-endian, then the key.
 

@@ -14,9 +14,9 @@ from ..run import Owners, Place, Run
 from .key import block_key, event_key, is_mixed
 
 _encode: Final = msgspec.msgpack.Encoder().encode
-decode_block: Final = msgspec.msgpack.Decoder(list[KvChange]).decode
-decode_mixed: Final = msgspec.msgpack.Decoder(tuple[list[int], list[KvChange]]).decode
-decode_event: Final = msgspec.msgpack.Decoder(KvChange).decode
+_decode_block: Final = msgspec.msgpack.Decoder(list[KvChange]).decode
+_decode_mixed: Final = msgspec.msgpack.Decoder(tuple[list[int], list[KvChange]]).decode
+_decode_event: Final = msgspec.msgpack.Decoder(KvChange).decode
 
 
 class Layout(Protocol):
@@ -51,11 +51,7 @@ class BlockLayout:
         value = store.get(place.window, place.lower)
         if value is None:
             raise StoreError("a block is missing")
-        packed = unseal(value)
-        if is_mixed(place.lower):
-            owners, changes = decode_mixed(packed)
-            return changes, owners
-        return decode_block(packed), None
+        return read_block(place.lower, value)
 
 
 class EventLayout:
@@ -76,10 +72,30 @@ class EventLayout:
 
     def get(self, store: Store, place: Place) -> tuple[list[KvChange], Owners]:
         pairs = store.iterate(place.window, place.lower, place.upper + b"\0")
-        changes = [decode_event(unseal(value)) for _, value in pairs]
+        changes = [_decode_event(_unseal(value)) for _, value in pairs]
         if len(changes) < place.keys:
             raise StoreError(f"{place.keys - len(changes)} changes are missing")
         return changes, None
+
+
+def read_block(key: bytes, value: bytes) -> tuple[list[KvChange], Owners]:
+    """What BlockLayout has put there. Raises StoreError if damaged, msgspec.DecodeError if it is none."""
+    packed = _unseal(value)
+    if is_mixed(key):
+        owners, changes = _decode_mixed(packed)
+        return changes, owners
+    return _decode_block(packed), None
+
+
+def read_value(key: bytes, value: bytes) -> list[KvChange]:
+    """What either layout has put there. Raises StoreError if it is damaged, or of neither."""
+    try:
+        try:
+            return read_block(key, value)[0]
+        except msgspec.ValidationError:
+            return [_decode_event(_unseal(value))]
+    except msgspec.DecodeError as error:
+        raise StoreError(f"a value isn't the sorter's: {error}") from error
 
 
 LAYOUTS: Final[dict[str, Layout]] = {"block": BlockLayout(), "event": EventLayout()}
@@ -90,7 +106,7 @@ def _seal(packed: bytes) -> bytes:
     return crc32(packed).to_bytes(4, "little") + packed
 
 
-def unseal(value: bytes) -> memoryview:
+def _unseal(value: bytes) -> memoryview:
     packed = memoryview(value)[4:]
     if crc32(packed) != int.from_bytes(value[:4], "little"):
         raise StoreError("the checksum does not match")

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 import pyarrow as pa
 
 from ...codec.tidb.key import decode_record_key
 from ...errors import StoreError
 from ...events import DELETE, KvChange, Ts, physical_ms
-from ...sorter.db.layout import decode_block, decode_event, decode_mixed, unseal
+from ...sorter.db.key import is_mixed, table_id_of
+from ...sorter.db.layout import read_value
 from .store_files import SortedFile, WindowFiles, WindowGone
 
 FACTS: Final = pa.schema(
@@ -68,7 +68,7 @@ def window_facts(store: Path, window: str, acknowledged: Ts) -> Iterator[pa.Reco
         rows = [head | row for row in _file_rows(files.files)]
         keys = BusyKeys()
         for part, (key, value) in enumerate(files.pairs()):
-            changes = read_value(key, value, f"{store} ({window})")
+            changes = _read(key, value, store, window)
             level = files.level_of(key)
             rows += [head | row for row in _block_rows(part, key, value, level, changes, acknowledged)]
             keys.add(key, changes)
@@ -81,24 +81,17 @@ def window_facts(store: Path, window: str, acknowledged: Ts) -> Iterator[pa.Reco
         files.close()
 
 
-def read_value(key: bytes, value: bytes, where: str) -> list[KvChange]:
-    """The changes of a block, or the one change of the layout "event". Raises StoreError if it is damaged."""
-    packed = unseal(value)
+def _read(key: bytes, value: bytes, store: Path, window: str) -> list[KvChange]:
     try:
-        if key.startswith(bytes(4)):
-            return decode_mixed(packed)[1]
-        try:
-            return decode_block(packed)
-        except msgspec.ValidationError:
-            return [decode_event(packed)]
-    except msgspec.DecodeError as error:
-        raise StoreError(f"{where} has a value that isn't the sorter's: {error}") from error
+        return read_value(key, value)
+    except StoreError as error:
+        raise StoreError(f"{store} ({window}) can't be read: {error}") from error
 
 
 def table_of(key: bytes, change: KvChange) -> int:
-    """The table's id: of the store's key (bytes 4 to 12), or in a block of several of the row's."""
-    if not key.startswith(bytes(4)):
-        return int.from_bytes(key[4:12], "big")
+    """The table's id: of the store's key, or in a block of several of the row's."""
+    if not is_mixed(key):
+        return table_id_of(key)
     try:
         return decode_record_key(change.key)[0]
     except (ValueError, IndexError):

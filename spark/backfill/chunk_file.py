@@ -15,8 +15,8 @@ from rocksdict import IngestExternalFileOptions, Options, Rdict, SstFileWriter
 from ...codec.mysql.entry import TEXT_ROWS, entry_key
 from ...errors import StoreError
 from ...events import PUT, KvChange
-from ...sorter.db.layout import LAYOUTS
-from ...sorter.run import Place, Run, Table
+from ...sorter.db.layout import LAYOUTS, read_block
+from ...sorter.run import Run, Table
 from ...store import Batch, Store, Window
 from .directory import Directory
 from .plan import ChunkPlan, Plan, TablePlan
@@ -130,8 +130,8 @@ class ChunkFiles:
             for number in (chunk.number, chunk.number + 1)
         )
         found = 0
-        for key, _ in self._store.iterate(self._window, lower, upper):
-            yield _LAYOUT.get(self._store, Place(self._window, key, key, 1, 0))[0]
+        for key, value in self._store.iterate(self._window, lower, upper):
+            yield read_block(key, value)[0]
             found += 1
         if found != self._records[chunk.number].blocks:
             wanted = self._records[chunk.number].blocks

@@ -9,10 +9,10 @@ import pytest
 from tidemill.codec.tidb.key import record_key
 from tidemill.errors import ConfigError, StoreError
 from tidemill.events import DELETE, PUT, KvChange, compose_ts
-from tidemill.sorter.db.layout import LAYOUTS
+from tidemill.sorter.db.layout import LAYOUTS, read_value
 from tidemill.sorter.run import Run, Table, floor
 from tidemill.spark.analytics import store_job
-from tidemill.spark.analytics.facts import BusyKeys, read_value
+from tidemill.spark.analytics.facts import BusyKeys
 from tidemill.spark.analytics.report import StoreReport
 from tidemill.spark.analytics.store_job import analyze_store
 from tidemill.store import Batch, Store
@@ -170,7 +170,7 @@ def test_counting_keys_in_little_memory_keeps_the_busy_ones():
 def needed(disk: Disk, store: Store, window):
     """What lies above the acknowledged ts, as the index of a sorter would tell."""
     for key, value in store.iterate(window, b"", b"\xff" * 40):
-        newest = max(change.commit_ts for change in read_value(key, value, ""))
+        newest = max(change.commit_ts for change in read_value(key, value))
         if newest > ACKNOWLEDGED:
             yield Kept(key, key, len(key) + len(value), newest, lambda _: None)
 
