@@ -92,8 +92,8 @@ class Intake(Part):
     def _take_in(self, asks: list[Ask]) -> None:
         groups, resolved = self._collect(asks)
         runs = []
-        for tables, lists in groups.values():
-            runs += self._runs(tables, lists)
+        while groups:  # taken out: what goes to disk is freed once it is encoded, if nobody else has it
+            runs += self._runs(*groups.popitem()[1])
         self._hand_over(runs, resolved)
 
     def _hand_over(self, runs: list[Run], resolved: dict[Table, Ts]) -> None:
