@@ -47,7 +47,7 @@ _Pair: TypeAlias = tuple[bytes, bytes]
 
 
 class TikvSnapshot:
-    """Loads all followed tables as of one ts, which the cluster keeps readable for as long as it takes.
+    """Loads all followed rows as of one ts, which the cluster keeps readable for as long as it takes.
 
     A restart reads at the same ts again, and goes on behind what every sink has.
     """
@@ -131,6 +131,10 @@ class TikvSnapshot:
 
     def _pages(self, start: bytes, end: bytes) -> Iterator[list[_Pair]]:
         client = self._client
+        low, high = self._tables.keys
+        start, end = max(start, low), min(end, high or end)
+        if start >= end:
+            return
         found = client.kv.scan(start, end, self._at)
         while pairs := client.run(_take(found)):
             reach("snapshot.chunk_read")

@@ -29,7 +29,7 @@ from .puller.tikv.options import TikvOptions
 from .puller.tikv.puller import TikvPuller
 from .puller.tikv.safe_point import SafePoint
 from .puller.tikv.schema import TableNames, read_schema
-from .puller.tikv.span import Span, ddl_spans, table_span
+from .puller.tikv.span import Span, ddl_spans, intersect, raw_span, table_span
 from .routing import TableFilter
 from .sink import Deliver
 from .sources import Found, Said, Stages, no_table_matches
@@ -63,6 +63,7 @@ class TikvSource:
         self.address = options.address
         self._options = options
         self._tables = tables
+        self._span = raw_span(*tables.keys)
         self._name = name
         self._directory = directory
         self._clock = clock
@@ -203,10 +204,13 @@ class TikvSource:
         self._state = "following"
 
     def _add(self, table_id: int, at: Ts) -> None:
+        span = intersect(table_span(table_id), self._span)
+        if span is None:
+            return
         with self._lock:
             if self._ending.pop(table_id, None) is None:  # else it has never been away
                 self._followed.add(table_id)
-                self._pull(table_id, [table_span(table_id)], at, self._stages.sorter.add_table(table_id, at))
+                self._pull(table_id, [span], at, self._stages.sorter.add_table(table_id, at))
 
     def _pull(self, table_id: int, spans: Sequence[Span], at: Ts, writer: Target) -> None:
         if self._puller is not None:

@@ -20,6 +20,10 @@ class TableFilter:
     Raises ConfigError for a pattern that isn't "schema.table".
     """
 
+    keys: tuple[bytes, bytes] = b"", b""
+    """Of a source whose rows have keys: only those from the first up to but not including the second are
+    followed; empty: no bound."""
+
     def __init__(self, patterns: Sequence[str]) -> None:
         if not patterns:
             raise ConfigError('tables: no pattern given; name at least one, for instance "shop.*"')

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from ..errors import ConfigError
 from .bounded import change_items, snapshot_items
 from .filters import Pushed
-from .offset import Offset
+from .offset import Offset, Offsets
 from .offsets import batch_range, open_offsets
 from .options import ReadOptions
 from .output import Output
@@ -47,18 +47,27 @@ class BatchReader(DataSourceReader):
         with closing(open_offsets(self.options)) as offsets:
             offsets.tables()
             if self.options.reads_changes:
-                return self._of_changes(*batch_range(self.options, offsets))
-            at = offsets.at(self.options.ts) if self.options.ts else offsets.latest()
-        # MariaDB: one consistent view, so one session.
-        count = self.options.partitions if self.options.is_tikv else 1
-        return [TaskPartition(part, None, at) for part in self._part.divided(count)]
+                return self._of_changes(offsets, *batch_range(self.options, offsets))
+            return self._of_snapshot(offsets)
 
-    def _of_changes(self, start: Offset, end: Offset) -> list[InputPartition]:
-        if self.options.is_tikv:  # where a ts is a position, too
+    def _of_changes(self, offsets: Offsets, start: Offset, end: Offset) -> list[InputPartition]:
+        options, part = self.options, self._part
+        if options.is_tikv:  # where a ts is a position, too
             start, end = _narrowed(start, end, self.pushed)
         if start.ts >= end.ts:
             return []
-        return [TaskPartition(part, start, end) for part in self._part.divided(self.options.partitions)]
+        parts = part.divided(options.partitions, offsets.bounds(start, end, part))
+        return [TaskPartition(one, start, end) for one in parts]
+
+    def _of_snapshot(self, offsets: Offsets) -> list[InputPartition]:
+        options, part = self.options, self._part
+        at = offsets.at(options.ts) if options.ts else offsets.latest()
+        # Whoever writes the rows into a sink needs a table's definition before them.
+        has_creations = self.output.is_raw and "ddl" in self._operations
+        bounds = None if has_creations else offsets.bounds(at, at, part)
+        # MariaDB: one consistent view, so one session.
+        parts = part.divided(options.partitions if options.is_tikv else 1, bounds)
+        return [TaskPartition(one, None, at) for one in parts]
 
     @property
     def _part(self) -> Part:

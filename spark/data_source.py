@@ -53,7 +53,7 @@ class TidemillSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         options = read_options(self.options)
-        return StreamReader(options, self._output(options, schema))
+        return StreamReader(options, self._output(options, schema), splits_tables=True)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from .writer import batch_writer

@@ -22,7 +22,7 @@ from ..sources import no_table_matches
 from .binlog_scout import Mark, Scout, created
 from .offset import Limit, Offset
 from .options import ReadOptions
-from .parts import WHOLE
+from .parts import WHOLE, Part
 
 IDLE_BYTES: Final = 16 << 20
 """So much of the binlog that has nothing of the followed tables makes a batch all the same: else the offset
@@ -147,6 +147,9 @@ class MysqlOffsets:
         scout, self._scout = self._scout, None
         if scout is not None:
             scout.close()
+
+    def bounds(self, start: Offset, end: Offset, part: Part = WHOLE) -> None:
+        """A binlog is one stream."""
 
     def lag(self, at: Offset) -> dict[str, Any]:
         end = self.latest()

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from ..errors import CheckpointError
 from ..events import Checkpoint, Table, Ts
+from .parts import WHOLE, Part
 
 _FIELDS: Final[dict[str, type]] = {"ts": int, "position": str, "source": str}
 
@@ -80,6 +81,10 @@ class Offsets(Protocol):
     def following(self, start: Offset, end: Offset | None, limit: Limit) -> Offset:
         """How far a batch from `start` goes: at most to `end`, or the present end; `start` if there is
         nothing."""
+
+    def bounds(self, start: Offset, end: Offset, part: Part = WHOLE) -> tuple[bytes, ...] | None:
+        """Raw keys that divide the part's rows of (start, end], of a snapshot at both, into at most as many
+        ranges as there are to be partitions; None: tables are to be left whole."""
 
     def lag(self, at: Offset) -> dict[str, Any]:
         """The source's present end as fields, and how far `at` is behind it: `lagSeconds`, and, where that

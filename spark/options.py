@@ -46,6 +46,8 @@ class ReadOptions:
     """What becomes of a date that Spark has no value for, in a typed column: fail or null."""
     operations: tuple[str, ...] = values_of.OPERATIONS
     partitions: int = 1
+    split_tables: bool = True
+    """Whether several partitions may share a large table of TiKV."""
     sorter_memory: int = 64 << 20
     """Bytes of changes that a task keeps in memory before they go to disk."""
     scratch_dir: str = ""
@@ -135,6 +137,7 @@ _OPTIONS: Final[values_of.Options] = {
     "invalidDates": ("invalid_dates", values_of.one_of("fail", "null")),
     "operations": ("operations", values_of.operations),
     "partitions": ("partitions", values_of.whole(1, 10_000)),
+    "splitTables": ("split_tables", values_of.yes_or_no),
     "sorterMemory": ("sorter_memory", values_of.size),
     "scratchDir": ("scratch_dir", values_of.any_text),
     "sourceTimeout": ("source_timeout", values_of.seconds),

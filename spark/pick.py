@@ -47,4 +47,5 @@ class Pick:
         """Its number; None if it isn't wanted."""
         number = self._next
         self._next += 1
-        return number if "ddl" in self._operations and self._part.has(item.schema, item.table) else None
+        is_wanted = "ddl" in self._operations and self._part.has_ddl
+        return number if is_wanted and self._part.has(item.schema, item.table) else None

@@ -17,6 +17,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from ..errors import CheckpointError
 from .capture import client
 from .capture.captures import captures_of
 from .offset import Limit, Offset, Offsets
@@ -28,17 +29,21 @@ from .stream_task import batches
 from .watch import Watch
 
 LEASE: Final = "lease"
-"""Beside the fields of an offset."""
+BOUNDS: Final = "bounds"
+"""Beside the fields of an offset: raw keys in hex, between the ranges that its batch is divided into. Without
+them it is divided by the tables' names."""
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """One lives in a process of the driver, for as long as the query; tasks only `read`."""
 
-    def __init__(self, options: ReadOptions, output: Output) -> None:
+    def __init__(self, options: ReadOptions, output: Output, *, splits_tables: bool = False) -> None:
         """Raises ConfigError."""
         self.options = options
         self.output = output
         self.captures = captures_of(options)
+        self._splits_tables = splits_tables and self.captures is None
+        """A capture knows no keys."""
         self._refusals: list[str] = []
         self._watch: Watch | None = None  # never in a task
         self._at: Offset | None = None
@@ -83,7 +88,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # not wherever the source is when it is started again.
             found = Offset(begin.ts + 1, begin.position, begin.source)
         self._is_new = False
-        return start if found == begin else self._fields(found, start)
+        if found == begin:
+            return start
+        return {**self._fields(found, start), **self._bounds(begin, found)}
 
     def _fields(self, offset: Offset, before: dict[str, Any]) -> dict[str, Any]:
         """The query's lease of its captures goes from offset to offset, and so through Spark's checkpoint: a
@@ -91,6 +98,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self.captures is None and LEASE not in before:
             return offset.fields()
         return {**offset.fields(), LEASE: before.get(LEASE) or uuid4().hex}
+
+    def _bounds(self, start: Offset, end: Offset) -> dict[str, Any]:
+        """Kept, as regions may be others when the batch is planned again, and its partitions must not be."""
+        if not self._splits_tables:
+            return {}
+        bounds = self._source.ask(lambda offsets: offsets.bounds(start, end))
+        return {} if bounds is None else {BOUNDS: [key.hex() for key in bounds]}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._end = self._source.ask(lambda offsets: offsets.latest())
@@ -108,7 +122,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if begin.position == until.position:
             return []
         lease = str(end.get(LEASE, ""))
-        return [TaskPartition(part, begin, until, lease) for part in WHOLE.divided(self.options.partitions)]
+        parts = WHOLE.divided(self.options.partitions, _keys(end))
+        return [TaskPartition(part, begin, until, lease) for part in parts]
 
     def commit(self, end: dict[str, Any]) -> None:
         """Spark has written down that a batch ended there. Never raises: what a capture keeps for longer is
@@ -137,6 +152,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         partition.check()
         with closing(batches(self.options, self.output, partition, self.captures)) as found:
             yield from found
+
+
+def _keys(end: dict[str, Any]) -> list[bytes] | None:
+    if BOUNDS not in end:
+        return None
+    try:
+        return [bytes.fromhex(key) for key in end[BOUNDS]]
+    except (TypeError, ValueError):
+        raise CheckpointError(
+            f"the query's checkpoint holds the bounds {end[BOUNDS]!r}, which aren't keys in hex; give the "
+            "query a checkpointLocation of its own"
+        ) from None
 
 
 def _limit(limit: ReadLimit) -> Limit:

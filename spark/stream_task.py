@@ -23,7 +23,7 @@ def batches(
     """The partition's changes, the same either way. Raises Retryable and Fatal."""
     part, start, end = partition.part, partition.start, partition.end
     assert start is not None
-    if captures is None:
+    if captures is None or part.is_range:  # of which a capture knows nothing
         items = bounded.change_items(options, part, start, end)
     else:
         captures = replace(captures, lease=partition.lease)

@@ -18,7 +18,8 @@ from ..routing import TableFilter
 from ..sources import no_table_matches
 from .offset import Limit, Offset
 from .options import ReadOptions
-from .parts import WHOLE
+from .parts import WHOLE, Part, PartFilter
+from .ranges import Ranges
 
 
 class TikvOffsets:
@@ -31,6 +32,7 @@ class TikvOffsets:
         self._client: Final = TikvClient(found, SystemClock(), Random())
         self._client.start()
         self.source = f"tikv cluster {self._client.pd.cluster_id}"
+        self._ranges: dict[Part, Ranges] = {}
 
     def tables(self) -> list[Table]:
         wanted = TableFilter(self._options.patterns)
@@ -67,6 +69,15 @@ class TikvOffsets:
     def following(self, start: Offset, end: Offset | None, limit: Limit) -> Offset:  # noqa: ARG002
         """A cluster doesn't say how much there is between two timestamps: there is no limit but the end."""
         return max(start, end or self.latest(), key=lambda offset: offset.ts)
+
+    def bounds(self, start: Offset, end: Offset, part: Part = WHOLE) -> tuple[bytes, ...] | None:
+        options = self._options
+        if options.partitions == 1 or not options.split_tables:
+            return None
+        if part not in self._ranges:
+            wanted = PartFilter(options.patterns, part)
+            self._ranges[part] = Ranges(self._client, wanted, options.partitions)
+        return self._client.run(self._ranges[part].bounds(start.ts, end.ts))
 
     def lag(self, at: Offset) -> dict[str, Any]:
         end = self.latest()

@@ -77,7 +77,7 @@ async def read_schema(kv: Reads, ts: Ts, schema: Schema) -> int:
     Returns the schema version: that of the last job that had ended at `ts`. Raises SourceError where an
     info can't be read, and what the scan raises.
     """
-    version = await _version(kv, ts)
+    version = await schema_version(kv, ts)
     own = set()
     async for key, value in kv.scan(*meta.hash_span(meta.DATABASES), ts):
         database = _decode(decode_db_info, key, value, ts)
@@ -93,7 +93,7 @@ async def read_schema(kv: Reads, ts: Ts, schema: Schema) -> int:
     return version
 
 
-async def _version(kv: Reads, ts: Ts) -> int:
+async def schema_version(kv: Reads, ts: Ts) -> int:
     """The version of the last schema change that was committed at `ts`.
 
     TiDB counts in a transaction of its own, just before the one that changes the schema and writes down

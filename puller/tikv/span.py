@@ -47,6 +47,11 @@ def table_span(table_id: int) -> Span:
     return Span(encode_bytes(start), encode_bytes(end))
 
 
+def raw_span(start: bytes, end: bytes) -> Span:
+    """Of raw keys; an empty `start` is -inf, an empty `end` +inf."""
+    return Span(encode_bytes(start) if start else b"", encode_bytes(end) if end else UPPER_BOUND)
+
+
 def ddl_spans() -> list[Span]:
     """Where DDL jobs pass: the two lists in the meta keys and the job table (TiCDC puller document)."""
     return [*map(_meta_list_span, _JOB_LISTS), table_span(JOB_TABLE_ID)]

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from ...actors import SystemClock
 from ...codec.tidb.column_type import ColumnFlag
-from ...codec.tidb.key import decode_bytes, encode_bytes, record_span
+from ...codec.tidb.key import record_span
 from ...codec.tidb.table import to_table
 from ...codec.tidb.table_info import TableInfo, encode_table_info, holds_rows, partition_ids
 from ...errors import ConfigError, SourceError
@@ -18,9 +18,10 @@ from ...events import Ts
 from ...failpoint import reach
 from ...puller.tikv.client import TikvClient
 from ...puller.tikv.options import TikvOptions
+from ...puller.tikv.region_bounds import region_bounds
 from ...puller.tikv.safe_point import SafePoint
 from ...puller.tikv.schema import TableNames, read_schema
-from ...puller.tikv.span import Span
+from ...puller.tikv.span import table_span
 from ...routing import TableFilter
 from ...sources import no_table_matches
 from .chunk_file import PIECE_BYTES, ChunkWriter
@@ -29,8 +30,6 @@ from .options import BackfillOptions
 from .plan import STRIDE, ChunkPlan, Plan, TablePlan, new_uid
 
 _PIECE_ROWS: Final = 1000
-_REGIONS: Final = 256
-"""Asked of PD at once."""
 _Pair: TypeAlias = tuple[bytes, bytes]
 
 
@@ -74,7 +73,7 @@ def plan_tikv(client: TikvClient, wanted: TableFilter, settings: BackfillOptions
         spans = [
             span
             for physical_id in partition_ids(info) or (info.id,)
-            for span in _chunks(client, *record_span(physical_id), settings.chunk_regions)
+            for span in _chunks(client, physical_id, settings.chunk_regions)
         ]
         chunks = tuple(ChunkPlan(next(numbers), start=start, end=end) for start, end in spans)
         table = to_table(name, info)
@@ -100,23 +99,11 @@ def _by_handle(info: TableInfo) -> bool:
     return info.pk_is_handle and not partition_ids(info) and not unsigned
 
 
-def _chunks(client: TikvClient, start: bytes, end: bytes, regions: int) -> list[_Pair]:
+def _chunks(client: TikvClient, physical_id: int, regions: int) -> list[_Pair]:
     """Raw keys, cut at every so many regions' bounds."""
-    bounds = client.run(_bounds(client, Span(encode_bytes(start), encode_bytes(end))))
-    edges = [start, *bounds[regions - 1 :: regions], end]
-    return list(pairwise(edges))
-
-
-async def _bounds(client: TikvClient, span: Span) -> list[bytes]:
-    """Raw keys at which regions end, inside the span."""
-    bounds: list[bytes] = []
-    at = span
-    while True:
-        for region in await client.cache.load(at, _REGIONS):
-            if region.end >= span.end:
-                return bounds
-            bounds.append(decode_bytes(region.end)[0])
-        at = Span(encode_bytes(bounds[-1]), span.end)
+    (bounds,) = client.run(region_bounds(client.cache, [table_span(physical_id)]))
+    start, end = record_span(physical_id)
+    return list(pairwise([start, *bounds[regions - 1 :: regions], end]))
 
 
 class _Tables(TableNames):

@@ -34,6 +34,8 @@ class Ticket(Struct, frozen=True, forbid_unknown_fields=True):
         TableFilter(self.tables)
         if not 0 <= self.part.number < self.part.of:
             raise ConfigError(f"part {self.part.number} of {self.part.of}: parts count from 0")
+        if self.part.is_range:
+            raise ConfigError("part: a capture has no keys of rows; ask for whole tables")
         if unknown := set(self.operations) - set(OPERATIONS):
             raise ConfigError(f"operation {min(unknown)!r}: accepted are {', '.join(OPERATIONS)}")
 
