@@ -15,12 +15,12 @@ from ..disk import sync
 from ..errors import InvariantViolated, SinkError
 from ..events import Batch, Checkpoint, Column, CreateTable, Ddl, Item, Row, Table, physical_ms
 from ..failpoint import reach
+from .per_table import PerTable
 from .row_code import compile_rows
 from .sink import CheckpointStore
 
 Values: TypeAlias = Callable[[Iterable[Row]], list[dict[str, Any]]]
 
-_MAX_TABLES: Final = 1000
 _SAFE_BITS: Final = 53
 """Longer integers aren't safe in JSON: many readers make doubles of them."""
 
@@ -40,7 +40,7 @@ class FileSink:
         self._reached: Checkpoint | None = None
         self._ts, self._next_row = 0, 0  # of the transaction written last: its pieces are numbered through
         self._encoder = msgspec.json.Encoder()
-        self._tables: dict[Table, Values] = {}
+        self._values = PerTable(_values)
 
     def open(self) -> Checkpoint | None:
         stored = self._store.load()
@@ -132,7 +132,7 @@ class FileSink:
         for number, change in enumerate(item.rows, first):
             if table is not change.table:
                 table = change.table
-                values = self._values(table)
+                values = self._values[table]
             line = head | {"n": number, "op": change.op, "schema": table.schema, "table": table.name}
             if change.before is not None:
                 line["before"] = values([change.before])[0]
@@ -140,15 +140,10 @@ class FileSink:
                 line["after"] = values([change.after])[0]
             yield line
 
-    def _values(self, table: Table) -> Values:
-        values = self._tables.get(table)
-        if values is None:
-            if len(self._tables) >= _MAX_TABLES:
-                self._tables.clear()
-            parts = [f"{c.name!r}: {json_expression(c, f'c{i}')}" for i, c in enumerate(table.columns)]
-            values = compile_rows(len(table.columns), f"{{{', '.join(parts)}}}", {})
-            self._tables[table] = values
-        return values
+
+def _values(table: Table) -> Values:
+    parts = [f"{c.name!r}: {json_expression(c, f'c{i}')}" for i, c in enumerate(table.columns)]
+    return compile_rows(len(table.columns), f"{{{', '.join(parts)}}}", {})
 
 
 def json_expression(column: Column, var: str) -> str:

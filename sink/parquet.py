@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Final, NoReturn
+from typing import NoReturn
 
 from ..actors import Alarm, Clock, SystemClock
 from ..disk import sync
@@ -18,9 +18,8 @@ from ..failpoint import reach
 from .parquet_columns import DDL, Layout, Numbered, ddl_batch
 from .parquet_files import DAY_MS, HIDDEN, NEW, commit, discard, publish, write_files
 from .parquet_journal import Segment, batches, journal_name, segments
+from .per_table import PerTable
 from .sink import CheckpointStore
-
-_MAX_TABLES: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +70,7 @@ class ParquetSink:
         self._durable_end = 0
         self._reached: Checkpoint | None = None
         self._at, self._next = (0, 0), 0  # the transaction written last: its pieces are numbered through
-        self._layouts: dict[Table, Layout] = {}
+        self._layouts = PerTable(Layout)
 
     # --- the protocol
 
@@ -201,16 +200,8 @@ class ParquetSink:
         for number, change in enumerate(item.rows, first):
             if change.table is not table:
                 table = change.table
-                rows = found.setdefault((self._layout(table), day), [])
+                rows = found.setdefault((self._layouts[table], day), [])
             rows.append((*at, number, snapshot, change))
-
-    def _layout(self, table: Table) -> Layout:
-        layout = self._layouts.get(table)
-        if layout is None:
-            if len(self._layouts) >= _MAX_TABLES:
-                self._layouts.clear()
-            layout = self._layouts[table] = Layout(table)
-        return layout
 
     # --- files
 

@@ -20,11 +20,12 @@ from sqlalchemy.pool import NullPool
 from ...errors import InvariantViolated, Retryable, SinkError
 from ...events import Action, AddColumn, CreateTable, Ddl, DropColumn, Table
 from ...failpoint import reach
+from ..per_table import PerTable
 from . import mysql_text as text
 from .defaults import LOAD_ANEW, needs_clock
 from .mysql_plan import Plan, Statement
 from .runs import Run
-from .target import CHECKPOINT_TABLE, MAX_PLANS, MISSING, Refused, check_columns, effective
+from .target import CHECKPOINT_TABLE, MISSING, Refused, check_columns, effective
 
 INTENT_TABLE: Final = "tidemill_ddl"
 """One row a feed, while a statement runs that commits by itself: what it is to change."""
@@ -95,7 +96,7 @@ class MySqlTarget:
         )
         self._connection: pymysql.connections.Connection[pymysql.cursors.Cursor] | None = None
         self._packet_bytes = 0
-        self._plans: dict[Table, Plan] = {}
+        self._plans = PerTable(self._plan)
         self._intended = False
         self._is_mariadb = False
         self.folds_names = False
@@ -151,7 +152,7 @@ class MySqlTarget:
         waiting: list[Statement] = []
         size = 0
         for run in runs:
-            for statement in self._plan(run.table).statements(run, _PACKET_CHARS):
+            for statement in self._plans[run.table].statements(run, _PACKET_CHARS):
                 if waiting and size + len(statement.text) > _PACKET_CHARS:
                     self._send(waiting)
                     waiting, size = [], 0
@@ -181,13 +182,8 @@ class MySqlTarget:
         reach("sink.mid_batch")
 
     def _plan(self, table: Table) -> Plan:
-        plan = self._plans.get(table)
-        if plan is None:
-            check_columns(self, table)
-            if len(self._plans) >= MAX_PLANS:
-                self._plans.clear()
-            plan = self._plans[table] = Plan(table, self._qualified(table))
-        return plan
+        check_columns(self, table)
+        return Plan(table, self._qualified(table))
 
     # --- checkpoint
 

@@ -20,10 +20,11 @@ from sqlalchemy.pool import NullPool
 from ...errors import ConfigError, InvariantViolated, Retryable, SinkError
 from ...events import AddColumn, Column, Ddl, DropColumn, Row, RowChange, Table
 from ...failpoint import reach
+from ..per_table import PerTable
 from .defaults import LOAD_ANEW, default_for_existing_rows
 from .runs import Run
 from .sqlite_types import Encode, compile_encode, declared_type
-from .target import CHECKPOINT_TABLE, MAX_PLANS, MISSING, Refused, check_columns, effective
+from .target import CHECKPOINT_TABLE, MISSING, Refused, check_columns, effective
 
 _BUSY_SECONDS: Final = 1.0
 """So long a call waits for another writer; then it is tried again from the start."""
@@ -53,7 +54,7 @@ class SqliteTarget:
         )
         self._connection: sqlite3.Connection | None = None
         self._saved = False
-        self._plans: dict[Table, Plan] = {}
+        self._plans = PerTable(self._plan)
 
     def connect(self) -> None:
         pooled = self._engine.raw_connection()
@@ -93,19 +94,14 @@ class SqliteTarget:
     def apply(self, runs: Sequence[Run]) -> None:
         assert self._connection is not None
         for run in runs:
-            sql, rows = self._plan(run.table).prepared(run)
+            sql, rows = self._plans[run.table].prepared(run)
             if self._connection.executemany(sql, rows).rowcount != len(rows):
                 raise Refused(MISSING)
             reach("sink.mid_batch")
 
     def _plan(self, table: Table) -> Plan:
-        plan = self._plans.get(table)
-        if plan is None:
-            check_columns(self, table)
-            if len(self._plans) >= MAX_PLANS:
-                self._plans.clear()
-            plan = self._plans[table] = Plan(table, self._qualified(table))
-        return plan
+        check_columns(self, table)
+        return Plan(table, self._qualified(table))
 
     # --- checkpoint
 

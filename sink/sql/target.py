@@ -9,9 +9,6 @@ from ...errors import Retryable, SinkError
 from ...events import Action, AddColumn, Ddl, DropColumn, RowChange, Table
 from .runs import Run
 
-MAX_PLANS = 1000
-"""Tables whose statements are kept ready; one that comes back later is prepared again."""
-
 MISSING = "there is no such row; was the target changed by something else?"
 
 _MAX_CHARS = 100
