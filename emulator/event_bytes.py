@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..codec.proto import cdcpb
+from ..codec.tidb.number import encode_uvarint
 from .percolator import Row
 from .shard import PUT
 
@@ -19,15 +20,6 @@ _REQUEST_ID = b"\x38"
 
 OP_PUT: int = cdcpb.Event.Row.OpType.PUT
 OP_DELETE: int = cdcpb.Event.Row.OpType.DELETE
-
-
-def varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
 
 
 def rows_event(region_id: int, rows: Iterable[Row], *, old_values: bool) -> bytes:
@@ -54,8 +46,8 @@ def error_event(region_id: int, error: Any) -> bytes:
 
 def framed(event: bytes, request_id: int) -> bytes:
     """An Event as a field of ChangeDataEvent."""
-    whole = event + _REQUEST_ID + varint(request_id) if request_id else event
-    return _EVENTS + varint(len(whole)) + whole
+    whole = event + _REQUEST_ID + encode_uvarint(request_id) if request_id else event
+    return _EVENTS + encode_uvarint(len(whole)) + whole
 
 
 def resolved_message(regions: Sequence[int], ts: int, request_id: int = 0) -> bytes:
