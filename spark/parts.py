@@ -13,7 +13,7 @@ from ..routing import TableFilter
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The tables whose names have the hash `number`, of `of`; or, of TiKV, a range of the keys of all of them.
+    """The tables whose names have the hash `number`, of `of`; or, of TiKV, a range of the keys of them all.
 
     It depends on nothing else, so the same offsets give the same parts after a restart, with tables that
     came or went, and regions that were divided meanwhile.

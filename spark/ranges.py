@@ -16,6 +16,9 @@ from ..puller.tikv.schema import TableNames, read_schema, schema_version
 from ..puller.tikv.span import table_span
 from ..routing import TableFilter
 
+REGION: Final = 16
+"""A region of a table that has several counts as much as so many tables that have less than one."""
+
 LOOK_SECONDS: Final = 60.0
 """PD is asked for the regions no more often: those of 10,000 tables take it a while."""
 
@@ -58,10 +61,11 @@ class Ranges:
         pieces = []
         for keys, bounds in zip(self._keys, await region_bounds(self._client.cache, spans), strict=True):
             start, _ = record_span(keys.id)
+            weight = REGION if bounds else 1
             if keys.divisible:
-                pieces += [Piece(key, 1) for key in (start, *bounds)]
+                pieces += [Piece(key, weight) for key in (start, *bounds)]
             else:
-                pieces.append(Piece(start, 1 + len(bounds)))
+                pieces.append(Piece(start, weight * (1 + len(bounds))))
         return pieces
 
 
@@ -70,18 +74,18 @@ class Piece(Struct, frozen=True):
 
     start: bytes
     """Raw key."""
-    regions: int
+    weight: int
 
 
 def even(pieces: Sequence[Piece], count: int) -> list[bytes]:
-    """Where to cut a row of pieces into at most `count` ranges with about as many regions each."""
-    total = sum(piece.regions for piece in pieces)
+    """Where to cut a row of pieces into at most `count` ranges of about the same weight."""
+    total = sum(piece.weight for piece in pieces)
     bounds: list[bytes] = []
     before = 0
     for piece in pieces:
         if before * count >= total * (len(bounds) + 1):
             bounds.append(piece.start)
-        before += piece.regions
+        before += piece.weight
     return bounds
 
 
