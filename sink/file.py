@@ -71,7 +71,7 @@ class FileSink:
                 "or remove it and its checkpoint to begin again"
             )
         self._file = self._path.open("ab")
-        self._file.truncate(length)
+        self._file.seek(self._file.truncate(length))  # a checkpoint without rows asks where that is
 
     def write(self, batch: Batch) -> None:
         if self._file is None:

@@ -121,6 +121,15 @@ def test_what_a_crash_left_is_cut_off(path, store):
     sink.close()
 
 
+def test_a_checkpoint_without_rows_counts_nothing_that_was_cut_off(path, store):
+    feed(FileSink("copy", path, store), [create(1, ORDERS)])
+    with path.open("ab") as file:
+        file.write(b'{"half a li')
+    feed(FileSink("copy", path, store), [transaction(2)])
+    feed(FileSink("copy", path, store), [transaction(3, insert(ORDERS, 1, ""))])
+    assert [line["ts"] for line in lines(path)] == ["1", "3"]
+
+
 def test_a_crash_before_the_first_checkpoint_leaves_no_file(path, store):
     sink = FileSink("copy", path, store)
     sink.open()
