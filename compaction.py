@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from threading import Event
 from typing import Final
@@ -24,8 +25,9 @@ class PlanBox:
         self._plan = directory / "compact.plan"
         self._outcomes = directory / "compact.outcomes"
 
-    def hand_over(self, plan: Plan) -> list[Outcome]:
-        """Have the feed carry it out; returns when it has. Raises ConfigError if no feed is running there."""
+    def hand_over(self, plan: Plan, patience_seconds: float = inf) -> list[Outcome]:
+        """Have the feed carry it out; returns when it has. Raises ConfigError if no feed is running there, or
+        if it doesn't answer for so long."""
         self._outcomes.unlink(missing_ok=True)
         fresh = self._plan.with_suffix(".tmp")
         fresh.write_text(encode_plan(plan))
@@ -35,7 +37,11 @@ class PlanBox:
             if state not in ("starting", "normal", "warning"):
                 self._plan.unlink(missing_ok=True)
                 raise ConfigError(f"the feed in {self._directory} is {state}: its store has gone with it")
+            if patience_seconds <= 0:
+                self._plan.unlink(missing_ok=True)
+                raise ConfigError(f"the feed in {self._directory} doesn't answer; its status says {state}")
             Event().wait(LOOK_SECONDS)
+            patience_seconds -= LOOK_SECONDS
         outcomes = msgspec.json.decode(self._outcomes.read_bytes(), type=list[Outcome])
         self._outcomes.unlink()
         return outcomes

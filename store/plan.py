@@ -36,6 +36,8 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True):
     acknowledged: int
     """The ts up to which everything was taken for dead."""
     steps: list[Step]
+    flush: bool = False
+    """Write what is in buffers to files first, for someone who reads the files."""
 
 
 class Kept(Struct, frozen=True):
@@ -85,7 +87,10 @@ def apply_plan(plan: Plan, store: Store, still_needed: StillNeeded) -> list[Outc
 
     `still_needed` tells what of a window is; nothing else of it survives.
     """
-    store.end_window()
+    if plan.flush:
+        store.flush()
+    if plan.steps:
+        store.end_window()
     ended = {window.name: window for window in store.ended()}
     return [
         _carry_out(step, store, ended.get(step.window), still_needed)

@@ -84,6 +84,16 @@ class Store:
             if len(self._windows) < MOST_WINDOWS:
                 self._current = None
 
+    def flush(self) -> None:
+        """Write what is in buffers to files. Not while another thread drops windows."""
+        with self._lock:
+            windows = self._windows[:]
+        for window in windows:
+            try:
+                window.family.flush(wait=True)
+            except Exception as error:
+                self._fail("can't be written", error)
+
     def ended(self) -> list[Window]:
         """The windows that nothing is written to any more, oldest first."""
         with self._lock:
