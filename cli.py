@@ -17,7 +17,8 @@ from . import config
 from .errors import ConfigError, TidemillError
 from .flags import DataDir, FeedFile, Json, Name, Sinks, Source, Tables, feed_tables, stopped_by_signals
 from .progress import explanation, open_progress, panel
-from .spark.cli import add_commands
+from .spark.cli import Directory, Master, Settings, add_commands, settings_of_spark
+from .spark.run_options import spark_options
 from .status import FeedStatus, StatusFile
 
 app = typer.Typer(
@@ -47,19 +48,43 @@ def run(
         typer.Option(help='end at this position, or "now" for the source\'s end at the start; else run on'),
     ] = None,
     engine: Annotated[
-        str, typer.Option(help="local, or spark: the stream is read and written by tasks")
+        str, typer.Option(help="local, or spark: rows are loaded and followed by tasks")
     ] = "local",
-    master: Annotated[str, typer.Option(help="Spark's master, with --engine spark")] = "local[2]",
+    master: Master = None,
     partitions: Annotated[
-        int, typer.Option(help="Spark's tasks side by side; 1 keeps transactions whole")
-    ] = 1,
-    trigger: Annotated[str, typer.Option(help="pause between Spark's batches")] = "0 seconds",
+        int | None, typer.Option(help="Spark's tasks side by side; 1 keeps transactions whole")
+    ] = None,
+    trigger: Annotated[
+        str | None, typer.Option(help='a batch of Spark so often, as "10 seconds"; else one after the other')
+    ] = None,
+    directory: Directory = None,
+    capture: Annotated[
+        list[str] | None, typer.Option(help="host:port of captures that Spark's tasks ask; may be repeated")
+    ] = None,
+    capture_token_file: Annotated[Path | None, typer.Option(help="what captures are shown")] = None,
+    capture_tls: Annotated[
+        bool | None, typer.Option("--capture-tls", help="captures show a certificate")
+    ] = None,
+    capture_ca_file: Annotated[Path | None, typer.Option(help="PEM, who signed it")] = None,
+    settings: Settings = None,
     as_json: Json = False,
 ) -> None:
     """Run a feed until it is stopped (Ctrl-C), fails, or reaches --until."""
     found = feed_tables(file, source, sink, table, name, data_dir)
     if until is not None:
         found["until"] = until
+    how: dict[str, Any] = {
+        "master": master,
+        "partitions": partitions,
+        "trigger": trigger,
+        "directory": directory,
+        "capture": capture and [address for text in capture for address in text.split(",")],
+        "capture_token_file": capture_token_file,
+        "capture_tls": capture_tls,
+        "capture_ca_file": capture_ca_file,
+        "config": settings_of_spark(settings),
+    }
+    spark_options(found, how)  # whichever engine: a file that is wrong is wrong
     match engine:
         case "local":
             _run(found, as_json)
@@ -69,7 +94,7 @@ def run(
             except ImportError as error:
                 raise ConfigError(f"--engine spark needs: pip install 'tidemill[spark]' ({error})") from error
 
-            run_on_spark(found, master=master, partitions=partitions, trigger=trigger, as_json=as_json)
+            run_on_spark(found, as_json=as_json, **how)
         case _:
             raise ConfigError(f"--engine: no engine {engine!r}; accepted: local, spark")
 
@@ -133,7 +158,9 @@ def check(
     from .check import check_feed
     from .options import feed_options
 
-    findings = check_feed(feed_options(feed_tables(file, source, sink, table, name, data_dir)))
+    found = feed_tables(file, source, sink, table, name, data_dir)
+    spark_options(found)
+    findings = check_feed(feed_options(found))
     for finding in findings:
         if as_json:
             typer.echo(json.dumps({"level": finding.level, "about": finding.about, "text": finding.text}))

@@ -22,8 +22,8 @@ SOURCES = ("mysql", "mariadb", "tikv")
 DEFAULT_NAME = "tidemill"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 DATA_DIR = Path("tidemill-data")
-KEYS = ("name", "data_dir", "until", "source", "sink", "sorter", "capture")
-"""`capture` is for that command only, which reads it by itself."""
+KEYS = ("name", "data_dir", "until", "source", "sink", "sorter", "capture", "spark")
+"""`capture` and `spark` are for the commands that need them, which read them by themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

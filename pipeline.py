@@ -152,7 +152,7 @@ class Pipeline:
             found = {name: at or Checkpoint(0, "", None, there.source) for name, at in found.items()}
         start = lowest(found.values(), order=rank)
         anchors = [at for at in found.values() if at is not None and at.position]
-        _check_patterns(options, anew=not anchors)
+        check_patterns(options, anew=not anchors)
         self.checkpoints = {name: at for name, at in found.items() if at is not None}
 
         self.compute = ActorSystem("compute", workers=2, clock=clock)
@@ -347,7 +347,7 @@ def _accounted(name: str, error: BaseException) -> BaseException:
     return found
 
 
-def _check_patterns(options: FeedOptions, *, anew: bool) -> None:
+def check_patterns(options: FeedOptions, *, anew: bool) -> None:
     """Keep the patterns beside the checkpoints. Raises ConfigError if others were followed before."""
     path = options.data_dir / f"{options.name}.tables"
     patterns = json.dumps(options.tables.patterns)

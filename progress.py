@@ -14,7 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from .status import FeedStatus, Wait
+from .status import BackfillProgress, FeedStatus, Wait
 
 LINE_SECONDS = 5.0
 """Between two plain log lines while nothing but figures changes."""
@@ -50,7 +50,7 @@ class LivePanel:
 
 
 class LogLines:
-    """A line when the state changes, and one every few seconds between."""
+    """A line when the state or a backfill's stage changes, and one every few seconds between."""
 
     def __init__(self, stream: TextIO) -> None:
         self._log = structlog.wrap_logger(
@@ -60,15 +60,16 @@ class LogLines:
                 structlog.processors.LogfmtRenderer(key_order=["timestamp", "event"]),
             ],
         )
-        self._last = ""
+        self._last: object = None
         self._next = 0.0
         self._warnings = _Warnings(self._log)
         logging.getLogger("tidemill").addHandler(self._warnings)
 
     def show(self, status: FeedStatus) -> None:
-        if status.state == self._last and status.updated < self._next:
+        at = status.state, status.backfill and status.backfill.stage
+        if at == self._last and status.updated < self._next:
             return
-        self._last, self._next = status.state, status.updated + LINE_SECONDS
+        self._last, self._next = at, status.updated + LINE_SECONDS
         self._log.msg(status.state, **figures(status))
 
     def close(self) -> None:
@@ -111,12 +112,16 @@ def figures(status: FeedStatus) -> dict[str, object]:
     if status.snapshot is not None:
         line["snapshot"] = f"{status.snapshot.percent:.0f}%"
         line["table"] = status.snapshot.table
+    if (backfill := status.backfill) is not None:
+        line |= {"stage": backfill.stage, "chunks": f"{backfill.chunks}/{backfill.chunks_in_all}"}
+        if backfill.seconds_left is not None:
+            line["seconds_left"] = round(backfill.seconds_left)
     line |= {"rows": status.rows, "rows_per_second": round(status.rows_per_second)}
     line |= {"position": status.position, "memory": size(status.memory_bytes)}
     for sink in status.sinks:
         line[f"{sink.name}.checkpoint"] = sink.position
         line[f"{sink.name}.lag"] = lag(sink.lag_seconds)
-    return line
+    return {name: value for name, value in line.items() if value != ""}
 
 
 def panel(status: FeedStatus) -> Group:
@@ -137,6 +142,8 @@ def panel(status: FeedStatus) -> Group:
     parts.append(speed)
     if status.snapshot is not None:
         parts.append(_snapshot_line(status))
+    if status.backfill is not None:
+        parts.append(_backfill_line(status.backfill))
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=True, header_style="dim")
     for title in ("sink", "target", "checkpoint", "lag", "rows", "state"):
         table.add_column(
@@ -168,6 +175,20 @@ def _snapshot_line(status: FeedStatus) -> Table:
         Text(
             f"{snapshot.rows:,} of about {snapshot.rows_estimated:,} rows, "
             f"table {min(snapshot.tables_done + 1, snapshot.tables)} of {snapshot.tables} {snapshot.table}"
+        ),
+    )
+    return line
+
+
+def _backfill_line(backfill: BackfillProgress) -> Table:
+    line = Table.grid(padding=(0, 1))
+    left = "" if backfill.seconds_left is None else f", {backfill.seconds_left:,.0f} s left"
+    line.add_row(
+        Text(backfill.stage),
+        ProgressBar(total=max(1, backfill.chunks_in_all), completed=backfill.chunks, width=30),
+        Text(
+            f"{backfill.chunks:,} of {backfill.chunks_in_all:,} chunks, {backfill.rows:,} of about "
+            f"{backfill.rows_estimated:,} rows{left}"
         ),
     )
     return line

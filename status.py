@@ -61,6 +61,24 @@ class SnapshotStatus(Struct, frozen=True):
         return min(100.0, 100.0 * self.rows / self.rows_estimated) if self.rows_estimated else 100.0
 
 
+Stage: TypeAlias = Literal["reading", "catching up", "merging", "loading"]
+
+
+class BackfillProgress(Struct, frozen=True):
+    stage: Stage
+    """`reading` chunks; `catching up`: reading what changed meanwhile; `merging` that into the chunks; and,
+    where sinks are loaded, `loading`."""
+    chunks: int
+    """Finished, of this stage; those of earlier runs included."""
+    chunks_in_all: int
+    rows: int
+    """Read, of all tables; while `loading` those that one sink has."""
+    rows_estimated: int
+    """By the source's own statistics; 0 where it has none."""
+    seconds_left: float | None
+    """Of this stage; None while there is nothing to tell it from."""
+
+
 class SinkStatus(Struct, frozen=True):
     name: str
     target: str
@@ -99,6 +117,7 @@ class FeedStatus(Struct, frozen=True):
     sorter_disk_bytes: int
     sinks: list[SinkStatus]
     snapshot: SnapshotStatus | None = None
+    backfill: BackfillProgress | None = None
     waits: list[Wait] = []
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
+from .run_options import MASTER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +27,7 @@ def register(spark: SparkSession) -> None:
 
 
 def session(
-    name: str = "tidemill", master: str = "local[2]", config: Mapping[str, str] | None = None
+    name: str = "tidemill", master: str = MASTER, config: Mapping[str, str] | None = None
 ) -> SparkSession:
     """A session with the data source registered, or the one that is there already.
 

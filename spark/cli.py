@@ -14,11 +14,21 @@ import typer
 from ..errors import ConfigError
 from ..flags import DataDir, FeedFile, Json, Name, Sinks, Source, Tables, feed_tables, stopped_by_signals
 from ..progress import open_progress
+from .run_options import spark_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Master = Annotated[str, typer.Option(help="Spark's master: local[2], spark://host:7077, yarn, ...")]
+Master = Annotated[
+    str | None, typer.Option(help="Spark's master: local[2], the default, spark://host:7077, yarn, ...")
+]
+Directory = Annotated[
+    Path | None, typer.Option(help="for rows that Spark loads; shared by the driver and all executors")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--config", help="a setting of Spark, as spark.executor.memory=2g; may be repeated"),
+]
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -71,22 +81,21 @@ def backfill(
     table: Tables = None,
     name: Name = None,
     data_dir: DataDir = None,
-    directory: Annotated[
-        Path | None, typer.Option(help="for the rows' files; shared by the driver and all executors")
-    ] = None,
-    master: Master = "local[2]",
-    chunk_rows: Annotated[int, typer.Option(help="rows of a chunk, about", min=1)] = 100_000,
+    directory: Directory = None,
+    master: Master = None,
+    chunk_rows: Annotated[int | None, typer.Option(help="rows of a chunk, about: 100,000")] = None,
     keep: Annotated[bool, typer.Option("--keep", help="keep the files once the sinks are loaded")] = False,
+    settings: Settings = None,
+    as_json: Json = False,
 ) -> None:
     """Load a feed's sinks by Spark, chunks side by side; `run` goes on from there."""
     try:
-        from .backfill.options import BackfillOptions
         from .backfill.run import run
     except ImportError as error:
         raise ConfigError(f"a backfill needs: pip install 'tidemill[spark]' ({error})") from error
-    settings = BackfillOptions(chunk_rows=chunk_rows)
     found = feed_tables(file, source, sink, table, name, data_dir)
-    run(found, directory=directory, master=master, settings=settings, keep=keep)
+    how: dict[str, Any] = {"directory": directory, "master": master, "chunk_rows": chunk_rows}
+    run(found, keep=keep, as_json=as_json, config=settings_of_spark(settings), **how)
 
 
 def analyze(
@@ -96,7 +105,8 @@ def analyze(
     archive: Annotated[Path | None, typer.Option(help="an archive of Parquet files, too")] = None,
     page: Annotated[Path, typer.Option(help="the page with the pictures")] = Path("tidemill.html"),
     plan: Annotated[Path | None, typer.Option(help="what to compact first, for `compact`")] = None,
-    master: Master = "local[2]",
+    master: Master = None,
+    settings: Settings = None,
 ) -> None:
     """Look at what a feed's store and an archive hold: live, dead, overlapping, hot; changes nothing."""
     from .analyze import analysis
@@ -106,7 +116,7 @@ def analyze(
         directory = _directory(file, name, data_dir)
     if directory is None and archive is None:
         raise ConfigError("analyze: name a feed.toml, --data-dir or --archive")
-    with _session(master) as spark:
+    with _session(file, master, settings) as spark:
         found = analysis(spark, directory, archive)
     page.write_text(found.page)
     _say(f"wrote {page}")
@@ -126,7 +136,8 @@ def compact(
     up_to: Annotated[
         int, typer.Option(help="with --archive: the commit ts up to which only a key's latest row stays")
     ] = 0,
-    master: Master = "local[2]",
+    master: Master = None,
+    settings: Settings = None,
     as_json: Json = False,
 ) -> None:
     """Compact a running feed's store by a plan, or an archive up to a ts."""
@@ -149,7 +160,7 @@ def compact(
 
         if up_to < 1:
             raise ConfigError(f"--up-to = {up_to}: a commit ts is a number above 0")
-        with _session(master) as spark:
+        with _session(file, master, settings) as spark:
             report = compact_archive(spark, archive, up_to)
         lines = [
             f"{one.table}: {one.files_before} files, {one.rows_before:,} rows, {one.bytes_before:,} bytes "
@@ -170,14 +181,27 @@ def _directory(file: Path | None, name: str | None, data_dir: Path | None) -> Pa
 
 
 @contextmanager
-def _session(master: str) -> Iterator[SparkSession]:
-    from . import session
+def _session(file: Path | None, master: str | None, settings: list[str] | None) -> Iterator[SparkSession]:
+    from .quiet import quiet_session
 
-    spark = session("tidemill", master)
+    found = feed_tables(file, None, None, None, None, None)
+    how = spark_options(found, {"master": master, "config": settings_of_spark(settings)})
+    spark = quiet_session("tidemill", how.master, how.config)
     try:
         yield spark
     finally:
         spark.stop()
+
+
+def settings_of_spark(given: list[str] | None) -> dict[str, str]:
+    """Of flags. Raises ConfigError."""
+    found = {}
+    for text in given or []:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise ConfigError(f"--config {text}: expected name=value, for instance spark.executor.memory=2g")
+        found[name.strip()] = value.strip()
+    return found
 
 
 def _say(text: str) -> None:

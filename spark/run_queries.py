@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ..events import physical_ms
 from ..options import FeedOptions, SinkOptions
 from ..status import SinkStatus
-from .run_source import FORMAT, UNTIL
+from .feed_reads import feed_reads
+from .offset import Offset
+from .run_captures import lease_of
+from .run_source import FORMAT, LEASE, UNTIL
 from .run_start import Start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-_NOT_READ: Final = ("url", "tables", "snapshot", "start_ts", "position", "server_id")
-"""Of a feed's source section: said otherwise, or of no use to tasks, each of which is a replica."""
-
 
 class SinkQuery:
     """One sink's query, from its start to its end."""
 
-    def __init__(self, options: FeedOptions, sink: SinkOptions, start: Start, target: str) -> None:
+    def __init__(
+        self,
+        options: FeedOptions,
+        sink: SinkOptions,
+        start: Start,
+        target: str,
+        captures: Mapping[str, str],
+    ) -> None:
+        """`captures` are the data source's options about them."""
         self.name = sink.name
         self.rows = 0
         self.batch = -1
-        self.position = start.offset.position
-        self.ts = start.offset.ts
+        self.at = start.offset
+        """How far it is."""
+        self._captures = captures
         self._options = options
         self._sink = sink
         self._start = start
@@ -58,17 +67,16 @@ class SinkQuery:
         where = (
             {"startingTs": str(start.offset.ts)} if is_tikv else {"startingPosition": start.offset.position}
         )
-        source = {f"source.{key}": _text(value) for key, value in section.items() if key not in _NOT_READ}
         return {
-            "source": section["url"],
-            "tables": ",".join(options.tables.patterns),
+            **feed_reads(section, options),
+            **self._captures,
+            **where,
             "values": "none",
             "partitions": str(start.partitions),
             "sorterMemory": str(options.sorter.memory_bytes),
             "name": f"{options.name[:40]}-{self.name[:20]}",
             UNTIL: options.until.replace("now", ""),
-            **where,
-            **source,
+            LEASE: lease_of(options),
         }
 
     # --- while it runs
@@ -83,7 +91,7 @@ class SinkQuery:
                 self._seen = progress["timestamp"]
                 self._take(progress)
         waits = bool(query.status["isDataAvailable"])
-        self._lag = max(0.0, now - physical_ms(self.ts) / 1000) if waits else 0.0
+        self._lag = max(0.0, now - physical_ms(self.at.ts) / 1000) if waits else 0.0
 
     def _take(self, progress: Any) -> None:
         self.rows += progress["numInputRows"] or 0
@@ -92,7 +100,7 @@ class SinkQuery:
         end = source["endOffset"]
         found = json.loads(end) if isinstance(end, str) else end
         if found:
-            self.position, self.ts = found["position"], found["ts"]
+            self.at = Offset.read(found)
 
     @property
     def is_active(self) -> bool:
@@ -114,12 +122,8 @@ class SinkQuery:
     def status(self) -> SinkStatus:
         detail = f"batch {self.batch}" if self.batch >= 0 else ""
         return SinkStatus(
-            self._sink.name, self._target, self.position, self.ts, self._lag, self.rows, detail=detail
+            self._sink.name, self._target, self.at.position, self.at.ts, self._lag, self.rows, detail=detail
         )
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def lines(queries: Sequence[SinkQuery]) -> str:

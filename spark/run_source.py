@@ -1,4 +1,4 @@
-"""The data source as `tidemill run` uses it: it may end at a position."""
+"""The data source as `tidemill run` uses it: it may end at a position, and is given its lease."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from .stream_reader import StreamReader
 
 FORMAT = "tidemill-run"
 UNTIL = "until"
+LEASE = "lease"
+"""Under which it reads from captures; who runs the queries acknowledges what all of them have."""
 
 
 class RunSource(TidemillSource):
-    """Of its own options it takes `until`, with the trigger availableNow."""
+    """Of its own options it takes `until`, with the trigger availableNow, and `lease`."""
 
     @classmethod
     def name(cls) -> str:
@@ -27,9 +29,9 @@ class RunSource(TidemillSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         given = dict(self.options)
-        until = given.pop(UNTIL, "")
+        until, lease = given.pop(UNTIL, ""), given.pop(LEASE, "")
         options = read_options(given)
-        return BoundedReader(options, self._output(options, schema), until)
+        return BoundedReader(options, self._output(options, schema), until, lease)
 
     def schema(self) -> StructType:
         return envelope_type()
@@ -38,9 +40,10 @@ class RunSource(TidemillSource):
 class BoundedReader(StreamReader):
     """Reads what there is up to `until`; empty: up to the source's end as the query begins."""
 
-    def __init__(self, options: ReadOptions, output: Output, until: str) -> None:
+    def __init__(self, options: ReadOptions, output: Output, until: str, lease: str) -> None:
         super().__init__(options, output)
         self._until = until
+        self._lease = lease
         self._first: dict[str, Any] | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -57,3 +60,9 @@ class BoundedReader(StreamReader):
 
     def _given_end(self, offsets: Offsets) -> Offset:
         return offsets.at(int(self._until)) if self.options.is_tikv else offsets.at_position(self._until)
+
+    def _fields(self, offset: Offset, before: dict[str, Any]) -> dict[str, Any]:
+        return super()._fields(offset, {**before, LEASE: self._lease} if self.captures else {})
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Not alone: other queries of the feed may be behind."""

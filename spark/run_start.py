@@ -1,14 +1,14 @@
 """Where the query of a sink begins: at the place that its target had when Spark took it over.
 
-The snapshot, where a feed has one, is the local engine's work, up to the source's end. Then the feed's own
-checkpoint in the target is marked: it says where the query began, in how many parts, and the local engine
-refuses it. So either engine can't repeat what the other one did, and no file of the driver has to be kept.
+Once a target is loaded (`run_load.py`), the feed's own checkpoint in it is marked: it says where the query
+began, in how many parts, and the local engine refuses it. So either engine can't repeat what the other did,
+and no file of the driver has to be kept.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -51,12 +51,12 @@ def _local(options: FeedOptions, sink: SinkOptions) -> Sink:
 
 
 def find_start(sink: Sink) -> Start | Checkpoint | None:
-    """Where its query began; or the checkpoint of a feed that is loaded, and Spark may take over; or None."""
+    """Where its query began; or the checkpoint of a feed, to be taken over once it is loaded; or None."""
     try:
         at = sink.open()
     finally:
         sink.close()
-    if at is None or at.loading is not None or not at.position:
+    if at is None:
         return None
     found = _MARK.fullmatch(at.source)
     return Start(Offset(at.ts - 1, at.position, found[2]), int(found[1])) if found else at
@@ -75,16 +75,18 @@ def take_over(sink: Sink, partitions: int) -> Start:
     return Start(Offset(at.ts, at.position, at.source), partitions)
 
 
-def check_partitions(starts: Mapping[str, Start], partitions: int) -> None:
+def check_partitions(found: Mapping[str, Start | Checkpoint | None], partitions: int) -> None:
     """Raise ConfigError for another number than a query began with: what it has done is kept by partition."""
-    for name, start in starts.items():
-        if start.partitions != partitions:
+    for name, start in found.items():
+        if isinstance(start, Start) and start.partitions != partitions:
             raise ConfigError(
                 f"partitions = {partitions}: sink {name} was begun with {start.partitions}; go on with as "
                 "many, or name another target"
             )
 
 
-def unloaded(found: Mapping[str, Start | Checkpoint | None]) -> Sequence[str]:
-    """The sinks that the local engine has yet to bring up to date."""
-    return [name for name, start in found.items() if start is None]
+def is_loaded(found: Start | Checkpoint | None) -> bool:
+    """Whether a query may begin, or has begun."""
+    if isinstance(found, Checkpoint):
+        return found.loading is None and bool(found.position)
+    return found is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from threading import Event
@@ -13,12 +12,16 @@ from msgspec.structs import replace as updated
 
 from ..actors import SystemClock
 from ..errors import Retryable, TidemillError
-from ..feed import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, RATE_SECONDS
+from ..feed import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS
 from ..options import FeedOptions
 from ..progress import Progress
 from ..sink import Sink
 from ..status import FeedStatus, State, StatusFile, resident_bytes
+from .capture.captures import Captures
+from .rate import Rate
+from .run_captures import Acknowledging, lease_of
 from .run_errors import explain
+from .run_options import SparkOptions
 from .run_queries import SinkQuery, lines
 from .run_start import Start
 
@@ -36,9 +39,11 @@ class Stream:
     def __init__(
         self,
         options: FeedOptions,
+        how: SparkOptions,
         section: Mapping[str, Any],
         starts: Mapping[str, Start],
         sinks: Mapping[str, Sink],
+        captures: Captures | None,
         progress: Progress,
         stopping: Event,
     ) -> None:
@@ -49,38 +54,42 @@ class Stream:
         self._clock = SystemClock()
         self._started = self._clock.time()
         self._source = next(iter(starts.values())).offset.source
-        self._rates: deque[tuple[float, int]] = deque()
+        self._rate = Rate()
+        self._trigger = how.trigger
+        self._acknowledging = Acknowledging(captures, lease_of(options))
         self._queries = [
-            SinkQuery(options, sink, starts[sink.name], sinks[sink.name].target) for sink in options.sinks
+            SinkQuery(options, sink, starts[sink.name], sinks[sink.name].target, how.captures)
+            for sink in options.sinks
         ]
 
-    def run(self, spark: SparkSession, trigger: str) -> None:
+    def run(self, spark: SparkSession) -> None:
         file = StatusFile(self._options.data_dir)
         file.claim()
         state: State = "failed"
         detail = ""
         try:
-            state = "finished" if self._attend(spark, trigger, file) else "stopped"
+            state = "finished" if self._attend(spark, file) else "stopped"
         except TidemillError as error:
             detail = str(error)
             raise
         finally:
             self._stop_queries()
             self._show(state, detail, file)
+            self._acknowledging.close()
             file.release()
 
-    def _attend(self, spark: SparkSession, trigger: str, file: StatusFile) -> bool:
+    def _attend(self, spark: SparkSession, file: StatusFile) -> bool:
         """Whether all of them came to their end. Raises what one failed of."""
         pause = FIRST_PAUSE_SECONDS
         for query in self._queries:
-            self._start(query, spark, trigger)
+            self._start(query, spark)
         while not self._stopping.wait(LOOK_SECONDS):
             error = self._failure()
             if isinstance(error, Retryable):
                 self._show("warning", f"{error}; trying again in {pause:.1f} s", file)
                 self._stopping.wait(pause)
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
-                self._restart(spark, trigger)
+                self._restart(spark)
             elif error is not None:
                 raise error
             elif not any(query.is_active for query in self._queries):
@@ -89,16 +98,16 @@ class Stream:
                 self._show("normal", lines(self._queries), file)
         return False
 
-    def _start(self, query: SinkQuery, spark: SparkSession, trigger: str) -> None:
+    def _start(self, query: SinkQuery, spark: SparkSession) -> None:
         try:
-            query.start(spark, self._section, trigger)
+            query.start(spark, self._section, self._trigger)
         except Exception as error:
             raise explain(error, f"sink {query.name}") from error
 
-    def _restart(self, spark: SparkSession, trigger: str) -> None:
+    def _restart(self, spark: SparkSession) -> None:
         for query in self._queries:
             if query.error is not None:
-                self._start(query, spark, trigger)
+                self._start(query, spark)
 
     def _failure(self) -> TidemillError | None:
         """The worst that a query ended of."""
@@ -125,10 +134,8 @@ class Stream:
         for query in self._queries:
             query.look(now)
         rows = sum(query.rows for query in self._queries)
-        self._rates.append((now, rows))
-        while self._rates[0][0] < now - RATE_SECONDS:
-            self._rates.popleft()
-        since, before = self._rates[0]
+        if all(query.batch >= 0 for query in self._queries):
+            self._acknowledging.reached([query.at for query in self._queries])
         status = FeedStatus(
             name=self._options.name,
             state=state,
@@ -137,10 +144,10 @@ class Stream:
             updated=now,
             started=self._started,
             source=self._source,
-            position=self._queries[0].position,
+            position=self._queries[0].at.position,
             rows=rows,
             transactions=0,
-            rows_per_second=(rows - before) / (now - since) if now > since else 0.0,
+            rows_per_second=self._rate(now, rows),
             memory_bytes=resident_bytes(),
             sorter_memory_bytes=0,
             sorter_disk_bytes=0,

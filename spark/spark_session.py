@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Mapping
-from typing import Final
+from typing import IO, Final
 
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from ..errors import ConfigError
 from .data_source import register
 from .java import java_home
+from .run_options import MASTER, check_master
 
-MASTER: Final = "local[2]"
-_MASTERS: Final = re.compile(
-    r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|spark://\S+:\d+|yarn|k8s://\S+"
-)
 _DEFAULTS: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
@@ -34,17 +31,18 @@ _LOCAL_DEFAULTS: Final = {
 
 
 def session(
-    name: str = "tidemill", master: str = MASTER, config: Mapping[str, str] | None = None
+    name: str = "tidemill",
+    master: str = MASTER,
+    config: Mapping[str, str] | None = None,
+    output: IO[bytes] | None = None,
 ) -> SparkSession:
     """A session with the data source registered, or the one that is there already.
 
-    `config` goes over the defaults here, which suit small batches on few cores. Raises ConfigError if there
-    is no Java, or `master` is none.
+    `config` goes over the defaults here, which suit small batches on few cores. What a JVM that is started
+    writes goes to `output`, a file, or to where this process writes. Raises ConfigError if there is no Java,
+    or `master` is none.
     """
-    if not _MASTERS.fullmatch(master):
-        raise ConfigError(
-            f"master: {master!r} is none; accepted: local, local[2], local[*], spark://host:7077, yarn, k8s://…"
-        )
+    check_master(master)
     home = java_home()
     if home is not None:
         os.environ["JAVA_HOME"] = str(home)
@@ -53,9 +51,14 @@ def session(
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else it warns of the host's name
-    builder = SparkSession.Builder().appName(name).master(master)
     defaults = _DEFAULTS | (_LOCAL_DEFAULTS if master.startswith("local") else {})
-    for key, value in {**defaults, **(config or {})}.items():
+    settings = {**defaults, **(config or {})}
+    if output is not None and SparkContext._active_spark_context is None:
+        conf = SparkConf().setMaster(master).setAppName(name).setAll([*settings.items()])
+        streams = {"stdout": output, "stderr": output}
+        SparkContext(conf=conf, gateway=launch_gateway(conf, streams))  # type: ignore[no-untyped-call]
+    builder = SparkSession.Builder().appName(name).master(master)
+    for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     register(spark)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ...errors import ConfigError, SourceError
+from ...errors import ConfigError
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import Position
 from ...puller.tikv.options import TikvOptions
@@ -23,6 +23,7 @@ from .progress import Report, Watch
 from .records import Alteration, Changes, ChunkRecord, Manifest
 from .source import source_options
 from .tasks import SAID, CatchUp, MergeChunks, ReadChunk, collected, run
+from .unfit import Unfit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -117,7 +118,7 @@ class _Backfill:
                 self._merge(plan, changes)
                 return self._manifest(plan, changes.position, changes.chunks)
             plan = self._again(plan, altered, source)
-        raise SourceError(
+        raise Unfit(
             f"tables were altered each of the {self._settings.attempts} times that they were read, the last "
             f"time by {altered[0].query!r}: let nobody alter them meanwhile, and call it again"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +18,7 @@ from ..schema import envelope_type
 from ..scratch import scratch
 from .chunk_file import ChunkFiles
 from .directory import Directory
-from .load import Told, load_sink
+from .load import PATIENCE_SECONDS, Told, load_sink
 from .records import Manifest
 from .replay import Replay
 
@@ -43,17 +42,20 @@ class Backfilled:
     def tables(self) -> list[Table]:
         return [table.table for table in self._manifest.plan.tables]
 
-    def load(self, sinks: Sequence[Sink], told: Told | None = None) -> None:
+    def load(
+        self, sinks: Sequence[Sink], told: Told | None = None, patience_seconds: float = PATIENCE_SECONDS
+    ) -> None:
         """Write all rows into sinks that aren't open, and their checkpoints: a feed of the same name and
         sinks goes on from there, without gap or overlap.
 
         Killed at any time, the same call goes on behind what each sink has. `told` is called with the rows
-        written so far. Raises CheckpointError for a sink that holds something else, and what sinks raise.
+        written so far; a target that can't be written to is waited for so long. Raises CheckpointError for a
+        sink that holds something else, and what sinks raise.
         """
         directory, manifest = self._directory, self._manifest
         with scratch(directory.scratch) as folder, ChunkFiles(directory, manifest.records, folder) as files:
             for sink in sinks:
-                load_sink(Replay(manifest, files), self.offset, sink, told)
+                load_sink(Replay(manifest, files), self.offset, sink, told, patience_seconds)
 
     def frame(self, spark: SparkSession, *, values: str = "json") -> DataFrame:
         """The raw envelope of all rows, a partition for each chunk; any writer takes it.
@@ -65,8 +67,15 @@ class Backfilled:
 
     def remove(self) -> None:
         """Once everything is where it belongs. Raises ConfigError if somebody uses the directory."""
-        with self._directory.held():
-            shutil.rmtree(self._directory.path)
+        self._directory.remove()
+
+    def keep(self) -> None:
+        """The commands that load from it leave it where it is."""
+        self._directory.keep()
+
+    @property
+    def is_kept(self) -> bool:
+        return self._directory.is_kept
 
 
 def opened(directory: str | Path) -> Backfilled:

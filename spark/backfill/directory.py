@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ MERGED: Final = "merged"
 _PLAN: Final = "plan.json"
 _DONE: Final = "done.json"
 _STOP: Final = "stop"
+_KEPT: Final = "kept"
 
 T = TypeVar("T")
 
@@ -137,6 +139,27 @@ class Directory:
 
     def go(self) -> None:
         (self.path / _STOP).unlink(missing_ok=True)
+
+    # --- its end
+
+    def keep(self) -> None:
+        """Nobody but who made it removes it."""
+        (self.path / _KEPT).touch()
+
+    @property
+    def is_kept(self) -> bool:
+        return (self.path / _KEPT).exists()
+
+    def remove(self) -> None:
+        """That it is finished is forgotten last: one that is half removed isn't taken for one that is half
+        read. Raises ConfigError if somebody uses it."""
+        with self.held():
+            for path in self.path.iterdir():
+                if path.is_dir():
+                    shutil.rmtree(path)
+                elif path.name != _DONE:
+                    path.unlink(missing_ok=True)
+            shutil.rmtree(self.path)
 
     # --- files
 

@@ -17,16 +17,15 @@ from .replay import Replay
 Told: TypeAlias = Callable[[int], object]
 
 PATIENCE_SECONDS: Final = 600.0
-"""A target that can't be written to is waited for so long."""
 _BATCH_ROWS: Final = 5_000
 
 
-def load_sink(replay: Replay, end: Offset, sink: Sink, told: Told | None) -> None:
+def load_sink(replay: Replay, end: Offset, sink: Sink, told: Told | None, patience_seconds: float) -> None:
     """Bring the sink to `end`, unless it is there or further. Opens and closes it.
 
     Raises CheckpointError if it holds something else, Retryable and Fatal as sinks do.
     """
-    patience = Patience(PATIENCE_SECONDS)
+    patience = Patience(patience_seconds)
     while True:
         try:
             at = sink.open()

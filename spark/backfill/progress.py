@@ -5,40 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from threading import Event, Thread
 from types import TracebackType
-from typing import Final, Literal, Self, TextIO, TypeAlias
+from typing import Final, Self, TextIO, TypeAlias
 
-import structlog
-from msgspec import Struct
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 from ...actors import SystemClock
+from ...status import BackfillProgress, Stage
 from .directory import MERGED, READ, Directory
 from .plan import Plan
 
+__all__ = ["BackfillProgress", "ProgressBar", "Report", "Stage", "Watch"]
+
 LOOK_SECONDS: Final = 0.5
-
-LINE_SECONDS: Final = 5.0
-"""Between two log lines of one stage."""
-
-Stage: TypeAlias = Literal["reading", "catching up", "merging", "loading"]
-
-
-class BackfillProgress(Struct, frozen=True):
-    stage: Stage
-    """`reading` chunks; `catching up`: reading what changed meanwhile; `merging` that into the chunks; and,
-    where sinks are loaded, `loading`."""
-    chunks: int
-    """Finished, of this stage; those of earlier runs included."""
-    chunks_in_all: int
-    rows: int
-    """Read, of all tables."""
-    rows_estimated: int
-    """By the source's own statistics; 0 where it has none."""
-    seconds_left: float | None
-    """Of this stage; None while there is nothing to tell it from."""
-
 
 Report: TypeAlias = Callable[[BackfillProgress], object]
 
@@ -93,32 +73,6 @@ class Watch:
         if self._report is not None:
             self._thread.join()
             self._report(self.look())
-
-
-class LogLines:
-    """A report that prints a line every few seconds, and one as each stage begins."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._log = structlog.wrap_logger(
-            structlog.PrintLogger(stream),
-            processors=[
-                structlog.processors.TimeStamper(fmt="iso"),
-                structlog.processors.LogfmtRenderer(key_order=["timestamp", "event"]),
-            ],
-        )
-        self._clock = SystemClock()
-        self._stage = ""
-        self._next = 0.0
-
-    def __call__(self, progress: BackfillProgress) -> None:
-        now = self._clock.now()
-        if progress.stage == self._stage and now < self._next:
-            return
-        self._stage, self._next = progress.stage, now + LINE_SECONDS
-        figures = {"chunks": f"{progress.chunks}/{progress.chunks_in_all}", "rows": progress.rows}
-        if progress.seconds_left is not None:
-            figures["seconds_left"] = round(progress.seconds_left)
-        self._log.msg(progress.stage, **figures)
 
 
 class ProgressBar:

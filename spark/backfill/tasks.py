@@ -24,6 +24,7 @@ from .merge import Change, merge
 from .patience import Patience
 from .plan import Plan
 from .source import source_options
+from .unfit import Unfit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -180,7 +181,8 @@ def _check(said: Sequence[_Said]) -> list[str]:
     """The tables that were altered. Raises the first error."""
     for kind, text in said:
         if kind not in ("", "Altered", "stopped"):
-            found: Callable[[str], BaseException] = getattr(errors, kind, Fatal)
+            known = {**vars(errors), Unfit.__name__: Unfit}
+            found: Callable[[str], BaseException] = known.get(kind, Fatal)
             raise found(text)
     return sorted({text for kind, text in said if kind == "Altered"})
 

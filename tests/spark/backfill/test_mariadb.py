@@ -24,6 +24,7 @@ from tidemill.spark.backfill.directory import READ, Directory
 from tidemill.spark.backfill.options import BackfillOptions
 from tidemill.spark.backfill.progress import BackfillProgress, ProgressBar
 from tidemill.spark.backfill.run import run
+from tidemill.spark.backfill.unfit import Unfit
 from tidemill.spark.envelope import Decoder
 
 from ...services.conftest import Client
@@ -203,7 +204,7 @@ def test_watermarks_serve_where_the_server_says_no_position(
 
 def test_a_table_without_a_key_needs_a_position(spark: SparkSession, sql: Client, tmp_path: Path) -> None:
     sql("CREATE TABLE k (n INT)")
-    with pytest.raises(ConfigError, match=r"\.k has no primary key"):
+    with pytest.raises(Unfit, match=r"\.k has no primary key"):
         backfill(
             spark,
             {"source": sql.server.url(), "tables": f"{sql.database}.*"},
@@ -271,8 +272,8 @@ def test_a_feeds_sinks_are_loaded_by_one_command_and_its_feed_goes_on(
     assert run(found) == 0
     assert not (tmp_path / "state" / "backfill").exists()
     shown = capsys.readouterr().err
-    assert "event=reading chunks=0/3 rows=0" in shown
-    assert "event=loading chunks=3/3 rows=3000" in shown
+    assert "stage=reading chunks=0/3 rows=0" in shown
+    assert "stage=loading chunks=3/3 rows=3000" in shown
     sql("UPDATE a SET n = -7 WHERE id < 100")
     go_on(options)
     assert rows(server, copy, "a") == rows(server, sql.database, "a")

@@ -1,0 +1,65 @@
+"""A feed's sinks filled by a backfill."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import TidemillError
+from ...options import FeedOptions
+from ...sink import Sink
+from ...status import BackfillProgress
+from ..feed_reads import feed_reads
+from .backfill import backfill
+from .backfilled import Backfilled
+from .fill_status import FillStatus
+from .load import PATIENCE_SECONDS
+from .options import BackfillOptions
+from .shared import check_shared
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Stopped(TidemillError):
+    """Before everything was loaded. Called again it goes on."""
+
+
+def fill(
+    spark: SparkSession,
+    options: FeedOptions,
+    section: Mapping[str, Any],
+    sinks: Sequence[Sink],
+    directory: Path,
+    settings: BackfillOptions,
+    status: FillStatus,
+    patience_seconds: float = PATIENCE_SECONDS,
+) -> Backfilled:
+    """Read all rows of the feed's tables, of whose source `section` is, into `directory`, and from there into
+    the sinks, which aren't open; those that are loaded stay as they are.
+
+    Killed at any time, the same call goes on. A target that can't be written to is waited for so long. Raises
+    Unfit, Stopped, ConfigError, Retryable and Fatal.
+    """
+    try:
+        check_shared(spark, directory)
+        done = backfill(spark, feed_reads(section, options), directory, settings, status)
+        done.load(sinks, _loading(done, status), patience_seconds)
+    except TidemillError as error:
+        if status.stopping.is_set():  # what was under way has been cut short
+            raise Stopped("stopped before all rows were loaded: call it again to go on") from error
+        raise
+    return done
+
+
+def _loading(done: Backfilled, status: FillStatus) -> Callable[[int], object]:
+    """Tells of the rows of one sink. Raises Stopped."""
+
+    def told(rows: int) -> None:
+        if status.stopping.is_set():
+            raise Stopped("")
+        chunks = done.chunks * rows // max(1, done.rows)
+        status(BackfillProgress("loading", min(chunks, done.chunks), done.chunks, rows, done.rows, None))
+
+    return told
