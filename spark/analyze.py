@@ -40,7 +40,7 @@ def analysis(spark: SparkSession, data_dir: Path | None, archive: Path | None) -
 
 
 def _of_store(spark: SparkSession, data_dir: Path) -> StoreReport:
-    with suppress(TidemillError):  # no feed is running there, or it is stuck: what is in files is all there is
+    with suppress(TidemillError):  # without a running feed the files have all there is
         PlanBox(data_dir).hand_over(Plan(VERSION, 0, [], flush=True), FLUSH_SECONDS)
     return analyze_store(spark, data_dir / "scratch", _acknowledged(data_dir))
 
