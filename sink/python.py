@@ -78,8 +78,8 @@ class PythonSink:
             self._reach(batch.checkpoint)
             if not self._explicit:
                 self._acknowledged = self._given
-        if len(self._pending) > _MAX_PENDING:  # keep every second: resuming a little earlier is safe
-            self._pending = deque([*self._pending][1::2])
+        if len(self._pending) > _MAX_PENDING:  # resuming a little earlier is safe; the last may be the end
+            self._pending = deque(reversed([*self._pending][::-2]))
 
     def _reach(self, checkpoint: Checkpoint) -> None:
         """What is given is at `checkpoint`. Of transactions with one commit ts only the last is a place to

@@ -140,6 +140,18 @@ def test_a_function_may_ask_for_the_same_again():
     assert work.statistics().checkpoint == at(1)
 
 
+@pytest.mark.parametrize("count", [11, 12])
+def test_however_much_waits_for_its_acknowledgement_the_last_of_it_counts(monkeypatch, count):
+    monkeypatch.setattr("tidemill.sink.python._MAX_PENDING", 10)
+    store = MemoryStore()
+    store.save(at(0))
+    sink = opened(lambda items: None, store, explicit=True)
+    items = [rows(ts, ts) for ts in range(1, count + 1)]
+    sink.write(batch(*items))
+    sink.acknowledge(items[-1])
+    assert sink.flush() == at(count)
+
+
 def test_what_is_never_acknowledged_takes_bounded_memory(monkeypatch):
     monkeypatch.setattr("tidemill.sink.python._MAX_PENDING", 10)
     store = MemoryStore()
