@@ -49,6 +49,9 @@ _MODES: Final = "NO_AUTO_VALUE_ON_ZERO,STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_
 
 _PACKET_CHARS: Final = 1 << 20
 """About the size at which larger packets stop being faster."""
+_PACKET_SHARE: Final = 8
+"""A statement of many rows has so small a share of what the server takes in characters: each is up to four
+bytes."""
 
 _WAITING_HELPS: Final = {
     1040,  # too many connections
@@ -149,11 +152,12 @@ class MySqlTarget:
     # --- rows
 
     def apply(self, runs: Sequence[Run]) -> None:
+        most = min(_PACKET_CHARS, self._packet_bytes // _PACKET_SHARE)
         waiting: list[Statement] = []
         size = 0
         for run in runs:
-            for statement in self._plans[run.table].statements(run, _PACKET_CHARS):
-                if waiting and size + len(statement.text) > _PACKET_CHARS:
+            for statement in self._plans[run.table].statements(run, most):
+                if waiting and size + len(statement.text) > most:
                     self._send(waiting)
                     waiting, size = [], 0
                 waiting.append(statement)

@@ -628,6 +628,19 @@ def test_a_row_larger_than_the_server_takes_says_what_to_raise(place):
     assert place.query("SELECT COUNT(*) FROM lumps") == [(5,)]
 
 
+def test_rows_that_the_server_takes_one_by_one_are_never_too_much_together(place):
+    table = Table("shop", "notes", (Column("id", "int", nullable=False), Column("t", "text")), key=(0,))
+    loaded(place, table)
+    sink = place.sink()
+    sink.open()
+    sink._database._packet_bytes = 100_000
+    sink.write(batch(transaction(30, *[insert(table, n, "\N{BUTTERFLY}" * 500) for n in range(100)])))
+    sink.write(batch(transaction(31, *[delete(table, n, "") for n in range(100) if n % 10])))
+    sink.flush()
+    sink.close()
+    assert place.query("SELECT COUNT(*), SUM(OCTET_LENGTH(t)) FROM notes") == [(10, 20_000)]
+
+
 def test_a_large_transaction_is_one_transaction_in_the_target(place):
     loaded(place, ORDERS)
     sink = place.sink()
