@@ -40,7 +40,7 @@ class FileSink:
         self._reached: Checkpoint | None = None
         self._ts, self._next_row = 0, 0  # of the transaction written last: its pieces are numbered through
         self._encoder = msgspec.json.Encoder()
-        self._values = PerTable(_values)
+        self._values = PerTable(json_rows)
 
     def open(self) -> Checkpoint | None:
         stored = self._store.load()
@@ -141,12 +141,13 @@ class FileSink:
             yield line
 
 
-def _values(table: Table) -> Values:
-    parts = [f"{c.name!r}: {json_expression(c, f'c{i}')}" for i, c in enumerate(table.columns)]
+def json_rows(table: Table) -> Values:
+    """A function from rows of the table to what JSON holds of each."""
+    parts = [f"{c.name!r}: {_json_expression(c, f'c{i}')}" for i, c in enumerate(table.columns)]
     return compile_rows(len(table.columns), f"{{{', '.join(parts)}}}", {})
 
 
-def json_expression(column: Column, var: str) -> str:
+def _json_expression(column: Column, var: str) -> str:
     """A Python expression for a value that JSON holds exactly; `var` may be None."""
     match column.kind:
         case "bigint":

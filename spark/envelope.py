@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from ..errors import SinkError
 from ..events import Chunk, Ddl, Item, Row, RowChange, Table, Transaction
-from ..sink.file import json_expression
-from ..sink.row_code import compile_rows
+from ..sink.file import json_rows
 from .change import NO_LAYOUT, Layouts, RowBytes, decode_ddl, encode_ddl
 from .pick import Pick
 
@@ -162,8 +161,7 @@ def _exact(batch: pa.RecordBatch) -> list[list[Any]]:
 
 def row_text(table: Table) -> _Text:
     """Rows of `table` as JSON objects, in the form of docs/ndjson.md."""
-    parts = [f"{c.name!r}: {json_expression(c, f'c{i}')}" for i, c in enumerate(table.columns)]
-    values = compile_rows(len(table.columns), f"{{{', '.join(parts)}}}", {})
+    values = json_rows(table)
 
     def text(row: Row | None) -> str | None:
         return None if row is None else _to_json(values((row,))[0]).decode()
