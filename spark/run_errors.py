@@ -3,14 +3,41 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Final
 
 from .. import errors
 from ..errors import ConfigError, Fatal, Retryable, TidemillError
 
 _OURS: Final = re.compile(r"^(?:\w+: )?tidemill\.[\w.]*\.(\w+): (.+)$", re.MULTILINE)
-_PYTHON: Final = re.compile(r"PYTHON_VERSION_MISMATCH\]\s*(.+)")
 _MAX_CHARS: Final = 500
+
+_ADVICE: Final = "set PYSPARK_PYTHON to a Python {} that every worker has there, with tidemill installed"
+_HERE: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
+_OF_WORKERS: Final = (
+    (
+        re.compile(r"PYTHON_VERSION_MISMATCH\].*?: ([\d.]+)"),
+        f"the workers have another Python than the driver: {{0}}, and not {_HERE}: {_ADVICE.format(_HERE)}",
+    ),
+    (
+        re.compile(r'Cannot run program "([^"]+)"[^\n]*?: ([^\n]+)'),
+        f"a worker can't run {{0}}: {{1}}: {_ADVICE.format(_HERE)}",
+    ),
+    (
+        re.compile(r"No module named '(\w+)"),
+        "the workers' Python has no {0}: pip install 'tidemill[spark]' on each of them",
+    ),
+    (
+        re.compile(r"Error from python worker:\s(?:.*\n)*?\s*(\w.*)\nPYTHONPATH was"),
+        f"the workers' Python doesn't start ({{0}}): {_ADVICE.format(_HERE)}",
+    ),
+    (
+        re.compile("(Master removed our application|Cannot call methods on a stopped SparkContext)"),
+        "the master gave the application up, as one executor after the other ended: each says why in "
+        "work/app-…/…/stderr on its worker, for instance that it can't reach the driver (spark.driver.host)",
+    ),
+)
+"""What is wrong with a cluster, by what Spark says of it."""
 
 
 def explain(error: BaseException, doing: str) -> TidemillError:
@@ -20,12 +47,9 @@ def explain(error: BaseException, doing: str) -> TidemillError:
     text = _everything(error)
     if found := _OURS.findall(text):
         return _named(*found[-1])
-    if mismatch := _PYTHON.search(text):
-        return ConfigError(
-            f"the workers have another Python than the driver: {mismatch[1]}; set PYSPARK_PYTHON"
-        )
-    if "No module named 'tidemill'" in text:
-        return ConfigError("the workers have no tidemill: pip install 'tidemill[spark]' on each of them")
+    for pattern, sentence in _OF_WORKERS:
+        if match := pattern.search(text):
+            return ConfigError(sentence.format(*match.groups()))
     return Fatal(f"{doing}: {_first_line(text)[:_MAX_CHARS]}")
 
 

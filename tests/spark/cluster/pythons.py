@@ -41,3 +41,12 @@ def make_python(directory: Path, wheel: Path | None = None, *, without: str = "t
         with zipfile.ZipFile(wheel) as file:
             file.extractall(site)
     return directory / "bin" / "python"
+
+
+def link(place: Path, python: Path | None) -> None:
+    """Have `place` run another Python from now on; None: have nothing there."""
+    place.parent.mkdir(exist_ok=True)
+    place.unlink(missing_ok=True)
+    if python is not None:
+        place.write_text(f'#!/bin/sh\nexec {python} "$@"\n')
+        place.chmod(0o755)

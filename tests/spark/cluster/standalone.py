@@ -123,35 +123,36 @@ class Daemon(Session):
 
 
 class Cluster:
-    """A master and two workers of one core each, `hosts`; a host that was killed comes back by `start`."""
+    """A master and two workers of one core each, `hosts`."""
 
-    def __init__(self, directory: Path, paths: Sequence[str] = ("", "")) -> None:
-        """`paths` go before the PATH of each worker."""
+    def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._paths = paths
-        self._stack = ExitStack()
+        self.programs = directory / "programs"
+        """The first folder of the hosts' PATH."""
         self.hosts: list[Daemon] = []
+        self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         with self._stack:
             master = self._stack.enter_context(Daemon("Master", self.directory / "master", "127.0.0.1"))
             self.url = master.says(_LISTENS)[1]
-            for number, path in enumerate(self._paths):
-                self.hosts.append(self.start(number, path))
+            self.hosts = [self._worker(0), self._worker(1)]
             for host in self.hosts:
                 host.says(_REGISTERED)
             self._stack = self._stack.pop_all()
         return self
 
-    def start(self, number: int, path: str = "") -> Daemon:
-        """A worker of host 0 or 1, which may yet have to register."""
-        name = f"host{number}"
-        again = len([*self.directory.glob(f"{name}*")])
-        directory = self.directory / f"{name}-{again}"
+    def start(self, number: int) -> None:
+        """A host that was killed."""
+        self.hosts[number] = self._worker(number)
+        self.hosts[number].says(_REGISTERED)
+
+    def _worker(self, number: int) -> Daemon:
+        started = len([*self.directory.glob(f"host{number}*")])
+        directory = self.directory / f"host{number}-{started}"
         more = ["--cores", "1", "--memory", "1g", "--work-dir", str(directory / "work"), self.url]
-        return self._stack.enter_context(
-            Daemon("Worker", directory, f"127.0.0.{number + 2}", *more, path=path)
-        )
+        host = Daemon("Worker", directory, f"127.0.0.{number + 2}", *more, path=str(self.programs))
+        return self._stack.enter_context(host)
 
     def __exit__(self, *exc_info: object) -> None:
         self._stack.close()

@@ -1,49 +1,24 @@
-"""Executors and hosts that die in the middle of a batch: their tasks move, and every row is changed once."""
+"""What is told on one machine is so on several."""
 
 from __future__ import annotations
 
-import json
 import signal
 from pathlib import Path
 
 from ...services.feeds import eventually
 from .copied import Copied
-from .standalone import EXECUTOR, Cluster, Daemon, Session
-
-
-def configure(directory: Path, copied: Copied) -> Path:
-    url = copied.sql.server.url()
-    config = directory / "feed.toml"
-    config.write_text(
-        f"""\
-name = "copy"
-data_dir = "{directory / "state"}"
-[source]
-url = "{url}"
-tables = {json.dumps(copied.patterns.split(","))}
-[[sink]]
-name = "copy"
-url = "{url}"
-schema = "{copied.copy}"
-"""
-    )
-    return config
-
-
-def run(cluster: Cluster, python: Path, config: Path, *more: str) -> Session:
-    """`tidemill run` with the cluster as master."""
-    command = [python, "-m", "tidemill.cli", "run", config, "--engine", "spark", "--master", cluster.url]
-    log = config.with_name("log")
-    return Session([*command, *more], log, env=cluster.environment(python), cwd=config.parent)
+from .pythons import make_python
+from .runs import configure, refused, started
+from .standalone import EXECUTOR, Cluster, Daemon
 
 
 def test_rows_are_changed_once_while_executors_and_hosts_are_killed(
     cluster: Cluster, python: Path, copied: Copied, tmp_path: Path
 ) -> None:
     config = configure(tmp_path, copied)
-    with run(cluster, python, config, "--partitions", "2") as driver:
+    first, second = cluster.hosts
+    with started(cluster, python, config, "--partitions", "2") as driver:
         driver.until(lambda: copied.is_done() and all(host.executors() for host in cluster.hosts))
-        first, second = cluster.hosts
         with copied.half_done(1):
             (before,) = second.executors()
             second.signal(signal.SIGKILL, EXECUTOR)
@@ -56,6 +31,7 @@ def test_rows_are_changed_once_while_executors_and_hosts_are_killed(
         assert len(first.executors()) == 1
         driver.process.send_signal(signal.SIGTERM)
         assert driver.process.wait(60) == 0, driver.log()
+    cluster.start(1)
     copied.check()
     assert "Traceback" not in driver.log()
     eventually(lambda: not first.executors())
@@ -63,3 +39,11 @@ def test_rows_are_changed_once_while_executors_and_hosts_are_killed(
 
 def _others(host: Daemon, before: int) -> bool:
     return bool([pid for pid in host.executors() if pid != before])
+
+
+def test_workers_without_tidemill_are_told_of(
+    cluster: Cluster, python: Path, copied: Copied, tmp_path: Path
+) -> None:
+    assert refused(cluster, python, make_python(tmp_path / "python"), copied, tmp_path) == (
+        "the workers' Python has no tidemill: pip install 'tidemill[spark]' on each of them"
+    )

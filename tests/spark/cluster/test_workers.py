@@ -1,0 +1,83 @@
+"""Workers with another Python than the driver, or without what tasks need: one sentence, and nothing done."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+from .copied import Copied
+from .pythons import make_python
+from .runs import NAME, configure, refused, started
+from .standalone import Cluster
+
+pytestmark = pytest.mark.soak
+
+Refused = Callable[[Path | None], str]
+HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
+ADVICE = f"set PYSPARK_PYTHON to a Python {HERE} that every worker has there, with tidemill installed"
+
+
+@pytest.fixture
+def said_of(cluster: Cluster, python: Path, copied: Copied, tmp_path: Path) -> Refused:
+    return partial(refused, cluster, python, copied=copied, directory=tmp_path)
+
+
+def test_without_a_package_that_it_needs(said_of: Refused, wheel: Path, tmp_path: Path) -> None:
+    python = make_python(tmp_path / "python", wheel, without="pyarrow")
+    assert said_of(python) == (
+        "the workers' Python has no pyarrow: pip install 'tidemill[spark]' on each of them"
+    )
+
+
+def test_without_that_python(said_of: Refused) -> None:
+    assert said_of(None) == f"a worker can't run {NAME}: error=2, No such file or directory: {ADVICE}"
+
+
+def test_with_another_tidemill(
+    cluster: Cluster, python: Path, copied: Copied, wheel: Path, tmp_path: Path
+) -> None:
+    with started(cluster, python, configure(tmp_path, copied), "--until", "now") as loading:
+        assert loading.process.wait(120) == 0, loading.log()
+    copied.transaction("INSERT INTO {} VALUES (7, 'seventh')")
+    other = make_python(tmp_path / "python", wheel)
+    (metadata,) = (tmp_path / "python").glob("lib/*/site-packages/tidemill-*.dist-info/METADATA")
+    metadata.write_text(metadata.read_text().replace("\nVersion: ", "\nVersion: 99.", 1))
+    said = refused(cluster, python, other, copied, tmp_path)
+    assert re.fullmatch(
+        rf"the driver runs tidemill \S+ on Python {HERE}, this worker tidemill 99\.\S+ on Python {HERE}: "
+        "install the same on both",
+        said,
+    )
+
+
+def pythons() -> dict[str, Path]:
+    """Of this machine, by their version, those that aren't as this one is."""
+    root = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser()
+    places = [*root.glob("versions/3*/bin/python3"), *filter(None, map(which, ["/usr/bin/python3"]))]
+    program = "import sys; print('%d.%d' % sys.version_info[:2])"
+    found = {
+        subprocess.run(
+            [place, "-c", program], capture_output=True, text=True, check=True
+        ).stdout.strip(): Path(place)
+        for place in places
+    }
+    return {version: place for version, place in found.items() if version != HERE}
+
+
+def test_with_another_python(said_of: Refused) -> None:
+    if not (others := pythons()):
+        pytest.skip("this machine has no other Python")
+    for version, place in others.items():
+        said = said_of(place)
+        assert said.endswith(ADVICE)
+        assert said.startswith(
+            f"the workers have another Python than the driver: {version}, and not {HERE}:"
+        ) or (said.startswith("the workers' Python doesn't start (") and version < "3.10")
