@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 from collections.abc import Mapping
 from threading import Event
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from ..errors import ConfigError
 from ..feed import reject_duplicates
 from ..options import FeedOptions, feed_options
 from ..progress import open_progress
@@ -22,9 +20,6 @@ from .stopping import set_by_signals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-ANSWER_SECONDS: Final = 5.0
-"""So long a master may take to be connected to."""
 
 
 def run(found: Mapping[str, Any], *, as_json: bool = False, **flags: Any) -> int:
@@ -62,25 +57,8 @@ def run(found: Mapping[str, Any], *, as_json: bool = False, **flags: Any) -> int
 
 
 def _start_spark(options: FeedOptions, how: SparkOptions) -> SparkSession:
-    _check_answers(how.master)
     spark = quiet_session(options.name, how.master, how.config, options.data_dir / LOG)
     from .run_source import RunSource
 
     spark.dataSource.register(RunSource)
     return spark
-
-
-def _check_answers(master: str) -> None:
-    """Raise ConfigError if a standalone cluster doesn't answer: Spark would ask for over a minute."""
-    if not master.startswith("spark://"):
-        return
-    reasons = []
-    for address in master.removeprefix("spark://").split(","):
-        host, _, port = address.rpartition(":")
-        try:
-            socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
-        except (OSError, ValueError) as error:
-            reasons.append(f"{address}: {error}")
-        else:
-            return
-    raise ConfigError(f"master: {master} doesn't answer ({'; '.join(reasons)})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Mapping
 from typing import IO, Final
@@ -11,6 +12,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from ..errors import ConfigError
 from .data_source import register
 from .java import java_home
 from .run_options import MASTER, check_master
@@ -28,6 +30,8 @@ _LOCAL_DEFAULTS: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
 }
+ANSWER_SECONDS: Final = 5.0
+"""So long a master may take to be connected to."""
 
 
 def session(
@@ -40,13 +44,14 @@ def session(
 
     `config` goes over the defaults here, which suit small batches on few cores. What a JVM that is started
     writes goes to `output`, a file, or to where this process writes. Raises ConfigError if there is no Java,
-    or `master` is none.
+    or `master` is none or doesn't answer.
     """
     check_master(master)
+    _check_answers(master)
     home = java_home()
     if home is not None:
         os.environ["JAVA_HOME"] = str(home)
-    # The workers of this machine run on this very Python; a cluster's say so themselves.
+    # Tasks run on the program of this name, on whichever host.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if master.startswith("local"):
@@ -63,3 +68,19 @@ def session(
     spark = builder.getOrCreate()
     register(spark)
     return spark
+
+
+def _check_answers(master: str) -> None:
+    """Raise ConfigError if no master of a standalone cluster does: Spark would ask for over a minute."""
+    if not master.startswith("spark://"):
+        return
+    reasons = []
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
+        except (OSError, ValueError, OverflowError) as error:
+            reasons.append(f"{address}: {error}")
+        else:
+            return
+    raise ConfigError(f"master: {master} doesn't answer ({'; '.join(reasons)})")

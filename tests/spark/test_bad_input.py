@@ -169,9 +169,24 @@ def test_a_worker_with_another_program() -> None:
         partition.check()
 
 
-def test_a_master_that_is_none() -> None:
-    with pytest.raises(ConfigError, match="master: 'lokal' is none; accepted: local"):
-        tidemill.spark.session(master="lokal")
+@pytest.mark.parametrize(
+    ("master", "sentence"),
+    [
+        ("lokal", "master: 'lokal' is none; accepted: local"),
+        ("sparkk://127.0.0.1:7077", "master: 'sparkk://127.0.0.1:7077' is none; accepted: local"),
+        ("spark://127.0.0.1", "master: 'spark://127.0.0.1' is none; accepted: local"),
+        ("spark://127.0.0.1:1", "master: spark://127.0.0.1:1 doesn't answer (127.0.0.1:1: "),
+        (
+            "spark://127.0.0.1:1,127.0.0.1:2",
+            "doesn't answer (127.0.0.1:1: [Errno 111] Connection refused; 127",
+        ),
+        ("spark://127.0.0.1:70000", "master: spark://127.0.0.1:70000 doesn't answer (127.0.0.1:70000: "),
+        ("spark://nowhere.invalid:7077", "doesn't answer (nowhere.invalid:7077: "),
+    ],
+)
+def test_a_master_that_is_none(master: str, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(sentence)):
+        tidemill.spark.session(master=master)
 
 
 def test_without_pyspark_it_says_what_to_install(tmp_path: Path) -> None:
