@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from tidemill.emulator.sql import Tidb
-from tidemill.events import Checkpoint, Ddl, Item, Transaction
+from tidemill.events import Checkpoint, Ddl, Item, Transaction, Ts
 from tidemill.feed import Feed
 from tidemill.options import feed_options
 from tidemill.sink.python import PythonSink
@@ -15,6 +15,7 @@ from tidemill.spark.envelope import Decoder
 from tidemill.spark.offset import Offset
 
 from ..services.conftest import Client
+from ..services.feeds import eventually
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -71,22 +72,43 @@ class _Start:
         pass
 
 
+class Local:
+    """A feed of this process that keeps its items; its error is raised where it is waited for."""
+
+    def __init__(
+        self, url: str, tables: Sequence[str], start: Offset, directory: Path, until: str = "", **options: Any
+    ) -> None:
+        self.items: list[Item] = []
+        source = {"url": url, "tables": list(tables), "snapshot": False}
+        found = {"data_dir": str(directory), "until": until, "source": source, **options}
+        sink = PythonSink("local", self.items.extend, _Start(start.checkpoint))
+        self._feed = Feed(feed_options(found), [sink])
+
+    def __enter__(self) -> Self:
+        self._feed.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._feed.stop()
+        assert self._feed.wait(60)
+
+    def until_end(self) -> None:
+        assert self._feed.wait(60)
+        self._check()
+
+    def until_ts(self, ts: Ts) -> None:
+        eventually(lambda: self._check() or self._feed.status().sinks[0].ts >= ts)
+
+    def _check(self) -> None:
+        if self._feed.error is not None:
+            raise self._feed.error
+
+
 def local(url: str, tables: Sequence[str], start: Offset, end: Offset, directory: Path) -> list[Item]:
     """The items of a feed of this process."""
-    found: list[Item] = []
-    options = feed_options(
-        {
-            "data_dir": str(directory),
-            "until": end.position,
-            "source": {"url": url, "tables": list(tables), "snapshot": False},
-        }
-    )
-    feed = Feed(options, [PythonSink("local", found.extend, _Start(start.checkpoint))])
-    feed.start()
-    assert feed.wait(60)
-    if feed.error is not None:
-        raise feed.error
-    return [item for item in found if item.commit_ts <= end.ts]
+    with Local(url, tables, start, directory, end.position) as feed:
+        feed.until_end()
+    return [item for item in feed.items if item.commit_ts <= end.ts]
 
 
 def lines(items: Iterable[Item]) -> list[Any]:

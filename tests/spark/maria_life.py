@@ -1,0 +1,135 @@
+"""What happens in a MariaDB, by a seed: rows of every type, a bank, statements of the server's own kinds."""
+
+from __future__ import annotations
+
+from contextlib import closing, suppress
+from random import Random
+from typing import Any, Final, Self
+
+from pymysql.err import IntegrityError
+
+from tidemill.benchmarks import shop
+from tidemill.benchmarks.mariadb import MariaDb
+from tidemill.benchmarks.shop_rows import every_type
+from tidemill.events import RowChange
+from tidemill.spark.mysql_offsets import MysqlOffsets
+from tidemill.spark.offset import Limit, Offset
+from tidemill.spark.options import read_options
+
+TRANSACTIONS: Final = 60
+ACCOUNTS: Final = 200
+
+STATEMENTS: Final = (
+    "ALTER TABLE customers ADD c{n} INT DEFAULT {n}",
+    "ALTER TABLE stock ADD `c\r\n{n}` INT DEFAULT {n}",
+    "ALTER TABLE every_type ADD c{n} VARCHAR(9) FIRST",
+    "ALTER TABLE customers ADD c{n} INT, ADD d{n} DATE AFTER c{n}",
+    "ALTER TABLE customers DROP COLUMN IF EXISTS nosuch, ADD COLUMN IF NOT EXISTS NAME INT, ADD c{n} INT",
+    "SET STATEMENT lock_wait_timeout=5, time_zone='+05:30', timestamp=1700000000 FOR "
+    "ALTER TABLE orders ADD c{n} DATETIME DEFAULT NOW()",
+    "SET STATEMENT lock_wait_timeout=5 FOR INSERT INTO stock (sku, amount) VALUES ('new {n}', 1)",
+    "SET STATEMENT max_statement_time=5 FOR UPDATE stock SET amount = {n} WHERE amount > 5000",
+    "ALTER TABLE customers ADD COLUMN IF NOT EXISTS gone INT",
+    "ALTER TABLE customers DROP COLUMN IF EXISTS gone",
+    "CREATE TABLE IF NOT EXISTS stock (id INT)",
+    "INSERT INTO events_log (at, who, what) SELECT '2026-01-01', CONCAT('w', seq), 'many' FROM seq_1_to_700",
+    "UPDATE accounts SET balance = balance + 1 WHERE id % 3 = {n} % 3",
+    "UPDATE accounts SET id = id + 100000 WHERE id % 50 = {n} % 50",
+    "REPLACE INTO accounts VALUES (1, {n}), (2, {n})",
+    "FLUSH BINARY LOGS",
+)
+"""`{n}` is a number of its own. All can be followed."""
+
+
+REFUSED: Final = (
+    "DROP TABLE IF EXISTS nosuch",
+    "RENAME TABLE IF EXISTS nosuch TO nosuch2",
+    "CREATE TABLE made (id INT PRIMARY KEY, note TEXT)",
+    "TRUNCATE TABLE order_lines",
+    "SET STATEMENT lock_wait_timeout=5 FOR TRUNCATE TABLE order_lines",
+    "ALTER TABLE orders MODIFY comment TEXT",
+    "CREATE INDEX made ON orders (total)",
+    "DROP TABLE customers",
+)
+"""A local feed into a Python sink ends there: it can't know what its target has."""
+
+
+class MariaLife:
+    """Made, it has rows; `live` makes the history."""
+
+    typed_table = "every_type"
+
+    def __init__(self, seed: int, server: MariaDb, schema: str) -> None:
+        self.random = Random(seed)
+        self.schema = schema
+        self.url = server.url()
+        self.tables = f"{schema}.*"
+        self.statements: list[str] = []
+        self._connection = server.connect(database=schema, autocommit=False)
+        shop.create(self._connection, schema)
+        insert = shop.Inserter(self._connection, schema)
+        insert("every_type", [every_type(self.random, number) for number in range(20)])
+        insert("accounts", [(number, shop.OPENING_BALANCE) for number in range(ACCOUNTS)])
+        insert("stock", [(f"sku-{number:05d}", 1, 0.5, None) for number in range(500)])
+        self.start = self.end = self.now()
+
+    @staticmethod
+    def key_of(row: RowChange) -> None:
+        """A partition has whole tables, some without a key: their order is that of all rows."""
+
+    @property
+    def bounds(self) -> dict[str, str]:
+        return {"fromPosition": self.start.position, "toPosition": self.end.position}
+
+    def now(self) -> Offset:
+        with closing(self._offsets()) as offsets:
+            return offsets.at_position(offsets.latest().position)
+
+    def _offsets(self) -> MysqlOffsets:
+        return MysqlOffsets(read_options({"source": self.url, "tables": self.tables}))
+
+    def borders(self) -> list[Offset]:
+        """From start to end, in steps of a bounded number of rows."""
+        found = [self.start]
+        with closing(self._offsets()) as offsets:
+            while found[-1].position != self.end.position:
+                limit = Limit(rows=self.random.choice((100, 300, 500)))
+                found.append(offsets.following(found[-1], self.end, limit))
+        return found
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._connection.close()
+
+    def execute(self, statement: str) -> None:
+        with closing(self._connection.cursor()) as cursor:
+            cursor.execute(statement)
+        self._connection.commit()
+
+    def until_now(self) -> None:
+        """It ends here."""
+        with closing(self._offsets()) as offsets:
+            self.end = offsets.following(self.start, None, Limit())
+
+    def live(self) -> None:
+        for number in range(TRANSACTIONS):
+            with closing(self._connection.cursor()) as cursor, suppress(IntegrityError):
+                if self.random.random() < 0.3:
+                    self._run(cursor, number)
+                else:
+                    for _ in range(self.random.choice((1, 1, 3))):
+                        self._step(cursor, number)
+                if self.random.random() < 0.9:
+                    self._connection.commit()
+            self._connection.rollback()
+        self.until_now()
+
+    def _run(self, cursor: Any, number: int) -> None:
+        statement = self.random.choice(STATEMENTS).format(n=10 * number + self.random.randrange(10))
+        self.statements.append(statement)
+        cursor.execute(statement)
+
+    def _step(self, cursor: Any, number: int) -> None:
+        self.random.choice(shop._STEPS)(cursor, self.random, 1000 * number + self.random.randrange(1000))

@@ -1,0 +1,262 @@
+"""One history, read by a local feed and by Spark in several ways: always the same rows.
+
+A history is known by its seed, and so are its faults. Most are read by the readers of the data source, called
+in this process as Spark calls them; some of them by queries. To see one again:
+
+    pytest tests/spark/test_metamorphic.py -k tikv --seed 17
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pytest
+
+from tidemill.benchmarks.mariadb import MariaDb
+from tidemill.emulator.region_errors import WORDS as ERRORS
+from tidemill.errors import SinkError
+from tidemill.events import Item
+from tidemill.spark.capture import client
+from tidemill.spark.capture.capture import opened
+from tidemill.spark.capture.options import capture_options
+from tidemill.spark.envelope import Encoder
+from tidemill.spark.offset import Offset
+
+from ..puller.tikv.test_metamorphic import ORDINARY, SEEDS, SOAK, WORDS
+from ..services.feeds import eventually
+from . import history, queries, ways
+from .maria_life import REFUSED, MariaLife
+from .tikv_life import TikvLife, Written, feed_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Life: TypeAlias = TikvLife | MariaLife
+LOCAL_MEMORY = (0, 1 << 14, 1 << 26)
+CAPTURE_MEMORY = (1 << 16, 1 << 26)
+
+
+@pytest.fixture
+def only(request: pytest.FixtureRequest) -> int | None:
+    """The seed that was asked for."""
+    seed: int | None = request.config.getoption("--seed")
+    return seed
+
+
+@contextmanager
+def captured(life: Life, directory: Path) -> Iterator[str]:
+    """The address of a capture that keeps what comes from now on."""
+    source = {"url": life.url, "tables": [life.tables]}
+    options = capture_options(
+        {"data_dir": str(directory / "capture"), "source": source},
+        {"listen": "127.0.0.1:0", "memory_bytes": life.random.choice(CAPTURE_MEMORY)},
+    )
+    with opened(*options) as capture:
+        address = f"127.0.0.1:{capture.port}"
+        eventually(lambda: client.status(address).held.base)
+        yield address
+
+
+class Compared:
+    """What a local feed gave, and in how many ways Spark gives the same. `batch` and `stream` read."""
+
+    def __init__(
+        self,
+        life: Life,
+        wanted: list[Item],
+        capture: str,
+        batch: Callable[[dict[str, Any]], ways.Found],
+        stream: Callable[[dict[str, Any], list[Offset]], ways.Found],
+    ) -> None:
+        self._wanted = wanted
+        self._batch = batch
+        self._stream = stream
+        self._key_of = life.key_of
+        self.borders = life.borders()
+        self._bounds = life.bounds
+        self._whole = {"source": life.url, "tables": life.tables}
+        self._parts = {**self._whole, "partitions": 3}
+        self._table = f"{life.schema}.{life.typed_table}"
+        self._typed = {"source": life.url, "table": self._table, "invalidDates": "null"}
+        self._capture = {"capture": capture}
+
+    def whole_batch(self) -> None:
+        ways.check(self._batch(self._whole | self._bounds), self._ends, self._wanted)
+
+    def batch_in_parts(self) -> None:
+        found = self._batch(self._parts | self._bounds)
+        ways.check_parts(found, self._ends, self._wanted, self._key_of)
+
+    def typed_batch(self) -> None:
+        ways.check_typed(self._batch(self._typed | self._bounds), self._ends, self._wanted, self._table)
+
+    def whole_stream(self) -> None:
+        ways.check(self._stream(self._whole, self.borders), self.borders, self._wanted)
+
+    def stream_in_parts(self) -> None:
+        found = self._stream(self._parts, self.borders)
+        ways.check_parts(found, self.borders, self._wanted, self._key_of)
+
+    def whole_by_capture(self) -> None:
+        found = self._stream(self._whole | self._capture, self.borders)
+        ways.check(found, self.borders, self._wanted)
+
+    def parts_by_capture(self) -> None:
+        found = self._stream(self._parts | self._capture, self.borders)
+        ways.check_parts(found, self.borders, self._wanted, self._key_of)
+
+    def typed_by_capture(self) -> None:
+        found = self._stream(self._typed | self._capture, self.borders)
+        ways.check_typed(found, self.borders, self._wanted, self._table)
+
+    @property
+    def _ends(self) -> list[Offset]:
+        return [self.borders[0], self.borders[-1]]
+
+
+def by_readers(life: Life, wanted: list[Item], capture: str) -> int:
+    """In all ways, at the same time; how many tasks had captures."""
+    compared = Compared(life, wanted, capture, ways.batch, ways.stream)
+    todo = (
+        *(compared.whole_batch, compared.batch_in_parts, compared.typed_batch),
+        *(compared.whole_stream, compared.stream_in_parts),
+        *(compared.whole_by_capture, compared.parts_by_capture, compared.typed_by_capture),
+    )
+    with ThreadPoolExecutor(len(todo)) as pool:
+        for done in [pool.submit(way) for way in todo]:
+            done.result()
+    return 5 * (len(compared.borders) - 1)
+
+
+def by_queries(life: Life, wanted: list[Item], capture: str, spark: SparkSession, directory: Path) -> None:
+    """In some, one after the other. As many queries could not share a capture."""
+    numbers = count()
+
+    def stream(options: dict[str, Any], borders: list[Offset]) -> ways.Found:
+        return queries.stream(spark, directory / f"query {next(numbers)}", options, borders)
+
+    compared = Compared(life, wanted, capture, partial(queries.batch, spark), stream)
+    compared.batch_in_parts()
+    compared.typed_batch()
+    compared.whole_stream()
+    compared.parts_by_capture()
+
+
+def lived(life: TikvLife, directory: Path) -> list[Item]:
+    """The items of a local feed that followed the history as it happened."""
+    sorter = {"memory_bytes": life.random.choice(LOCAL_MEMORY)}
+    with history.Local(life.url, [life.tables], life.start, directory, sorter=sorter) as feed:
+        life.live(feed.until_ts)
+        feed.until_ts(life.end.ts)
+    items = [item for item in feed.items if item.commit_ts <= life.end.ts]
+    rows = [row for item in items for row in getattr(item, "rows", ())]
+    assert sorted(map(Written.of, rows)) == sorted(life.written)
+    return items
+
+
+@pytest.fixture
+def tikv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], Any]]:
+    """What a seed makes of a cluster, with a local feed's items and a capture's address; all that was hit."""
+
+    @contextmanager
+    def play(seed: int) -> Iterator[tuple[TikvLife, list[Item], str]]:
+        monkeypatch.setattr("tidemill.puller.tikv.puller.FeedOptions", feed_options(Random(seed)))
+        directory = tmp_path / str(seed)
+        try:
+            with TikvLife(seed) as life, captured(life, directory) as capture:
+                life.begin()
+                wanted = lived(life, directory / "local")
+                with life.turmoil():
+                    yield life, wanted, capture
+        except BaseException as error:
+            error.add_note(f"with --seed {seed}")
+            raise
+
+    return play
+
+
+def play_tikv(tikv: Any, seed: int) -> Counter[str]:
+    with tikv(seed) as (life, wanted, capture):
+        before = client.status(capture).answered
+        tasks = by_readers(life, wanted, capture)
+        assert client.status(capture).answered - before == tasks
+    hits: Counter[str] = life.hits
+    return hits
+
+
+def play_mariadb(seed: int, directory: Path, server: MariaDb, database: str) -> None:
+    with MariaLife(seed, server, database) as life, captured(life, directory) as capture:
+        life.live()
+        wanted = history.local(life.url, [life.tables], life.start, life.end, directory / "local")
+        by_readers(life, wanted, capture)
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_tikv_by_readers(seed: int, tikv: Any, only: int | None) -> None:
+    print("faults hit:", play_tikv(tikv, seed if only is None else only))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", [*ORDINARY, *SOAK])
+def test_tikv_by_readers_many_times(first: int, tikv: Any) -> None:
+    hits: Counter[str] = Counter()
+    for seed in range(first, first + SEEDS):
+        hits += play_tikv(tikv, seed)
+    hits["fail_next"] += sum(hits[error] for error in ERRORS)
+    assert [word for word in WORDS if not hits[word]] == []
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in range(1, SEEDS))])
+def test_tikv_by_queries(seed: int, tikv: Any, spark: SparkSession, tmp_path: Path, only: int | None) -> None:
+    with tikv(seed if only is None else only) as (life, wanted, capture):
+        by_queries(life, wanted, capture, spark, tmp_path)
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.soak) for n in range(2, 100))])
+def test_mariadb_by_readers(
+    seed: int, tmp_path: Path, mariadb: MariaDb, database: str, only: int | None
+) -> None:
+    play_mariadb(seed if only is None else only, tmp_path, mariadb, database)
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in range(1, 20))])
+def test_mariadb_by_queries(
+    seed: int, tmp_path: Path, mariadb: MariaDb, database: str, spark: SparkSession, only: int | None
+) -> None:
+    life = MariaLife(seed if only is None else only, mariadb, database)
+    with life, captured(life, tmp_path) as capture:
+        life.live()
+        wanted = history.local(life.url, [life.tables], life.start, life.end, tmp_path / "local")
+        by_queries(life, wanted, capture, spark, tmp_path)
+
+
+SOAKED = [pytest.param(statement, marks=pytest.mark.soak) for statement in REFUSED[1:]]
+
+
+@pytest.mark.parametrize("statement", [REFUSED[0], *SOAKED])
+def test_spark_goes_on_where_a_local_feed_is_refused(
+    statement: str, tmp_path: Path, mariadb: MariaDb, database: str
+) -> None:
+    with MariaLife(7, mariadb, database) as life:
+        life.live()
+        life.execute(statement)
+        life.execute("UPDATE stock SET amount = 77 WHERE sku = 'sku-00007'")
+        life.until_now()
+        with (
+            history.Local(life.url, [life.tables], life.start, tmp_path, life.end.position) as feed,
+            pytest.raises(SinkError, match="this can't be followed"),
+        ):
+            feed.until_end()
+        ((found,),) = ways.batch({"source": life.url, "tables": life.tables, **life.bounds})
+        rows, wanted = found.to_pylist(), Encoder().encode(feed.items).to_pylist()
+        assert rows[: len(wanted)] == wanted
+        assert [row["op"] for row in rows[len(wanted) :]] == ["ddl", "update"]
+        assert statement.split()[0] in rows[len(wanted)]["query"]
