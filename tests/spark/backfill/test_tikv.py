@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tidemill.codec.tidb.key import record_key
+from tidemill.codec.tidb.key import record_key, record_prefix
 from tidemill.emulator.sql import Tidb
 from tidemill.errors import SourceError
 from tidemill.events import Ddl, Item
@@ -18,6 +22,9 @@ from tidemill.sink.python import PythonSink
 from tidemill.spark.backfill.backfill import backfill
 from tidemill.spark.backfill.directory import READ, Directory
 from tidemill.spark.backfill.progress import BackfillProgress
+
+from ...services.feeds import eventually
+from .world import PAUSE_SECONDS, finished, processes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,8 +75,9 @@ def create(tidb: Tidb) -> None:
 class Writer:
     """A transaction after the other."""
 
-    def __init__(self, tidb: Tidb) -> None:
-        self.transactions = 0
+    def __init__(self, tidb: Tidb, begun: int = 0) -> None:
+        """`begun`: what another one has done."""
+        self.transactions = begun
         self._tidb = tidb
         self._stop = Event()
         self._thread = Thread(target=self._run)
@@ -85,6 +93,7 @@ class Writer:
                 txn.update("shop.w", f"k{number % 200}", {"n": -number})
                 txn.update("shop.p", number % 200, {"n": -number})
             self.transactions += 1
+            self._stop.wait(20 * PAUSE_SECONDS)  # the cluster is in this process
 
     def __enter__(self) -> Writer:
         self._thread.start()
@@ -113,25 +122,71 @@ def test_rows_that_change_meanwhile_are_the_same_at_the_end(
     spark: SparkSession, tidb: Tidb, tmp_path: Path
 ) -> None:
     create(tidb)
-    copy, again = Copy(), Copy()
+    copy = Copy()
     told: list[BackfillProgress] = []
     source = {"source": f"tikv://{tidb.pd_address}", "tables": "shop.*", "name": "tidemill"}
     with Writer(tidb) as writer:
         done = backfill(spark, source, tmp_path / "bf", report=told.append)
         meanwhile = writer.transactions
-        following, sink = feed(tidb, tmp_path / "state", copy)
-        done.load([sink])
+        done.load([feed(tidb, tmp_path / "state", copy)[1]])
     assert meanwhile > 0
     assert done.chunks == told[-1].chunks == 6
-    following, _ = feed(tidb, tmp_path / "state", copy)
+    check_same(tidb, tmp_path, copy)
+
+
+def check_same(tidb: Tidb, directory: Path, copy: Copy) -> None:
+    """The feed goes on, and then has what a new one finds."""
+    again = Copy()
+    following, _ = feed(tidb, directory / "state", copy)
     following.start()
     assert following.wait(60)
     assert following.error is None
-    fresh, _ = feed(tidb, tmp_path / "fresh", again)
+    fresh, _ = feed(tidb, directory / "fresh", again)
     fresh.start()
     assert fresh.wait(60)
     assert sum(map(len, again.rows.values())) > ROWS
     assert copy.rows == again.rows
+
+
+def test_a_killed_backfill_goes_on_with_the_chunks_that_are_missing(
+    spark: SparkSession, tidb: Tidb, tmp_path: Path
+) -> None:
+    create(tidb)
+    partition = tidb.schema.table("shop.p").info.partition
+    assert partition is not None
+    before, region = tidb.split(record_prefix(partition.definitions[1].id))
+    tidb.fail_next(region, "server_is_busy", 1_000_000, "kv")  # until the region is no more
+    url, directory, copy = f"tikv://{tidb.pd_address}", tmp_path / "bf", Copy()
+    command = [sys.executable, str(Path(__file__).with_name("driver.py")), url, "shop.*", str(directory), "1"]
+    with (tmp_path / "driver.log").open("wb") as log:
+        driver = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    try:
+        plan = eventually(Directory(directory).plan, 120)
+        with Writer(tidb) as writer:
+            wanted = {chunk.number for _, chunk in plan.chunks()}
+            eventually(lambda: len(finished(directory)) == len(wanted) - 1)
+            eventually(lambda: tidb.injected.hits["server_is_busy"])
+            os.kill(driver.pid, signal.SIGKILL)
+            driver.wait()
+            eventually(lambda: not processes(driver.pid))
+    finally:
+        for left in processes(driver.pid):
+            os.kill(left, signal.SIGKILL)
+        driver.wait()
+    begun = writer.transactions
+    with Writer(tidb, begun) as writer:
+        early = finished(directory)
+        records = Directory(directory).records(READ, sorted(early))
+        tidb.merge(before)
+        tidb.gc()  # what the plan's ts needs is held
+        told: list[BackfillProgress] = []
+        done = backfill(spark, {"source": url, "tables": "shop.*"}, directory, report=told.append)
+        assert told[0].chunks == len(early) == len(wanted) - 1
+        assert Directory(directory).records(READ, sorted(early)) == records
+        assert done.rows == ROWS + 400
+        done.load([feed(tidb, tmp_path / "state", copy)[1]])
+        assert writer.transactions > begun > 0
+    check_same(tidb, tmp_path, copy)
 
 
 def test_chunks_that_were_finished_are_not_read_again(
