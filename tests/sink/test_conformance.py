@@ -11,6 +11,7 @@ from tidemill.sink import open_sink
 from tidemill.sink.sql.sqlite_types import from_sqlite
 
 from .conformance import Conformance, apply
+from .sql_conformance import SqlConformance
 from .world import MemoryStore
 
 
@@ -105,7 +106,7 @@ class PythonPlace:
         return list(self.tables[table.full_name].elements())
 
 
-class TestSqlite(Conformance):
+class TestSqlite(SqlConformance):
     @pytest.fixture
     def place(self, tmp_path):
         return SqlitePlace(tmp_path / "copy.db")

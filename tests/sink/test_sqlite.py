@@ -11,14 +11,14 @@ import pytest
 from msgspec.structs import replace
 
 from tidemill.errors import CheckpointError, Retryable, SinkError
-from tidemill.events import AddColumn, Chunk, Column, DropColumn, Table, Transaction
+from tidemill.events import AddColumn, Column, DropColumn, Table, Transaction
 from tidemill.sink import Delivery, open_sink
 
 from . import kinds
 from .conformance import HISTORY, STATES, expected, feed
+from .sql_conformance import assert_refused, loaded
 from .test_conformance import SqlitePlace
 from .world import (
-    LOOSE,
     ORDERS,
     MemoryStore,
     alter,
@@ -43,15 +43,6 @@ def query(place, sql):
     connection.commit()
     connection.close()
     return rows
-
-
-def loaded(place, *tables, rows=()):
-    items = [create(number, table) for number, table in enumerate(tables, 1)]
-    items += [
-        chunk(10 + number, table, None, *[insert(table, *row) for row in rows])
-        for number, table in enumerate(tables)
-    ]
-    feed(place.sink(), [*items, transaction(20, chunk=Chunk(""))])
 
 
 # --- values and tables ------------------------------------------------------------------------------
@@ -181,27 +172,9 @@ def test_a_unique_index_that_wanders_within_a_batch_is_followed(place):
 # --- divergence -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("table", "change", "named"),
-    [
-        (ORDERS, update(ORDERS, (7, "x"), (7, "y")), "update of shop.orders .id=7.: there is no such row"),
-        (ORDERS, update(ORDERS, (7, "x"), (8, "y")), "update of shop.orders .id=7.: there is no such row"),
-        (ORDERS, delete(ORDERS, 7, "x"), "delete of shop.orders .id=7.: there is no such row"),
-        (ORDERS, insert(ORDERS, 1, "x"), "insert of shop.orders .id=1.: UNIQUE constraint failed"),
-        (LOOSE, delete(LOOSE, 1, "A"), "delete of shop.loose .n=1, word='A'.: there is no such row"),
-        (
-            LOOSE,
-            update(LOOSE, (2, None), (2, "")),
-            "update of shop.loose .n=2, word=None.: there is no such row",
-        ),
-    ],
-)
-def test_what_does_not_fit_is_named_and_nothing_is_written(place, table, change, named):
-    loaded(place, table, rows=[(1, "a"), (2, "b")])
-    others = [insert(table, n, "new") for n in range(100, 110)]
-    with pytest.raises(SinkError, match=named):
-        feed(place.sink(), [transaction(30, *others, change, insert(table, 200, "new"))], max_rows=1000)
-    assert place.rows(table) == [(1, "a"), (2, "b")]
+def test_a_key_that_is_there_is_named_and_nothing_is_written(place):
+    named = "insert of shop.orders .id=1.: UNIQUE constraint failed"
+    assert_refused(place, ORDERS, insert(ORDERS, 1, "x"), named)
 
 
 def test_a_column_that_is_not_there_is_named(place):
@@ -209,30 +182,6 @@ def test_a_column_that_is_not_there_is_named(place):
     query(place, 'ALTER TABLE "shop.orders" DROP COLUMN note')
     with pytest.raises(SinkError, match=r"isn't as shop\.orders is: it has the columns id"):
         feed(place.sink(), [transaction(30, insert(ORDERS, 1, "x"))])
-
-
-def test_the_same_feed_twice_is_noticed(place):
-    loaded(place, ORDERS)
-    one, two = place.sink(), place.sink()
-    one.open(), two.open()
-    one.write(batch(transaction(30, insert(ORDERS, 1, "x"))))
-    one.flush()
-    two.write(batch(transaction(31, insert(ORDERS, 2, "x"))))
-    with pytest.raises(SinkError, match="moved by somebody else; is the same feed running twice"):
-        two.flush()
-    one.close()
-    assert place.rows(ORDERS) == [(1, "x")]
-
-
-def test_two_that_begin_together_are_noticed(place):
-    one, two = place.sink(), place.sink()
-    one.open(), two.open()
-    one.write(batch(transaction(30)))
-    one.flush()
-    two.write(batch(transaction(31)))
-    with pytest.raises(SinkError, match="moved by somebody else"):
-        two.flush()
-    one.close()
 
 
 def test_a_damaged_checkpoint_is_named(place):
