@@ -148,22 +148,20 @@ def _follow(server: MariaDb, folder: Path, span: tuple[str, str], rows: int, num
     return last - first
 
 
-def _settings(server: MariaDb) -> dict[str, Any]:
-    return {"host": server.host, "port": server.port, "user": "root", "passwd": PASSWORD}
-
-
-def _read_with_library(server: MariaDb, span: tuple[str, str], rows: int, _number: int) -> float:
-    file, _, offset = span[0].rpartition(":")
-    stream = BinLogStreamReader(
-        connection_settings=_settings(server),
-        server_id=77_001,
+def _library(server: MariaDb, position: str, **options: Any) -> BinLogStreamReader:
+    file, _, offset = position.rpartition(":")
+    return BinLogStreamReader(
+        connection_settings={"host": server.host, "port": server.port, "user": "root", "passwd": PASSWORD},
         log_file=file,
         log_pos=int(offset),
         resume_stream=True,
-        blocking=False,
-        only_events=[WriteRowsEvent],
         enable_logging=False,
+        **options,
     )
+
+
+def _read_with_library(server: MariaDb, span: tuple[str, str], rows: int, _number: int) -> float:
+    stream = _library(server, span[0], server_id=77_001, blocking=False, only_events=[WriteRowsEvent])
     count, first, last = 0, 0.0, 0.0
     for event in stream:
         if not count:
@@ -232,17 +230,9 @@ def _latency_of_reader(server: MariaDb, commits: int) -> float:
     arrived: list[float] = []
     ready = Event()
     with server.connect() as connection, connection.cursor() as cursor:
-        file, _, offset = _end(cursor).rpartition(":")
-    stream = BinLogStreamReader(
-        connection_settings=_settings(server),
-        server_id=77_002,
-        log_file=file,
-        log_pos=int(offset),
-        resume_stream=True,
-        blocking=True,
-        slave_heartbeat=0.05,
-        only_events=[HeartbeatLogEvent],
-        enable_logging=False,
+        end = _end(cursor)
+    stream = _library(
+        server, end, server_id=77_002, blocking=True, slave_heartbeat=0.05, only_events=[HeartbeatLogEvent]
     )
 
     def read() -> None:
