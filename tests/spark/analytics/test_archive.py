@@ -237,9 +237,7 @@ def dying(step: list[int], real):
     return stepped
 
 
-def test_a_death_at_any_step_loses_and_repeats_nothing(spark, world, monkeypatch, tmp_path):
-    world.follow(30)
-
+def die_before_files_count(spark, world, monkeypatch) -> None:
     def dies(_making):
         raise DeathError
 
@@ -247,6 +245,11 @@ def test_a_death_at_any_step_loses_and_repeats_nothing(spark, world, monkeypatch
         patched.setattr(archive, "commit", dies)
         with pytest.raises(DeathError):
             compact_archive(spark, world.directory, world.ts)
+
+
+def test_a_death_at_any_step_loses_and_repeats_nothing(spark, world, monkeypatch, tmp_path):
+    world.follow(30)
+    die_before_files_count(spark, world, monkeypatch)
     before = rows_of(world.directory, PEOPLE.columns)
     assert before == world.expected()
     hidden = next((world.directory / HIDDEN).glob("fold-*.new"))
@@ -276,14 +279,7 @@ def test_a_death_at_any_step_loses_and_repeats_nothing(spark, world, monkeypatch
 
 def test_a_run_that_died_before_its_files_count_is_done_again(spark, world, monkeypatch):
     world.follow(10)
-
-    def dies(_making):
-        raise DeathError
-
-    with monkeypatch.context() as patched:
-        patched.setattr(archive, "commit", dies)
-        with pytest.raises(DeathError):
-            compact_archive(spark, world.directory, world.ts)
+    die_before_files_count(spark, world, monkeypatch)
     world.follow(5)
     compact_archive(spark, world.directory, world.ts)
     assert len(changes(world.directory, "shop.people")) == len(world.people)
