@@ -60,8 +60,14 @@ class OnePut:
         self._db.write(batch, self._write_options)
 
     def fetch(self, tables: Iterable[int], above: Ts, up_to: Ts) -> int:
-        decode = _decode_event
-        return sum(len([decode(v) for v in _values(self._db, table, above, up_to)]) for table in tables)
+        decode, pack = _decode_event, _EVENT_KEY.pack
+        found = 0
+        for table in tables:
+            options = ReadOptions()
+            options.set_iterate_upper_bound(pack(table, up_to + 1, 0))
+            values = self._db.values(from_key=pack(table, above + 1, 0), read_opt=options)
+            found += len([decode(value) for value in values])
+        return found
 
     def close(self) -> None:
         self._db.close()
@@ -82,8 +88,14 @@ class Blocks:
         self._db.write(batch, self._write_options)
 
     def fetch(self, tables: Iterable[int], above: Ts, up_to: Ts) -> int:
-        decode = _decode_block
-        return sum(len(decode(v)) for table in tables for v in _values(self._db, table, above, up_to))
+        decode, pack = _decode_block, _EVENT_KEY.pack
+        found = 0
+        for table in tables:
+            options = ReadOptions()
+            options.set_iterate_upper_bound(pack(table, up_to + 1, 0))
+            values = self._db.values(from_key=pack(table, above + 1, 0), read_opt=options)
+            found += sum([len(decode(value)) for value in values])
+        return found
 
     def close(self) -> None:
         self._db.close()
@@ -166,12 +178,6 @@ def _open(directory: Path) -> Rdict:
     table.set_block_size(32 << 10)
     options.set_block_based_table_factory(table)
     return Rdict(str(directory), options)
-
-
-def _values(db: Rdict, table: int, above: Ts, up_to: Ts) -> Iterable[bytes]:
-    options = ReadOptions()
-    options.set_iterate_upper_bound(_EVENT_KEY.pack(table, up_to + 1, 0))
-    return db.values(from_key=_EVENT_KEY.pack(table, above + 1, 0), read_opt=options)
 
 
 def _write_options() -> WriteOptions:
