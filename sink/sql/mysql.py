@@ -54,10 +54,13 @@ _PACKET_SHARE: Final = 8
 bytes."""
 
 _WAITING_HELPS: Final = {
+    1020,  # a row has changed since the transaction first looked (innodb_snapshot_isolation)
     1040,  # too many connections
     1053,  # server shutdown in progress
+    1203,  # too many connections of this user
     1205,  # lock wait timeout
     1213,  # deadlock
+    1226,  # as much as this user may for now: connections, statements an hour
     1317,  # query killed
     1927,  # connection killed
     2002,  # can't connect through the socket

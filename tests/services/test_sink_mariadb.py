@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from decimal import Decimal
 
 import pytest
@@ -31,6 +32,7 @@ from ..sink.world import (
     transaction,
     update,
 )
+from .feeds import eventually
 
 
 class MariaDbPlace:
@@ -570,6 +572,27 @@ def test_a_server_that_is_not_there_may_come(mariadb):
     sink = open_sink("copy", "mysql://root@127.0.0.1:1/shop", feed="test", store=MemoryStore())
     with pytest.raises(Retryable, match=r"mysql://127\.0\.0\.1:1/shop: connecting: Can't connect"):
         sink.open()
+
+
+def test_a_user_with_as_many_connections_as_allowed_waits_for_one(place):
+    user = f"few_{place.database}"
+    place.query(f"CREATE USER {user} IDENTIFIED BY 'word' WITH MAX_USER_CONNECTIONS 1")
+    place.query(f"GRANT ALL ON *.* TO {user}")
+    url = place.server.url(place.database, user=user, password="word")
+    one, two = (open_sink("copy", url, feed="test", store=MemoryStore()) for _ in range(2))
+    one.open()
+    with pytest.raises(Retryable, match="max_user_connections"):
+        two.open()
+    one.close()
+
+    def is_let_in():
+        with suppress(Retryable):
+            two.open()
+            return True
+
+    eventually(is_let_in)
+    two.close()
+    place.query(f"DROP USER {user}")
 
 
 def test_a_row_larger_than_the_server_takes_says_what_to_raise(place):
