@@ -81,6 +81,10 @@ class MariaLife:
     def bounds(self) -> dict[str, str]:
         return {"fromPosition": self.start.position, "toPosition": self.end.position}
 
+    @property
+    def beginning(self) -> dict[str, str]:
+        return {"startingPosition": self.start.position}
+
     def now(self) -> Offset:
         with closing(self._offsets()) as offsets:
             return offsets.at_position(offsets.latest().position)

@@ -61,12 +61,12 @@ def _cutting(borders: Sequence[Offset]) -> type[TidemillSource]:
     """A source whose batches end where they are told to. Workers get all of it, being made here."""
 
     class CuttingReader(StreamReader):
-        def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-            return self._fields(borders[0], {})
-
         def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
             ahead = [offset for offset in borders if offset.ts > start["ts"]]
-            return self._fields(ahead[0], start) if ahead else start
+            if not ahead:
+                return start
+            self._end = ahead[0]
+            return StreamReader.latestOffset(self, start, limit)
 
     class CuttingSource(TidemillSource):
         @classmethod

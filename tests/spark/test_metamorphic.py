@@ -82,10 +82,11 @@ class Compared:
         self._key_of = life.key_of
         self.borders = life.borders()
         self._bounds = life.bounds
-        self._whole = {"source": life.url, "tables": life.tables}
+        start = {"source": life.url, "pollSeconds": 0.01, **life.beginning}
+        self._whole = {**start, "tables": life.tables}
         self._parts = {**self._whole, "partitions": 3}
         self._table = f"{life.schema}.{life.typed_table}"
-        self._typed = {"source": life.url, "table": self._table, "invalidDates": "null"}
+        self._typed = {**start, "table": self._table, "invalidDates": "null"}
         self._capture = {"capture": capture}
 
     def whole_batch(self) -> None:

@@ -120,6 +120,7 @@ class TikvLife:
             filter_span=random.random() < 0.5,
             row_format=random.choice((1, 2)),
         )
+        self._alters = random.random() < 0.7
         self.url = f"tikv://{self.tidb.pd_address}"
         self.tables = "shop.*"
         self.written: list[Written] = []
@@ -169,6 +170,10 @@ class TikvLife:
     def bounds(self) -> dict[str, str]:
         return {"fromTs": str(self.start.ts), "toTs": str(self.end.ts)}
 
+    @property
+    def beginning(self) -> dict[str, str]:
+        return {"startingTs": str(self.start.ts)}
+
     def borders(self) -> list[Offset]:
         """From start to end; between them at commits, just below them, and anywhere."""
         some = {ts - below for ts in self.commits for below in (0, 1)}
@@ -195,7 +200,8 @@ class TikvLife:
                 self._schedule.step()
             if pauses and len(self.written) > pauses[0]:
                 self.calm()
-                self._alter()
+                if self._alters:
+                    self._alter()
                 if pauses.pop(0) == middle:
                     catch_up(self.now().ts)
                     self._force()

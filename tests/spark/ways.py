@@ -6,7 +6,7 @@ Here the readers are called as Spark calls them, but in this process, which cost
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, pairwise
 from typing import Any, Final, TypeAlias
@@ -17,7 +17,7 @@ from tidemill.events import Ddl, Item, RowChange
 from tidemill.spark.data_source import TidemillSource
 from tidemill.spark.envelope import ENVELOPE, Decoder, Encoder
 from tidemill.spark.offset import Offset
-from tidemill.spark.stream_reader import LEASE
+from tidemill.spark.stream_reader import LEASE, StreamReader
 
 from . import history
 from .test_typed import plain
@@ -36,8 +36,31 @@ def batch(options: dict[str, Any]) -> Found:
 def stream(options: dict[str, Any], borders: Sequence[Offset]) -> Found:
     """A micro-batch between each offset and the next."""
     reader = _source(options).streamReader(_source(options).schema())
-    fields = [{**offset.fields(), LEASE: "query"} for offset in borders]
-    return [_read(reader, reader.partitions(*pair)) for pair in pairwise(fields)]
+    assert isinstance(reader, StreamReader)
+    try:
+        start = {**reader.initialOffset(), LEASE: "query"}
+        return list(_batches(reader, start, borders))
+    finally:
+        reader.stop()
+
+
+def _batches(
+    reader: StreamReader, start: dict[str, Any], borders: Sequence[Offset]
+) -> Iterator[list[pa.Table]]:
+    assert Offset.read(start) == borders[0]
+    for border in borders[1:]:
+        end = up_to(reader, start, border)
+        yield _read(reader, reader.partitions(start, end))
+        start = end
+
+
+def up_to(reader: StreamReader, start: dict[str, Any], border: Offset) -> dict[str, Any]:
+    """The end of a batch, as if nothing had come behind `border` yet; before it where the rest is of no
+    interest."""
+    reader._end = border
+    end = reader.latestOffset(start, reader.getDefaultReadLimit())
+    assert start["ts"] <= end["ts"] <= border.ts
+    return end
 
 
 def _source(options: dict[str, Any]) -> TidemillSource:
