@@ -19,6 +19,8 @@ from .run_options import SECTION, SparkOptions
 
 log = logging.getLogger("tidemill")
 
+CLOSE_SECONDS: Final = 2.0
+
 _NAMES: Final = {
     "option captureTokenFile": f"{SECTION}.capture_token_file",
     "option captureCaFile": f"{SECTION}.capture_ca_file",
@@ -60,17 +62,25 @@ class Acknowledging:
             self._news.set()
 
     def close(self) -> None:
-        """What isn't told then is told after the next start."""
+        """What can't be told by then is told after the next start."""
         self._over = True
         self._news.set()
+        self._thread.join(CLOSE_SECONDS)
 
     def _run(self) -> None:
-        while self._news.wait() and not self._over:
+        told: Offset | None = None
+        while not self._over:
+            self._news.wait()
             self._news.clear()
-            if self._captures is None or self._upto is None:
-                continue
-            access = self._captures.access
-            refused = client.acknowledge(self._captures.addresses, self._lease, self._upto, access=access)
-            if refused and refused != self._refused:
-                log.warning("captures: %s", "; ".join(refused))
-            self._refused = refused
+            if self._upto is not None and self._upto != told:
+                told = self._upto
+                self._tell(told)
+
+    def _tell(self, upto: Offset) -> None:
+        assert self._captures is not None
+        refused = client.acknowledge(
+            self._captures.addresses, self._lease, upto, access=self._captures.access
+        )
+        if refused and refused != self._refused:
+            log.warning("captures: %s", "; ".join(refused))
+        self._refused = refused

@@ -99,6 +99,14 @@ def test_flags_go_before_the_file(call, config):
     )
 
 
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_a_mistake_about_spark_is_one_of_any_engine(call, config, command):
+    config.write_text(config.read_text() + "\n[spark]\npartition = 2\n")
+    status, _, err = call(command, config)
+    assert status == 2
+    assert err.startswith("tidemill: spark.partition: no such key; did you mean 'partitions'? (accepted: ")
+
+
 @pytest.mark.parametrize("command", ["status", "explain"])
 def test_where_no_feed_has_run_status_is_1(call, tmp_path, command):
     said = f"tidemill: {tmp_path}/status.json: No such file or directory: no feed has run here\n"

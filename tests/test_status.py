@@ -5,10 +5,20 @@ import sys
 
 import msgspec
 import pytest
+from rich.console import Console
 
 from tidemill.errors import CheckpointError
-from tidemill.progress import JsonLines, LogLines, explanation, size
-from tidemill.status import FeedStatus, Retry, SinkStatus, SnapshotStatus, StatusFile, Wait, resident_bytes
+from tidemill.progress import JsonLines, LogLines, explanation, panel, size
+from tidemill.status import (
+    BackfillProgress,
+    FeedStatus,
+    Retry,
+    SinkStatus,
+    SnapshotStatus,
+    StatusFile,
+    Wait,
+    resident_bytes,
+)
 
 STATUS = FeedStatus(
     name="shop",
@@ -68,6 +78,24 @@ def test_log_lines_come_on_a_change_of_state_and_every_few_seconds():
         lines.show(msgspec.structs.replace(STATUS, updated=float(updated), state=state))
     found = [line.split("event=")[1].split()[0] for line in stream.getvalue().splitlines()]
     assert found == ["normal", "warning", "warning"]
+
+
+def test_a_backfill_shows_its_stage_and_how_much_is_left():
+    at = BackfillProgress("reading", 3, 12, 4_000, 16_000, 8.4)
+    stream = io.StringIO()
+    lines = LogLines(stream)
+    for updated, stage in [(0.0, "reading"), (1.0, "reading"), (2.0, "loading")]:
+        backfill = msgspec.structs.replace(at, stage=stage)
+        lines.show(msgspec.structs.replace(STATUS, updated=updated, backfill=backfill))
+    lines.close()
+    found = stream.getvalue().splitlines()
+    assert [line.split("stage=")[1].split(" rows=")[0] for line in found] == [
+        "reading chunks=3/12 seconds_left=8",
+        "loading chunks=3/12 seconds_left=8",
+    ]
+    console = Console(file=io.StringIO(), width=160)
+    console.print(panel(msgspec.structs.replace(STATUS, backfill=at)))
+    assert "3 of 12 chunks, 4,000 of about 16,000 rows, 8 s left" in console.file.getvalue()
 
 
 def test_json_lines_come_once_a_second_and_always_at_the_end():
