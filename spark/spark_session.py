@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from ..errors import ConfigError
 from .data_source import register
+from .executors import watch_for_executors
 from .java import java_home
 from .run_options import MASTER, check_master
 
@@ -67,6 +68,8 @@ def session(
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     register(spark)
+    if not master.startswith("local"):
+        watch_for_executors(spark)
     return spark
 
 

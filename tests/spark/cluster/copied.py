@@ -10,6 +10,7 @@ from tidemill.spark.parts import WHOLE
 
 from ...services.conftest import Client
 from ...services.feeds import eventually
+from .standalone import PATIENCE_SECONDS
 
 TRANSACTIONS: Final = 40
 _NAMES: Final = [f"item{number}" for number in range(20)]
@@ -27,7 +28,7 @@ class Copied:
         for schema in (sql.database, self.copy):
             sql(f"CREATE TABLE {schema}.counts (place VARCHAR(10), op VARCHAR(6), id INT)")
             for table in self.tables:
-                sql(f"CREATE TABLE {schema}.{table} (id INT PRIMARY KEY, name TEXT)")
+                sql(f"CREATE TABLE {schema}.{table} (id INT PRIMARY KEY, name LONGTEXT)")
                 for op, row in (("insert", "NEW"), ("update", "NEW"), ("delete", "OLD")):
                     sql(
                         f"CREATE TRIGGER {schema}.{op}_{table} AFTER {op} ON {schema}.{table} FOR EACH ROW "
@@ -52,9 +53,9 @@ class Copied:
         with self._locked(_MIDDLE):
             with self._locked(_FIRST):
                 self.transaction(f"UPDATE {{}} SET name = 'f{number}' WHERE id = {_FIRST}")
-                eventually(lambda: self._both_wait(_FIRST), 60)  # in a batch of its own
+                eventually(lambda: self._both_wait(_FIRST), PATIENCE_SECONDS)  # in a batch of its own
                 self._work(number, name)
-            eventually(lambda: self._both_wait(_MIDDLE), 60)
+            eventually(lambda: self._both_wait(_MIDDLE), PATIENCE_SECONDS)
             now, all_ = self.counted(self.copy), self.counted(self.sql.database)
             assert all(before[table] + TRANSACTIONS < now[table] < all_[table] for table in self.tables)
             yield
@@ -76,6 +77,11 @@ class Copied:
                 for table in self.tables:
                     cursor.execute(f"SELECT * FROM {self.copy}.{table} WHERE id = {row} FOR UPDATE")
             yield
+
+    def waits_for_its_turn(self) -> bool:
+        """Another attempt at a task, for the one that is in the middle of a transaction."""
+        waiting = "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE"
+        return self.sql(f"{waiting} 'SELECT checkpoint FROM `{self.copy}`%FOR UPDATE'") == [(1,)]
 
     def _both_wait(self, row: int) -> bool:
         """With its update in both tables, while that is locked."""

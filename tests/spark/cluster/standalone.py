@@ -24,7 +24,7 @@ from tidemill.spark.java import java_home
 from ...services.feeds import eventually
 
 SPARK_HOME: Final = Path(pyspark.__file__).parent
-START_SECONDS: Final = 60
+PATIENCE_SECONDS: Final = 180
 EXECUTOR: Final = "CoarseGrainedExecutorBackend"
 DEFAULTS: Final = """\
 spark.driver.host 127.0.0.1
@@ -57,7 +57,7 @@ class Session:
     def log(self) -> str:
         return self.log_path.read_text(errors="replace")
 
-    def until(self, condition: Callable[[], T], seconds: float = START_SECONDS) -> T:
+    def until(self, condition: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
         """What `condition` says once that is true; fails if the process ends before."""
 
         def look() -> T:
@@ -125,8 +125,9 @@ class Daemon(Session):
 class Cluster:
     """A master and two workers of one core each, `hosts`."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, hosts: int = 2) -> None:
         self.directory = directory
+        self._count = hosts
         self.programs = directory / "programs"
         """The first folder of the hosts' PATH."""
         self.hosts: list[Daemon] = []
@@ -136,7 +137,7 @@ class Cluster:
         with self._stack:
             master = self._stack.enter_context(Daemon("Master", self.directory / "master", "127.0.0.1"))
             self.url = master.says(_LISTENS)[1]
-            self.hosts = [self._worker(0), self._worker(1)]
+            self.hosts = [self._worker(number) for number in range(self._count)]
             for host in self.hosts:
                 host.says(_REGISTERED)
             self._stack = self._stack.pop_all()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+import pytest
+
 from ...services.feeds import eventually
 from .copied import Copied
 from .pythons import make_python
@@ -35,6 +37,28 @@ def test_rows_are_changed_once_while_executors_and_hosts_are_killed(
     copied.check()
     assert "Traceback" not in driver.log()
     eventually(lambda: not first.executors())
+
+
+@pytest.mark.soak
+def test_a_host_that_wakes_up_when_its_task_has_moved_changes_nothing_twice(
+    cluster: Cluster, python: Path, copied: Copied, tmp_path: Path
+) -> None:
+    """Its Python process, stopped in the middle of a transaction, goes on with it."""
+    settings = ["--config", "spark.network.timeout=10s", "--config", "spark.executor.heartbeatInterval=1s"]
+    config = configure(tmp_path, copied)
+    with started(cluster, python, config, "--partitions", "2", *settings) as driver:
+        driver.until(lambda: copied.is_done() and all(host.executors() for host in cluster.hosts))
+        with copied.half_done(1):
+            cluster.hosts[1].signal(signal.SIGSTOP)
+        try:
+            driver.until(copied.waits_for_its_turn)
+        finally:
+            cluster.hosts[1].signal(signal.SIGCONT)
+        driver.until(copied.is_done)
+        with copied.half_done(2):
+            pass
+        driver.until(copied.is_done)
+    copied.check()
 
 
 def _others(host: Daemon, before: int) -> bool:

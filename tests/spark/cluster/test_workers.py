@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from shutil import which
 
 import pytest
 
@@ -58,26 +58,37 @@ def test_with_another_tidemill(
     )
 
 
-def pythons() -> dict[str, Path]:
-    """Of this machine, by their version, those that aren't as this one is."""
+def pythons() -> dict[tuple[int, ...], Path]:
+    """The oldest and the newest of this machine that aren't as this one is, by their version."""
     root = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser()
-    places = [*root.glob("versions/3*/bin/python3"), *filter(None, map(which, ["/usr/bin/python3"]))]
-    program = "import sys; print('%d.%d' % sys.version_info[:2])"
-    found = {
-        subprocess.run(
-            [place, "-c", program], capture_output=True, text=True, check=True
-        ).stdout.strip(): Path(place)
+    places = [*root.glob("versions/3*/bin/python3"), *Path("/usr/bin").glob("python3")]
+    program = "import sys; print(*sys.version_info[:2])"
+    said = {
+        place: subprocess.run([place, "-c", program], capture_output=True, check=True).stdout
         for place in places
     }
-    return {version: place for version, place in found.items() if version != HERE}
+    found = {tuple(map(int, text.split())): place for place, text in said.items()}
+    found.pop(sys.version_info[:2], None)
+    return {version: found[version] for version in (min(found), max(found))} if found else {}
 
 
 def test_with_another_python(said_of: Refused) -> None:
     if not (others := pythons()):
         pytest.skip("this machine has no other Python")
-    for version, place in others.items():
+    for (major, minor), place in others.items():
+        is_too_old = (major, minor) < (3, 10)  # for PySpark itself
+        other = f"the workers have another Python than the driver: {major}.{minor}, and not {HERE}: "
         said = said_of(place)
+        assert said.startswith("the workers' Python doesn't start (" if is_too_old else other)
         assert said.endswith(ADVICE)
-        assert said.startswith(
-            f"the workers have another Python than the driver: {version}, and not {HERE}:"
-        ) or (said.startswith("the workers' Python doesn't start (") and version < "3.10")
+
+
+def test_no_worker_at_all(python: Path, copied: Copied, tmp_path: Path) -> None:
+    with (
+        Cluster(tmp_path / "cluster", hosts=0) as cluster,
+        started(cluster, python, configure(tmp_path, copied), "--until", "now") as driver,
+    ):
+        driver.until(lambda: "has started no executor: waiting for workers with a free core" in driver.log())
+        driver.process.send_signal(signal.SIGTERM)
+        assert driver.process.wait(60) == 0, driver.log()
+        assert copied.counted(copied.copy) == dict.fromkeys(copied.tables, 0)

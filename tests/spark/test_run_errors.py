@@ -1,0 +1,58 @@
+"""What Spark says of a cluster that isn't as it should be, as one sentence."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tidemill.errors import ConfigError
+from tidemill.spark.run_errors import explain
+
+HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
+ADVICE = f"set PYSPARK_PYTHON to a Python {HERE} that every worker has there, with tidemill installed"
+TOO_OLD = """\
+An error occurred while calling o87.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 0.0 failed 4 times
+Error from python worker:
+  Traceback (most recent call last):
+    File "/usr/lib/python3.8/runpy.py", line 185, in _run_module_as_main
+  AttributeError: module 'importlib.resources' has no attribute 'files'
+PYTHONPATH was:
+  /opt/spark/python/lib/pyspark.zip
+org.apache.spark.SparkException: EOFException occurred while reading the port number
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        (
+            "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.10 than that in driver: …",
+            f"the workers have another Python than the driver: 3.10, and not {HERE}: {ADVICE}",
+        ),
+        (
+            'x\n: failed 4 times: java.io.IOException: Cannot run program "a/b": error=2, No such file\nmore',
+            f"a worker can't run a/b: error=2, No such file: {ADVICE}",
+        ),
+        (
+            "Traceback\nModuleNotFoundError: No module named 'pyarrow'",
+            "the workers' Python has no pyarrow: pip install 'tidemill[spark]' on each of them",
+        ),
+        (
+            TOO_OLD,
+            "the workers' Python doesn't start (AttributeError: module 'importlib.resources' has no "
+            f"attribute 'files'): {ADVICE}",
+        ),
+        (
+            "x\n: java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\nThis",
+            "the master gave the application up, as one executor after the other ended: each says why "
+            "in work/app-…/…/stderr on its worker, for instance that it can't reach the driver "
+            "(spark.driver.host)",
+        ),
+    ],
+)
+def test_a_cluster_that_is_not_as_it_should_be(said: str, sentence: str) -> None:
+    found = explain(Exception(said), "sink a")
+    assert isinstance(found, ConfigError)
+    assert str(found) == sentence
