@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,11 +30,13 @@ from tidemill.spark.envelope import Decoder
 from tidemill.spark.partition import TaskPartition
 from tidemill.spark.parts import WHOLE, Part
 from tidemill.spark.ranges import Piece, even
+from tidemill.spark.run_source import RunSource
 from tidemill.spark.stream_reader import BOUNDS, StreamReader
 from tidemill.spark.tikv_offsets import tikv_offset
 
 from . import history
 from .job import Job
+from .test_writer import copy_locally, follow, read, write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -88,16 +92,16 @@ def work(tidb: Tidb) -> None:
             txn.delete("shop.words", f"k{number:03}")
 
 
-def source(tidb: Tidb, **options: Any) -> TidemillSource:
+def source(tidb: Tidb, kind: type[TidemillSource] = TidemillSource, **options: Any) -> TidemillSource:
     given = {"source": f"tikv://{tidb.pd_address}", "partitions": "3", **options}
-    return TidemillSource({name: str(value) for name, value in given.items()})
+    return kind({name: str(value) for name, value in given.items()})
 
 
 class Stream:
     """A reader in the place of Spark's: what a driver and its tasks do."""
 
-    def __init__(self, tidb: Tidb, **options: Any) -> None:
-        made = source(tidb, **options)
+    def __init__(self, tidb: Tidb, kind: type[TidemillSource] = TidemillSource, **options: Any) -> None:
+        made = source(tidb, kind, **options)
         reader = made.streamReader(made.schema())
         assert isinstance(reader, StreamReader)
         self.reader = reader
@@ -208,6 +212,19 @@ def test_a_batch_with_a_schema_change_keeps_its_tables_whole(shop: Tidb, tmp_pat
         assert [row.after for rows in found for row in rows] == [(ROWS, 0, 1)]
 
 
+def test_a_table_that_came_has_its_ranges(shop: Tidb) -> None:
+    with Stream(shop, tables="shop.*") as stream:
+        stream.next()
+        shop.execute("create table shop.large (id bigint primary key)")
+        prefix = record_prefix(id_of(shop, "large"))
+        for number in range(20):
+            shop.split(record_key(id_of(shop, "large"), number))
+        assert BOUNDS not in stream.next()[1]
+        _, end = stream.next()
+    assert all(bytes.fromhex(key).startswith(prefix) for key in end[BOUNDS])
+    assert len(end[BOUNDS]) == 2
+
+
 @pytest.mark.parametrize(
     ("definition", "bounds"),
     [
@@ -258,8 +275,14 @@ def test_small_tables_are_packed(tidb: Tidb) -> None:
 
 
 def test_whoever_needs_whole_tables_has_them(shop: Tidb) -> None:
-    for options in ({"splitTables": "false"}, {"partitions": 1}, {"capture": UNREACHABLE}):
-        with Stream(shop, tables="shop.*", **options) as stream:
+    none: dict[str, Any] = {}
+    for options, kind in (
+        ({"splitTables": "false"}, TidemillSource),
+        ({"partitions": 1}, TidemillSource),
+        ({"capture": UNREACHABLE}, TidemillSource),
+        (none, RunSource),  # whose targets outlive Spark's checkpoint
+    ):
+        with Stream(shop, kind, tables="shop.*", **options) as stream:
             start, end = stream.next()
             assert BOUNDS not in end
             assert not any(part.part.is_range for part in stream.plan(start, end))
@@ -318,6 +341,34 @@ def test_a_query_whose_driver_dies_in_a_batch_repeats_it_partition_by_partition(
     assert job.batches[number] == before
     rows = [row for batch in job.batches.values() for row in batch]
     assert len(rows) == len(set(rows)) == 2 * ROWS + 2 * 3 * ROWS / 10
+
+
+def test_a_sink_has_every_row_of_a_table_that_its_tasks_share(
+    spark: SparkSession, shop: Tidb, tmp_path: Path
+) -> None:
+    url, sink = f"tikv://{shop.pd_address}", f"sqlite:///{tmp_path}/spark.db"
+    fill(shop)
+    at = shop.tso()
+    write(read(spark, url, tables="shop.*", ts=at, partitions=3), sink)
+    work(shop)
+    options = {"tables": "shop.*", "startingTs": at, "partitions": 3}
+    follow(spark, url, sink, tmp_path / "query", **options)
+    split(shop, 50)
+    shop.execute("alter table shop.big add column more int default 7")
+    with shop.transaction() as txn:
+        for number in range(ROWS, ROWS + 50):
+            txn.insert("shop.big", {"id": number, "n": 1, "more": number})
+    follow(spark, url, sink, tmp_path / "query", **options)
+    copy_locally(url, "shop.*", f"sqlite:///{tmp_path}/local.db", tmp_path)
+    for table, rows in (("big", 270 + 50), ("words", 270)):
+        found = copied(tmp_path / "spark.db", table)
+        assert found == copied(tmp_path / "local.db", table)
+        assert len(found) == rows
+
+
+def copied(path: Path, table: str) -> list[Any]:
+    with closing(sqlite3.connect(path)) as connection:
+        return sorted(connection.execute(f'SELECT * FROM "shop.{table}"'))
 
 
 # --- batches
