@@ -44,6 +44,9 @@ class Ordered:
 
     def _check_order(self, batch: pa.RecordBatch) -> None:
         columns = [batch.column(name) for name in ORDER]
+        for name, column in zip(ORDER, columns, strict=True):
+            if column.null_count:
+                raise SinkError(f"the column {name} has nulls: keep it as it was read, it is the rows' order")
         first = tuple([column[0].as_py() for column in columns])
         if first > self._last and _rises(columns):
             self._last = tuple([column[-1].as_py() for column in columns])

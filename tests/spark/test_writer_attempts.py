@@ -221,6 +221,18 @@ def test_rows_that_come_twice_are_refused(tmp_path: Path) -> None:
         target.attempt(0, batches([insert(10, 1), insert(20, 2)]) * 2)
 
 
+@pytest.mark.parametrize("name", ["commit_ts", "start_ts", "sequence"])
+def test_rows_without_their_order_are_refused(tmp_path: Path, name: str) -> None:
+    target = Target(f"sqlite:///{tmp_path}/a.db", list)
+    (batch,) = batches([insert(10, 1)])
+    number = batch.schema.get_field_index(name)
+    columns = batch.columns
+    columns[number] = pa.nulls(1, columns[number].type)
+    schema = batch.schema.set(number, batch.schema.field(number).with_nullable(True))
+    with pytest.raises(SinkError, match=f"the column {name} has nulls"):
+        target.attempt(0, [pa.RecordBatch.from_arrays(columns, schema=schema)])
+
+
 def test_a_large_transaction_between_others_of_its_commit_ts_is_whole(target: Target) -> None:
     pieces = [
         Transaction(10, 11, "somewhere", insert(10, *range(first, first + 5)).rows, "", last=first == 95)
