@@ -10,6 +10,8 @@ from .. import errors
 from ..errors import ConfigError, Fatal, Retryable, TidemillError
 
 _OURS: Final = re.compile(r"^(?:\w+: )?tidemill\.[\w.]*\.(\w+): (.+)$", re.MULTILINE)
+_TOO_SLOW: Final = "Python worker failed to connect back"
+"""Within ten seconds: the machine has too much to do just now."""
 _MAX_CHARS: Final = 500
 
 _ADVICE: Final = "set PYSPARK_PYTHON to a Python {} that every worker has there, with tidemill installed"
@@ -50,7 +52,8 @@ def explain(error: BaseException, doing: str) -> TidemillError:
     for pattern, sentence in _OF_WORKERS:
         if match := pattern.search(text):
             return ConfigError(sentence.format(*match.groups()))
-    return Fatal(f"{doing}: {_first_line(text)[:_MAX_CHARS]}")
+    kind = Retryable if _TOO_SLOW in text else Fatal
+    return kind(f"{doing}: {_first_line(text)[:_MAX_CHARS]}")
 
 
 def _first_line(text: str) -> str:

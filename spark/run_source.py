@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader
+from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
+from ..puller.mysql.position import Position
 from .data_source import TidemillSource
 from .offset import Offset, Offsets
 from .options import ReadOptions, read_options
@@ -57,6 +59,16 @@ class BoundedReader(StreamReader):
             self._end = self._source.ask(self._given_end)
         else:
             super().prepareForTriggerAvailableNow()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        end = self._end
+        if end is not None and not self.options.is_tikv:
+            loaded = Position.parse(Offset.read(start).position)
+            if (
+                Position.parse(end.position).rank < loaded.rank
+            ):  # rows are given whole, as of when they are read
+                return start
+        return super().latestOffset(start, limit)
 
     def _given_end(self, offsets: Offsets) -> Offset:
         return offsets.at(int(self._until)) if self.options.is_tikv else offsets.at_position(self._until)

@@ -21,15 +21,26 @@ import pytest
 from tidemill.benchmarks.mariadb import MariaDb
 from tidemill.emulator.sql import Tidb
 from tidemill.errors import CheckpointError, ConfigError, Retryable
+from tidemill.events import Batch, Checkpoint
 from tidemill.feed import Feed
 from tidemill.options import feed_options, open_sinks
+from tidemill.sink import Sink
+from tidemill.spark.backfill.backfill import backfill
+from tidemill.spark.backfill.backfilled import Backfilled
+from tidemill.spark.backfill.options import BackfillOptions
+from tidemill.spark.capture import client
+from tidemill.spark.capture.captures import Captures
+from tidemill.spark.feed_reads import feed_reads
+from tidemill.spark.offset import Offset
 from tidemill.spark.run import run
+from tidemill.spark.run_captures import Acknowledging
 from tidemill.spark.run_errors import explain
 from tidemill.status import StatusFile
 
 from ..services.conftest import Client
 from ..services.feeds import eventually
 from . import history
+from .capture.beds import MariaBed, Running
 from .test_writer import copy_locally, rows_in_sqlite
 
 if TYPE_CHECKING:
@@ -126,19 +137,19 @@ def test_a_feed_of_tikv_goes_on_where_its_snapshot_ended(
 def test_until_a_position_ends_there(
     spark: SparkSession, sql: Client, mariadb: MariaDb, tmp_path: Path
 ) -> None:
+    ((early, start, *_),) = sql("SHOW MASTER STATUS")
     sql("CREATE TABLE item (id INT PRIMARY KEY, name VARCHAR(40))", "INSERT INTO item VALUES (1, 'one')")
 
     def ids(until: str) -> list[int]:
         sinks = ({"url": f"sqlite:///{tmp_path}/a.db"}, {"url": f"parquet://{tmp_path}/b"})
         run(feed(tmp_path, mariadb.url(), f"{sql.database}.*", *sinks, until=until))
-        with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
-            found = connection.execute(f'SELECT id FROM "{sql.database}.item" ORDER BY id').fetchall()
+        found = in_sqlite(tmp_path / "a.db", f"{sql.database}.item")
         files = (tmp_path / "b").glob("table=*.item/**/*.parquet")
         archived = [row["id"] for path in files for row in pq.read_table(path).column("after").to_pylist()]
         assert sorted(archived) == [row[0] for row in found]
         return [row[0] for row in found]
 
-    assert ids("now") == [1]
+    assert ids(f"{early}:{start}") == [1], "what is loaded is given whole"
     sql("INSERT INTO item VALUES (2, 'two')")
     ((file, offset, *_),) = sql("SHOW MASTER STATUS")
     sql("INSERT INTO item VALUES (3, 'three')")
@@ -149,6 +160,116 @@ def test_until_a_position_ends_there(
     sql("INSERT INTO item VALUES (4, 'four')")
     assert ids("now") == [1, 2, 3, 4]
     assert spark.streams.active == []
+
+
+def test_what_a_backfill_cannot_load_the_local_engine_loads(
+    spark: SparkSession,
+    sql: Client,
+    mariadb: MariaDb,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    sql("CREATE TABLE k (n INT) ENGINE=MyISAM", "INSERT INTO k VALUES (1), (1), (2)")
+    found = feed(tmp_path, mariadb.url(), f"{sql.database}.*", {"url": f"sqlite:///{tmp_path}/a.db"})
+    run(found)
+    sql("DELETE FROM k WHERE n = 1 LIMIT 1", "INSERT INTO k VALUES (3)")
+    run(found)
+    assert in_sqlite(tmp_path / "a.db", f"{sql.database}.k") == [(1,), (2,), (3,)]
+    shown = capfd.readouterr().err
+    assert shown.count("loaded by the local engine, not by Spark") == 1
+    assert "k has no primary key" in shown
+    assert not (tmp_path / "state" / "backfill").exists()
+
+
+def test_a_sink_that_is_half_loaded_goes_on_with_what_began_it(
+    spark: SparkSession,
+    sql: Client,
+    mariadb: MariaDb,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """`a` by a snapshot of the local engine, `b` by a backfill; `c` is new."""
+    sql("CREATE TABLE item (id INT PRIMARY KEY, n INT)", "INSERT INTO item SELECT seq, 0 FROM seq_1_to_6000")
+    urls = [f"sqlite:///{tmp_path}/{name}.db" for name in "abc"]
+    found = feed(tmp_path, mariadb.url(), f"{sql.database}.*", *({"url": url} for url in urls))
+    options = feed_options(found)
+    chunks = BackfillOptions(chunk_rows=1_000)
+    done = backfill(spark, feed_reads(found["source"], options), tmp_path / "state" / "backfill", chunks)
+    a, b, _ = open_sinks(options)
+    half_load(done, b)
+    sql("UPDATE item SET n = id WHERE id % 1000 = 0")
+    ((file, offset, *_),) = sql("SHOW MASTER STATUS")
+    a.open()
+    a.write(Batch([], Checkpoint(1, f"{file}:{offset}", {}, done.offset.source)))
+    a.flush()
+    a.close()
+    assert run(found) == 0
+    for name in "abc":
+        rows = in_sqlite(tmp_path / f"{name}.db", f"{sql.database}.item")
+        assert rows == sql("SELECT * FROM item ORDER BY id")
+    assert "sink a is in the middle of a snapshot of the local engine" in capfd.readouterr().err
+    assert not (tmp_path / "state" / "backfill").exists()
+
+
+def half_load(done: Backfilled, sink: Sink) -> None:
+    """Up to where something is written down."""
+
+    class Enough(Exception):
+        pass
+
+    def told(_rows: int) -> None:
+        raise Enough
+
+    with pytest.raises(Enough):
+        done.load([sink], told)
+    at = sink.open()
+    sink.close()
+    assert at is not None
+    assert at.loading is not None
+
+
+def test_all_sinks_read_from_one_capture_and_it_keeps_what_one_of_them_lacks(
+    spark: SparkSession,
+    sql: Client,
+    mariadb: MariaDb,
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "bed").mkdir()
+    sinks = {"url": f"sqlite:///{tmp_path}/a.db"}, {"url": f"file://{tmp_path}/b"}
+    with MariaBed(tmp_path / "bed", mariadb, sql.database) as bed:
+        found = feed(tmp_path, bed.url, f"{bed.schema}.*", *sinks)
+        with Running(bed).begun() as capture:
+            found["spark"] = {"capture": ["127.0.0.1:1", capture.address]}
+            bed.burst(0, 5)
+            assert run(found) == 0
+            bed.burst(5, 5)
+            before = client.status(capture.address)
+            assert run(found) == 0
+            after = client.status(capture.address)
+        assert after.answered == before.answered + len(sinks)
+        assert after.lease.lease == f"copy of {tmp_path / 'state'}"
+        ends = {sink.position for sink in StatusFile(tmp_path / "state").load().sinks}
+        assert {after.held.base.position} == ends
+    for table in ("item", "other"):
+        copy = in_sqlite(tmp_path / "a.db", f"{sql.database}.{table}")
+        assert copy == sql(f"SELECT * FROM {table} ORDER BY id")
+        assert copy
+
+
+def in_sqlite(path: Path, table: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(f'SELECT * FROM "{table}" ORDER BY 1').fetchall()
+
+
+def test_the_slowest_query_says_what_captures_may_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+    monkeypatch.setattr(client, "acknowledge", lambda *a, **_: told.append(a[2].ts) or [])
+    acknowledging = Acknowledging(Captures(addresses=("127.0.0.1:1",)), "copy")
+    for slow, quick in ((1, 9), (1, 12), (5, 12)):
+        acknowledging.reached([Offset(quick, "", "s"), Offset(slow, "", "s")])
+        eventually(lambda slow=slow: told[-1:] == [slow])  # type: ignore[misc]
+    acknowledging.close()
+    assert told == [1, 5]
 
 
 @pytest.mark.parametrize(
@@ -180,6 +301,10 @@ def test_what_spark_says_of_a_failure_becomes_one_sentence() -> None:
     assert "pip install 'tidemill[spark]' on each of them" in str(missing)
     ours = explain(Exception("x\ntidemill.pipeline.Unavailable: source: gone\n\tat java"), "sink a")
     assert isinstance(ours, Retryable)
+    busy = explain(
+        Exception("org.apache.spark.SparkException: Python worker failed to connect back."), "sink a"
+    )
+    assert isinstance(busy, Retryable)
     java = explain(Exception("An error\n: java.lang.X: no room"), "sink a")
     assert str(java) == "sink a: java.lang.X: no room"
 
@@ -187,7 +312,10 @@ def test_what_spark_says_of_a_failure_becomes_one_sentence() -> None:
 # --- kills
 
 
+SOON_SECONDS = 240
 TRANSACTIONS = 12
+THERE = 12_000
+"""Rows, of which a load commits 5,000 at a time."""
 
 
 @pytest.fixture
@@ -249,35 +377,44 @@ def test_tasks_that_die_again_and_again_change_every_row_once(
     assert local.wait(60)
     change_much(sql)
     with running(found, tmp_path / "log", failpoint, master="local[2,60]", config=SMALL) as process:
-        assert process.wait(120) == 0, (tmp_path / "log").read_text()
+        assert process.wait(SOON_SECONDS) == 0, (tmp_path / "log").read_text()
     same(sql, copied)
     assert "Python worker exited unexpectedly" in (tmp_path / "state" / "spark.log").read_text()
 
 
-def test_a_driver_that_is_killed_goes_on_from_its_checkpoint(
+def test_a_driver_that_is_killed_as_it_loads_and_as_it_streams_goes_on(
     sql: Client, mariadb: MariaDb, copied: str, tmp_path: Path
 ) -> None:
-    """In the middle of a batch, whose task waits for a lock and may outlive it."""
+    """The second time in the middle of a batch, whose task waits for a lock and may outlive it."""
     sink = {"url": mariadb.url(), "schema": copied}
     found = feed(tmp_path, mariadb.url(), f"{sql.database}.item", sink, until="")
     log = tmp_path / "log"
+    sql(f"INSERT INTO item SELECT seq + 10000, 'there' FROM seq_1_to_{THERE}")
+    with running(found, log, "sink.before_commit:3", config=SMALL, chunk_rows=1_000) as process:
+        assert process.wait(SOON_SECONDS) == -signal.SIGKILL, log.read_text()
+    assert 0 < sql(f"SELECT COUNT(*) FROM {copied}.item")[0][0] < THERE
+    sql("INSERT INTO item (id, name) VALUES (-1, 'zero')")
     with running(found, log, config=SMALL) as process, mariadb.connect() as connection:
-        eventually(lambda: (tmp_path / "state" / "spark").exists(), 90)
-        sql("INSERT INTO item (id, name) VALUES (-1, 'zero')")
-        eventually(lambda: sql(f"SELECT COUNT(*) FROM {copied}.item") == [(1,)], 90)
+        eventually(lambda: sql(f"SELECT COUNT(*) FROM {copied}.item") == [(THERE + 1,)], SOON_SECONDS)
+        assert not (tmp_path / "state" / "backfill").exists()
         connection.cursor().execute(f"LOCK TABLES {copied}.item READ")
         change_much(sql)
         waiting = "SELECT COUNT(*) FROM information_schema.processlist WHERE state LIKE 'Waiting for table%'"
-        eventually(lambda: sql(waiting) == [(1,)], 90)
+        eventually(lambda: sql(waiting) == [(1,)], SOON_SECONDS)
         process.kill()
         process.wait()
     with running(found, log, config=SMALL) as process:
-        eventually(lambda: sql(f"SELECT COUNT(*) FROM {copied}.copy_counts")[0][0] > 4 * TRANSACTIONS, 90)
-        eventually(lambda: _state(tmp_path, process.pid) == "normal", 90)
+        eventually(
+            lambda: sql(f"SELECT COUNT(*) FROM {copied}.copy_counts")[0][0] > 4 * TRANSACTIONS + THERE, 90
+        )
+        eventually(lambda: _state(tmp_path, process.pid) == "normal", SOON_SECONDS)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0, log.read_text()
-    same(sql, copied, 1)
+    same(sql, copied, THERE + 1)
     assert _state(tmp_path, process.pid) == "stopped"
+    events = re.findall(r"event=(\w+)", log.read_text())
+    assert set(events) == {"normal", "stopped"}
+    assert all(line.startswith("timestamp=") for line in log.read_text().splitlines()), "nothing of the JVM"
 
 
 def _state(directory: Path, pid: int) -> str:
