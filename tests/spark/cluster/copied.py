@@ -79,9 +79,9 @@ class Copied:
             yield
 
     def waits_for_its_turn(self) -> bool:
-        """Another attempt at a task, for the one that is in the middle of a transaction."""
+        """Another attempt at a task, for one that is in the middle of a transaction: it is about to begin."""
         waiting = "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE"
-        return self.sql(f"{waiting} 'SELECT checkpoint FROM `{self.copy}`%FOR UPDATE'") == [(1,)]
+        return self.sql(f"{waiting} 'INSERT IGNORE INTO `{self.copy}`.tidemill_checkpoint%'") == [(1,)]
 
     def _both_wait(self, row: int) -> bool:
         """With its update in both tables, while that is locked."""

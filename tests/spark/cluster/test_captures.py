@@ -17,7 +17,7 @@ from .standalone import Cluster, Session, clean_environment
 
 pytestmark = pytest.mark.soak
 
-LARGE = "REPEAT('x', 400000)"
+LARGE = "REPEAT('x', 1000000)"
 """No answer fits into what lies between a capture and a target that waits."""
 
 

@@ -44,8 +44,9 @@ def test_a_host_that_wakes_up_when_its_task_has_moved_changes_nothing_twice(
     cluster: Cluster, python: Path, copied: Copied, tmp_path: Path
 ) -> None:
     """Its Python process, stopped in the middle of a transaction, goes on with it."""
-    settings = ["--config", "spark.network.timeout=10s", "--config", "spark.executor.heartbeatInterval=1s"]
+    soon = ("network.timeout=10s", "network.timeoutInterval=1s", "executor.heartbeatInterval=1s")
     config = configure(tmp_path, copied)
+    settings = [f"--config=spark.{setting}" for setting in soon]
     with started(cluster, python, config, "--partitions", "2", *settings) as driver:
         driver.until(lambda: copied.is_done() and all(host.executors() for host in cluster.hosts))
         with copied.half_done(1):
