@@ -32,7 +32,6 @@ STATEMENTS: Final = (
     "ALTER TABLE customers ADD COLUMN IF NOT EXISTS gone INT",
     "ALTER TABLE customers DROP COLUMN IF EXISTS gone",
     "CREATE TABLE IF NOT EXISTS stock (id INT)",
-    "INSERT INTO events_log (at, who, what) SELECT '2026-01-01', CONCAT('w', seq), 'many' FROM seq_1_to_700",
     "UPDATE accounts SET balance = balance + 1 WHERE id % 3 = {n} % 3",
     "UPDATE accounts SET id = id + 100000 WHERE id % 50 = {n} % 50",
     "REPLACE INTO accounts VALUES (1, {n}), (2, {n})",
@@ -41,6 +40,11 @@ STATEMENTS: Final = (
 """`{n}` is a number of its own. All can be followed."""
 
 
+ALWAYS: Final = {
+    20: "UPDATE every_type SET da = '0000-00-00', d6 = '0000-00-00 00:00:00', ts = 0 WHERE id < 10",
+    40: "INSERT INTO events_log (at, what) SELECT '2026-01-01', seq FROM seq_1_to_700",
+}
+"""In every history, before this transaction: dates that no calendar has, and a large transaction."""
 REFUSED: Final = (
     "DROP TABLE IF EXISTS nosuch",
     "RENAME TABLE IF EXISTS nosuch TO nosuch2",
@@ -119,6 +123,8 @@ class MariaLife:
 
     def live(self) -> None:
         for number in range(TRANSACTIONS):
+            if number in ALWAYS:
+                self.execute(ALWAYS[number])
             with closing(self._connection.cursor()) as cursor, suppress(IntegrityError):
                 if self.random.random() < 0.3:
                     self._run(cursor, number)

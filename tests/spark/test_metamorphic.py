@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Life: TypeAlias = TikvLife | MariaLife
-LOCAL_MEMORY = (0, 1 << 14, 1 << 26)
+SORTER_MEMORY = (0, 1 << 12, 1 << 26)
+"""What is larger comes in pieces."""
 CAPTURE_MEMORY = (1 << 16, 1 << 26)
 
 
@@ -56,7 +57,11 @@ def captured(life: Life, directory: Path) -> Iterator[str]:
     """The address of a capture that keeps what comes from now on."""
     source = {"url": life.url, "tables": [life.tables]}
     options = capture_options(
-        {"data_dir": str(directory / "capture"), "source": source},
+        {
+            "data_dir": str(directory / "capture"),
+            "source": source,
+            "sorter": {"memory_bytes": life.random.choice(SORTER_MEMORY)},
+        },
         {"listen": "127.0.0.1:0", "memory_bytes": life.random.choice(CAPTURE_MEMORY)},
     )
     with opened(*options) as capture:
@@ -83,8 +88,8 @@ class Compared:
         self.borders = life.borders()
         self._bounds = life.bounds
         start = {"source": life.url, "pollSeconds": 0.01, **life.beginning}
-        self._whole = {**start, "tables": life.tables}
-        self._parts = {**self._whole, "partitions": 3}
+        self._whole = {**start, "tables": life.tables, "sorterMemory": SORTER_MEMORY[1]}
+        self._parts = {**start, "tables": life.tables, "partitions": 3}
         self._table = f"{life.schema}.{life.typed_table}"
         self._typed = {**start, "table": self._table, "invalidDates": "null"}
         self._capture = {"capture": capture}
@@ -153,7 +158,7 @@ def by_queries(life: Life, wanted: list[Item], capture: str, spark: SparkSession
 
 def lived(life: TikvLife, directory: Path) -> list[Item]:
     """The items of a local feed that followed the history as it happened."""
-    sorter = {"memory_bytes": life.random.choice(LOCAL_MEMORY)}
+    sorter = {"memory_bytes": life.random.choice(SORTER_MEMORY)}
     with history.Local(life.url, [life.tables], life.start, directory, sorter=sorter) as feed:
         life.live(feed.until_ts)
         feed.until_ts(life.end.ts)

@@ -161,10 +161,10 @@ class TikvLife:
 
     @staticmethod
     def key_of(row: RowChange) -> Any:
-        """Of tables without a key the first column, which stays."""
+        """Of a table without one the id, which none of its rows has again."""
         values = row.before if row.after is None else row.after
         assert values is not None
-        return values[0]
+        return tuple([values[place] for place in row.table.key]) or values[0]
 
     @property
     def bounds(self) -> dict[str, str]:
@@ -272,7 +272,7 @@ class TikvLife:
                 return "delete", table, key, id_
             txn.update(f"shop.{table}", key, values)
             return "update", table, key, id_
-        id_ = next(self._numbers) if only_new else random.randrange(KEYS)
+        id_ = next(self._numbers) if only_new or table == "loose" else random.randrange(KEYS)
         if id_ in rows.values() or (table, id_) in taken:
             return None
         side = {"side": random.choice("ab")} if table == "pair" else {}

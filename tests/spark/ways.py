@@ -5,9 +5,11 @@ Here the readers are called as Spark calls them, but in this process, which cost
 
 from __future__ import annotations
 
+import pickle
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import chain, pairwise
 from typing import Any, Final, TypeAlias
 
@@ -34,24 +36,27 @@ def batch(options: dict[str, Any]) -> Found:
 
 
 def stream(options: dict[str, Any], borders: Sequence[Offset]) -> Found:
-    """A micro-batch between each offset and the next."""
+    """A micro-batch between each offset and the next, each of a driver that was started again."""
+    found: Found = []
+    with _driver(options) as reader:
+        start = {**reader.initialOffset(), LEASE: "query"}
+        assert Offset.read(start) == borders[0]
+    for border in borders[1:]:
+        with _driver(options) as reader:
+            end = up_to(reader, start, border)
+            found.append(_read(reader, reader.partitions(start, end)))
+            start = end
+    return found
+
+
+@contextmanager
+def _driver(options: dict[str, Any]) -> Iterator[StreamReader]:
     reader = _source(options).streamReader(_source(options).schema())
     assert isinstance(reader, StreamReader)
     try:
-        start = {**reader.initialOffset(), LEASE: "query"}
-        return list(_batches(reader, start, borders))
+        yield reader
     finally:
         reader.stop()
-
-
-def _batches(
-    reader: StreamReader, start: dict[str, Any], borders: Sequence[Offset]
-) -> Iterator[list[pa.Table]]:
-    assert Offset.read(start) == borders[0]
-    for border in borders[1:]:
-        end = up_to(reader, start, border)
-        yield _read(reader, reader.partitions(start, end))
-        start = end
 
 
 def up_to(reader: StreamReader, start: dict[str, Any], border: Offset) -> dict[str, Any]:
@@ -69,7 +74,8 @@ def _source(options: dict[str, Any]) -> TidemillSource:
 
 def _read(reader: Any, partitions: Sequence[Any]) -> list[pa.Table]:
     def table(partition: Any) -> pa.Table:
-        return pa.Table.from_batches(reader.read(partition), reader.output.schema)
+        sent = pickle.loads(pickle.dumps(partition))
+        return pa.Table.from_batches(reader.read(sent), reader.output.schema)
 
     with ThreadPoolExecutor(max(1, len(partitions))) as pool:
         return list(pool.map(table, partitions))
