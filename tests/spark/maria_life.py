@@ -68,7 +68,6 @@ class MariaLife:
         self.schema = schema
         self.url = server.url()
         self.tables = f"{schema}.*"
-        self.statements: list[str] = []
         self._connection = server.connect(database=schema, autocommit=False)
         shop.create(self._connection, schema)
         insert = shop.Inserter(self._connection, schema)
@@ -138,7 +137,6 @@ class MariaLife:
 
     def _run(self, cursor: Any, number: int) -> None:
         statement = self.random.choice(STATEMENTS).format(n=10 * number + self.random.randrange(10))
-        self.statements.append(statement)
         cursor.execute(statement)
 
     def _step(self, cursor: Any, number: int) -> None:

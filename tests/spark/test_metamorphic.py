@@ -143,7 +143,7 @@ def by_readers(life: Life, wanted: list[Item], capture: str) -> int:
 
 
 def by_queries(life: Life, wanted: list[Item], capture: str, spark: SparkSession, directory: Path) -> None:
-    """In some, one after the other. As many queries could not share a capture."""
+    """In some, one after the other; one by the capture, which has one lease."""
     numbers = count()
 
     def stream(options: dict[str, Any], borders: list[Offset]) -> ways.Found:
@@ -169,8 +169,9 @@ def lived(life: TikvLife, directory: Path) -> list[Item]:
 
 
 @pytest.fixture
-def tikv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], Any]]:
-    """What a seed makes of a cluster, with a local feed's items and a capture's address; all that was hit."""
+def tikv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Any]:
+    """What a seed makes of a cluster, a local feed's items and a capture's address; meanwhile
+    there are faults."""
 
     @contextmanager
     def play(seed: int) -> Iterator[tuple[TikvLife, list[Item], str]]:

@@ -125,7 +125,6 @@ class TikvLife:
         self.tables = "shop.*"
         self.written: list[Written] = []
         self.commits: list[Ts] = []
-        self.statements: list[str] = []
         self._rows: dict[str, dict[Any, int]] = {name: {} for name in TABLES}
         """Ids by the key that the table has: of `loose` a hidden one."""
         self._added: list[str] = []
@@ -261,7 +260,8 @@ class TikvLife:
         values = {"note": "x" * random.choice((1, 30, 300)) + str(next(self._numbers))}
         if table == "plain":
             more = {name: next(self._numbers) for name in self._added if random.random() < 0.5}
-            values |= {"price": f"{random.randrange(10**6)}.50", **more}
+            at = f"2026-01-02 03:04:{random.randrange(60):02}.678"
+            values |= {"price": f"{random.randrange(10**6)}.50", "at": at, **more}
         rows = self._rows[table]
         if not only_new and rows and random.random() < 0.6:
             key, id_ = random.choice([*rows.items()])
@@ -288,7 +288,6 @@ class TikvLife:
         kinds += [f"alter table shop.plain drop column {name}" for name in self._added]
         statement = self.random.choice(kinds)
         self.tidb.execute(statement)
-        self.statements.append(statement)
         match statement.split():
             case ["alter", _, _, "add", _, name, *_]:
                 self._added.append(name)
