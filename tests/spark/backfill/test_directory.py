@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tidemill.spark.backfill.chunk_file import ChunkWriter
 from tidemill.spark.backfill.directory import READ, Directory
 from tidemill.spark.backfill.plan import STRIDE, ChunkPlan, Plan, TablePlan
 from tidemill.spark.backfill.records import Changes, Manifest
+from tidemill.spark.backfill.shared import _Sees
 
 TABLE = TablePlan(0, Table("shop", "t", (Column("id", "int"),), (0,)), (ChunkPlan(1), ChunkPlan(2)), True)
 PLAN = Plan("mariadb", 1 << 31, "s", ("shop.*",), "b.1:4", "b.1:4", 1 << 40, (TABLE,), 3)
@@ -99,3 +101,44 @@ def test_timestamps_rise_from_piece_to_piece_and_chunk_to_chunk() -> None:
     assert firsts == sorted(set(firsts))
     assert PLAN.piece_ts(1, 5) == firsts[1] + 5
     assert PLAN.piece_ts(1, STRIDE - 2) < firsts[2] < PLAN.end_ts
+
+
+def test_one_that_is_half_removed_is_still_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Directory(tmp_path / "bf")
+    with place.held():
+        (place.path / "done.json").touch()
+        (place.path / "plan.json").touch()
+    whole = shutil.rmtree
+
+    def killed(path: Path) -> None:
+        if path == place.path:
+            raise InterruptedError
+        whole(path)
+
+    monkeypatch.setattr(shutil, "rmtree", killed)
+    with pytest.raises(InterruptedError):
+        place.remove()
+    assert [path.name for path in place.path.iterdir()] == ["done.json"]
+    monkeypatch.undo()
+    place.remove()
+    assert not place.path.exists()
+
+
+def test_one_that_is_to_be_kept_says_so(tmp_path: Path) -> None:
+    place = Directory(tmp_path / "bf")
+    with place.held():
+        assert not place.is_kept
+        place.keep()
+    assert Directory(tmp_path / "bf").is_kept
+
+
+def test_an_executor_that_does_not_see_the_directory_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "seen"
+    (said,) = _Sees(path)([])
+    assert said.schema.names == ["kind", "text"]
+    assert said.to_pylist() == [
+        {"kind": "Unfit", "text": f"directory: executors don't see {tmp_path}: name one that all share"}
+    ]
+    path.touch()
+    (said,) = _Sees(path)([])
+    assert said.num_rows == 0
