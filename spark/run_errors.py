@@ -6,6 +6,8 @@ import re
 import sys
 from typing import Final
 
+from pyspark import __version__ as pyspark_version
+
 from .. import errors
 from ..errors import ConfigError, Fatal, Retryable, TidemillError
 
@@ -35,8 +37,9 @@ _OF_WORKERS: Final = (
     ),
     (
         re.compile("(Master removed our application|Cannot call methods on a stopped SparkContext)"),
-        "the master gave the application up, as one executor after the other ended: each says why in "
-        "work/app-…/…/stderr on its worker, for instance that it can't reach the driver (spark.driver.host)",
+        f"the master took no application, or gave it up: it must be of Spark {pyspark_version}; and where "
+        "executors end one after the other, each says why in work/app-…/…/stderr on its worker, for instance "
+        "that it can't reach the driver (spark.driver.host)",
     ),
 )
 """What is wrong with a cluster, by what Spark says of it."""

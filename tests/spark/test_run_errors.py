@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import pyspark
 import pytest
 
 from tidemill.errors import ConfigError
@@ -46,9 +47,9 @@ org.apache.spark.SparkException: EOFException occurred while reading the port nu
         ),
         (
             "x\n: java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\nThis",
-            "the master gave the application up, as one executor after the other ended: each says why "
-            "in work/app-…/…/stderr on its worker, for instance that it can't reach the driver "
-            "(spark.driver.host)",
+            f"the master took no application, or gave it up: it must be of Spark {pyspark.__version__}; "
+            "and where executors end one after the other, each says why in work/app-…/…/stderr on its "
+            "worker, for instance that it can't reach the driver (spark.driver.host)",
         ),
     ],
 )
