@@ -151,7 +151,6 @@ def by_queries(life: Life, wanted: list[Item], capture: str, spark: SparkSession
 
     compared = Compared(life, wanted, capture, partial(queries.batch, spark), stream)
     compared.batch_in_parts()
-    compared.typed_batch()
     compared.whole_stream()
     compared.parts_by_capture()
 
