@@ -28,7 +28,7 @@ class Copied:
         for schema in (sql.database, self.copy):
             sql(f"CREATE TABLE {schema}.counts (place VARCHAR(10), op VARCHAR(6), id INT)")
             for table in self.tables:
-                sql(f"CREATE TABLE {schema}.{table} (id INT PRIMARY KEY, name LONGTEXT)")
+                sql(f"CREATE TABLE {schema}.{table} (id INT PRIMARY KEY, name TEXT)")
                 for op, row in (("insert", "NEW"), ("update", "NEW"), ("delete", "OLD")):
                     sql(
                         f"CREATE TRIGGER {schema}.{op}_{table} AFTER {op} ON {schema}.{table} FOR EACH ROW "
@@ -46,7 +46,7 @@ class Copied:
         self.sql("BEGIN", *done, "COMMIT")
 
     @contextmanager
-    def half_done(self, number: int, name: str = "'second'") -> Iterator[None]:
+    def half_done(self, number: int) -> Iterator[None]:
         """The work, in one batch of a stream that follows the tables; both its tasks are in the middle of it,
         have committed a part, and go on at the end of this. `number` is another one each time."""
         before = self.counted(self.copy)
@@ -54,16 +54,16 @@ class Copied:
             with self._locked(_FIRST):
                 self.transaction(f"UPDATE {{}} SET name = 'f{number}' WHERE id = {_FIRST}")
                 eventually(lambda: self._both_wait(_FIRST), PATIENCE_SECONDS)  # in a batch of its own
-                self._work(number, name)
+                self._work(number)
             eventually(lambda: self._both_wait(_MIDDLE), PATIENCE_SECONDS)
             now, all_ = self.counted(self.copy), self.counted(self.sql.database)
             assert all(before[table] + TRANSACTIONS < now[table] < all_[table] for table in self.tables)
             yield
 
-    def _work(self, number: int, name: str) -> None:
+    def _work(self, number: int) -> None:
         for place in range(1000 * number, 1000 * number + TRANSACTIONS):
             self.transaction(
-                f"INSERT INTO {{}} VALUES ({place}, 'first'), ({place + 500}, {name})",
+                f"INSERT INTO {{}} VALUES ({place}, 'first'), ({place + 500}, 'second')",
                 f"UPDATE {{}} SET name = 'third' WHERE id = {place}",
                 f"DELETE FROM {{}} WHERE id = {place + 500}",
             )
