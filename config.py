@@ -18,6 +18,9 @@ import msgspec
 
 from .errors import ConfigError
 
+SOURCES = ("mysql", "mariadb", "tikv")
+"""What a source's URL may begin with."""
+
 T = TypeVar("T")
 
 _UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}

@@ -18,7 +18,6 @@ from .routing import TableFilter
 from .sink import Sink, open_sink
 from .sorter import SorterOptions
 
-SOURCES = ("mysql", "mariadb", "tikv")
 DEFAULT_NAME = "tidemill"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 DATA_DIR = Path("tidemill-data")
@@ -88,8 +87,8 @@ def _source(section: Mapping[str, Any]) -> MysqlOptions | TikvOptions:
             'source.url: missing; for instance "mysql://user:password@host:3306" or "tikv://pd1:2379,pd2:2379"'
         )
     scheme = url.partition(":")[0]
-    if scheme not in SOURCES:
-        raise ConfigError(f"source.url: no source {scheme!r}; accepted: {', '.join(SOURCES)}")
+    if scheme not in config.SOURCES:
+        raise ConfigError(f"source.url: no source {scheme!r}; accepted: {', '.join(config.SOURCES)}")
     rest = {key: value for key, value in section.items() if key not in ("url", "tables")}
     if scheme == "tikv":
         known = ["url", "tables", *(key for key in config.keys(TikvOptions) if key != "pd")]

@@ -185,6 +185,8 @@ class TikvSource:
 
     def _follow(self, at: Ts, schema_version: int) -> None:
         """Pull what changes above `at`. The jobs come last: until they are resolved nothing leaves."""
+        if self._puller is None:  # stopped while the last rows of a snapshot were read
+            return
         stages = self._stages
         writer = stages.sorter.add_table(DDL_TABLE, at)
         for table in self._history.physical_tables(at):

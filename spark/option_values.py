@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
-from ..config import parse_bytes
+from ..config import SOURCES, parse_bytes
 from ..errors import ConfigError
 from ..events import Ts, compose_ts
-from ..options import SOURCES
 
 OPERATIONS: Final = ("insert", "update", "delete", "ddl")
 

@@ -47,6 +47,13 @@ def test_the_root_imports_no_stage_by_itself():
     assert output == "[] Transaction\n"
 
 
+def test_the_command_line_starts_without_what_only_feeds_need():
+    heavy = "'grpc', 'google.protobuf', 'rocksdict', 'sqlalchemy', 'pymysql', 'pyarrow', 'pyspark'"
+    code = f"import sys, tidemill.cli; print([name for name in ({heavy}) if name in sys.modules])"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output == "[]\n"
+
+
 def test_every_public_name_resolves():
     assert [name for name in tidemill.__all__ if not hasattr(tidemill, name)] == []
 
