@@ -77,7 +77,7 @@ class BatchReader(DataSourceReader):
         """Raises Retryable and Fatal."""
         if not isinstance(partition, TaskPartition):  # what Spark makes of no partitions at all
             return
-        partition.check()
+        partition.planner.check()
         part, start, end = partition.part, partition.start, partition.end
         if start is None:
             items = snapshot_items(self.options, part, end)

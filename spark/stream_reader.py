@@ -149,7 +149,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Raises Retryable and Fatal."""
         assert isinstance(partition, TaskPartition)
-        partition.check()
+        partition.planner.check()
         with closing(batches(self.options, self.output, partition, self.captures)) as found:
             yield from found
 

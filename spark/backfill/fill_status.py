@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from threading import Event
+from threading import Event, Thread
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from msgspec.structs import replace
 
@@ -20,11 +20,14 @@ from ..rate import Rate
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+LOOK_SECONDS: Final = 0.25
+
 
 class FillStatus:
-    """A backfill's report: for people, in the feed's status file, and the place where it is stopped.
+    """A backfill's report: for people, and in the feed's status file.
 
-    A context manager; no other feed of the data directory runs meanwhile.
+    A context manager: no other feed of the data directory runs meanwhile, and once `stopping` is set what
+    Spark does is cut short.
     """
 
     def __init__(
@@ -41,6 +44,8 @@ class FillStatus:
         self._file = StatusFile(options.data_dir)
         self._clock = SystemClock()
         self._rate = Rate()
+        self._over = Event()
+        self._interrupter = Thread(target=self._interrupt, name="stopping a backfill", daemon=True)
         now = self._clock.time()
         self._status = FeedStatus(
             name=options.name,
@@ -61,14 +66,17 @@ class FillStatus:
         )
 
     def __call__(self, progress: BackfillProgress) -> None:
-        """What is under way is cut short if the feed is to stop."""
         self._show("normal", "", progress)
-        if self.stopping.is_set():
-            self._spark.interruptAll()
 
     def waits(self, detail: str) -> None:
         """It failed for a reason that may pass."""
         self._show("warning", detail, self._status.backfill)
+
+    def _interrupt(self) -> None:
+        """Jobs that wait for executors, too. Again and again: the next one may be on its way."""
+        while not self._over.wait(LOOK_SECONDS):
+            if self.stopping.is_set():
+                self._spark.interruptAll()
 
     def _show(self, state: State, detail: str, progress: BackfillProgress | None) -> None:
         self._save(state, detail, progress)
@@ -92,11 +100,14 @@ class FillStatus:
     def __enter__(self) -> Self:
         """Raises ConfigError if its feed, or another one, runs."""
         self._file.claim()
+        self._interrupter.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._over.set()
+        self._interrupter.join()
         if error is None:
             self._save("stopped", "", None)
         else:

@@ -15,6 +15,7 @@ from ...errors import Fatal, InvariantViolated, Retryable, TidemillError
 from ...puller.mysql.options import MysqlOptions
 from ...puller.tikv.options import TikvOptions
 from ..options import ReadOptions
+from ..planner import Planner
 from ..run_errors import explain
 from ..scratch import scratch
 from .altered import Altered
@@ -43,6 +44,7 @@ class _Work:
         self.options = options
         self.directory = directory
         self.numbers = numbers
+        self.planner = Planner()
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -54,6 +56,7 @@ class _Work:
         if self.directory.is_stopped:
             return _STOPPED
         try:
+            self.planner.check()
             self._patiently(number)
         except Altered as error:
             return "Altered", error.name
@@ -118,6 +121,7 @@ class MergeChunks:
     def __init__(self, directory: Directory, until: str) -> None:
         self.directory = directory
         self.until = until
+        self.planner = Planner()
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plan = self.directory.plan()
@@ -125,6 +129,7 @@ class MergeChunks:
         for number, lines in groupby(_lines(batches), key=lambda line: line[0]):
             changes = (Change(key, change) for _, key, change in lines)
             try:
+                self.planner.check()
                 self._merge(plan, number, changes)
             except TidemillError as error:
                 yield _batch([(type(error).__name__, str(error))])

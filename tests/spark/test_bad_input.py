@@ -161,12 +161,12 @@ def test_a_source_that_does_not_answer(tmp_path: Path) -> None:
 
 def test_a_worker_with_another_program() -> None:
     partition = TaskPartition(WHOLE, None, Offset(1, "1", "x"))
-    partition.check()
-    partition.planner = "tidemill 0.0.1 on Python 3.8"
+    partition.planner.check()
+    partition.planner._versions = "tidemill 0.0.1 on Python 3.8"
     with pytest.raises(
         ConfigError, match=r"the driver runs tidemill 0.0.1 on Python 3.8, this worker tidemill"
     ):
-        partition.check()
+        partition.planner.check()
 
 
 @pytest.mark.parametrize(
