@@ -38,6 +38,6 @@ def test_a_worker_with_another_program_reads_nothing(spark: SparkSession, tmp_pa
     directory = Directory(tmp_path)
     work = ReadChunk(read_options({"source": "mysql://127.0.0.1:1", "tables": "a.*"}), directory, [0])
     work.planner._versions = "tidemill 0.0.1 on Python 3.8"
-    with directory.held(), pytest.raises(ConfigError, match=r"the driver runs tidemill 0\.0\.1 on Python 3\.8"):
+    with directory.held(), pytest.raises(ConfigError, match=r"the driver runs tidemill 0\.0\.1 on"):
         run(spark, work)
     assert directory.is_stopped
