@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 
 import tidemill
-from tidemill.spark.analytics import analyze_store
+from tidemill.codec.tidb.key import record_key
 from tidemill.spark.analyze import analysis
+
+from ...services.feeds import eventually
 
 ROWS = 300
 
@@ -16,14 +18,20 @@ def test_what_a_running_feed_has_in_buffers_is_seen(spark, tidb, tmp_path):
     directory = tmp_path / "state"
     tables, sorter = ["shop.*"], {"memory_bytes": 0}  # all goes through its store
     with tidemill.open(f"tikv://{tidb.pd_address}", tables, data_dir=directory, sorter=sorter) as feed:
-        for first in (0, ROWS):  # the first may be in the snapshot, which doesn't go through the store
-            with tidb.transaction() as txn:
-                for number in range(first, first + ROWS):
-                    txn.insert("shop.orders", (number,))
-            assert len(next(iter(feed)).rows) == ROWS  # and isn't acknowledged
-        assert analyze_store(spark, directory / "scratch").tables == []
+        insert(tidb, [0])
+        assert len(next(iter(feed)).rows) == 1  # the snapshot is over
+        # Somebody's lock: nothing above it is resolved, so what comes then stays in the store.
+        key = record_key(tidb.schema.table("shop.orders").info.id, 1_000_000)
+        tidb.prewrite(tidb.tso(), [("put", key, b"1")], ttl_ms=3_600_000)
+        insert(tidb, range(1, ROWS))
+        eventually(lambda: feed.status().sorter_disk_bytes > ROWS * 30)
+        assert not list(directory.glob("scratch/*/*.sst"))
         found = analysis(spark, directory, None)
-        (table,) = analyze_store(spark, directory / "scratch").tables
-    assert table.changes in (ROWS, 2 * ROWS)
-    assert f">{table.changes}<" in found.page
+    assert f">{ROWS - 1}<" in found.page or f">{ROWS}<" in found.page  # the first row may be gone
     assert json.loads(found.plan or "")["version"] == 1
+
+
+def insert(tidb, numbers):
+    with tidb.transaction() as txn:
+        for number in numbers:
+            txn.insert("shop.orders", (number,))
