@@ -220,7 +220,8 @@ def test_tikv_by_readers_many_times(first: int, tikv: Any) -> None:
     assert [word for word in WORDS if not hits[word]] == []
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in range(1, SEEDS))])
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_tikv_by_queries(seed: int, tikv: Any, spark: SparkSession, tmp_path: Path, only: int | None) -> None:
     with tikv(seed if only is None else only) as (life, wanted, capture):
         by_queries(life, wanted, capture, spark, tmp_path)

@@ -318,6 +318,7 @@ class PartsJob(Job):
         self.batches[number] = sorted(map(tuple, frame.select(*columns).collect()), key=repr)
 
 
+@pytest.mark.soak
 def test_a_query_whose_driver_dies_in_a_batch_repeats_it_partition_by_partition(
     spark: SparkSession, shop: Tidb, tmp_path: Path
 ) -> None:

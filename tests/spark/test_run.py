@@ -154,11 +154,8 @@ def test_until_a_position_ends_there(
     ((file, offset, *_),) = sql("SHOW MASTER STATUS")
     sql("INSERT INTO item VALUES (3, 'three')")
     assert ids(f"{file}:{offset}") == [1, 2]
-    assert ids("now") == [1, 2, 3]
     shutil.rmtree(tmp_path / "state" / "spark" / "a")
     assert ids("now") == [1, 2, 3], "the target knows what it has, without Spark's checkpoint"
-    sql("INSERT INTO item VALUES (4, 'four')")
-    assert ids("now") == [1, 2, 3, 4]
     assert spark.streams.active == []
 
 

@@ -148,6 +148,7 @@ def check_same(tidb: Tidb, directory: Path, copy: Copy) -> None:
     assert copy.rows == again.rows
 
 
+@pytest.mark.soak
 def test_a_killed_backfill_goes_on_with_the_chunks_that_are_missing(
     spark: SparkSession, tidb: Tidb, tmp_path: Path
 ) -> None:

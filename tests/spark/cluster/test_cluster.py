@@ -66,6 +66,7 @@ def _others(host: Daemon, before: int) -> bool:
     return bool([pid for pid in host.executors() if pid != before])
 
 
+@pytest.mark.soak
 def test_workers_without_tidemill_are_told_of(
     cluster: Cluster, python: Path, copied: Copied, tmp_path: Path
 ) -> None:
