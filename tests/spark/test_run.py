@@ -355,14 +355,8 @@ def same(sql: Client, copy: str, more: int = 0) -> None:
     assert sql(f"SELECT COUNT(*) FROM {copy}.copy_counts") == [(4 * TRANSACTIONS + more,)]
 
 
-@pytest.mark.parametrize(
-    "failpoint",
-    [
-        "sink.before_commit:3",
-        pytest.param("sink.committed:3", marks=pytest.mark.soak),
-        pytest.param("sink.mid_batch:3", marks=pytest.mark.soak),
-    ],
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("failpoint", ["sink.before_commit:3", "sink.committed:3", "sink.mid_batch:3"])
 def test_tasks_that_die_again_and_again_change_every_row_once(
     sql: Client, mariadb: MariaDb, copied: str, tmp_path: Path, failpoint: str
 ) -> None:
