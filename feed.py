@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from threading import Event, Lock, Thread
@@ -27,6 +26,7 @@ from .status import (
     StatusFile,
     Wait,
     at_rest,
+    first_status,
     resident_bytes,
 )
 from .store.plan import Outcome
@@ -76,25 +76,12 @@ class Feed:
         self._unsaved = False  # the last status couldn't be written
         self._rates: deque[tuple[float, int]] = deque()
         self._lock = Lock()  # held to replace the status, and for what it is made of
-        now = self._clock.time()
-        self._status = FeedStatus(
-            name=options.name,
+        self._status = first_status(
+            options.name,
+            options.source.address,
+            [SinkStatus(sink.name, sink.target, "", 0, None, 0, state="starting") for sink in self._sinks],
             state="starting",
-            detail="",
-            pid=os.getpid(),
-            updated=now,
-            started=now,
-            source=options.source.address,
-            position="",
-            rows=0,
-            transactions=0,
-            rows_per_second=0.0,
-            memory_bytes=resident_bytes(),
-            sorter_memory_bytes=0,
-            sorter_disk_bytes=0,
-            sinks=[
-                SinkStatus(sink.name, sink.target, "", 0, None, 0, state="starting") for sink in self._sinks
-            ],
+            now=self._clock.time(),
         )
         self._threads = [
             Thread(target=target, name=f"tidemill-{options.name}-{target.__name__.strip('_')}", daemon=True)

@@ -121,6 +121,29 @@ class FeedStatus(Struct, frozen=True):
     waits: list[Wait] = []
 
 
+def first_status(
+    name: str, source: str, sinks: Sequence[SinkStatus], *, state: State, now: float
+) -> FeedStatus:
+    """Of a feed of this process that begins at `now`, in Unix seconds; nothing has happened yet."""
+    return FeedStatus(
+        name=name,
+        state=state,
+        detail="",
+        pid=os.getpid(),
+        updated=now,
+        started=now,
+        source=source,
+        position="",
+        rows=0,
+        transactions=0,
+        rows_per_second=0.0,
+        memory_bytes=resident_bytes(),
+        sorter_memory_bytes=0,
+        sorter_disk_bytes=0,
+        sinks=list(sinks),
+    )
+
+
 class StatusFile:
     """`status.json` in a feed's data directory: written whole, so a reader never sees half of it."""
 

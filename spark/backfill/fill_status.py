@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from threading import Event, Thread
 from types import TracebackType
@@ -14,7 +13,7 @@ from ...actors import SystemClock
 from ...options import FeedOptions
 from ...progress import Progress
 from ...sink import Sink
-from ...status import BackfillProgress, FeedStatus, SinkStatus, State, StatusFile, resident_bytes
+from ...status import BackfillProgress, SinkStatus, State, StatusFile, first_status, resident_bytes
 from ..rate import Rate
 
 if TYPE_CHECKING:
@@ -46,23 +45,12 @@ class FillStatus:
         self._rate = Rate()
         self._over = Event()
         self._interrupter = Thread(target=self._interrupt, name="stopping a backfill", daemon=True)
-        now = self._clock.time()
-        self._status = FeedStatus(
-            name=options.name,
+        self._status = first_status(
+            options.name,
+            options.source.address,
+            [SinkStatus(sink.name, sink.target, "", 0, None, 0, loading=True) for sink in sinks],
             state="normal",
-            detail="",
-            pid=os.getpid(),
-            updated=now,
-            started=now,
-            source=options.source.address,
-            position="",
-            rows=0,
-            transactions=0,
-            rows_per_second=0.0,
-            memory_bytes=resident_bytes(),
-            sorter_memory_bytes=0,
-            sorter_disk_bytes=0,
-            sinks=[SinkStatus(sink.name, sink.target, "", 0, None, 0, loading=True) for sink in sinks],
+            now=self._clock.time(),
         )
 
     def __call__(self, progress: BackfillProgress) -> None:

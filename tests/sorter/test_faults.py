@@ -119,9 +119,7 @@ def test_an_io_error_in_reading_stops_the_feed_and_no_change_is_skipped(make_rig
 def to_files(rig: Rig) -> None:
     """Have RocksDB write its buffers; the files are open then."""
     for store in getattr(rig.sorter, "_stores", ()):
-        store.end_window()
-        for window in store.ended():
-            window.family.flush()
+        store.flush()
 
 
 @contextmanager

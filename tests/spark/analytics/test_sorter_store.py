@@ -53,8 +53,7 @@ class Work:
 
     def flush(self) -> None:
         for store in self.sorter._stores:
-            for window in store._windows:
-                window.family.flush(True)
+            store.flush()
 
     def close(self) -> None:
         self.sorter.close()
