@@ -26,25 +26,31 @@ class PlanBox:
         self._outcomes = directory / "compact.outcomes"
 
     def hand_over(self, plan: Plan, patience_seconds: float = inf) -> list[Outcome]:
-        """Have the feed carry it out; returns when it has. Raises ConfigError if no feed is running there, or
-        if it doesn't answer for so long."""
+        """Have the feed carry it out; returns when it has. Raises ConfigError if the feed isn't running, or
+        doesn't answer for so long, and CheckpointError if none has run there."""
+        self._check_runs()
         self._outcomes.unlink(missing_ok=True)
         fresh = self._plan.with_suffix(".tmp")
         fresh.write_text(encode_plan(plan))
         fresh.replace(self._plan)
-        while not self._outcomes.exists():
-            state = StatusFile(self._directory).load().state
-            if state not in ("starting", "normal", "warning"):
-                self._plan.unlink(missing_ok=True)
-                raise ConfigError(f"the feed in {self._directory} is {state}: its store has gone with it")
-            if patience_seconds <= 0:
-                self._plan.unlink(missing_ok=True)
-                raise ConfigError(f"the feed in {self._directory} doesn't answer; its status says {state}")
-            Event().wait(LOOK_SECONDS)
-            patience_seconds -= LOOK_SECONDS
+        try:
+            while not self._outcomes.exists():
+                self._check_runs()
+                if patience_seconds <= 0:
+                    raise ConfigError(f"the feed in {self._directory} doesn't answer")
+                Event().wait(LOOK_SECONDS)
+                patience_seconds -= LOOK_SECONDS
+        except BaseException:  # nobody waits for it any more
+            self._plan.unlink(missing_ok=True)
+            raise
         outcomes = msgspec.json.decode(self._outcomes.read_bytes(), type=list[Outcome])
         self._outcomes.unlink()
         return outcomes
+
+    def _check_runs(self) -> None:
+        state = StatusFile(self._directory).load().state
+        if state not in ("starting", "normal", "warning"):
+            raise ConfigError(f"the feed in {self._directory} is {state}: its store has gone with it")
 
     def take(self) -> Plan | None:
         """The feed's side: the plan that waits, if there is one. Raises ConfigError if it is none."""

@@ -6,8 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import tidemill
+from tidemill.compaction import PlanBox
 from tidemill.emulator import Tidb
+from tidemill.errors import CheckpointError
 from tidemill.store.plan import VERSION, Plan, Step, encode_plan
 
 
@@ -45,3 +49,10 @@ def test_what_is_no_plan_is_refused(tmp_path):
     said = compact(tmp_path, '{"steps": 3}')
     assert said.returncode == 2
     assert "plan.json is no compaction plan" in said.stderr
+
+
+def test_where_no_feed_has_run_nothing_is_left(tmp_path):
+    for directory in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(CheckpointError, match="no feed has run here"):
+            PlanBox(directory).hand_over(Plan(VERSION, 0, []))
+    assert list(tmp_path.iterdir()) == []
