@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from threading import Lock
 from typing import Any, Final, TypeAlias, cast
 
@@ -109,7 +109,9 @@ class Advancer(PooledActor):
         self._round = 0
         self._busy = False
         self._left: Iterator[Subscription] = iter(())
-        self._full: set[Subscription] = set()
+        self._full: dict[Subscription, None] = {}
+        """Those whose SpanPuller had no room, longest first: they are the first of the next round, for where
+        there is room for some of a table's subscriptions the same would get it each time."""
         self._advanced: dict[SpanProgress, Ts] = {}
         self._moved = False
         self._began = self._ended = self.clock.now()
@@ -158,8 +160,9 @@ class Advancer(PooledActor):
             self._tell()
 
     def _tell(self) -> None:
-        self._left = iter(self._board.take())
-        self._full = set()
+        late = [each for each in self._full if not each.stopped]
+        self._full = {}
+        self._left = iter(dict.fromkeys(chain(late, self._board.take())))
         self._step()
 
     def _step(self) -> None:
@@ -177,7 +180,7 @@ class Advancer(PooledActor):
                 continue
             # Not send(): one table that is held up must not hold up the others. It is told next time.
             if not subscription.ref.actor_inbox.offer(Pulled([], resolved)):
-                self._full.add(subscription)
+                self._full[subscription] = None
         if told == STEP_SUBSCRIPTIONS:
             self.actor_inbox.post(_Step())
             return
@@ -207,7 +210,6 @@ class Advancer(PooledActor):
         took = self._ended - self._began
         longest = options.most_tick_seconds - took  # of a machine that is busy with other things too
         self.pause = max(options.least_tick_seconds, min(REST * took, longest))
-        self._board.put({each for each in self._full if not each.stopped})
         self._busy = False
-        if self._pending or self._moved:
+        if self._pending or self._moved or self._full:
             self._wake()
