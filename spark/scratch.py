@@ -28,15 +28,24 @@ def scratch(parent: str = "") -> Iterator[Path]:
     try:
         above.mkdir(parents=True, exist_ok=True)
         _sweep(above)
-        directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=above))
-        lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        directory, lock = _made(above)
     except OSError as error:
         raise StoreError(f"option scratchDir: no directory for a task under {above}: {error}") from None
     try:
         yield directory
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+        os.close(lock)
+
+
+def _made(above: Path) -> tuple[Path, int]:
+    """A directory and its lock, held. One that a sweep found before it was locked is gone: then another."""
+    while True:
+        directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=above))
+        lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if os.fstat(lock).st_nlink:
+            return directory, lock
         os.close(lock)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,21 @@ def test_what_a_killed_task_left_goes_with_the_next(tmp_path: Path) -> None:
 def test_what_another_task_holds_stays(tmp_path: Path) -> None:
     with scratch(str(tmp_path)) as one, scratch(str(tmp_path)) as other:
         assert sorted(tmp_path.iterdir()) == sorted([one, other])
+
+
+def test_one_that_is_swept_before_it_is_locked_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flock(lock: int, how: int) -> None:
+        monkeypatch.undo()
+        with scratch(str(tmp_path)):  # a task that begins now takes it for one that was left
+            locked(lock, how)
+
+    locked = fcntl.flock
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with scratch(str(tmp_path)) as directory:
+        (directory / "file").write_text("x")
+        assert list(tmp_path.iterdir()) == [directory]
 
 
 def test_a_place_that_cannot_be_is_named(tmp_path: Path) -> None:
