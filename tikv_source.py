@@ -48,6 +48,8 @@ LOOKS_PART: Final = 20
 _TABLE: Final = re.compile(r"(?:puller \d+: )?\btable (\d+)\b(?: \(\d+\))?")
 """A physical table as actors and the sorter call it."""
 _LATEST: Final = (1 << 64) - 1
+_NO_ANSWER: Final = (TimeoutError, CancelledError, TidemillError)
+"""What a look can end with while the cluster gives no answer, and in the middle of a stop."""
 
 T = TypeVar("T")
 
@@ -278,6 +280,9 @@ class TikvSource:
         )
 
     def waits(self) -> list[Wait]:
+        if (puller := self._puller) is not None:
+            with suppress(*_NO_ANSWER):
+                puller.ask_time()
         now = self._clock.now()
         found = self._explained.get() or ()
         # Who waits for room in a mailbox is known to the pipeline, which sees every actor.
@@ -297,7 +302,7 @@ class TikvSource:
 
     def _explain(self) -> list[TikvWait] | None:
         puller = self._puller
-        return None if puller is None else puller.explain()
+        return None if puller is None else puller.waits()
 
     # --- the end ---------------------------------------------------------------------------------
 
@@ -330,7 +335,7 @@ class _Names(TableNames):
 class _Look(Generic[T]):
     """Something that takes a while to find out, found out anew no more often than it may cost.
 
-    What was found last counts while the cluster gives no answer, and in the middle of a stop.
+    What was found last counts while there is no answer.
     """
 
     def __init__(self, look: Callable[[], T | None], clock: Clock) -> None:
@@ -342,7 +347,7 @@ class _Look(Generic[T]):
     def get(self) -> T | None:
         began = self._clock.now()
         if began >= self._next:
-            with suppress(TimeoutError, CancelledError, TidemillError):
+            with suppress(*_NO_ANSWER):
                 self._found = self._look()
             now = self._clock.now()
             self._next = now + LOOKS_PART * (now - began)

@@ -88,6 +88,9 @@ class TikvPuller:
         self._calls: deque[Callable[[], None]] = deque()  # for the loop's thread
         self._heard = client.clock.now(), 0
         """When PD gave a timestamp last, and that."""
+        self._asking: asyncio.Task[None] | None = None
+        self._silent = False
+        """PD has not answered when it was asked last."""
         self._stopped = False
         self._over = False
 
@@ -158,7 +161,16 @@ class TikvPuller:
 
     def explain(self) -> list[Wait]:
         """What waits on what, and since when; empty if nothing does."""
-        return self._client.run(self._explain(), EXPLAIN_SECONDS)
+        self.ask_time()
+        return self.waits()
+
+    def ask_time(self) -> None:
+        """Ask PD what time it is, for `waits`. Once it is silent it is asked without being waited for."""
+        self._client.run(self._ask_time(), EXPLAIN_SECONDS)
+
+    def waits(self) -> list[Wait]:
+        """What `explain` says, with the time that is known: a look at everything, some microseconds a region."""
+        return self._client.run(self._waits(), EXPLAIN_SECONDS)
 
     def stop(self) -> None:
         """Pull no more. Not from an actor's turn. Safe to repeat; the client and the system go on."""
@@ -194,16 +206,29 @@ class TikvPuller:
         while self._calls:
             self._calls.popleft()()
 
-    async def _explain(self) -> list[Wait]:
-        clock, pd = self._client.clock, self._client.pd
-        waits: list[Wait] = []
+    async def _ask_time(self) -> None:
+        if self._asking is None:
+            self._asking = self.feed.spawn(self._hear_time(), "ask what time it is")
+        seconds = 0.0 if self._silent else ANSWER_SECONDS
+        _, pending = await asyncio.wait({self._asking}, timeout=seconds)
+        if pending:
+            self._silent = True
+
+    async def _hear_time(self) -> None:
+        now = self._client.clock.now()
         try:
-            self._heard = clock.now(), await asyncio.wait_for(pd.tso(), ANSWER_SECONDS)
-        except (Retryable, TimeoutError):
-            waits.append(Wait("source", f"an answer of PD ({self._client.options.address})", self._heard[0]))
+            self._heard = now, await self._client.pd.tso()
+            self._silent = False
+        except Retryable:
+            self._silent = True
+        finally:
+            self._asking = None
+
+    async def _waits(self) -> list[Wait]:
         since, ts = self._heard
-        now_ts = ts + compose_ts(round((clock.now() - since) * 1000))
-        return waits + explain(self.feed, self.resolver, now_ts)
+        silent = Wait("source", f"an answer of PD ({self._client.options.address})", since)
+        now_ts = ts + compose_ts(round((self._client.clock.now() - since) * 1000))
+        return [silent] * self._silent + explain(self.feed, self.resolver, now_ts)
 
     async def _log_slow(self) -> None:
         while True:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import pytest
 
@@ -76,11 +77,12 @@ class Followed:
 
 
 @pytest.fixture
-def follow(tidb: Tidb, tmp_path: Path) -> Callable[[], Iterator[Followed]]:
+def follow(tidb: Tidb, tmp_path: Path) -> Callable[..., Iterator[Followed]]:
     @contextmanager
-    def following() -> Iterator[Followed]:
+    def following(**options: Any) -> Iterator[Followed]:
         url = f"tikv://{tidb.pd_address}"
-        with tidemill.open(url, ["shop.*"], data_dir=tmp_path / "state") as feed:
+        state = tmp_path / "state"
+        with tidemill.open(url, ["shop.*"], data_dir=state, source_options=options) as feed:
             followed = Followed(tidb, feed)
             followed.start()
             try:
@@ -161,7 +163,7 @@ def test_a_region_that_fails_again_and_again_is_named_with_its_error(tidb, follo
 
 
 def test_keys_without_a_region_are_named(tidb, follow):
-    with follow() as found:
+    with follow(pd_retry_seconds=0.2) as found:
         found.is_quiet()
         tidb.pd_down()
         tidb.store_down(1)
