@@ -169,7 +169,7 @@ class TikvPuller:
         self._client.run(self._ask_time(), EXPLAIN_SECONDS)
 
     def waits(self) -> list[Wait]:
-        """What `explain` says, with the time that is known: a look at everything, some microseconds a region."""
+        """What `explain` says, by the time that is known: a look at all, some microseconds a region."""
         return self._client.run(self._waits(), EXPLAIN_SECONDS)
 
     def stop(self) -> None:
