@@ -44,9 +44,10 @@ def check_feed(options: FeedOptions) -> list[Finding]:
     sinks = open_sinks(options)
     reject_duplicates(sinks)
     found = [Finding(level, "source", said) for level, said in open_source(options, SystemClock()).survey()]
-    for sink in options.sinks:
+    for sink, opened in zip(options.sinks, sinks, strict=True):
         try:
-            found += [Finding(level, f"sink {sink.name}", said) for level, said in _sink(options, sink)]
+            said = _sink(options, sink, opened.target)
+            found += [Finding(level, f"sink {sink.name}", line) for level, line in said]
         except DBAPIError as error:
             reason = error.orig.args[-1] if error.orig is not None and error.orig.args else error
             found.append(Finding("error", f"sink {sink.name}", str(reason)))
@@ -55,10 +56,10 @@ def check_feed(options: FeedOptions) -> list[Finding]:
     return found
 
 
-def _sink(options: FeedOptions, sink: SinkOptions) -> Iterator[Said]:
-    scheme, _, path = sink.url.partition(":")
-    if scheme == "file":
-        yield _file(Path(path.removeprefix("//")))
+def _sink(options: FeedOptions, sink: SinkOptions, target: str) -> Iterator[Said]:
+    kind, _, path = target.partition(":")
+    if kind in ("file", "parquet"):
+        yield _file(Path(path)) if kind == "file" else _directory(Path(path))
         stored = checkpoint_file(options, sink.name).load()
         yield _begin(None if stored is None else stored[0])
         return
@@ -81,9 +82,21 @@ def _file(path: Path) -> Said:
     """Whether a file can be written, or made."""
     if path.is_dir():
         return "error", f"{path} is a directory"
+    return _place(path, [path.parent, path])
+
+
+def _directory(path: Path) -> Said:
+    """Whether files can be made in a directory, or it can."""
+    if path.exists() and not path.is_dir():
+        return "error", f"{path} is no directory"
+    return _place(path, [path])
+
+
+def _place(path: Path, wanted: list[Path]) -> Said:
+    """Where it is there `wanted` must be writable, else what it is made in."""
     if not path.parent.is_dir():
         return "error", f"{path} can't be made: there is no directory {path.parent}"
-    for needed in [path.parent, path] if path.exists() else [path.parent]:
+    for needed in wanted if path.exists() else [path.parent]:
         if not os.access(needed, os.W_OK):
             return "error", f"{path} can't be written: {needed} is not writable"
     return "ok", f"{path} {'is there' if path.exists() else 'will be made'}"

@@ -217,16 +217,18 @@ def test_check_shows_what_is_followed_and_changes_nothing(place):
 
 
 def test_check_says_where_each_sink_goes_on(place):
-    lines = place.directory / "rows.ndjson"
-    sinks = [place.sqlite_url, f"file://{lines}", place.server.url(f"{place.schema}_copy")]
+    lines, archive = place.directory / "rows.ndjson", place.directory / "archive"
+    copy = place.server.url(f"{place.schema}_copy")
+    sinks = [place.sqlite_url, f"file://{lines}", copy, f"parquet://{archive}"]
     place.configure(sinks=sinks)
+    assert f"ok      sink d: {archive} will be made\n" in place.call("check", str(place.config)).out
     assert place.run().status == 0
     before = {path: path.read_bytes() for path in place.directory.rglob("*") if path.is_file()}
     done = place.call("check", str(place.config), "--json")
     assert done.status == 0, done
     found = [json.loads(line) for line in done.out.splitlines()]
     texts = {line["about"]: line["text"] for line in found}
-    for name in "abc":
+    for name in "abcd":
         assert re.fullmatch(r"goes on from binlog\.\d+:\d+", texts[f"sink {name}"])
     assert {path: path.read_bytes() for path in place.directory.rglob("*") if path.is_file()} == before
     place.execute(f"DROP DATABASE {place.schema}_copy")
@@ -249,6 +251,7 @@ def test_check_finds_everything_at_once(place, reader):
         f"sqlite:///{place.directory}/not.db",
         "mysql://root@127.0.0.1:1/copy",
         place.server.url(place.schema, user=reader),
+        f"parquet://{place.directory}/not.db",
     ]
     place.configure(url=place.server.url(user=reader), tables=[f"{place.schema}.*", "shopp.*"], sinks=sinks)
     done = place.call("check", str(place.config))
@@ -260,5 +263,6 @@ def test_check_finds_everything_at_once(place, reader):
         r"error   sink b: file is not a database",
         r"error   sink c: Can't connect to MySQL server on '127\.0\.0\.1'.*",
         rf"warning sink d: {reader}@% has no right to INSERT, UPDATE, DELETE, CREATE, ALTER on .*",
+        rf"error   sink e: {place.directory}/not\.db is no directory",
     ):
         assert re.search(rf"^{wanted}$", done.out, re.MULTILINE), (wanted, done.out)
