@@ -11,7 +11,6 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
-from ..errors import ConfigError
 from .bounded import change_items, snapshot_items
 from .filters import Pushed
 from .offset import Offset, Offsets
@@ -31,9 +30,6 @@ class BatchReader(DataSourceReader):
     """Asked for its partitions in a process of the driver, read by tasks."""
 
     def __init__(self, options: ReadOptions, output: Output) -> None:
-        """Raises ConfigError."""
-        if options.capture:
-            raise ConfigError("option capture: it is for streams; a batch reads the source itself")
         if options.is_tikv:
             name = f"{options.name[:50]}-{uuid4().hex[:12]}"
             source = {"gc_ttl_seconds": str(KEEP_SECONDS), **options.source}

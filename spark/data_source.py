@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from ..events import Table
 from .batch_reader import BatchReader, PushingReader
 from .offsets import open_offsets
-from .options import ReadOptions, read_options
+from .options import ReadOptions, of_batch, of_stream, read_options
 from .output import Output, full_type
 from .stream_reader import StreamReader
 
@@ -48,11 +48,11 @@ class TidemillSource(DataSource):
         return full_type(self._found_table(read_options(self.options)))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        options = read_options(self.options)
+        options = of_batch(read_options(self.options))
         return BatchReader(options, self._output(options, schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        options = read_options(self.options)
+        options = of_stream(read_options(self.options))
         return StreamReader(options, self._output(options, schema), splits_tables=True)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -80,5 +80,5 @@ class PushingSource(TidemillSource):
     """Takes filters, which Spark allows only where it is told to."""
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        options = read_options(self.options)
+        options = of_batch(read_options(self.options))
         return PushingReader(options, self._output(options, schema))

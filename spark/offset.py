@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
@@ -27,12 +26,12 @@ class Offset(Struct, frozen=True):
     """The source's identity: the offset means nothing to another."""
 
     @classmethod
-    def read(cls, fields: Mapping[str, Any]) -> Offset:
+    def read(cls, fields: Any) -> Offset:
         """Of Spark's JSON. Raises CheckpointError if it isn't an offset of tidemill's."""
         for name, kind in _FIELDS.items():
-            if not isinstance(fields.get(name), kind):
+            if not isinstance(fields, dict) or not isinstance(fields.get(name), kind):
                 raise CheckpointError(
-                    f"the query's checkpoint holds the offset {dict(fields)!r}, which isn't tidemill's: it "
+                    f"the query's checkpoint holds the offset {fields!r}, which isn't tidemill's: it "
                     f"lacks {name}; give the query a checkpointLocation of its own"
                 )
         return cls(fields["ts"], fields["position"], fields["source"])

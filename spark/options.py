@@ -206,6 +206,42 @@ def _check(options: ReadOptions) -> None:
     options.feed(Path(), Part())  # what the feed's own options say of it
 
 
+_OF_BATCHES: Final = {
+    "ts": "a stream has changes only; read a snapshot with spark.read, or load one by a backfill",
+    "fromTs": "a stream begins at startingTs",
+    "toTs": "a stream has no end; with trigger(availableNow=True) it stops where the source ends",
+    "fromPosition": "a stream begins at startingPosition",
+    "toPosition": "a stream has no end; changes up to there are a batch",
+}
+_OF_STREAMS: Final = {
+    "startingTs": "a batch of changes begins at fromTs",
+    "startingPosition": "a batch of changes begins at fromPosition",
+    "maxRowsPerBatch": "a batch is read whole",
+    "maxBytesPerBatch": "a batch is read whole",
+    "pollSeconds": "a batch asks once",
+    "capture": "it is for streams; a batch reads the source itself",
+}
+
+
+def of_batch(options: ReadOptions) -> ReadOptions:
+    """The same. Raises ConfigError for what only a stream has."""
+    return _without(options, _OF_STREAMS)
+
+
+def of_stream(options: ReadOptions) -> ReadOptions:
+    """The same. Raises ConfigError for what only a batch has."""
+    return _without(options, _OF_BATCHES)
+
+
+def _without(options: ReadOptions, refused: Mapping[str, str]) -> ReadOptions:
+    default = ReadOptions(url="")
+    for name, instead in refused.items():
+        field_name = _OPTIONS[name][0]
+        if getattr(options, field_name) != getattr(default, field_name):
+            raise ConfigError(f"option {name}: {instead}")
+    return options
+
+
 def _nearest(key: str) -> str:
     names = {name.lower(): name for name in _OPTIONS}
     close = difflib.get_close_matches(key.lower(), names, n=1, cutoff=0.5)

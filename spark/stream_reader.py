@@ -29,6 +29,8 @@ from .stream_task import batches
 from .watch import Watch
 
 LEASE: Final = "lease"
+TABLES: Final = "tables"
+"""The patterns with which the query began."""
 BOUNDS: Final = "bounds"
 """Beside the fields of an offset: raw keys in hex, between the ranges that its batch is divided into. Without
 them it is divided by the tables' names."""
@@ -82,6 +84,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """`start` if there is no news. Raises Retryable and Fatal."""
         self._at = begin = Offset.read(start)
+        self._check_tables(start)
         found = self._source.following(begin, self._end, _limit(limit))
         if self._is_new and found == begin:
             # Spark keeps no beginning, only the ends of batches: with an empty one the query begins here, and
@@ -95,9 +98,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _fields(self, offset: Offset, before: dict[str, Any]) -> dict[str, Any]:
         """The query's lease of its captures goes from offset to offset, and so through Spark's checkpoint: a
         driver that is started again has the same."""
+        found = {**offset.fields(), TABLES: [*self.options.patterns]}
         if self.captures is None and LEASE not in before:
-            return offset.fields()
-        return {**offset.fields(), LEASE: before.get(LEASE) or uuid4().hex}
+            return found
+        return {**found, LEASE: before.get(LEASE) or uuid4().hex}
+
+    def _check_tables(self, start: dict[str, Any]) -> None:
+        """Raise CheckpointError for a query that began with others: what they had before would be missing."""
+        now = [*self.options.patterns]
+        if (before := start.get(TABLES, now)) != now:
+            raise CheckpointError(
+                f"the query's checkpoint is of the tables {', '.join(before)}, and now they are "
+                f"{', '.join(now)}: keep them, or give the query a checkpointLocation of its own"
+            )
 
     def _bounds(self, start: Offset, end: Offset) -> dict[str, Any]:
         """Kept, as regions may be others when the batch is planned again, and its partitions must not be."""

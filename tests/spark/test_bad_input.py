@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import tidemill.spark
 from tidemill.emulator.sql import Tidb
@@ -19,8 +20,11 @@ from tidemill.spark.bounded import change_items
 from tidemill.spark.mysql_offsets import MysqlOffsets
 from tidemill.spark.offset import Offset
 from tidemill.spark.options import read_options
+from tidemill.spark.output import Output
 from tidemill.spark.partition import TaskPartition
 from tidemill.spark.parts import WHOLE
+from tidemill.spark.schema import envelope_type
+from tidemill.spark.stream_reader import StreamReader
 from tidemill.spark.tikv_offsets import TikvOffsets, tikv_offset
 
 from ..services.conftest import Client
@@ -144,12 +148,21 @@ def test_a_binlog_that_was_reset(sql: Client) -> None:
     offsets.close()
 
 
-@pytest.mark.parametrize("fields", [{}, {"index": 3}, {"ts": "3", "position": "x", "source": "y"}])
-def test_a_checkpoint_of_another_query(fields: dict[str, Any]) -> None:
+@pytest.mark.parametrize("fields", [{}, 17, [1], {"index": 3}, {"ts": "3", "position": "x", "source": "y"}])
+def test_a_checkpoint_of_another_query(fields: Any) -> None:
     with pytest.raises(
         CheckpointError, match="which isn't tidemill's: it lacks ts; give the query a checkpoint"
     ):
         Offset.read(json.loads(json.dumps(fields)))
+
+
+def test_a_checkpoint_of_a_query_of_other_tables() -> None:
+    options = read_options({"source": "tikv://pd:2379", "tables": "shop.a,shop.b"})
+    start = {**Offset(1, "1", "x").fields(), "tables": ["shop.*"]}
+    with pytest.raises(
+        CheckpointError, match=r"is of the tables shop\.\*, and now they are shop\.a, shop\.b: keep them"
+    ):
+        StreamReader(options, Output(options, None, envelope_type())).latestOffset(start, ReadAllAvailable())
 
 
 def test_a_source_that_does_not_answer(tmp_path: Path) -> None:

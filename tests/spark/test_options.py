@@ -9,7 +9,7 @@ from tidemill.events import compose_ts
 from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.puller.tikv.options import TikvOptions
 from tidemill.spark.offset import Limit
-from tidemill.spark.options import ReadOptions, read_options
+from tidemill.spark.options import ReadOptions, of_batch, of_stream, read_options
 from tidemill.spark.parts import WHOLE
 
 MYSQL = {"source": "mysql://u:p@h:3307", "tables": "shop.*"}
@@ -100,6 +100,33 @@ def test_options_of_the_source_go_to_it_as_what_they_are(tmp_path) -> None:
 def test_a_mistake_is_named_with_what_is_accepted(given: dict[str, str], sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         read_options(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"ts": "5"}, "option ts: a stream has changes only"),
+        ({"fromTs": "5", "toTs": "6"}, "option fromTs: a stream begins at startingTs"),
+    ],
+)
+def test_what_only_a_batch_has_is_refused_by_a_stream(given: dict[str, str], sentence: str) -> None:
+    assert of_batch(read_options(TIKV | given)) == read_options(TIKV | given)
+    with pytest.raises(ConfigError, match=sentence):
+        of_stream(read_options(TIKV | given))
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"startingTs": "earliest"}, "option startingTs: a batch of changes begins at fromTs"),
+        ({"maxRowsPerBatch": "5"}, "option maxRowsPerBatch: a batch is read whole"),
+        ({"capture": "a:1"}, "option capture: it is for streams"),
+    ],
+)
+def test_what_only_a_stream_has_is_refused_by_a_batch(given: dict[str, str], sentence: str) -> None:
+    assert of_stream(read_options(TIKV | given)) == read_options(TIKV | given)
+    with pytest.raises(ConfigError, match=sentence):
+        of_batch(read_options(TIKV | given))
 
 
 def test_defaults_are_small() -> None:
