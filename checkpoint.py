@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from .codec.checkpoint import decode_checkpoint, encode_checkpoint
 from .disk import replace
 from .errors import CheckpointError
 from .events import Checkpoint, Loaded, Loading
+
+ON_SPARK: Final = "engine spark"
+"""So begins the source in the checkpoint of a target whose rows Spark writes."""
 
 
 class CheckpointFile:

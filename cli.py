@@ -87,6 +87,8 @@ def run(
     spark_options(found, how)  # whichever engine: a file that is wrong is wrong
     match engine:
         case "local":
+            if given := [key for key, value in how.items() if value]:
+                raise ConfigError(f"--{given[0].replace('_', '-')}: it is for --engine spark")
             _run(found, as_json)
         case "spark":
             try:

@@ -12,7 +12,7 @@ from typing import Any
 import pykka
 
 from .actors import ActorSystem, Clock, Failed, MailboxFull, PooledActor, PooledRef, Waiting
-from .checkpoint import lowest
+from .checkpoint import ON_SPARK, lowest
 from .errors import CheckpointError, ConfigError, InvariantViolated, Retryable, TidemillError
 from .events import Checkpoint, Item, Sorted, Transaction, row_count
 from .options import FeedOptions
@@ -190,6 +190,11 @@ class Pipeline:
     def _reject_foreign(self, name: str, at: Checkpoint, found: Found) -> None:
         """Raise CheckpointError unless this source can be followed from there."""
         source = self._source
+        if at.source.startswith(ON_SPARK):
+            raise CheckpointError(
+                f"sink {name} is written by Spark ({at.source}): go on with --engine spark, or name another "
+                "target"
+            )
         if at.source not in ("", found.source):
             raise CheckpointError(
                 f"sink {name} has what came from {at.source}, and {source.address} is {found.source}: "

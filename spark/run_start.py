@@ -13,6 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from ..checkpoint import ON_SPARK
 from ..errors import ConfigError
 from ..events import Batch, Checkpoint
 from ..options import FeedOptions, SinkOptions, checkpoint_file
@@ -21,7 +22,7 @@ from .offset import Offset
 from .writer_files import Files
 from .writer_options import WriteOptions
 
-_MARK: Final = re.compile(r"engine spark, (\d+) partitions, of (.*)")
+_MARK: Final = re.compile(rf"{ON_SPARK}, (\d+) partitions, of (.*)")
 _LOADED: Final = "0-load.ndjson"
 """In a directory of lines: what the local engine wrote."""
 
@@ -67,7 +68,7 @@ def take_over(sink: Sink, partitions: int) -> Start:
     try:
         at = sink.open()
         assert at is not None
-        source = f"engine spark, {partitions} partitions, of {at.source}"
+        source = f"{ON_SPARK}, {partitions} partitions, of {at.source}"
         sink.write(Batch([], Checkpoint(at.ts + 1, at.position, None, source)))
         sink.flush()
     finally:

@@ -107,6 +107,13 @@ def test_a_mistake_about_spark_is_one_of_any_engine(call, config, command):
     assert err.startswith("tidemill: spark.partition: no such key; did you mean 'partitions'? (accepted: ")
 
 
+@pytest.mark.parametrize(
+    "flags", [["--master", "local[2]"], ["--partitions", "2"], ["--config", "spark.a=1"]]
+)
+def test_a_flag_for_spark_is_refused_without_it(call, config, flags):
+    assert call("run", config, *flags) == (2, "", f"tidemill: {flags[0]}: it is for --engine spark\n")
+
+
 @pytest.mark.parametrize("command", ["status", "explain"])
 def test_where_no_feed_has_run_status_is_1(call, tmp_path, command):
     said = f"tidemill: {tmp_path}/status.json: No such file or directory: no feed has run here\n"

@@ -131,7 +131,8 @@ def test_a_feed_of_tikv_goes_on_where_its_snapshot_ended(
     local.start()
     local.wait()
     assert isinstance(local.error, CheckpointError)
-    assert "engine spark" in str(local.error)
+    assert "is written by Spark (engine spark, 2 partitions, of tikv cluster" in str(local.error)
+    assert "go on with --engine spark, or name another target" in str(local.error)
 
 
 def test_until_a_position_ends_there(
