@@ -12,8 +12,10 @@ from .. import errors
 from ..errors import ConfigError, Fatal, Retryable, TidemillError
 
 _OURS: Final = re.compile(r"^(?:\w+: )?tidemill\.[\w.]*\.(\w+): (.+)$", re.MULTILINE)
-_TOO_SLOW: Final = "Python worker failed to connect back"
-"""Within ten seconds: the machine has too much to do just now."""
+_PASSING: Final = (
+    "Python worker failed to connect back",  # within ten seconds: the machine has too much to do just now
+    "java.io.OptionalDataException",  # Spark has sent a task's description while another query changed it
+)
 _MAX_CHARS: Final = 500
 
 _ADVICE: Final = "set PYSPARK_PYTHON to a Python {} that every worker has there, with tidemill installed"
@@ -55,7 +57,7 @@ def explain(error: BaseException, doing: str) -> TidemillError:
     for pattern, sentence in _OF_WORKERS:
         if match := pattern.search(text):
             return ConfigError(sentence.format(*match.groups()))
-    kind = Retryable if _TOO_SLOW in text else Fatal
+    kind = Retryable if any(passing in text for passing in _PASSING) else Fatal
     return kind(f"{doing}: {_first_line(text)[:_MAX_CHARS]}")
 
 

@@ -7,7 +7,7 @@ import sys
 import pyspark
 import pytest
 
-from tidemill.errors import ConfigError
+from tidemill.errors import ConfigError, Fatal, Retryable
 from tidemill.spark.run_errors import explain
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -57,3 +57,17 @@ def test_a_cluster_that_is_not_as_it_should_be(said: str, sentence: str) -> None
     found = explain(Exception(said), "sink a")
     assert isinstance(found, ConfigError)
     assert str(found) == sentence
+
+
+@pytest.mark.parametrize(
+    ("why", "kind"),
+    [
+        ("SparkException: Python worker failed to connect back.", Retryable),
+        ("java.io.OptionalDataException", Retryable),
+        ("java.lang.OutOfMemoryError", Fatal),
+    ],
+)
+def test_what_passes_is_tried_again(why: str, kind: type[Exception]) -> None:
+    found = explain(Exception(f"x\n: org.apache.spark.SparkException: Job aborted: {why}\nmore"), "sink a")
+    assert type(found) is kind
+    assert str(found) == f"sink a: org.apache.spark.SparkException: Job aborted: {why}"
