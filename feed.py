@@ -161,7 +161,7 @@ class Feed:
             with self._lock:
                 self._pipeline = None
                 self._look(pipeline)
-                self._base = self._status.rows, self._status.transactions
+                self._base = self._status.rows, self._status.transactions or 0
         if pipeline.unanswered and isinstance(pipeline.error, Unavailable):
             names = " and ".join(pipeline.unanswered)
             raise SinkError(f"sink {names} gets no answer, and can't be opened again: start a new process")

@@ -126,13 +126,14 @@ def figures(status: FeedStatus) -> dict[str, object]:
 
 def panel(status: FeedStatus) -> Group:
     """The live panel; also what `tidemill status` prints."""
+    transactions = "" if status.transactions is None else f"{status.transactions:,} transactions  "
     head = Text.assemble(
         (f"{status.name}  ", "bold"),
         (status.state, _COLOURS.get(status.state, "white")),
         f"  {status.source}" + (f" at {status.position}" if status.position else ""),
     )
     speed = Text(
-        f"{status.rows:,} rows  {status.transactions:,} transactions  {status.rows_per_second:,.0f} rows/s  "
+        f"{status.rows:,} rows  {transactions}{status.rows_per_second:,.0f} rows/s  "
         f"memory {size(status.memory_bytes)}  "
         f"sorter {size(status.sorter_memory_bytes)} + {size(status.sorter_disk_bytes)} on disk"
     )

@@ -108,7 +108,8 @@ class FeedStatus(Struct, frozen=True):
     """Up to where the source has been read."""
     rows: int
     """Row changes handed to the sinks since the start."""
-    transactions: int
+    transactions: int | None
+    """None: not counted."""
     rows_per_second: float
     """Over the last few seconds."""
     memory_bytes: int

@@ -49,7 +49,9 @@ def run(found: Mapping[str, Any], *, as_json: bool = False, **flags: Any) -> int
             )
             starts = load.starts()
             if not stopping.is_set():
-                stream = Stream(options, how, found["source"], starts, sinks, captures, progress, stopping)
+                stream = Stream(
+                    options, how, found["source"], starts, sinks, load.rows, captures, progress, stopping
+                )
                 stream.run(spark)
     finally:
         progress.close()

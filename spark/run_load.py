@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
@@ -52,6 +52,8 @@ class Load:
     """Not open."""
     progress: Progress
     stopping: Event
+    rows: dict[str, int] = field(default_factory=dict)
+    """By sink, those that were loaded."""
 
     def starts(self) -> dict[str, Start]:
         """Of each sink's query; of none, if it was stopped. Raises as feeds do."""
@@ -115,7 +117,8 @@ class Load:
     def _fill(self, sinks: Sequence[Sink], status: FillStatus) -> None:
         settings = BackfillOptions(chunk_rows=self.how.chunk_rows)
         # Without patience: whoever waits here can be stopped.
-        fill(self.spark, self.options, self.section, sinks, self._directory, settings, status, 0.0)
+        done = fill(self.spark, self.options, self.section, sinks, self._directory, settings, status, 0.0)
+        self.rows.update({sink.name: done.rows for sink in sinks})
 
     def _forget_files(self, positions: Sequence[str]) -> None:
         """Of the backfill that loaded sinks up to there, maybe before a kill."""
@@ -140,6 +143,7 @@ class Load:
             feed.wait()
         if feed.error is not None:
             raise feed.error
+        self.rows.update({sink.name: sink.rows for sink in feed.status().sinks})
 
 
 def _position(at: Start | Checkpoint | None) -> str:

@@ -43,10 +43,12 @@ class Stream:
         section: Mapping[str, Any],
         starts: Mapping[str, Start],
         sinks: Mapping[str, Sink],
+        loaded: Mapping[str, int],
         captures: Captures | None,
         progress: Progress,
         stopping: Event,
     ) -> None:
+        """`loaded` are the rows that each sink was given before, by this process."""
         self._options = options
         self._section = section
         self._progress = progress
@@ -61,6 +63,8 @@ class Stream:
             SinkQuery(options, sink, starts[sink.name], sinks[sink.name].target, how.captures)
             for sink in options.sinks
         ]
+        for query in self._queries:
+            query.rows = loaded.get(query.name, 0)
 
     def run(self, spark: SparkSession) -> None:
         file = StatusFile(self._options.data_dir)
@@ -73,7 +77,7 @@ class Stream:
             detail = str(error)
             raise
         finally:
-            self._stop_queries()
+            self._stop_queries(file)
             self._show(state, detail, file)
             self._acknowledging.close()
             file.release()
@@ -118,11 +122,19 @@ class Stream:
         ]
         return min(found, key=lambda error: isinstance(error, Retryable), default=None)
 
-    def _stop_queries(self) -> None:
-        """Each between two batches, if that isn't too long."""
-        until = self._clock.now() + BATCH_SECONDS
+    def _stop_queries(self, file: StatusFile) -> None:
+        """Each once it has its batch, if that isn't too long."""
+        began = shown = self._clock.now()
+        at = {query: query.batch for query in self._queries}
         for query in self._queries:
-            while not query.is_between_batches and self._clock.now() < until:
+            while not query.is_between_batches and query.batch == at[query]:
+                now = self._clock.now()
+                if now - began >= BATCH_SECONDS:
+                    break
+                if now - shown >= LOOK_SECONDS:
+                    shown = now
+                    left = f"{BATCH_SECONDS - (now - began):.0f} s at most"
+                    self._show("normal", f"stopping: sink {query.name} has its batch first, {left}", file)
                 Event().wait(0.02)
             with suppress(Exception):  # it may end of what it failed of
                 query.stop()
@@ -133,7 +145,7 @@ class Stream:
         now = self._clock.time()
         for query in self._queries:
             query.look(now)
-        rows = sum(query.rows for query in self._queries)
+        rows = max(query.rows for query in self._queries)
         if all(query.batch >= 0 for query in self._queries):
             self._acknowledging.reached([query.at for query in self._queries])
         status = FeedStatus(
@@ -146,7 +158,7 @@ class Stream:
             source=self._source,
             position=self._queries[0].at.position,
             rows=rows,
-            transactions=0,
+            transactions=None,
             rows_per_second=self._rate(now, rows),
             memory_bytes=resident_bytes(),
             sorter_memory_bytes=0,

@@ -100,6 +100,8 @@ def test_a_feed_of_tikv_goes_on_where_its_snapshot_ended(
         tmp_path, source, "shop.*", {"url": f"sqlite:///{tmp_path}/a.db"}, {"url": f"file://{tmp_path}/b"}
     )
     assert run(found, partitions=2) == 0
+    status = StatusFile(tmp_path / "state").load()
+    assert (status.rows, [sink.rows for sink in status.sinks]) == (24, [24, 24])
     for number in range(100, 110):
         with tidb.transaction() as txn:
             txn.insert("shop.orders", {"id": number, "note": "later", "price": "1.00"})
