@@ -103,7 +103,7 @@ class Collector(PooledActor):
 class Pulling:
     """A puller at work until the end of the `with` block.
 
-    `hold()` makes its output full, so that it stops reading, until `release()`.
+    `hold_once` makes its output full, so that it stops reading, until `release()`.
     """
 
     def __init__(
@@ -123,6 +123,7 @@ class Pulling:
         self.resolved = 0
         self._changed = Condition()
         self._held = False
+        self._trap: Callable[[], object] | None = None
         self._copies = copies
         self._filter = TableFilter(list(patterns))
         self._layouts = Layouts()
@@ -160,9 +161,16 @@ class Pulling:
 
     _expected = False
 
-    def hold(self) -> None:
+    def hold_once(self, what: Callable[[], object]) -> None:
+        """Hold as soon as `what()` is true, and nothing more comes before."""
         with self._changed:
-            self._held = True
+            self._trap = what
+            self._spring()
+        self.wait_for(lambda: self._held)
+
+    def _spring(self) -> None:
+        if self._trap is not None and self._trap():
+            self._held, self._trap = True, None
 
     def release(self) -> None:
         with self._changed:
@@ -179,6 +187,7 @@ class Pulling:
                 self.error = message.error
             else:
                 self.messages.append(message)
+            self._spring()
             self._changed.notify_all()
 
     def _mount(self, changes: Changes) -> None:

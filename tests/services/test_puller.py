@@ -220,8 +220,7 @@ def test_a_connection_lost_within_a_large_transaction_repeats_nothing(sql: Clien
         sql("INSERT INTO t SELECT seq, REPEAT('x', 900) FROM seq_1_to_30000")
         for _ in range(2):
             wanted = parts() + 3
-            pulling.wait_for(lambda wanted=wanted: parts() >= wanted)
-            pulling.hold()
+            pulling.hold_once(lambda wanted=wanted: parts() >= wanted)
             retries = pulling.count(Retrying)
             kill_dumps(sql)
             pulling.release()
@@ -264,8 +263,7 @@ def test_a_connection_lost_while_a_table_without_key_is_loaded(sql: Client) -> N
     copy = Copy()
     with follow(sql, copy, max_batch_bytes=50_000) as pulling:
         for _ in range(2):
-            pulling.wait_for(lambda: last(pulling) and last(pulling)[-1].key[8] == TEXT_ROWS)
-            pulling.hold()
+            pulling.hold_once(lambda: last(pulling) and last(pulling)[-1].key[8] == TEXT_ROWS)
             retries = pulling.count(Retrying)
             kill_queries(sql)
             sql("UPDATE loose SET n = n + 1 LIMIT 10")
@@ -282,8 +280,7 @@ def test_a_server_killed_while_a_table_without_key_is_loaded(own: Client) -> Non
     own("INSERT INTO loose SELECT seq, REPEAT('x', 900) FROM seq_1_to_30000", "INSERT INTO a VALUES (1), (2)")
     copy = Copy()
     with follow(own, copy, max_batch_bytes=50_000, retry_longest_seconds=0.3) as pulling:
-        pulling.wait_for(lambda: last(pulling) and last(pulling)[-1].key[8] == TEXT_ROWS)
-        pulling.hold()
+        pulling.hold_once(lambda: last(pulling) and last(pulling)[-1].key[8] == TEXT_ROWS)
         own.server.kill()
         own.server.start()
         own.reconnect()
@@ -321,8 +318,7 @@ def test_a_server_that_is_down_at_the_start_is_waited_for(own: Client) -> None:
 def test_questions_that_pile_up_while_the_output_is_full_are_answered_later(sql: Client) -> None:
     sql("CREATE TABLE t (id INT PRIMARY KEY, note VARCHAR(1000))")
     with follow(sql, snapshot=False, max_batch_bytes=50_000) as pulling:
-        pulling.wait_for(lambda: pulling.batches)
-        pulling.hold()
+        pulling.hold_once(lambda: pulling.batches)
         sql("INSERT INTO t SELECT seq, REPEAT('x', 900) FROM seq_1_to_20000")
         inbox = pulling.puller.actor_inbox
         answers = [pulling.puller.ask(Statistics(), block=False) for _ in range(inbox.capacity - 2)]
@@ -347,8 +343,7 @@ def test_a_table_altered_before_its_turn_makes_a_new_snapshot(sql: Client, ddl: 
     sql("INSERT INTO a SELECT seq, REPEAT('x', 900) FROM seq_1_to_20000", "INSERT INTO b VALUES (1)")
     copy = Copy()
     with follow(sql, copy, chunk_rows=1000) as pulling:
-        pulling.wait_until_told(SnapshotProgress)
-        pulling.hold()
+        pulling.hold_once(lambda: pulling.count(SnapshotProgress))
         sql("SET lock_wait_timeout = 3", ddl)
         pulling.release()
         pulling.catch_up(binlog_end(sql.server))
@@ -361,8 +356,7 @@ def test_a_loaded_table_can_be_altered_while_the_next_one_is_loaded(sql: Client)
     sql("INSERT INTO b SELECT seq, REPEAT('x', 900) FROM seq_1_to_20000", "INSERT INTO a VALUES (1)")
     copy = Copy()
     with follow(sql, copy, chunk_rows=1000) as pulling:
-        pulling.wait_for(lambda: Chunk(f"{sql.database}.a") in chunks(pulling))
-        pulling.hold()
+        pulling.hold_once(lambda: Chunk(f"{sql.database}.a") in chunks(pulling))
         sql("SET lock_wait_timeout = 3", "ALTER TABLE a ADD COLUMN c INT", "INSERT INTO a VALUES (2, 2)")
         pulling.release()
         pulling.catch_up(binlog_end(sql.server))
