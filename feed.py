@@ -13,7 +13,7 @@ from .actors import Clock, SystemClock
 from .compaction import PlanBox
 from .errors import ConfigError, InvariantViolated, SinkError, TidemillError
 from .events import Ts, physical_ms
-from .options import FeedOptions
+from .options import FeedOptions, make_data_dir
 from .pipeline import Pipeline, Unavailable
 from .puller.puller import SnapshotProgress
 from .sink import Delivery, Sink
@@ -97,7 +97,7 @@ class Feed:
         """
         self._on_end = on_end
         try:
-            self.options.data_dir.mkdir(parents=True, exist_ok=True)
+            make_data_dir(self.options)
             self._file.claim()
             self._file.save(self._status)
         except OSError as error:

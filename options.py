@@ -160,6 +160,14 @@ def open_sinks(options: FeedOptions) -> list[Sink]:
     ]
 
 
+def make_data_dir(options: FeedOptions) -> None:
+    """Raises ConfigError if it can't be made."""
+    try:
+        options.data_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"data_dir: {options.data_dir}: {error.strerror}") from None
+
+
 def checkpoint_file(options: FeedOptions, sink: str) -> CheckpointFile:
     """Where the checkpoint of a sink is kept whose target can't."""
     return CheckpointFile(options.data_dir / f"{options.name}.{sink}.checkpoint")

@@ -14,7 +14,7 @@ import pykka
 from .actors import ActorSystem, Clock, Failed, MailboxFull, PooledActor, PooledRef, Waiting
 from .checkpoint import ON_SPARK, lowest
 from .errors import CheckpointError, ConfigError, InvariantViolated, Retryable, TidemillError
-from .events import Checkpoint, Item, Sorted, Transaction, row_count
+from .events import Checkpoint, Item, Sorted, Transaction
 from .options import FeedOptions
 from .puller.puller import Connected, PullerStatistics, Retrying, SnapshotProgress
 from .sink import Acknowledged, Deliver, Delivery, Flush, Sink, spawn_sink
@@ -37,6 +37,23 @@ class Counts:
 
     rows = 0
     transactions = 0
+    """With rows; a large one counts at its end."""
+    _has_rows = False
+
+    def add(self, items: Sequence[Item]) -> None:
+        rows = transactions = 0
+        has_rows = self._has_rows
+        for item in items:
+            if isinstance(item, Transaction):
+                count = len(item.rows)
+                rows += count
+                has_rows = has_rows or count > 0
+                if item.last:
+                    transactions += has_rows
+                    has_rows = False
+        self._has_rows = has_rows
+        self.rows += rows
+        self.transactions += transactions
 
 
 class Mount(PooledActor):
@@ -68,8 +85,7 @@ class Mount(PooledActor):
             items = self._up_to(items, self._until)
         if not items:
             return
-        self._counts.rows += row_count(items)
-        self._counts.transactions += sum(item.last for item in items)
+        self._counts.add(items)
         deliver = Deliver(items)
         for sink in self._sinks:
             self.send(sink, deliver)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from ..actors import SystemClock
 from ..compaction import PlanBox
 from ..errors import TidemillError
 from ..status import StatusFile
@@ -15,9 +17,12 @@ from ..store.plan import VERSION, Plan, encode_plan
 from .analytics import analyze_archive, analyze_store
 from .analytics.page import page
 from .analytics.report import StoreReport
+from .analytics.store_files import NoStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+log = logging.getLogger("tidemill")
 
 FLUSH_SECONDS: Final = 30.0
 """So long a running feed may take to write its buffers to files."""
@@ -31,12 +36,21 @@ class Analysis(Struct, frozen=True):
 
 
 def analysis(spark: SparkSession, data_dir: Path | None, archive: Path | None) -> Analysis:
-    """Of the feed that works in `data_dir`, or died there, and of an archive. Raises StoreError for a
-    directory without a store, SinkError for one without an archive."""
-    store = None if data_dir is None else _of_store(spark, data_dir)
+    """Of the feed that works in `data_dir`, or died there, and of an archive.
+
+    Raises SinkError for a directory without an archive, NoStore without a store if there is no archive.
+    """
     found = None if archive is None else analyze_archive(spark, archive)
+    store = None
+    try:
+        store = None if data_dir is None else _of_store(spark, data_dir)
+    except NoStore as error:
+        if found is None:
+            raise
+        log.warning("the page is of the archive alone: %s", error)
     title = " and ".join(str(each) for each in (data_dir, archive) if each is not None)
-    return Analysis(page(title, store, found), None if store is None else encode_plan(store.plan))
+    made = page(title, SystemClock().time(), store, found)
+    return Analysis(made, None if store is None else encode_plan(store.plan))
 
 
 def _of_store(spark: SparkSession, data_dir: Path) -> StoreReport:

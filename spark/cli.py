@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -116,13 +117,18 @@ def analyze(
         directory = _directory(file, name, data_dir)
     if directory is None and archive is None:
         raise ConfigError("analyze: name a feed.toml, --data-dir or --archive")
+    if directory is None and plan is not None:
+        raise ConfigError("--plan: it is for the store of a feed; name a feed.toml or --data-dir")
+    for flag, path in (("--page", page), ("--plan", plan)):
+        if path is not None and (path.is_dir() or not os.access(path.parent, os.W_OK)):
+            raise ConfigError(f"{flag}: no file {path} can be written")
     with _session(file, master, settings) as spark:
         found = analysis(spark, directory, archive)
     page.write_text(found.page)
     _say(f"wrote {page}")
     if plan is not None:
         if found.plan is None:
-            raise ConfigError("--plan: there is no store of a feed to plan for")
+            raise ConfigError(f"--plan: {directory} has no store to plan for")
         plan.write_text(found.plan)
         _say(f"wrote {plan}")
 
@@ -147,7 +153,11 @@ def compact(
         from ..compaction import PlanBox
         from ..store.plan import decode_plan
 
-        found = decode_plan(plan.read_bytes(), str(plan))
+        try:
+            text = plan.read_bytes()
+        except OSError as error:
+            raise ConfigError(f"--plan: {plan}: {error.strerror}") from None
+        found = decode_plan(text, str(plan))
         outcomes = PlanBox(_directory(file, name, data_dir)).hand_over(found)
         lines = [
             f"{one.store}/{one.window}: {one.bytes_before:,} bytes became {one.bytes_after:,}"
@@ -158,8 +168,8 @@ def compact(
     elif archive is not None:
         from .archive import compact_archive
 
-        if up_to < 1:
-            raise ConfigError(f"--up-to = {up_to}: a commit ts is a number above 0")
+        if not 0 < up_to < 1 << 63:
+            raise ConfigError(f"--up-to = {up_to}: a commit ts is a number above 0 and below 2^63")
         with _session(file, master, settings) as spark:
             report = compact_archive(spark, archive, up_to)
         lines = [

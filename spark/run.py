@@ -8,7 +8,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from ..feed import reject_duplicates
-from ..options import FeedOptions, feed_options
+from ..options import FeedOptions, feed_options, make_data_dir
 from ..progress import open_progress
 from .quiet import LOG, quiet_session
 from .run_captures import captures_to_ask
@@ -30,7 +30,7 @@ def run(found: Mapping[str, Any], *, as_json: bool = False, **flags: Any) -> int
     options, how = feed_options(found), spark_options(found, flags)
     sinks = local_sinks(options)
     reject_duplicates([*sinks.values()])
-    options.data_dir.mkdir(parents=True, exist_ok=True)
+    make_data_dir(options)
     captures = captures_to_ask(found["source"], options, how)
     progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
     stopping = Event()

@@ -27,7 +27,12 @@ from .writer_task import write_partition
 
 def batch_writer(given: Mapping[str, str], schema: StructType, overwrite: bool) -> DataSourceWriter:
     """Raises ConfigError for options, and for rows that aren't the envelope's."""
-    return BatchWriter(_checked(given, schema, overwrite))
+    options = _checked(given, schema, overwrite)
+    if options.is_files and options.id:
+        raise ConfigError(
+            "option id: a directory of files doesn't know what it has; leave it out, or write a stream"
+        )
+    return BatchWriter(options)
 
 
 def stream_writer(given: Mapping[str, str], schema: StructType, overwrite: bool) -> DataSourceStreamWriter:

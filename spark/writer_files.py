@@ -100,6 +100,7 @@ class Files:
                 )
         names = {str(path.relative_to(self.directory)) for path in moves.values()}
         record = making.with_suffix(".json")
+        made[0].place.check_follows(record.exists(), str(self.directory))
         before = self._before(record, epoch)
         replace(record, msgspec.json.encode(Batch(epoch, sorted(names | before))))
         for path, target in sorted(moves.items()):

@@ -9,10 +9,9 @@ from sqlalchemy import URL
 
 from ..codec.checkpoint import encode_checkpoint
 from ..errors import Retryable
-from ..events import Checkpoint
 from ..sink.sql.mysql import MySqlTarget
 from ..sink.sql.target import CHECKPOINT_TABLE
-from .writer_place import Overtaken
+from .writer_place import Overtaken, Place
 
 DDL_SECONDS: Final = 30
 """So long an attempt waits for another one's schema change before it is tried again from the start."""
@@ -21,15 +20,17 @@ DDL_SECONDS: Final = 30
 class SharedMySql(MySqlTarget):
     """For one partition; several attempts at it may be connected."""
 
-    def __init__(self, start: Checkpoint, url: URL, feed: str, schema: str | None = None) -> None:
-        super().__init__(url, feed, schema)
-        self._start = encode_checkpoint(start).replace("'", "''")
+    def __init__(self, place: Place, url: URL, schema: str | None = None) -> None:
+        super().__init__(url, place.feed, schema)
+        self._place = place
+        self._start = encode_checkpoint(place.start).replace("'", "''")
         self._known = ""
         self._is_alone = False
         self._table = f"{self._home}.{CHECKPOINT_TABLE}"
-        self._lock = f"'tidemill {sha256(f'{self._home} {feed}'.encode()).hexdigest()[:40]}'"
+        self._lock = f"'tidemill {sha256(f'{self._home} {self.feed}'.encode()).hexdigest()[:40]}'"
 
     def load_checkpoint(self) -> str | None:
+        self._place.check_follows(super().load_checkpoint() is not None, self.identity)
         self._execute(f"INSERT IGNORE INTO {self._table} VALUES ('{self.feed}', 0, '{self._start}')")
         found = super().load_checkpoint()
         self._known = found or ""

@@ -35,6 +35,21 @@ class Place(Struct, frozen=True):
     query: str
     epoch: int
     partition: int
+    is_stream: bool = False
+    """Whose batches come one after the other, from the first on, and each has a first partition."""
+
+    @property
+    def begins(self) -> bool:
+        """The target learns of the query by it, with or without rows."""
+        return self.is_stream and not self.partition and not self.epoch
+
+    def check_follows(self, known: bool, target: str) -> None:
+        """Raise SinkError unless a target that it must be `known` to knows it."""
+        if self.is_stream and not self.partition and self.epoch and not known:
+            raise SinkError(
+                f"{target} has nothing of the batches before {self.mark}, so their rows would be missing: go "
+                "back to the sink that the query had, or give it a checkpointLocation of its own"
+            )
 
     @property
     def mark(self) -> str:
@@ -48,7 +63,7 @@ class Place(Struct, frozen=True):
 
 
 def task_place(options: WriteOptions, job: str) -> Place:
-    """Of the task that this is. `job` stands for the query where there is none."""
+    """Of the task that this is. `job` stands for the query where there is none, and is empty for a stream."""
     context = TaskContext.get()
     if context is None:
         raise InvariantViolated("a writer was called outside of a task")
@@ -56,7 +71,7 @@ def task_place(options: WriteOptions, job: str) -> Place:
     epoch = int(context.getLocalProperty(EPOCH) or 0)
     partition = context.partitionId()
     of = f"-of-{options.partitions}" if options.partitions else ""
-    return Place(f"{options.id or query}/{partition}{of}", query, epoch, partition)
+    return Place(f"{options.id or query}/{partition}{of}", query, epoch, partition, not job)
 
 
 class Progress:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import socket
 from typing import Any, Final, Protocol
 
-from sqlalchemy import make_url
+from sqlalchemy import URL, make_url
 
 from ..codec.checkpoint import encode_checkpoint
 from ..errors import SinkError
-from ..events import Batch, Checkpoint, Ddl
+from ..events import Batch, Ddl
 from ..sink.sql.sql import SqlSink
 from ..sink.sql.sqlite import SqliteTarget
 from ..sink.sql.target import Target
@@ -33,9 +33,10 @@ class Shared(Target, Protocol):
 
 
 class SharedSqlite(SqliteTarget):
-    def __init__(self, start: Checkpoint, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._start = encode_checkpoint(start)
+    def __init__(self, place: Place, url: URL, **options: Any) -> None:
+        super().__init__(url, place.feed, **options)
+        self._place = place
+        self._start = encode_checkpoint(place.start)
         self._known: str | None = None
 
     def connect(self) -> None:
@@ -44,6 +45,7 @@ class SharedSqlite(SqliteTarget):
 
     def load_checkpoint(self) -> str | None:
         if super().load_checkpoint() is None:
+            self._place.check_follows(False, self.identity)
             super().save_checkpoint(None, 0, self._start)
         self._known = super().load_checkpoint()
         return self._known
@@ -93,7 +95,7 @@ def open_sql(options: WriteOptions, place: Place) -> SqlSink:
                 f"{options.url} is a file of the driver's host {options.host}, and this task runs on "
                 f"{socket.gethostname()}: SQLite is for masters such as local[2]; name a server's database"
             )
-        return SharedSqlSink(NAME, SharedSqlite(place.start, url, place.feed, **options.sink))
+        return SharedSqlSink(NAME, SharedSqlite(place, url, **options.sink))
     from .writer_mysql import SharedMySql
 
-    return SharedSqlSink(NAME, SharedMySql(place.start, url, place.feed, **options.sink))
+    return SharedSqlSink(NAME, SharedMySql(place, url, **options.sink))

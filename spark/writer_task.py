@@ -32,14 +32,15 @@ def write_partition(options: WriteOptions, place: Place, batches: Iterable[pa.Re
     ordered = Ordered(place.mark)
     items = ordered.items(batches)
     first = next(items, None)
-    if first is None:
+    if first is None and (options.is_files or not place.begins):
         return Made(place)
+    some = [] if first is None else [first]
     loads = bool(ordered.loads)
     if options.is_files:
-        return _into_files(Files(options), place, chain([first], items), loads)
+        return _into_files(Files(options), place, chain(some, items), loads)
     task = _Task(options, open_sql(options, place), place)
     try:
-        task.write(chain([first], items), loads)
+        task.write(chain(some, items), loads)
     finally:
         task.sink.close()
     return Made(place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from html import escape
 
 from .archive_page import archive_sections
@@ -10,9 +11,12 @@ from .report import ArchiveReport, StoreReport
 from .store_page import store_sections
 
 
-def page(title: str, store: StoreReport | None = None, archive: ArchiveReport | None = None) -> str:
-    """An HTML document, for the one or the other or both."""
-    parts = [f"<h1>{escape(title)}</h1>"]
+def page(
+    title: str, made: float, store: StoreReport | None = None, archive: ArchiveReport | None = None
+) -> str:
+    """An HTML document, for the one or the other or both; `made` in Unix seconds."""
+    when = datetime.fromtimestamp(made, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    parts = [f"<h1>{escape(title)}</h1><p>As of {when}.</p>"]
     if store is not None:
         parts += store_sections(store)
     if archive is not None:

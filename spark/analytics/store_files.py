@@ -18,6 +18,10 @@ _TRIES: Final = 5
 """A window may be dropped, and its files with it, while they are opened."""
 
 
+class NoStore(StoreError):
+    """There is none."""
+
+
 class WindowGone(StoreError):
     """Its process has no use for it any more."""
 
@@ -38,10 +42,10 @@ class SortedFile(Struct, frozen=True):
 
 
 def stores_in(directory: Path) -> list[Path]:
-    """The stores of a scratch directory, or the one that the directory is. Raises StoreError."""
+    """The stores of a scratch directory, or the one that the directory is. Raises NoStore."""
     found = [path.parent for path in sorted([*directory.glob("CURRENT"), *directory.glob("store-*/CURRENT")])]
     if not found:
-        raise StoreError(f"{directory} has no store in it: a feed that never needed its disk makes none")
+        raise NoStore(f"{directory} has no store in it: a feed that never needed its disk makes none")
     return found
 
 

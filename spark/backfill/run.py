@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Event
 from typing import Any, Final
 
-from ...errors import ConfigError
-from ...options import FeedOptions, feed_options, open_sinks
+from ...errors import ConfigError, Retryable
+from ...options import FeedOptions, feed_options, make_data_dir, open_sinks
 from ...progress import open_progress
+from ...sink import Sink
 from ..quiet import LOG, quiet_session
 from ..run_options import SparkOptions, spark_options
+from ..run_start import Start, find_start
 from ..stopping import set_by_signals
 from .fill import fill
 from .fill_status import FillStatus
@@ -39,10 +42,11 @@ def run(
     options, how = feed_options(found), spark_options(found, flags)
     if not options.sinks and not keep:
         raise ConfigError("sink: none is named, and the files would be removed: name one, or keep the files")
-    options.data_dir.mkdir(parents=True, exist_ok=True)
+    make_data_dir(options)
     progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
     stopping = Event()
     sinks = open_sinks(options)
+    _check_not_begun(sinks)
     settings = settings or BackfillOptions(chunk_rows=how.chunk_rows)
     try:
         with set_by_signals(stopping):
@@ -57,6 +61,14 @@ def run(
     else:
         done.remove()
     return 0
+
+
+def _check_not_begun(sinks: Sequence[Sink]) -> None:
+    """Raises ConfigError for a sink whose rows Spark follows; before all of them are read."""
+    for sink in sinks:
+        with suppress(Retryable):  # it may be there by then
+            if isinstance(find_start(sink), Start):
+                raise ConfigError(f"sink {sink.name}: Spark follows it already: run with --engine spark")
 
 
 def directory_of(options: FeedOptions, how: SparkOptions) -> Path:

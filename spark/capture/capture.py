@@ -18,7 +18,7 @@ from ...actors import Clock, SystemClock
 from ...checkpoint import CheckpointFile
 from ...errors import ConfigError
 from ...feed import Feed
-from ...options import FeedOptions
+from ...options import FeedOptions, make_data_dir
 from ...status import FeedStatus
 from ...store import Scratch
 from .access import Doorkeeper, read_token
@@ -139,8 +139,8 @@ class Capture:
 def _following(options: FeedOptions) -> FeedOptions:
     """The feed's options with a name of its own: a feed of the same name may be at work elsewhere, and TiKV
     keeps what a name needs."""
+    make_data_dir(options)
     try:
-        options.data_dir.mkdir(parents=True, exist_ok=True)
         path = options.data_dir / "capture.id"
         if not path.exists():
             path.write_text(uuid.uuid4().hex[:12])

@@ -28,6 +28,7 @@ from tidemill.sink import Sink
 from tidemill.spark.backfill.backfill import backfill
 from tidemill.spark.backfill.backfilled import Backfilled
 from tidemill.spark.backfill.options import BackfillOptions
+from tidemill.spark.backfill.run import run as run_backfill
 from tidemill.spark.capture import client
 from tidemill.spark.capture.captures import Captures
 from tidemill.spark.feed_reads import feed_reads
@@ -128,6 +129,8 @@ def test_a_feed_of_tikv_goes_on_where_its_snapshot_ended(
 
     with pytest.raises(ConfigError, match="begun with 2"):
         run(found, partitions=3)
+    with pytest.raises(ConfigError, match="Spark follows it already: run with --engine spark"):
+        run_backfill(found)
     options = feed_options(found)
     local = Feed(options, open_sinks(options)[:1])
     local.start()

@@ -129,6 +129,26 @@ def test_transactions_of_one_commit_ts_are_never_parted(target: Target) -> None:
     assert target.counts() == once(1, 2)
 
 
+def stream(epoch: int, partition: int = 0) -> Place:
+    return Place(f"{QUERY}/{partition}", QUERY, epoch, partition, True)
+
+
+@pytest.mark.parametrize("first", [[], [insert(10, 1)]], ids=["empty", "rows"])
+def test_a_stream_keeps_the_target_that_it_began_with(target: Target, first: list[Item]) -> None:
+    write_partition(target.options, stream(0), batches(first))
+    write_partition(target.options, stream(1), [])
+    write_partition(target.options, stream(1, 1), batches([insert(20, 2)]))
+    write_partition(target.options, stream(2), batches([insert(30, 3)]))
+    assert target.counts() == once(*[1][: len(first)], 2, 3)
+
+
+def test_a_stream_whose_target_is_another_is_refused_as_often_as_it_comes(target: Target) -> None:
+    for _ in range(2):
+        with pytest.raises(SinkError, match=rf"has nothing of the batches before batch 4 of {QUERY}, so"):
+            write_partition(target.options, stream(4), batches([insert(10, 1)]))
+    assert target.counts() == []
+
+
 @pytest.mark.parametrize("applied", [0, 1, 3, 4])
 def test_two_attempts_at_the_same_rows_take_turns(target: Target, applied: int) -> None:
     """The slow one is overtaken, before rows or a schema change, and goes on behind what the other did."""
@@ -282,6 +302,19 @@ def test_a_batch_that_comes_again_replaces_its_file(tmp_path: Path) -> None:
     assert [len(path.read_text().splitlines()) for path in seen] == [1, 2]
 
 
+def test_a_stream_keeps_its_directory(tmp_path: Path) -> None:
+    options = WriteOptions(url=f"file://{tmp_path}/rows")
+    files = Files(options)
+    files.prepare()
+    published(files, options, stream(0))
+    published(files, options, stream(1), [insert(10, 1)])
+    other = WriteOptions(url=f"file://{tmp_path}/others")
+    Files(other).prepare()
+    with pytest.raises(SinkError, match=f"{tmp_path}/others has nothing of the batches before batch 2 of"):
+        published(Files(other), other, stream(2), [insert(20, 2)])
+    assert not list((tmp_path / "others").glob("*.ndjson"))
+
+
 def test_parquet_files_are_seen_once_their_batch_is_complete(tmp_path: Path) -> None:
     options = WriteOptions(url=f"parquet://{tmp_path}/rows")
     files = Files(options)
@@ -357,3 +390,9 @@ def test_rows_that_are_not_of_the_envelope_are_refused(tmp_path: Path) -> None:
         batch_writer(given, table_type(LOG), False)
     with pytest.raises(ConfigError, match='mode "overwrite"'):
         batch_writer(given, envelope_type(), True)
+
+
+def test_a_batch_into_files_has_no_id(tmp_path: Path) -> None:
+    given = {"sink": f"parquet://{tmp_path}/rows", "id": "job"}
+    with pytest.raises(ConfigError, match="option id: a directory of files doesn't know what it has"):
+        batch_writer(given, envelope_type(), False)

@@ -61,7 +61,7 @@ ARCHIVE = ArchiveReport(
 
 @pytest.fixture(scope="module")
 def text():
-    return page("shop: a look", STORE, ARCHIVE)
+    return page("shop: a look", 1763737445.6, STORE, ARCHIVE)
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +81,10 @@ def test_names_of_the_source_are_text_and_never_markup(text):
     ET.fromstring(
         re.search(r"<main>.*</main>", text, re.DOTALL)[0].replace(" class=sub", "").replace(" class=n", "")
     )
+
+
+def test_it_says_when_it_was_made(text):
+    assert "<p>As of 2025-11-21 15:04:05 UTC.</p>" in text
 
 
 def test_every_picture_is_as_large_as_what_is_in_it(pictures):
@@ -133,7 +137,7 @@ def test_the_plan_has_what_pays_most_first():
 
 def test_a_page_of_nothing_is_a_page():
     empty = StoreReport("/var/scratch", 0, [], [], [], [], [], [], plan_of([], 0))
-    text = page("nothing", empty, ArchiveReport("/var/archive", [], [], []))
+    text = page("nothing", 0.0, empty, ArchiveReport("/var/archive", [], [], []))
     assert "Nothing is said to be acknowledged" in text
 
 
