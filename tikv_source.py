@@ -136,6 +136,9 @@ class TikvSource:
     def start(self, stages: Stages) -> None:
         start, options = stages.start, self._options
         loading = options.loads if start is None else start.loading is not None
+        if start is None and options.start_ts > self._end:
+            text = f"{options.start_ts} is yet to come, {self._identity} has come to {self._end}"
+            raise ConfigError(f"source.start_ts: {text}")
         at = self.rank(start.position) if start is not None else options.start_ts or self._end
         self._acknowledged = at
         client = self._client

@@ -60,8 +60,11 @@ def held(client: TikvClient, options: TikvOptions, name: str, ts: Ts) -> Iterato
 
 
 def plan_tikv(client: TikvClient, wanted: TableFilter, settings: BackfillOptions, ts: Ts) -> Plan:
-    """At `ts`; 0: now. Raises ConfigError for patterns, Retryable and SourceError."""
-    at = ts or client.run(client.pd.tso())
+    """At `ts`; 0: now. Raises ConfigError for patterns and a ts to come, Retryable and SourceError."""
+    now = client.run(client.pd.tso())
+    if ts > now:
+        raise ConfigError(f"option ts = {ts}: it is yet to come, the cluster has come to {now}")
+    at = ts or now
     schema = _Tables(wanted)
     client.run(read_schema(client.kv, at, schema))
     if unmatched := wanted.unmatched(schema.names):

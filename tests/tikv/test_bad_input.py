@@ -147,6 +147,12 @@ def test_a_cluster_that_is_too_old(place, tidb):
 # --- where it begins -------------------------------------------------------------------------------
 
 
+def test_a_beginning_that_is_yet_to_come(place, tidb):
+    start_ts = tidb.tso() + (60_000 << 18)
+    place.configure(source=f"start_ts = {start_ts}")
+    assert f"source.start_ts: {start_ts} is yet to come, tikv cluster" in place.run().sentence
+
+
 def test_a_start_below_the_gc_safe_point(place, tidb):
     start_ts = tidb.tso()
     place.insert(4)

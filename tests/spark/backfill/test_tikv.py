@@ -14,7 +14,7 @@ import pytest
 
 from tidemill.codec.tidb.key import record_key, record_prefix
 from tidemill.emulator.sql import Tidb
-from tidemill.errors import SourceError
+from tidemill.errors import ConfigError, SourceError
 from tidemill.events import Ddl, Item
 from tidemill.feed import Feed
 from tidemill.options import checkpoint_file, feed_options
@@ -211,6 +211,13 @@ def test_chunks_that_were_finished_are_not_read_again(
     assert {number for number in numbers if before[number] != after[number]} == {lost}
     assert again.offset == done.offset
     assert again.rows == done.rows == ROWS + 400
+
+
+def test_a_ts_that_is_yet_to_come_is_refused(spark: SparkSession, tidb: Tidb, tmp_path: Path) -> None:
+    ts = tidb.tso() + (60_000 << 18)
+    source = {"source": f"tikv://{tidb.pd_address}", "tables": "shop.*", "ts": str(ts)}
+    with pytest.raises(ConfigError, match=r"option ts = \d+: it is yet to come, the cluster has come to \d+"):
+        backfill(spark, source, tmp_path / "bf")
 
 
 def test_a_ts_that_was_collected_is_refused(spark: SparkSession, tidb: Tidb, tmp_path: Path) -> None:
