@@ -50,7 +50,7 @@ class PlanBox:
     def _check_runs(self) -> None:
         state = StatusFile(self._directory).load().state
         if state not in ("starting", "normal", "warning"):
-            raise ConfigError(f"the feed in {self._directory} is {state}: its store has gone with it")
+            raise ConfigError(f"the feed in {self._directory} is {state}: only a running one carries it out")
 
     def take(self) -> Plan | None:
         """The feed's side: the plan that waits, if there is one. Raises ConfigError if it is none."""

@@ -100,7 +100,7 @@ def backfill(
 
 
 def analyze(
-    file: FeedFile = None,
+    file: Annotated[Path | None, typer.Argument(help="feed.toml, whose store it is")] = None,
     name: Name = None,
     data_dir: DataDir = None,
     archive: Annotated[Path | None, typer.Option(help="an archive of Parquet files, too")] = None,
@@ -134,7 +134,7 @@ def analyze(
 
 
 def compact(
-    file: FeedFile = None,
+    file: Annotated[Path | None, typer.Argument(help="feed.toml, whose store it is")] = None,
     name: Name = None,
     data_dir: DataDir = None,
     plan: Annotated[Path | None, typer.Option(help="for a running feed's store; `analyze` makes one")] = None,

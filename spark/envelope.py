@@ -125,10 +125,18 @@ class Decoder:
         self._layouts = Layouts()
 
     def decode(self, batch: pa.RecordBatch) -> list[Item]:
-        """Raises SinkError if the columns aren't those of the envelope.
+        """Raises SinkError if the columns aren't those of the envelope, or not as they were read.
 
         A transaction is whole or in pieces, as the batch has it: its last row has the position.
         """
+        try:
+            return self._decoded(batch)
+        except (TypeError, ValueError, msgspec.MsgspecError) as error:
+            raise SinkError(
+                f"the columns change and layout aren't as they were read ({error}): keep both as they are"
+            ) from None
+
+    def _decoded(self, batch: pa.RecordBatch) -> list[Item]:
         items: list[Item] = []
         open_: tuple[int, int, Chunk | None] | None = None
         for commit_ts, start_ts, op, position, change, layout in zip(*_exact(batch), strict=True):

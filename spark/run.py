@@ -5,21 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..feed import reject_duplicates
-from ..options import FeedOptions, feed_options, make_data_dir
+from ..options import feed_options, make_data_dir
 from ..progress import open_progress
 from .quiet import LOG, quiet_session
 from .run_captures import captures_to_ask
 from .run_load import Load
-from .run_options import SparkOptions, spark_options
+from .run_options import spark_options
 from .run_start import local_sinks
 from .run_stream import Stream
 from .stopping import set_by_signals
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def run(found: Mapping[str, Any], *, as_json: bool = False, **flags: Any) -> int:
@@ -36,7 +33,7 @@ def run(found: Mapping[str, Any], *, as_json: bool = False, **flags: Any) -> int
     stopping = Event()
     try:
         with set_by_signals(stopping):
-            spark = _start_spark(options, how)
+            spark = quiet_session(options.name, how.master, how.config, options.data_dir / LOG)
         with set_by_signals(stopping):
             load = Load(
                 spark=spark,
@@ -56,11 +53,3 @@ def run(found: Mapping[str, Any], *, as_json: bool = False, **flags: Any) -> int
     finally:
         progress.close()
     return 0
-
-
-def _start_spark(options: FeedOptions, how: SparkOptions) -> SparkSession:
-    spark = quiet_session(options.name, how.master, how.config, options.data_dir / LOG)
-    from .run_source import RunSource
-
-    spark.dataSource.register(RunSource)
-    return spark

@@ -12,7 +12,7 @@ from ..status import SinkStatus
 from .feed_reads import feed_reads
 from .offset import Offset
 from .run_captures import lease_of
-from .run_source import FORMAT, LEASE, UNTIL
+from .run_source import FORMAT, LEASE, UNTIL, RunSource
 from .run_start import Start
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class SinkQuery:
     def start(self, spark: SparkSession, section: Mapping[str, Any], trigger: str) -> None:
         """`section` is the feed's source section. Raises what Spark does."""
         options, sink, parts = self._options, self._sink, self._start.partitions
+        # Queries of one registration share a map of Spark's: one may change it as a task of another is sent.
+        spark.dataSource.register(RunSource)
         id_ = f"{options.name}.{sink.name}"
         frame = spark.readStream.format(FORMAT).options(**self._reads(section)).load()
         writer = (

@@ -46,8 +46,10 @@ shares keys with.
 `key`: a row's key that came often, and how often, at least, in `changes`.
 """
 
-UNKNOWN: Final = 0
-"""The table of a change in a block of several tables whose key doesn't tell."""
+UNKNOWN: Final = -1
+"""The table of a change whose key doesn't tell."""
+_TIDB_KEYS: Final = (b"t", b"m")
+"""So keys of rows begin, and those of the schema."""
 
 BATCH_ROWS: Final = 5_000
 MOST_KEYS: Final = 50_000
@@ -89,9 +91,10 @@ def _read(key: bytes, value: bytes, store: Path, window: str) -> list[KvChange]:
 
 
 def table_of(key: bytes, change: KvChange) -> int:
-    """The table's id: of the store's key, or in a block of several of the row's."""
+    """The table's id: of the store's key, or in a block of several of the row's. UNKNOWN for a binlog's
+    events, whose keys are numbers."""
     if not is_mixed(key):
-        return table_id_of(key)
+        return table_id_of(key) if change.key[:1] in _TIDB_KEYS else UNKNOWN
     try:
         return decode_record_key(change.key)[0]
     except (ValueError, IndexError):
@@ -141,7 +144,8 @@ class BusyKeys:
         self._counts: Counter[tuple[int, bytes]] = Counter()
 
     def add(self, key: bytes, changes: list[KvChange]) -> None:
-        self._counts.update((table_of(key, change), change.key) for change in changes)
+        found = ((table_of(key, change), change.key) for change in changes)
+        self._counts.update(one for one in found if one[0] != UNKNOWN)
         while len(self._counts) > self._most:
             self._counts = Counter({key: n - 1 for key, n in self._counts.items() if n > 1})
 

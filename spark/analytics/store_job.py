@@ -29,6 +29,7 @@ HOT_KEYS: Final = 20
 TASKS_PER_CORE: Final = 3
 """Windows differ in size: more tasks than cores even that out."""
 _OF_BLOCKS: Final = ("bytes", "dead_bytes", "free_bytes", "deletes")
+_OWN_NAMES: Final = {UNKNOWN: "the binlog", 0: "the job queue of the schema"}
 _NO_NAMES: Final[Mapping[int, str]] = {}
 
 
@@ -186,7 +187,7 @@ def _structs(kind: type[T], rows: DataFrame) -> list[T]:
 
 
 def _name(names: Mapping[int, str], table: int) -> str:
-    return names.get(table) or (f"table {table}" if table != UNKNOWN else "the binlog")
+    return names.get(table) or _OWN_NAMES.get(table) or f"table {table}"
 
 
 def _raise_own(error: Exception) -> None:

@@ -161,3 +161,12 @@ def test_a_layout_of_others_is_refused() -> None:
     batch = batch.set_column(11, "layout", pa.array([b"x", b"y"]))
     with pytest.raises(SinkError, match="what tidemill didn't write"):
         Decoder().decode(batch)
+
+
+@pytest.mark.parametrize("change", [None, b"x", b"\xff\xff"])
+def test_a_change_that_is_not_as_it_was_read_is_refused(change: bytes | None) -> None:
+    batch = Encoder().encode(THREE)
+    place = batch.schema.get_field_index("change")
+    damaged = pa.array([change] * batch.num_rows, pa.binary())
+    with pytest.raises(SinkError, match="change and layout aren't as they were read"):
+        Decoder().decode(batch.set_column(place, batch.schema.field(place), damaged))

@@ -42,7 +42,7 @@ def test_a_running_feed_carries_out_a_plan_and_says_what_came_of_it(tmp_path):
     assert said.stdout == f"{store.name}/window-99: 0 bytes became 0 (it is gone, or still written to)\n"
     said = compact(directory, encode_plan(plan))
     assert said.returncode == 2
-    assert said.stderr == f"tidemill: the feed in {directory} is stopped: its store has gone with it\n"
+    assert said.stderr == f"tidemill: the feed in {directory} is stopped: only a running one carries it out\n"
 
 
 def test_what_is_no_plan_is_refused(tmp_path):
