@@ -30,7 +30,7 @@ _OF_WORKERS: Final = (
         f"a worker can't run {{0}}: {{1}}: {_ADVICE.format(_HERE)}",
     ),
     (
-        re.compile(r"No module named '(\w+)"),
+        re.compile(r"No module named '(?!importlib\b)(\w+)"),  # that one an old Python lacks
         "the workers' Python has no {0}: pip install 'tidemill[spark]' on each of them",
     ),
     (

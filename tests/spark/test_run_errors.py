@@ -41,6 +41,13 @@ org.apache.spark.SparkException: EOFException occurred while reading the port nu
             "the workers' Python has no pyarrow: pip install 'tidemill[spark]' on each of them",
         ),
         (
+            TOO_OLD.replace(
+                "AttributeError: module", "ModuleNotFoundError: No module named 'importlib.resources':"
+            ),
+            "the workers' Python doesn't start (ModuleNotFoundError: No module named 'importlib.resources': "
+            f"'importlib.resources' has no attribute 'files'): {ADVICE}",
+        ),
+        (
             TOO_OLD,
             "the workers' Python doesn't start (AttributeError: module 'importlib.resources' has no "
             f"attribute 'files'): {ADVICE}",
