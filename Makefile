@@ -1,5 +1,7 @@
 # Everything runs in .venv, which is made on first use. See README.md.
 PYTHON ?= python3
+# Tests side by side: many of them wait for something, so one more than the cores of a small machine.
+WORKERS ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -27,7 +29,7 @@ demo-mysql: install services
 	$(BIN)/python -m tidemill.benchmarks.demo_mysql
 
 test: install services
-	$(BIN)/pytest -n 2 -m 'not soak'
+	$(BIN)/pytest -n $(WORKERS) -m 'not soak'
 
 check: install
 	$(BIN)/ruff check

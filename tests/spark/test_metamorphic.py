@@ -87,11 +87,11 @@ class Compared:
         self._key_of = life.key_of
         self.borders = life.borders()
         self._bounds = life.bounds
-        start = {"source": life.url, "pollSeconds": 0.01, **life.beginning}
-        self._whole = {**start, "tables": life.tables, "sorterMemory": SORTER_MEMORY[1]}
-        self._parts = {**start, "tables": life.tables, "partitions": 3}
+        self._start = {"pollSeconds": 0.01, **life.beginning}
+        self._whole = {"source": life.url, "tables": life.tables, "sorterMemory": SORTER_MEMORY[1]}
+        self._parts = {"source": life.url, "tables": life.tables, "partitions": 3}
         self._table = f"{life.schema}.{life.typed_table}"
-        self._typed = {**start, "table": self._table, "invalidDates": "null"}
+        self._typed = {"source": life.url, "table": self._table, "invalidDates": "null"}
         self._capture = {"capture": capture}
 
     def whole_batch(self) -> None:
@@ -105,22 +105,22 @@ class Compared:
         ways.check_typed(self._batch(self._typed | self._bounds), self._ends, self._wanted, self._table)
 
     def whole_stream(self) -> None:
-        ways.check(self._stream(self._whole, self.borders), self.borders, self._wanted)
+        ways.check(self._stream(self._whole | self._start, self.borders), self.borders, self._wanted)
 
     def stream_in_parts(self) -> None:
-        found = self._stream(self._parts, self.borders)
+        found = self._stream(self._parts | self._start, self.borders)
         ways.check_parts(found, self.borders, self._wanted, self._key_of)
 
     def whole_by_capture(self) -> None:
-        found = self._stream(self._whole | self._capture, self.borders)
+        found = self._stream(self._whole | self._start | self._capture, self.borders)
         ways.check(found, self.borders, self._wanted)
 
     def parts_by_capture(self) -> None:
-        found = self._stream(self._parts | self._capture, self.borders)
+        found = self._stream(self._parts | self._start | self._capture, self.borders)
         ways.check_parts(found, self.borders, self._wanted, self._key_of)
 
     def typed_by_capture(self) -> None:
-        found = self._stream(self._typed | self._capture, self.borders)
+        found = self._stream(self._typed | self._start | self._capture, self.borders)
         ways.check_typed(found, self.borders, self._wanted, self._table)
 
     @property
