@@ -160,9 +160,8 @@ class Advancer(PooledActor):
             self._tell()
 
     def _tell(self) -> None:
-        late = [each for each in self._full if not each.stopped]
-        self._full = {}
-        self._left = iter(dict.fromkeys(chain(late, self._board.take())))
+        late, self._full = [each for each in self._full if not each.stopped], {}
+        self._left = chain(late, self._board.take().difference(late))
         self._step()
 
     def _step(self) -> None:

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any, Final
 
 from ...actors import ActorSystem, Failed, PooledActor, PooledRef, Target
-from ...errors import Retryable
+from ...errors import Retryable, TidemillError
 from ...events import Ts, compose_ts
 from ...store import Store as ScratchStore
 from .client import TikvClient
@@ -219,7 +219,7 @@ class TikvPuller:
         try:
             self._heard = now, await self._client.pd.tso()
             self._silent = False
-        except Retryable:
+        except TidemillError:
             self._silent = True
         finally:
             self._asking = None
