@@ -96,8 +96,8 @@ class Feed:
         Raises ConfigError if the data directory can't be made, or another feed runs in it.
         """
         self._on_end = on_end
+        make_data_dir(self.options)
         try:
-            make_data_dir(self.options)
             self._file.claim()
             self._file.save(self._status)
         except OSError as error:
@@ -161,7 +161,8 @@ class Feed:
             with self._lock:
                 self._pipeline = None
                 self._look(pipeline)
-                self._base = self._status.rows, self._status.transactions or 0
+                rows, transactions = self._base
+                self._base = rows + pipeline.counts.rows, transactions + pipeline.counts.transactions
         if pipeline.unanswered and isinstance(pipeline.error, Unavailable):
             names = " and ".join(pipeline.unanswered)
             raise SinkError(f"sink {names} gets no answer, and can't be opened again: start a new process")

@@ -38,6 +38,7 @@ class TidemillSource(DataSource):
     """Options are in docs/spark.md."""
 
     _table: Table | None = None
+    _reads_batches: type[BatchReader] = BatchReader
 
     @classmethod
     def name(cls) -> str:
@@ -49,7 +50,7 @@ class TidemillSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = of_batch(read_options(self.options))
-        return BatchReader(options, self._output(options, schema))
+        return self._reads_batches(options, self._output(options, schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         options = of_stream(read_options(self.options))
@@ -79,6 +80,4 @@ class TidemillSource(DataSource):
 class PushingSource(TidemillSource):
     """Takes filters, which Spark allows only where it is told to."""
 
-    def reader(self, schema: StructType) -> DataSourceReader:
-        options = of_batch(read_options(self.options))
-        return PushingReader(options, self._output(options, schema))
+    _reads_batches = PushingReader

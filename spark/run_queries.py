@@ -30,10 +30,11 @@ class SinkQuery:
         start: Start,
         target: str,
         captures: Mapping[str, str],
+        loaded: int,
     ) -> None:
-        """`captures` are the data source's options about them."""
+        """`captures` are the data source's options about them; so many rows were `loaded` before."""
         self.name = sink.name
-        self.rows = 0
+        self.rows = loaded
         self.batch = -1
         self.at = start.offset
         """How far it is."""

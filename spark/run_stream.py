@@ -60,11 +60,16 @@ class Stream:
         self._trigger = how.trigger
         self._acknowledging = Acknowledging(captures, lease_of(options))
         self._queries = [
-            SinkQuery(options, sink, starts[sink.name], sinks[sink.name].target, how.captures)
+            SinkQuery(
+                options,
+                sink,
+                starts[sink.name],
+                sinks[sink.name].target,
+                how.captures,
+                loaded.get(sink.name, 0),
+            )
             for sink in options.sinks
         ]
-        for query in self._queries:
-            query.rows = loaded.get(query.name, 0)
 
     def run(self, spark: SparkSession) -> None:
         file = StatusFile(self._options.data_dir)

@@ -100,7 +100,8 @@ class Files:
                 )
         names = {str(path.relative_to(self.directory)) for path in moves.values()}
         record = making.with_suffix(".json")
-        made[0].place.check_follows(record.exists(), str(self.directory))
+        if not record.exists():
+            made[0].place.check_new(str(self.directory))
         before = self._before(record, epoch)
         replace(record, msgspec.json.encode(Batch(epoch, sorted(names | before))))
         for path, target in sorted(moves.items()):

@@ -30,9 +30,11 @@ class SharedMySql(MySqlTarget):
         self._lock = f"'tidemill {sha256(f'{self._home} {self.feed}'.encode()).hexdigest()[:40]}'"
 
     def load_checkpoint(self) -> str | None:
-        self._place.check_follows(super().load_checkpoint() is not None, self.identity)
-        self._execute(f"INSERT IGNORE INTO {self._table} VALUES ('{self.feed}', 0, '{self._start}')")
         found = super().load_checkpoint()
+        if found is None:
+            self._place.check_new(self.identity)
+            self._execute(f"INSERT IGNORE INTO {self._table} VALUES ('{self.feed}', 0, '{self._start}')")
+            found = super().load_checkpoint()
         self._known = found or ""
         return found
 

@@ -43,9 +43,9 @@ class Place(Struct, frozen=True):
         """The target learns of the query by it, with or without rows."""
         return self.is_stream and not self.partition and not self.epoch
 
-    def check_follows(self, known: bool, target: str) -> None:
-        """Raise SinkError unless a target that it must be `known` to knows it."""
-        if self.is_stream and not self.partition and self.epoch and not known:
+    def check_new(self, target: str) -> None:
+        """To be asked where `target` knows nothing of it. Raises SinkError if it should."""
+        if self.is_stream and not self.partition and self.epoch:
             raise SinkError(
                 f"{target} has nothing of the batches before {self.mark}, so their rows would be missing: go "
                 "back to the sink that the query had, or give it a checkpointLocation of its own"

@@ -45,7 +45,7 @@ class SharedSqlite(SqliteTarget):
 
     def load_checkpoint(self) -> str | None:
         if super().load_checkpoint() is None:
-            self._place.check_follows(False, self.identity)
+            self._place.check_new(self.identity)
             super().save_checkpoint(None, 0, self._start)
         self._known = super().load_checkpoint()
         return self._known
