@@ -11,12 +11,12 @@ from threading import BoundedSemaphore
 from typing import Any, Self
 
 from .actors import Stream, SystemClock
+from .engine.feed import Feed
+from .engine.options import FeedOptions, checkpoint_file, feed_options, open_sinks
+from .engine.status import FeedStatus, Wait
 from .errors import InvariantViolated, TidemillError
 from .events import Checkpoint, Item, Transaction
-from .feed import Feed
-from .options import FeedOptions, checkpoint_file, feed_options, open_sinks
 from .sink.python import PythonSink
-from .status import FeedStatus, Wait
 
 WAITING_BATCHES = 4
 """Batches that wait for the program; behind them the source is slowed."""

@@ -66,7 +66,7 @@ class Sorted(Struct, frozen=True, gc=False):
 
     changes: list[KvChange]
     resolved: Ts
-    goes_on: bool = False
+    continues: bool = False
     """More may follow of the last commit ts: of the last transaction, or others. The next Sorted begins
     with it, or, with something else or nothing, says that there is no more."""
 
@@ -152,14 +152,14 @@ def _named(table: Table, row: Row | None) -> dict[str, Any] | None:
     return None if row is None else {c.name: v for c, v in zip(table.columns, row, strict=True)}
 
 
-class Loaded(Struct, frozen=True):
+class TableProgress(Struct, frozen=True):
     """How far one table's snapshot got: whole, or up to and including the key `last`."""
 
     last: tuple[int, ...] | None = None
     """None: the whole table; (): it is there, without rows. Only integer keys are resumed inside a table."""
 
 
-Loading: TypeAlias = dict[str, Loaded]
+SnapshotProgress: TypeAlias = dict[str, TableProgress]
 """Tables by full name whose snapshot has begun; one not in it has no rows in the target yet."""
 
 
@@ -171,7 +171,7 @@ class Chunk(Struct, frozen=True):
     """
 
     table: str
-    loaded: Loaded = Loaded()
+    loaded: TableProgress = TableProgress()
 
 
 class Checkpoint(Struct, frozen=True):
@@ -180,7 +180,7 @@ class Checkpoint(Struct, frozen=True):
     ts: Ts
     position: str
     """The source's own position after that transaction, for instance "mysql-bin.000003:4711"."""
-    loading: Loading | None = None
+    loading: SnapshotProgress | None = None
     """None once the snapshot is complete (or was never wanted)."""
     source: str = ""
     """Identity of the source, so that a checkpoint is not used with another server."""

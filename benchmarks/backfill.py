@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pymysql
 
-from .mariadb import PASSWORD, MariaDb
+from ..testing.mariadb import PASSWORD, MariaDb
 from .mysql import COLUMNS
 
 if TYPE_CHECKING:

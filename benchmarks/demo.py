@@ -25,7 +25,7 @@ from typing import Any
 
 from ..embedded import OpenFeed, open_feed
 from ..events import Column, Row, Ts
-from . import tikv_shop
+from ..testing import tikv_shop
 from .compare import Comparison, Printed, PrintedColumn, Rows, compare, printed, sqlite_rows
 from .process import following, until_all_at
 

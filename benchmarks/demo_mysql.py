@@ -14,9 +14,9 @@ from pathlib import Path
 from time import sleep as pause
 from typing import Any
 
-from . import shop
+from ..testing import shop
+from ..testing.mariadb import MariaDb, missing
 from .compare import Comparison, compare, mariadb_rows, source_columns, sqlite_rows
-from .mariadb import MariaDb, missing
 from .process import following, until_all_at
 
 COPY = "shop_copy"

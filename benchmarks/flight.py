@@ -27,21 +27,21 @@ import pyarrow as pa
 from pyarrow import flight
 
 from ..actors import SystemClock
-from ..checkpoint import CheckpointFile
+from ..engine.checkpoint import CheckpointFile
+from ..engine.options import feed_options
 from ..events import Batch, Checkpoint, Item, RowChange, Transaction
-from ..options import feed_options
 from ..puller.mysql.position import Position
 from ..spark.capture import client
 from ..spark.capture.answer import Answers
-from ..spark.capture.held import Held
+from ..spark.capture.buffer import ChangeBuffer
 from ..spark.capture.lease import Lease
 from ..spark.capture.place import Rank
 from ..spark.capture.server import CaptureServer
 from ..spark.capture.sink import CaptureSink
 from ..spark.capture.ticket import Ticket
 from ..spark.envelope import ENVELOPE
-from ..spark.offset import Offset
-from ..spark.parts import WHOLE, Part
+from ..spark.offsets.offset import Offset
+from ..spark.read.parts import WHOLE, Part
 from .sink import TABLE, _row
 
 SOURCE: Final = "bench"
@@ -141,7 +141,7 @@ class _Kept:
 
     def __init__(self, directory: Path, *, in_memory: bool) -> None:
         numbers = count()
-        self.held = Held(
+        self.held = ChangeBuffer(
             4 << 30 if in_memory else 16 << 20,
             64 << 30,
             lambda: directory / f"{next(numbers)}",

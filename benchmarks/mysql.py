@@ -25,11 +25,11 @@ from pymysqlreplication.event import HeartbeatLogEvent
 from pymysqlreplication.row_event import WriteRowsEvent
 
 from ..embedded import follow
+from ..engine.feed import Feed
+from ..engine.options import checkpoint_file, feed_options, open_sinks
 from ..events import Item, Transaction, row_count
-from ..feed import Feed
-from ..options import checkpoint_file, feed_options, open_sinks
 from ..sink.python import PythonSink
-from .mariadb import PASSWORD, MariaDb
+from ..testing.mariadb import PASSWORD, MariaDb
 
 COLUMNS = (
     "id INT NOT NULL PRIMARY KEY, big BIGINT UNSIGNED, price DECIMAL(12,2), ratio DOUBLE,"

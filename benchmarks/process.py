@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import sleep as pause
 
+from ..engine.status import StatusFile
 from ..errors import CheckpointError
-from ..status import StatusFile
 
 
 @contextmanager

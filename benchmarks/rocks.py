@@ -26,7 +26,7 @@ from rocksdict import (
 )
 
 from ..events import KvChange, Ts
-from .workload import Window
+from ..testing.workload import Window
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_event = msgspec.msgpack.Decoder(KvChange).decode

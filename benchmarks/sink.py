@@ -22,11 +22,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from ..checkpoint import CheckpointFile
-from ..events import Chunk, Column, CreateTable, Ddl, Item, Loaded, Row, RowChange, Table, Transaction
+from ..engine.checkpoint import CheckpointFile
+from ..events import Chunk, Column, CreateTable, Ddl, Item, Row, RowChange, Table, TableProgress, Transaction
 from ..sink import Delivery, open_sink
 from ..sink.sql.sqlite_types import compile_encode, declared_type
-from .mariadb import PASSWORD, MariaDb
+from ..testing.mariadb import PASSWORD, MariaDb
 
 TABLE: Final = Table(
     "bench",
@@ -95,7 +95,7 @@ def _loads(rows: Sequence[Row]) -> list[Item]:
             "bench",
             [RowChange(0, 0, TABLE, "insert", None, row) for row in rows[first : first + _BATCH]],
             "log:1",
-            chunk=Chunk(TABLE.full_name, Loaded((first + _BATCH - 1,))),
+            chunk=Chunk(TABLE.full_name, TableProgress((first + _BATCH - 1,))),
         )
         for first in range(0, len(rows), _BATCH)
     ]

@@ -17,8 +17,8 @@ from typing import Any
 from ..actors import ActorSystem, PooledActor, PooledRef, SystemClock
 from ..events import PUT, Changes, KvChange, Sorted, Ts
 from ..sorter import EventSorter, SorterOptions, open_sorter
+from ..testing.workload import FIRST_TS, Window, w1, w1_by_table
 from .rocks import YARDSTICKS, Yardstick
-from .workload import FIRST_TS, Window, w1, w1_by_table
 
 IDLE_SECONDS = 0.005
 RATES = ("write", "fetch", "write_fetch", "both")

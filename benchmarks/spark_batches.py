@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..options import feed_options
+from ..engine.options import feed_options
 from ..spark.capture.capture import opened
 from ..spark.capture.options import CaptureOptions
-from .mariadb import MariaDb
+from ..testing.mariadb import MariaDb
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,12 +11,12 @@ from pyspark.sql.types import StructType
 
 from ..spark.capture.captures import captures_of
 from ..spark.envelope import ENVELOPE
-from ..spark.options import read_options
-from ..spark.output import Output
-from ..spark.partition import TaskPartition
-from ..spark.parts import WHOLE
-from ..spark.schema import envelope_type
-from ..spark.stream_task import batches
+from ..spark.read.options import read_options
+from ..spark.read.output import Output
+from ..spark.read.partition import TaskPartition
+from ..spark.read.parts import WHOLE
+from ..spark.read.schema import envelope_type
+from ..spark.read.stream_task import batches
 from .flight import TABLES, TRANSACTION_ROWS, answer, offset
 
 

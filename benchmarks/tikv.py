@@ -21,9 +21,9 @@ from ..codec.tidb.table_info import DbInfo, encode_db_info, encode_table_info
 from ..emulator.percolator import COMMIT, PREWRITE, Row
 from ..emulator.recorded import RecordedCluster, record
 from ..emulator.shard import PUT
+from ..engine.feed import Feed
+from ..engine.options import checkpoint_file, feed_options
 from ..events import Item, Ts, row_count
-from ..feed import Feed
-from ..options import checkpoint_file, feed_options
 from ..sink.python import PythonSink
 from .item_table import item_table
 from .puller import TABLE, bare, play, server_of

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from ..errors import CheckpointError
-from ..events import Checkpoint, Loaded, Loading, physical_ms
+from ..events import Checkpoint, SnapshotProgress, TableProgress, physical_ms
 
 VERSION: Final = 1
 _WHOLE: Final = "whole"
@@ -69,13 +69,13 @@ def _moment(ts: int) -> str | None:
         return None
 
 
-def _loading_to_json(loading: Loading | None) -> dict[str, Any] | None:
+def _loading_to_json(loading: SnapshotProgress | None) -> dict[str, Any] | None:
     if loading is None:
         return None
     return {name: _WHOLE if loaded.last is None else list(loaded.last) for name, loaded in loading.items()}
 
 
-def _loading_from_json(loading: dict[str, Any] | None) -> Loading | None:
+def _loading_from_json(loading: dict[str, Any] | None) -> SnapshotProgress | None:
     if loading is None:
         return None
-    return {name: Loaded(None if last == _WHOLE else tuple(last)) for name, last in loading.items()}
+    return {name: TableProgress(None if last == _WHOLE else tuple(last)) for name, last in loading.items()}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .cluster import Cluster
-from .percolator import Refused
+from .percolator import Rejected
 from .server import Tls
-from .sql import Tidb
+from .sql.sql import Tidb
 
-__all__ = ["Cluster", "Refused", "Tidb", "Tls"]
+__all__ = ["Cluster", "Rejected", "Tidb", "Tls"]

@@ -16,9 +16,9 @@ import grpc
 
 from ..codec.proto import CHANGE_DATA, cdcpb
 from ..events import Ts
-from . import region_errors
 from .connection import Connection
 from .event_bytes import error_event, rows_event
+from .faults import region_errors
 from .keyspace import Keyspace
 from .options import Options
 from .percolator import Row

@@ -18,8 +18,8 @@ from typing import Any
 from ..actors.clock import Clock, SystemClock
 from ..codec.proto import metapb
 from ..events import Ts
-from .faults import Faults
-from .injected import Injected
+from .faults.faults import Faults
+from .faults.injected import Injected
 from .keyspace import Keyspace
 from .loop import LoopThread
 from .options import Options
@@ -121,7 +121,7 @@ class Cluster(Faults):
         """Prewrite and commit a transaction; its commit ts.
 
         A mutation is (op, raw key, value); ops are "put", "insert", "delete", "lock". Of one key the last
-        counts. Raises Refused, with nothing written, where another transaction is in the way.
+        counts. Raises Rejected, with nothing written, where another transaction is in the way.
         """
         return self._loop.run(self.transactions.write(mutations, start_ts))
 
@@ -135,7 +135,7 @@ class Cluster(Faults):
         generation: int = 0,
         min_commit_ts: Ts = 0,
     ) -> None:
-        """Lock the keys; `primary` is the first one if not given. Raises Refused."""
+        """Lock the keys; `primary` is the first one if not given. Raises Rejected."""
         self._loop.run(
             self.transactions.prewrite(
                 start_ts, mutations, primary or mutations[0][1], ttl_ms, generation, min_commit_ts
@@ -143,11 +143,11 @@ class Cluster(Faults):
         )
 
     def commit(self, start_ts: Ts, keys: list[bytes], commit_ts: Ts = 0) -> Ts:
-        """Commit prewritten keys, at a new timestamp if none is given. Raises Refused."""
+        """Commit prewritten keys, at a new timestamp if none is given. Raises Rejected."""
         return self._loop.run(self.transactions.commit(start_ts, sorted(keys), commit_ts))
 
     def rollback(self, start_ts: Ts, keys: list[bytes]) -> None:
-        """Roll keys back, locked or not. Raises Refused if one is committed."""
+        """Roll keys back, locked or not. Raises Rejected if one is committed."""
         self._loop.run(self.transactions.rollback(start_ts, sorted(keys)))
 
     def _apply(self, region: Region, step: Callable[..., Any], *arguments: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .injected import Injected
+from .faults.injected import Injected
 from .keyspace import Keyspace
 from .loop import LoopThread
 from .oracle import Oracle

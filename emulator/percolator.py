@@ -1,7 +1,7 @@
 """Percolator's steps on one region's shard, with TiKV's answers.
 
 A step that changes something says so in `rows`, as the change feed tells it; None if nobody listens.
-Refusals are `Refused`, which carries the kvrpcpb.KeyErrors.
+Refusals are `Rejected`, which carries the kvrpcpb.KeyErrors.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Mutation = tuple[int, bytes, bytes]
 """(op, raw key, value)."""
 
 
-class Refused(Exception):
+class Rejected(Exception):
     """A step that was not done, with the kvrpcpb.KeyErrors that say why."""
 
     def __init__(self, errors: Sequence[Any]) -> None:
@@ -54,7 +54,7 @@ class Refused(Exception):
 def prewrite(
     shard: Shard, attempt: Attempt, mutations: Iterable[Mutation], generation: int, rows: Rows
 ) -> None:
-    """Lock all keys, or none: Refused names every lock in the way, or the first other obstacle."""
+    """Lock all keys, or none: Rejected names every lock in the way, or the first other obstacle."""
     todo = []
     locked = []
     for op, key, value in mutations:
@@ -69,7 +69,7 @@ def prewrite(
             if op != CHECK_NOT_EXISTS:
                 todo.append((PUT if op == INSERT else op, key, value))
     if locked:
-        raise Refused(locked)
+        raise Rejected(locked)
     for op, key, value in todo:
         if rows is not None and op in (PUT, DELETE):
             old = shard.value(key)
@@ -80,13 +80,13 @@ def prewrite(
 def _check(shard: Shard, attempt: Attempt, op: int, key: bytes) -> None:
     latest = shard.latest.get(key)
     if attempt.start_ts in shard.rollbacks.get(key, ()):
-        raise Refused([_conflict(attempt, key, attempt.start_ts, 0, "SelfRolledBack")])
+        raise Rejected([_conflict(attempt, key, attempt.start_ts, 0, "SelfRolledBack")])
     if latest is None:
         return
     if latest.commit_ts >= max(attempt.start_ts, attempt.for_update_ts):
-        raise Refused([_conflict(attempt, key, latest.start_ts, latest.commit_ts, "Optimistic")])
+        raise Rejected([_conflict(attempt, key, latest.start_ts, latest.commit_ts, "Optimistic")])
     if op in (INSERT, CHECK_NOT_EXISTS) and shard.read(key, latest.commit_ts) is not None:
-        raise Refused([kvrpcpb.KeyError(already_exist=kvrpcpb.AlreadyExist(key=key))])
+        raise Rejected([kvrpcpb.KeyError(already_exist=kvrpcpb.AlreadyExist(key=key))])
 
 
 def _conflict(attempt: Attempt, key: bytes, start_ts: Ts, commit_ts: Ts, reason: str) -> Any:
@@ -103,7 +103,7 @@ def _conflict(attempt: Attempt, key: bytes, start_ts: Ts, commit_ts: Ts, reason:
 
 
 def commit(shard: Shard, start_ts: Ts, commit_ts: Ts, keys: Iterable[bytes], rows: Rows) -> None:
-    """Turn this transaction's locks on `keys` into versions; all or, when Refused, none."""
+    """Turn this transaction's locks on `keys` into versions; all or, when Rejected, none."""
     keys = [key for key in keys if _committable(shard, key, start_ts, commit_ts)]
     for key in keys:
         lock = shard.unlock(key)
@@ -120,10 +120,10 @@ def _committable(shard: Shard, key: bytes, start_ts: Ts, commit_ts: Ts) -> bool:
     if lock is None or lock.start_ts != start_ts:
         if _committed(shard, key, start_ts) is not None:
             return False
-        raise Refused([kvrpcpb.KeyError(retryable=f"TxnLockNotFound: start_ts {start_ts}, key {key.hex()}")])
+        raise Rejected([kvrpcpb.KeyError(retryable=f"TxnLockNotFound: start_ts {start_ts}, key {key.hex()}")])
     least = max(lock.attempt.min_commit_ts, lock.attempt.floor + 1, start_ts + 1)
     if commit_ts < least:
-        raise Refused(
+        raise Rejected(
             [kvrpcpb.KeyError(retryable=f"CommitTsExpired: commit_ts {commit_ts} is below {least}, "
                                         f"the min_commit_ts of {key.hex()}")]
         )  # fmt: skip
@@ -146,7 +146,7 @@ def rollback(shard: Shard, start_ts: Ts, keys: Iterable[bytes], rows: Rows) -> N
         write = _committed(shard, key, start_ts)
         if write is not None:
             message = f"Committed: start_ts {start_ts}, commit_ts {write.commit_ts}, key {key.hex()}"
-            raise Refused([kvrpcpb.KeyError(abort=message)])
+            raise Rejected([kvrpcpb.KeyError(abort=message)])
     for key in keys:
         lock = shard.locks.get(key)
         if start_ts in shard.rollbacks.get(key, ()):
@@ -181,7 +181,7 @@ def check_txn_status(shard: Shard, request: Any, rows: Rows) -> Any:
     elif start_ts not in shard.rollbacks.get(key, ()):
         if not request.rollback_if_not_exist:
             missing = kvrpcpb.TxnNotFound(start_ts=start_ts, primary_key=key)
-            raise Refused([kvrpcpb.KeyError(txn_not_found=missing)])
+            raise Rejected([kvrpcpb.KeyError(txn_not_found=missing)])
         rollback(shard, start_ts, [key], rows)
         answer.action = actions.LockNotExistRollback
     return answer

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..codec.proto import TIKV, kvrpcpb
-from . import percolator, region_errors, snapshot_read
+from . import percolator, snapshot_read
 from .change_data import ChangeData
+from .faults import region_errors
 from .keyspace import Keyspace
 from .options import Options
-from .percolator import Refused
+from .percolator import Rejected
 from .region import Region
 from .resolved import Resolved
 from .server import Server, unary
@@ -136,7 +137,7 @@ class Store:
         mutations = [(mutation.op, mutation.key, mutation.value) for mutation in request.mutations]
         try:
             self._apply(region, percolator.prewrite, attempt, mutations, 0)
-        except Refused as refused:
+        except Rejected as refused:
             return kvrpcpb.PrewriteResponse(errors=refused.errors)
         return kvrpcpb.PrewriteResponse()
 
@@ -152,7 +153,7 @@ class Store:
     def _check_txn_status(self, region: Region, request: Any) -> Any:
         try:
             return self._apply(region, percolator.check_txn_status, request)
-        except Refused as refused:
+        except Rejected as refused:
             return kvrpcpb.CheckTxnStatusResponse(error=refused.errors[0])
 
     def _resolve_lock(self, region: Region, request: Any) -> Any:
@@ -164,7 +165,7 @@ class Store:
     def _step(self, region: Region, response: Any, step: tuple[Any, ...]) -> Any:
         try:
             self._apply(region, *step)
-        except Refused as refused:
+        except Rejected as refused:
             return type(response)(error=refused.errors[0])
         return response
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..codec.proto import cdcpb
-from . import region_errors
+from .faults import region_errors
 from .keyspace import Keyspace
 from .region import Region
 from .store import Store

@@ -14,7 +14,7 @@ from ..events import Ts
 from . import percolator
 from .keyspace import Keyspace
 from .oracle import Oracle
-from .percolator import Refused
+from .percolator import Rejected
 from .region import Region
 from .resolved import Resolved
 from .shard import DELETE, INSERT, LOCK, PESSIMISTIC, PUT, Attempt
@@ -46,7 +46,7 @@ class Transactions:
         self._patience_seconds = patience_seconds
 
     async def write(self, mutations: Sequence[tuple[str, bytes, bytes]], start_ts: Ts = 0) -> Ts:
-        """Prewrite and commit; the commit ts. Refused leaves no lock behind."""
+        """Prewrite and commit; the commit ts. Rejected leaves no lock behind."""
         start_ts = start_ts or self._oracle.next()
         mutations = last_of_each_key(mutations)
         keys = [mutation[1] for mutation in mutations]
@@ -54,7 +54,7 @@ class Transactions:
             raise ValueError("mutations: a transaction needs at least one")
         try:
             await self.prewrite(start_ts, mutations, keys[0], TTL_MS)
-        except Refused:
+        except Rejected:
             await self.rollback(start_ts, keys)
             raise
         return await self.commit(start_ts, keys)

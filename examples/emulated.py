@@ -3,7 +3,7 @@
 import tempfile
 
 import tidemill
-from tidemill.emulator.sql import Tidb
+from tidemill.emulator.sql.sql import Tidb
 
 
 def main() -> None:

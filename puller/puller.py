@@ -1,4 +1,4 @@
-"""What every puller tells its observer about itself, besides the changes that it sends on.
+"""What every puller tells its coordinator about itself, besides the changes that it sends on.
 
 A puller is an actor that sends `Changes` to one Writer, in the source's order. It ends by failing
 (its supervisor gets the error) or by being stopped.
@@ -30,7 +30,7 @@ class Retrying(Struct, frozen=True):
     """Until the next attempt."""
 
 
-class SnapshotProgress(Struct, frozen=True):
+class SnapshotReport(Struct, frozen=True):
     table: str
     """Full name of the table being read; empty once all are."""
     rows: int

@@ -1,9 +1,9 @@
 """Rows to the outside: SQL databases, files, Python code; each target with its own checkpoint."""
 
-from .actor import Patience, SinkActor, spawn_sink
-from .delivery import Delivery, DeliveryOptions, DeliveryStatistics, NotKept
-from .gate import Gate
+from .actor import RetryDelay, SinkActor, spawn_sink
+from .delivery import Delivery, DeliveryOptions, DeliveryStatistics, ReplayRequired
 from .messages import Acknowledged, Deliver, Flush
+from .resume_filter import ResumeFilter
 from .sink import CheckpointStore, Sink, open_sink
 
 __all__ = [
@@ -14,9 +14,9 @@ __all__ = [
     "DeliveryOptions",
     "DeliveryStatistics",
     "Flush",
-    "Gate",
-    "NotKept",
-    "Patience",
+    "ResumeFilter",
+    "ReplayRequired",
+    "RetryDelay",
     "Sink",
     "SinkActor",
     "open_sink",

@@ -10,7 +10,7 @@ from typing import Any
 from ..actors import ActorSystem, PooledActor, PooledRef, Restart, Timer
 from ..errors import Retryable
 from ..events import Checkpoint
-from .delivery import Delivery, NotKept
+from .delivery import Delivery, ReplayRequired
 from .messages import Acknowledged, Deliver, Flush
 
 
@@ -22,7 +22,7 @@ class SinkActor(PooledActor):
     """Hands what comes to a Delivery, and tells the coordinator what became durable.
 
     All that waits in its mailbox when the sink is free makes a batch: one transaction when idle, many
-    under load. While the sink can't take anything the actor is between two starts (see `Patience`) and
+    under load. While the sink can't take anything the actor is between two starts (see `RetryDelay`) and
     takes no messages, so its mailbox fills and those behind it wait; the work survives in its Delivery.
     """
 
@@ -64,11 +64,11 @@ class SinkActor(PooledActor):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience(Restart):
+class RetryDelay(Restart):
     """Start again after Retryable, no sooner than it asks for; stop at anything else."""
 
     def pause(self, failures: int, error: BaseException) -> float | None:
-        if not isinstance(error, Retryable) or isinstance(error, NotKept):
+        if not isinstance(error, Retryable) or isinstance(error, ReplayRequired):
             return None
         return max(Restart.pause(self, failures, error) or 0.0, error.wait or 0.0)
 
@@ -84,7 +84,7 @@ def spawn_sink(
     """Start a sink's actor in a system for blocking work.
 
     The coordinator gets Acknowledged; and, as the supervisor, Failed: with `restart_seconds` the sink
-    is being retried; without, its error says why it stopped: NotKept (start again from the sink's
+    is being retried; without, its error says why it stopped: ReplayRequired (start again from the sink's
     checkpoint) or Fatal. `delivery.statistics()` may be read meanwhile.
     """
     return system.spawn(
@@ -94,5 +94,5 @@ def spawn_sink(
         name=f"sink {delivery.sink.name}",
         capacity=capacity,
         supervisor=coordinator,
-        restart=patience or Patience(),
+        restart=patience or RetryDelay(),
     )

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from ..errors import Retryable, SinkError
 from ..events import Batch, Checkpoint, Ddl, Item, Transaction, Ts, row_count
-from .gate import Gate
+from .resume_filter import ResumeFilter
 from .sink import Sink
 
 
-class NotKept(Retryable):
+class ReplayRequired(Retryable):
     """The sink lost rows of a transaction that was too large to keep: only the source has them.
 
     Going on takes a new start from the sink's checkpoint.
@@ -64,7 +64,7 @@ class Delivery:
         self.sink = sink
         self.acknowledged: Callable[[Checkpoint], None] = _nobody
         """Called with each checkpoint that became durable."""
-        self._gate = Gate(checkpoint, source)
+        self._gate = ResumeFilter(checkpoint, source)
         self._options = options or DeliveryOptions()
         self._waiting: deque[Item] = deque()
         self._kept: list[Batch] = []  # cut since the last flush, in order; the first `_written` are written
@@ -83,7 +83,7 @@ class Delivery:
     def run(self, now: float) -> float | None:
         """Write what waits and flush it. Returns in how many seconds to run again, if at all.
 
-        Raises Retryable, after which nothing is lost and `run` goes on; NotKept and Fatal end it.
+        Raises Retryable, after which nothing is lost and `run` goes on; ReplayRequired and Fatal end it.
         """
         with self._undone_by_retryable():
             while (batch := self._next_batch()) is not None:
@@ -129,7 +129,7 @@ class Delivery:
             self._error = str(error)
             self._written = 0
             if not self._complete:
-                raise NotKept(str(error), error.wait) from error
+                raise ReplayRequired(str(error), error.wait) from error
             raise
 
     def close(self) -> None:

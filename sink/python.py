@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from ..errors import SinkError, TidemillError
 from ..events import Batch, Checkpoint, Ddl, Item, Ts
-from .gate import advance
+from .resume_filter import advance
 from .sink import CheckpointStore
 
 _MAX_PENDING: Final = 100_000

@@ -127,14 +127,14 @@ def _open_files(name: str, target: str, store: CheckpointStore, options: Mapping
     path, _, asked = path.removeprefix("//").partition("?format=")
     chosen = "parquet" if scheme == "parquet" else options.get("format", asked or "ndjson")
     if chosen == "ndjson":
-        from .file import FileSink
+        from .files.ndjson import FileSink
 
         _checked(name, options, {"format": str})
         return FileSink(name, _path(name, target, path, "file:///var/rows.ndjson"), store)
     if chosen != "parquet":
         raise ConfigError(f"sink {name}: no format {chosen!r}; accepted: ndjson, parquet")
     try:
-        from .parquet import ParquetOptions, ParquetSink
+        from .files.parquet import ParquetOptions, ParquetSink
     except ImportError as error:
         raise ConfigError(f"sink {name}: Parquet needs: pip install 'tidemill[arrow]'") from error
     accepted = {"format": str, "file_bytes": int, "flush_seconds": float}

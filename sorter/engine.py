@@ -10,8 +10,8 @@ from typing import Any, Final
 from ..actors import ActorSystem, PooledRef, Target
 from ..events import Ts
 from ..store.plan import Outcome, Plan
+from .admission import AdmissionControl, Part
 from .arrivals import WAKE, Arrivals
-from .gate import Gate, Part
 from .intake import Intake, Spill
 from .merge import Merger, Progress
 from .run import Table
@@ -39,7 +39,7 @@ class Engine:
         self._supervisor = supervisor
         self._tier = tier
         self._arrivals = Arrivals()
-        self._gate = Gate(tier, self._arrivals, system.clock)
+        self._gate = AdmissionControl(tier, self._arrivals, system.clock)
         self._progress = Progress()
         self._lock = Lock()  # guards the tables
         self._tables: dict[int, Writer] = {}
@@ -96,7 +96,7 @@ class Engine:
             resolved=self._progress.resolved,
             sent=self._progress.sent,
             memory_bytes=self._memory_bytes(),
-            leaving_bytes=self._tier.leaving_bytes,
+            flushing_bytes=self._tier.flushing_bytes,
             spilled_bytes=self._tier.spilled_bytes,
             disk_bytes=self._disk_bytes(),
         )

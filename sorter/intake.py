@@ -9,8 +9,8 @@ from typing import Any, Final
 from ..actors import PooledRef
 from ..actors.future import Ask
 from ..events import Changes, KvChange, Ts
+from .admission import AdmissionControl, Part
 from .arrivals import WAKE, Arrivals
-from .gate import Gate, Part
 from .run import Run, Table, estimate, make_runs, measure
 from .tier import Tier
 from .writer import Writer
@@ -41,7 +41,7 @@ class Intake(Part):
 
     def __init__(
         self,
-        gate: Gate,
+        gate: AdmissionControl,
         writers: Mapping[int, Writer],
         tier: Tier,
         arrivals: Arrivals,

@@ -13,10 +13,10 @@ from msgspec import Struct
 from ..actors import PooledRef, Target
 from ..errors import InvariantViolated
 from ..events import KvChange, Sorted, Ts
+from .admission import AdmissionControl, Part
 from .arrivals import WAKE, Arrivals
-from .gate import Gate, Part
+from .cursor import MergeCursor, Slice, join
 from .run import Owners, Run, Table, floor, split
-from .stretch import Slice, Stretch, join
 from .tier import Tier
 
 READ_BYTES: Final = 1 << 20
@@ -28,13 +28,13 @@ what has one commit ts is opened as a whole and larger."""
 
 
 class Read(Struct, frozen=True):
-    """To a Reader: bring these runs back from disk, and answer with one Loaded."""
+    """To a Reader: bring these runs back from disk, and answer with one RunsRead."""
 
     runs: list[Run]
     reply_to: Target
 
 
-class Loaded(Struct, frozen=True):
+class RunsRead(Struct, frozen=True):
     """From a Reader: runs, their changes and whose they are, in the order of the Read."""
 
     runs: list[tuple[Run, list[KvChange], Owners]]
@@ -72,7 +72,7 @@ class Merger(Part):
 
     def __init__(
         self,
-        gate: Gate,
+        gate: AdmissionControl,
         arrivals: Arrivals,
         tier: Tier,
         progress: Progress,
@@ -90,9 +90,9 @@ class Merger(Part):
         self._numbers = count()
         self._waiting: list[tuple[Ts, KvChange, int, Run]] = []
         """Heap of the runs that aren't open, by their first change; ints compare faster."""
-        self._open: list[Stretch] = []
+        self._open: list[MergeCursor] = []
         self._opened_bytes = 0
-        self._reading: dict[Run, Stretch] = {}
+        self._reading: dict[Run, MergeCursor] = {}
         """Those open that aren't back from disk, by their first change."""
         self._wanted: list[Run] = []
         """Those of them that no Reader was asked for yet, some since they aren't on disk yet."""
@@ -105,7 +105,7 @@ class Merger(Part):
 
     def on_receive_batch(self, messages: Sequence[Any]) -> None:
         for message in messages:
-            if isinstance(message, Loaded):
+            if isinstance(message, RunsRead):
                 for run, changes, owners in message.runs:
                     if stretch := self._reading.pop(run, None):
                         stretch.load(changes, owners)
@@ -220,13 +220,13 @@ class Merger(Part):
     def _open_run(self) -> None:
         run = heappop(self._waiting)[3]
         changes, owners = self._tier.take(run)
-        if run.heirs is not None:
-            for heir in self._tier.heirs(run):
-                self._push(heir)
+        if run.replacements is not None:
+            for replacement in self._tier.replacements(run):
+                self._push(replacement)
             return
         if run.first.commit_ts <= self._progress.sent:
             self._refuse(run, changes, owners)
-        stretch = Stretch(run, None, None)
+        stretch = MergeCursor(run, None, None)
         if changes is None:
             self._reading[run] = stretch
             self._wanted.append(run)
@@ -272,7 +272,7 @@ class Merger(Part):
         return bound
 
     def _take_below(self, bound: KvChange) -> list[Slice]:
-        """Loaded changes before the bound."""
+        """RunsRead changes before the bound."""
         slices = []
         done = False
         for stretch in self._open:
@@ -339,12 +339,12 @@ class Merger(Part):
         progress = self._progress
         resolved = min(progress.resolved, following.commit_ts - 1)
         last = changes[-1].commit_ts if changes else self._torn
-        goes_on = last == following.commit_ts
-        ends = self._torn is not None and not goes_on
-        self._torn = last if goes_on else None
+        continues = last == following.commit_ts
+        ends = self._torn is not None and not continues
+        self._torn = last if continues else None
         if changes or ends or resolved > progress.sent:
             progress.sent = max(progress.sent, resolved)
-            self.send(self._downstream, Sorted(changes, progress.sent, goes_on))
+            self.send(self._downstream, Sorted(changes, progress.sent, continues))
 
 
 def _cut(changes: list[KvChange], start: int, end: int) -> int:

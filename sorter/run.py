@@ -48,7 +48,7 @@ class Place(msgspec.Struct, frozen=True):
     are the position."""
 
     window: Any
-    """A Window of a store, or a file."""
+    """A Generation of a store, or a file."""
     lower: bytes
     upper: bytes
     keys: int
@@ -64,7 +64,7 @@ class Run:
     """Some changes. Who may touch what: see Tier, which owns these while it holds them."""
 
     __slots__ = (
-        "bytes", "changes", "count", "first", "heirs", "is_sorted", "leaving", "newest", "owners", "place",
+        "bytes", "changes", "count", "first", "replacements", "is_sorted", "flushing", "newest", "owners", "place",
         "tables",
     )  # fmt: skip
 
@@ -91,11 +91,11 @@ class Run:
         self.bytes = size
         """What the changes take in memory."""
         self.changes: list[KvChange] | None = changes
-        """None once they are taken, or kept elsewhere: in `place`, or by the `heirs`."""
+        """None once they are taken, or kept elsewhere: in `place`, or by the `replacements`."""
         self.place: Place | None = None
-        self.heirs: list[Run] | None = None
+        self.replacements: list[Run] | None = None
         """The runs that this one was merged into, shared with the others that were."""
-        self.leaving = False
+        self.flushing = False
         """On its way to disk, still in memory."""
 
     def __str__(self) -> str:

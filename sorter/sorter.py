@@ -24,7 +24,7 @@ class SorterStatistics:
     """Everything at or below has left."""
     memory_bytes: int
     """Changes in memory, those on their way to disk included."""
-    leaving_bytes: int
+    flushing_bytes: int
     """Changes on their way to disk."""
     spilled_bytes: int
     """Changes that went to disk since the start, by what they took in memory."""

@@ -40,11 +40,11 @@ class Tier:
         self._lock = Lock()
         self._index = Index()
         self._held: dict[Run, None] = {}
-        """In memory and not leaving, in the order they came."""
+        """In memory and not flushing, in the order they came."""
         self._recent: deque[Ts] = deque(maxlen=OVERLAPPING)
         """The newest ts of the last runs that left alone."""
         self.used_bytes = 0
-        self.leaving_bytes = 0
+        self.flushing_bytes = 0
         self.spilled_bytes = 0
 
     def add(self, runs: Iterable[Run]) -> list[Run]:
@@ -53,7 +53,7 @@ class Tier:
             for run in runs:
                 self._held[run] = None
                 self.used_bytes += run.bytes
-            if self.quota_bytes is None or self.used_bytes - self.leaving_bytes <= self.quota_bytes:
+            if self.quota_bytes is None or self.used_bytes - self.flushing_bytes <= self.quota_bytes:
                 return []
             return self._overflow()
 
@@ -72,15 +72,15 @@ class Tier:
 
     def _leave(self, runs: list[Run]) -> None:
         for run in runs:
-            run.leaving = True
+            run.flushing = True
             del self._held[run]
-            self.leaving_bytes += run.bytes
+            self.flushing_bytes += run.bytes
 
     def take(self, run: Run) -> tuple[list[KvChange] | None, Owners]:
-        """The changes of a run and whose they are, now the caller's; None if it has heirs or is on disk,
+        """The changes of a run and whose they are, now the caller's; None if it has replacements or is on disk,
         or on its way there."""
         with self._lock:
-            if run.changes is None or run.leaving:
+            if run.changes is None or run.flushing:
                 return None, None
             changes, owners = run.changes, run.owners
             self._let_go(run)
@@ -97,14 +97,16 @@ class Tier:
         What is on disk or on its way stays as long as other tables have something there.
         """
         with self._lock:
-            heirs = run.heirs
-            if heirs is not None:
-                heirs[:] = [heir for heir in heirs if not self._forget_removed(heir)]
+            replacements = run.replacements
+            if replacements is not None:
+                replacements[:] = [
+                    replacement for replacement in replacements if not self._forget_removed(replacement)
+                ]
             return self._forget_removed(run)
 
     def _forget_removed(self, run: Run) -> bool:
         left = sum(not table.removed for table in run.tables)
-        if run.changes is not None and not run.leaving and left < len(run.tables):
+        if run.changes is not None and not run.flushing and left < len(run.tables):
             changes, owners = without_removed(run.tables, run.owners, run.changes)
             size = run.bytes * len(changes) // run.count
             self.used_bytes -= run.bytes - size
@@ -112,18 +114,18 @@ class Tier:
             left = len(changes)
         if left:
             return False
-        if run.changes is not None and not run.leaving:
+        if run.changes is not None and not run.flushing:
             self._let_go(run)
         self._index.remove(run)
-        return not run.heirs
+        return not run.replacements
 
-    def heirs(self, run: Run) -> list[Run]:
+    def replacements(self, run: Run) -> list[Run]:
         """The runs that this one was merged into; once, for whichever of those merged asks first."""
         with self._lock:
-            assert run.heirs is not None
-            heirs = run.heirs[:]
-            run.heirs.clear()
-            return heirs
+            assert run.replacements is not None
+            replacements = run.replacements[:]
+            run.replacements.clear()
+            return replacements
 
     def stored(self, run: Run, place: Place) -> None:
         """The run is on disk now."""
@@ -165,16 +167,16 @@ class Tier:
     def _let_go(self, run: Run) -> None:
         run.changes = run.owners = None
         self.used_bytes -= run.bytes
-        if run.leaving:
-            run.leaving = False
-            self.leaving_bytes -= run.bytes
+        if run.flushing:
+            run.flushing = False
+            self.flushing_bytes -= run.bytes
         else:
             del self._held[run]
 
     def _overflow(self) -> list[Run]:
         """Pick what to spill: the newest, since they are read last, until there is room again."""
         assert self.quota_bytes is not None
-        excess = self.used_bytes - self.leaving_bytes - self.quota_bytes
+        excess = self.used_bytes - self.flushing_bytes - self.quota_bytes
         excess += min(self.quota_bytes // 4, 16 << 20)
         picked: dict[Hashable, list[Run]] = {}
         for run in reversed(self._held):
@@ -201,14 +203,14 @@ class Tier:
         changes, owners = sort_owned(changes, owners)
         size = sum(run.bytes for run in runs)
         blocks = cut_sorted(tables, owners, changes, size, self._block_changes, self._block_bytes)
-        heirs = blocks[:]
+        replacements = blocks[:]
         for run in runs:
             run.changes = run.owners = None
-            run.heirs = heirs
+            run.replacements = replacements
             del self._held[run]
         for block in blocks:
-            block.leaving = True
-        self.leaving_bytes += size
+            block.flushing = True
+        self.flushing_bytes += size
         return blocks
 
     def _follows(self, run: Run) -> bool:

@@ -8,7 +8,7 @@ from ..actors import ActorSystem, Clock, PooledActor, PooledFuture, PooledRef
 from ..actors.future import Ask
 from ..actors.mailbox import Mailbox
 from ..errors import Fatal
-from .gate import Gate
+from .admission import AdmissionControl
 from .run import Table
 
 WRITER_MESSAGES: Final = 64
@@ -26,7 +26,7 @@ class Writer(Mailbox):
 
     __slots__ = ("_gate", "system", "table")
 
-    def __init__(self, table: Table, gate: Gate, system: ActorSystem) -> None:
+    def __init__(self, table: Table, gate: AdmissionControl, system: ActorSystem) -> None:
         super().__init__(WRITER_MESSAGES, f"Writer of table {table.id} ({table.uid})")
         self.table = table
         self.system = system

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
-from .run_options import MASTER
+from .run.options import MASTER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +35,7 @@ def session(
     is no Java, a package is missing, or `master` is none.
     """
     try:
-        from .spark_session import session
+        from .session.session import session
     except ImportError as error:
         raise _missing(error) from error
     return session(name, master, config)

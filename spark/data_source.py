@@ -15,11 +15,11 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from ..events import Table
-from .batch_reader import BatchReader, PushingReader
-from .offsets import open_offsets
-from .options import ReadOptions, of_batch, of_stream, read_options
-from .output import Output, full_type
-from .stream_reader import StreamReader
+from .offsets.offsets import open_offsets
+from .read.batch_reader import BatchReader, PushingReader
+from .read.options import ReadOptions, of_batch, of_stream, read_options
+from .read.output import Output, full_type
+from .read.stream_reader import StreamReader
 
 PUSHDOWN: str = "spark.sql.python.filterPushdown.enabled"
 
@@ -57,12 +57,12 @@ class TidemillSource(DataSource):
         return StreamReader(options, self._output(options, schema), splits_tables=True)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from .writer import batch_writer
+        from .write.writer import batch_writer
 
         return batch_writer(self.options, schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        from .writer import stream_writer
+        from .write.writer import stream_writer
 
         return stream_writer(self.options, schema, overwrite)
 

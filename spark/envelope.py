@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from ..errors import SinkError
 from ..events import Chunk, Ddl, Item, Row, RowChange, Table, Transaction
-from ..sink.file import json_rows
+from ..sink.files.ndjson import json_rows
 from .change import NO_LAYOUT, Layouts, RowBytes, decode_ddl, encode_ddl
-from .pick import Pick
+from .read.pick import Pick
 
 ENVELOPE: Final = pa.schema(
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rocksdict import RdictIter, ReadOptions
 
 from ..errors import StoreError
-from .window import Window
+from .generation import Generation
 
 
 class Iterator:
@@ -17,7 +17,7 @@ class Iterator:
 
     __slots__ = ("_iterator", "_options", "_path")
 
-    def __init__(self, window: Window, lower: bytes, upper: bytes, path: str) -> None:
+    def __init__(self, window: Generation, lower: bytes, upper: bytes, path: str) -> None:
         options = ReadOptions()
         options.set_iterate_upper_bound(upper)
         self._options = options  # RocksDB keeps a pointer into it

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from ..errors import ConfigError
 from .batch import Batch
+from .generation import Generation
 from .store import Store
-from .window import Window
 
 VERSION: Final = 1
 
@@ -48,7 +48,7 @@ class Kept(Struct, frozen=True):
     bytes: int
     newest: int
     """The highest ts in it."""
-    moved: Callable[[Window], None]
+    moved: Callable[[Generation], None]
     """Called with the window where it is from now on."""
 
 
@@ -64,7 +64,7 @@ class Outcome(Struct, frozen=True):
     """Why nothing was done."""
 
 
-StillNeeded: TypeAlias = Callable[[Window], Iterable[Kept]]
+StillNeeded: TypeAlias = Callable[[Generation], Iterable[Kept]]
 
 
 def encode_plan(plan: Plan) -> str:
@@ -99,7 +99,7 @@ def apply_plan(plan: Plan, store: Store, still_needed: StillNeeded) -> list[Outc
     ]
 
 
-def _carry_out(step: Step, store: Store, window: Window | None, still_needed: StillNeeded) -> Outcome:
+def _carry_out(step: Step, store: Store, window: Generation | None, still_needed: StillNeeded) -> Outcome:
     if window is None:
         return Outcome(step.store, step.window, 0, 0, "it is gone, or still written to")
     kept = list(still_needed(window))
@@ -112,7 +112,7 @@ def _carry_out(step: Step, store: Store, window: Window | None, still_needed: St
     return Outcome(step.store, step.window, size, needed)
 
 
-def move(kept: Kept, store: Store, window: Window) -> Window:
+def move(kept: Kept, store: Store, window: Generation) -> Generation:
     """Write it anew, into the window that is returned. Raises StoreError."""
     batch = Batch()
     for key, value in store.iterate(window, kept.lower, kept.upper + b"\0"):

@@ -12,8 +12,8 @@ from rocksdict import BlockBasedOptions, DBCompressionType, Options, Rdict, Writ
 
 from ..errors import StoreError
 from .batch import Batch
+from .generation import Generation
 from .iterator import Iterator
-from .window import Window
 
 _NEVER: Final = 1 << 30
 """A trigger that is never reached: nothing is compacted in the background, so writes never slow down."""
@@ -47,11 +47,11 @@ class Store:
         self.bytes = 0
         """Written and not dropped: in files, or about to be."""
         self._lock = Lock()  # guards what follows, and `bytes`
-        self._windows: list[Window] = []
-        self._current: Window | None = None
+        self._windows: list[Generation] = []
+        self._current: Generation | None = None
         self._closed = False
 
-    def write(self, batch: Batch) -> Window:
+    def write(self, batch: Batch) -> Generation:
         """Write a batch into the current window, which is returned; begin a new one when it is full."""
         with self._lock:
             window = self._window()
@@ -66,7 +66,7 @@ class Store:
             window.newest = max(window.newest, batch.newest)
             return window
 
-    def get(self, window: Window, key: bytes) -> bytes | None:
+    def get(self, window: Generation, key: bytes) -> bytes | None:
         """The value of a key, None if it isn't there."""
         try:
             value: bytes | None = window.family.get(key)
@@ -74,7 +74,7 @@ class Store:
             self._fail("can't be read", error)
         return value
 
-    def iterate(self, window: Window, lower: bytes, upper: bytes) -> Iterator:
+    def iterate(self, window: Generation, lower: bytes, upper: bytes) -> Iterator:
         """The pairs of a window from `lower` up to but not including `upper`."""
         return Iterator(window, lower, upper, str(self.path))
 
@@ -94,12 +94,12 @@ class Store:
             except Exception as error:
                 self._fail("can't be written", error)
 
-    def ended(self) -> list[Window]:
+    def ended(self) -> list[Generation]:
         """The windows that nothing is written to any more, oldest first."""
         with self._lock:
             return [window for window in self._windows if window is not self._current]
 
-    def drop(self, window: Window) -> None:
+    def drop(self, window: Generation) -> None:
         """Drop a window that has ended. Its files go once nobody reads it."""
         with self._lock:
             assert self._db is not None
@@ -125,7 +125,7 @@ class Store:
                 self._db.close()
             self._db = None
 
-    def _put(self, window: Window, batch: Batch) -> None:
+    def _put(self, window: Generation, batch: Batch) -> None:
         assert self._db is not None
         for _ in range(10):
             rocks = WriteBatch(raw_mode=True)
@@ -144,7 +144,7 @@ class Store:
                 return
         raise StoreError(f"store {self.path}: the disk doesn't keep up, ten flushes didn't make room")
 
-    def _window(self) -> Window:
+    def _window(self) -> Generation:
         """The window to write to. Under the lock."""
         if self._closed:
             raise StoreError(f"store {self.path} is closed")
@@ -158,7 +158,7 @@ class Store:
                 self._db = Rdict(str(self.path), self._options)
             name = f"window-{next(self._names)}"
             family = self._db.create_column_family(name, self._options)
-            window = Window(name, family, self._db.get_column_family_handle(name))
+            window = Generation(name, family, self._db.get_column_family_handle(name))
         except Exception as error:
             self._fail("can't begin a window", error)
         self._current = window

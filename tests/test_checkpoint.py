@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.checkpoint import CheckpointFile, lowest
 from tidemill.codec.checkpoint import decode_checkpoint, encode_checkpoint
+from tidemill.engine.checkpoint import CheckpointFile, lowest
 from tidemill.errors import CheckpointError
-from tidemill.events import Checkpoint, Loaded, compose_ts
+from tidemill.events import Checkpoint, TableProgress, compose_ts
 
-LOADED = st.builds(Loaded, st.none() | st.lists(st.integers(0, 2**64 - 1), max_size=3).map(tuple))
+LOADED = st.builds(TableProgress, st.none() | st.lists(st.integers(0, 2**64 - 1), max_size=3).map(tuple))
 CHECKPOINTS = st.builds(
     Checkpoint,
     st.integers(0, 2**63 - 1),
@@ -31,7 +31,7 @@ def test_a_checkpoint_comes_back_from_its_text(checkpoint, length):
 
 def test_people_can_read_it():
     ts = compose_ts(1_700_000_000_123)
-    loading = {"shop.orders": Loaded((42,)), "shop.items": Loaded()}
+    loading = {"shop.orders": TableProgress((42,)), "shop.items": TableProgress()}
     text = encode_checkpoint(Checkpoint(ts, "bin.000003:4711", loading, "server 7"))
     document = json.loads(text)
     assert document.pop("checksum")
@@ -45,7 +45,7 @@ def test_people_can_read_it():
     }
 
 
-TEXT = encode_checkpoint(Checkpoint(77, "bin.000003:4711", {"a.b": Loaded((1,))}, "server 7"))
+TEXT = encode_checkpoint(Checkpoint(77, "bin.000003:4711", {"a.b": TableProgress((1,))}, "server 7"))
 
 
 @given(st.integers(0, len(TEXT) - 1))
@@ -168,7 +168,7 @@ def test_a_new_sink_has_nothing_loaded():
 
 
 def test_each_table_is_as_far_as_the_sink_that_has_least_of_it():
-    whole, some, more, made = Loaded(), Loaded((3,)), Loaded((5, 1)), Loaded(())
+    whole, some, more, made = TableProgress(), TableProgress((3,)), TableProgress((5, 1)), TableProgress(())
     one = place(7, {"a": whole, "b": some, "c": whole, "d": whole, "e": made})
     two = place(9, {"a": whole, "b": more, "c": some, "e": whole})
     assert lowest([one, two, place(8)], int) == place(7, {"a": whole, "b": some, "c": some})

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tidemill import cli
-from tidemill.status import FeedStatus, SinkStatus, StatusFile, Wait
+from tidemill.engine.status import FeedStatus, SinkStatus, StatusFile, Wait
 
 FEED = """\
 data_dir = "{directory}"

@@ -7,9 +7,8 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from tidemill.errors import CheckpointError
-from tidemill.progress import JsonLines, LogLines, explanation, panel, size
-from tidemill.status import (
+from tidemill.cli.progress import JsonLines, LogLines, explanation, panel, size
+from tidemill.engine.status import (
     BackfillProgress,
     FeedStatus,
     Retry,
@@ -19,6 +18,7 @@ from tidemill.status import (
     Wait,
     resident_bytes,
 )
+from tidemill.errors import CheckpointError
 
 STATUS = FeedStatus(
     name="shop",

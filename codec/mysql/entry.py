@@ -10,9 +10,9 @@ kind, so the sorter keeps the source's own order. `KvChange.region_id` is the nu
 | TEXT_ROWS | snapshot rows: text-protocol row packets, each with its 4-byte packet header      |
 | DDL       | `Query` or `NewTable`                                                             |
 | COMMIT    | `Commit`                                                                          |
-| VOID      | empty; number 0, so it sorts first: the transaction's other changes don't count   |
+| ROLLBACK_MARKER      | empty; number 0, so it sorts first: the transaction's other changes don't count   |
 
-VOID is how a transaction is taken back of which a part was handed on already: the source rolled it
+ROLLBACK_MARKER is how a transaction is taken back of which a part was handed on already: the source rolled it
 back, or the connection was lost in the middle of a table's rows. Its COMMIT still moves the position.
 """
 
@@ -31,7 +31,7 @@ ROWS: Final = 1
 TEXT_ROWS: Final = 2
 DDL: Final = 3
 COMMIT: Final = 4
-VOID: Final = 5
+ROLLBACK_MARKER: Final = 5
 
 _key = Packing(">QB").pack
 

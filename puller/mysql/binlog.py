@@ -136,7 +136,7 @@ class BinlogDecoder:
         would have had anyway, and one that is older has a ts that shows it.
         """
         if not self._out.is_begun and not self._out.clock.anchored:
-            self._out.pass_time(compose_ts(int(epoch_seconds) * 1000 - 1))
+            self._out.advance_watermark(compose_ts(int(epoch_seconds) * 1000 - 1))
 
     def take(self) -> Changes | None:
         """What is complete, and what there is of a large transaction; None if there is nothing."""

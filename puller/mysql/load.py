@@ -9,15 +9,15 @@ from ... import failpoint
 from ...codec.mysql.entry import DDL, TEXT_ROWS, NewTable, encode_statement
 from ...codec.mysql.layout import Layouts
 from ...errors import Retryable
-from ...events import Changes, Chunk, Loaded, Loading, Table
-from ..puller import SnapshotProgress
+from ...events import Changes, Chunk, SnapshotProgress, Table, TableProgress
+from ..puller import SnapshotReport
 from .packets import payload_of, text_values
 from .snapshot import Snapshot, has_integer_key
 from .transactions import Transactions
 
-Step: TypeAlias = Changes | SnapshotProgress | None
+Step: TypeAlias = Changes | SnapshotReport | None
 
-WHOLE: Final = Loaded()
+WHOLE: Final = TableProgress()
 _PROGRESS_ROWS: Final = 20_000
 
 
@@ -31,7 +31,7 @@ class Loader:
     def __init__(
         self,
         snapshot: Snapshot,
-        loading: Loading,
+        loading: SnapshotProgress,
         transactions: Transactions,
         layouts: Layouts,
         chunk_rows: int,
@@ -82,8 +82,8 @@ class Loader:
             yield self._commit(Chunk(name, loaded))
 
     def _read_chunk(
-        self, table: Table, loaded: Loaded | None, limit: int | None
-    ) -> Generator[Step, None, Loaded]:
+        self, table: Table, loaded: TableProgress | None, limit: int | None
+    ) -> Generator[Step, None, TableProgress]:
         """What is loaded with this chunk's rows."""
         layout = self._layouts.add_table(table)
         result = self._snapshot.select(table, loaded.last if loaded else None, limit)
@@ -100,15 +100,15 @@ class Loader:
         if limit is None or result.rows < limit:
             return WHOLE
         values = text_values(payload_of(result.last_row), 0, len(table.columns))
-        return Loaded(tuple(int(values[i] or 0) for i in table.key))
+        return TableProgress(tuple(int(values[i] or 0) for i in table.key))
 
     def _commit(self, chunk: Chunk | None = None) -> Changes | None:
         self._out.commit(self._position, chunk)
         return self._out.take(self._position)
 
-    def _progress(self, table: str) -> SnapshotProgress:
+    def _progress(self, table: str) -> SnapshotReport:
         tables = self._snapshot.tables
-        return SnapshotProgress(
+        return SnapshotReport(
             table=table,
             rows=self._rows,
             rows_estimated=max(self._rows, sum(source.rows_estimated for source in tables)),

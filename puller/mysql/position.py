@@ -41,16 +41,20 @@ class CommitClock:
 
     The binlog's time is in seconds and may step back. Read again from an earlier checkpoint, a
     transaction gets the ts it had or a lower one, since the clock was also raised while the source
-    was idle. The anchors make up for that: the checkpoints of all sinks, to whose ts the clock is
+    was idle. The sink_checkpoints make up for that: the checkpoints of all sinks, to whose ts the clock is
     raised where the stream passes them. So what a sink already has is what is at or below the ts of
     its checkpoint, always.
     """
 
-    def __init__(self, last: Ts = 0, anchors: Iterable[Checkpoint] = ()) -> None:
+    def __init__(self, last: Ts = 0, sink_checkpoints: Iterable[Checkpoint] = ()) -> None:
         self.last = last
         """Of the last complete transaction, or what the clock was raised to since."""
-        places = [(Position.parse(anchor.position).rank, anchor.ts) for anchor in anchors if anchor.position]
-        self._anchors = sorted(places, reverse=True)
+        places = [
+            (Position.parse(anchor.position).rank, anchor.ts)
+            for anchor in sink_checkpoints
+            if anchor.position
+        ]
+        self._sink_checkpoints = sorted(places, reverse=True)
 
     def next(self, epoch_seconds: int) -> Ts:
         """The ts of a transaction that begins. It is not `last` before it is complete."""
@@ -65,10 +69,10 @@ class CommitClock:
 
     def pass_to(self, position: Position) -> None:
         """The stream stands at `position`, between two transactions."""
-        while self._anchors and self._anchors[-1][0] <= position.rank:
-            self.raise_to(self._anchors.pop()[1])
+        while self._sink_checkpoints and self._sink_checkpoints[-1][0] <= position.rank:
+            self.raise_to(self._sink_checkpoints.pop()[1])
 
     @property
     def anchored(self) -> bool:
-        """There are anchors ahead: up to them nothing may get a higher ts than it had."""
-        return bool(self._anchors)
+        """There are sink_checkpoints ahead: up to them nothing may get a higher ts than it had."""
+        return bool(self._sink_checkpoints)

@@ -8,12 +8,12 @@ from .connection import Server, connect, disconnect, identify, translated
 from .options import MysqlOptions
 from .position import Position
 from .snapshot import begin
-from .tables import Found, find_tables
+from .tables import FoundTable, find_tables
 
 
 class Probe(Struct, frozen=True):
     server: Server
-    tables: list[Found]
+    tables: list[FoundTable]
     """Those that this user may see."""
     end: Position
 

@@ -11,8 +11,8 @@ from typing import TypeAlias
 from ... import failpoint
 from ...codec.mysql.layout import Layouts
 from ...errors import CheckpointError, SourceError
-from ...events import Changes, Checkpoint, Loading, compose_ts
-from ..puller import Connected, PullerStatistics, SnapshotProgress, State
+from ...events import Changes, Checkpoint, SnapshotProgress, compose_ts
+from ..puller import Connected, PullerStatistics, SnapshotReport, State
 from .binlog import BinlogDecoder
 from .connection import Server
 from .load import Loader
@@ -27,7 +27,7 @@ from .transactions import Transactions
 
 log = logging.getLogger("tidemill.puller")
 
-Step: TypeAlias = Changes | Connected | SnapshotProgress | None
+Step: TypeAlias = Changes | Connected | SnapshotReport | None
 """None: nothing came for a moment."""
 Steps: TypeAlias = Generator[Step, None, None]
 
@@ -44,7 +44,7 @@ class Pull:
         follows: Follows,
         layouts: Layouts,
         start: Checkpoint | None,
-        anchors: Sequence[Checkpoint],
+        sink_checkpoints: Sequence[Checkpoint],
         now: Callable[[], float],
     ) -> None:
         """Raises CheckpointError if `start` has a position that can't be read."""
@@ -53,10 +53,10 @@ class Pull:
         self._follows = lambda schema, table: is_user_schema(schema) and follows(schema, table)
         self._layouts = layouts
         self._now = now
-        clock = CommitClock(start.ts if start else 0, anchors)
+        clock = CommitClock(start.ts if start else 0, sink_checkpoints)
         self._transactions = Transactions(clock, options.max_batch_bytes)
         self._source = ""
-        self._loading: Loading | None = None
+        self._loading: SnapshotProgress | None = None
         self._decoder: BinlogDecoder | None = None
         if start is None:
             self._loading = {} if options.loads else None
@@ -108,7 +108,7 @@ class Pull:
             for finding in found.findings:
                 log.warning("%s: %s", self._options.address, finding.text)
 
-    def _load(self, loading: Loading) -> Steps:
+    def _load(self, loading: SnapshotProgress) -> Steps:
         with closing(Snapshot(self._options, self._follows)) as snapshot:
             yield self._connected(snapshot.server)
             if self._decoder is None:

@@ -11,7 +11,7 @@ from ...actors import PooledActor, Target
 from ...codec.mysql.layout import Layouts
 from ...errors import Retryable
 from ...events import Changes, Checkpoint
-from ..puller import Connected, PullerStatistics, Retrying, SnapshotProgress, Statistics
+from ..puller import Connected, PullerStatistics, Retrying, SnapshotReport, Statistics
 from .options import MysqlOptions
 from .pull import Pull, Step
 from .tables import Follows
@@ -39,20 +39,20 @@ class MysqlPuller(PooledActor):
         layouts: Layouts,
         output: Target,
         *,
-        observer: Target | None = None,
+        coordinator: Target | None = None,
         start: Checkpoint | None = None,
-        anchors: Sequence[Checkpoint] = (),
+        sink_checkpoints: Sequence[Checkpoint] = (),
     ) -> None:
         """`follows` says of schema and table whether it is followed. `start` is where to resume, None
-        to begin anew; `anchors` are the checkpoints of all sinks. `observer` gets Connected, Retrying
-        and SnapshotProgress. Raises CheckpointError for a position that can't be read.
+        to begin anew; `sink_checkpoints` are the checkpoints of all sinks. `coordinator` gets Connected, Retrying
+        and SnapshotReport. Raises CheckpointError for a position that can't be read.
         """
         super().__init__()
         self._options = options
         self._output = output
-        self._observer = observer
+        self._coordinator = coordinator
         self._failures = 0
-        self._pull = Pull(options, follows, layouts, start, anchors, self.clock.now)
+        self._pull = Pull(options, follows, layouts, start, sink_checkpoints, self.clock.now)
         self._steps = self._pull.steps()
 
     def on_start(self) -> None:
@@ -86,7 +86,7 @@ class MysqlPuller(PooledActor):
             self._failures = 0
             self.send(self._output, step)
         elif step is not None:
-            self._tell_observer(step)
+            self._tell_coordinator(step)
 
     def _retry(self, error: Retryable) -> None:
         seconds = error.wait
@@ -95,10 +95,10 @@ class MysqlPuller(PooledActor):
             seconds = min(self._options.retry_longest_seconds, seconds)
         self._failures += 1
         self._pull.retries += 1
-        self._tell_observer(Retrying(str(error), seconds))
+        self._tell_coordinator(Retrying(str(error), seconds))
         self._steps = self._pull.steps()
         self.after(seconds, _READ)
 
-    def _tell_observer(self, message: Connected | Retrying | SnapshotProgress) -> None:
-        if self._observer is not None:
-            self.send(self._observer, message)
+    def _tell_coordinator(self, message: Connected | Retrying | SnapshotReport) -> None:
+        if self._coordinator is not None:
+            self.send(self._coordinator, message)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from ...errors import SourceError, TidemillError
 from .connection import Session, connect, disconnect, query, translated
 from .options import MysqlOptions
-from .tables import Follows, Found, SourceTable, find_tables, quoted, read_table
+from .tables import Follows, FoundTable, SourceTable, find_tables, quoted, read_table
 
 _TRANSACTIONAL: Final = frozenset({"InnoDB", "ROCKSDB"})
 _OLDEST: Final = (10, 5)
@@ -143,16 +143,16 @@ def _account(user: str) -> str:
     return f"'{name}'@'{host}'"
 
 
-def _nothing_to_follow(found: list[Found]) -> Finding:
+def _nothing_to_follow(found: list[FoundTable]) -> Finding:
     if not found:
         return Finding("error", "no table matches, as this user may see none: GRANT SELECT on them")
     names = ", ".join(one.full_name for one in found[:10]) + (", ..." if len(found) > 10 else "")
     return Finding("error", f"no table matches, of those that this user may see: {names}")
 
 
-def same_names(tables: Iterable[Found]) -> Iterator[Finding]:
+def same_names(tables: Iterable[FoundTable]) -> Iterator[Finding]:
     """An error for each table whose full name is that of one before it, as dots in names make possible."""
-    by_name: dict[str, Found] = {}
+    by_name: dict[str, FoundTable] = {}
     for one in tables:
         other = by_name.setdefault(one.full_name, one)
         if other is not one:
@@ -162,7 +162,7 @@ def same_names(tables: Iterable[Found]) -> Iterator[Finding]:
             )
 
 
-def _look_at(session: Session, found: Found) -> SourceTable:
+def _look_at(session: Session, found: FoundTable) -> SourceTable:
     """Raises SourceError for a table that can't be followed."""
     if found.versioned:
         raise SourceError(f"{found.full_name} is system versioned, which isn't supported: leave it out")

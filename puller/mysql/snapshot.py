@@ -19,7 +19,7 @@ from .connection import Server, Session, connect, disconnect, identify, query, t
 from .options import MysqlOptions
 from .position import Position
 from .stream import Result
-from .tables import Follows, Found, SourceTable, find_tables, quoted, read_table
+from .tables import Follows, FoundTable, SourceTable, find_tables, quoted, read_table
 
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _LOCK_SECONDS: Final = 10
@@ -54,7 +54,7 @@ class Snapshot:
         with translated(self._options):
             query(self._session, "SAVEPOINT loading")
             query(self._session, f"SELECT 1 FROM {quoted(table.schema, table.name)} LIMIT 0")
-            present = read_table(self._session, Found(table.schema, table.name))
+            present = read_table(self._session, FoundTable(table.schema, table.name))
         if present is None or present.table != table:
             raise Retryable(f"{table.full_name} was altered since the snapshot: taking a new one", wait=0.0)
 

@@ -26,7 +26,7 @@ WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
 """
 
 
-class Found(Struct, frozen=True):
+class FoundTable(Struct, frozen=True):
     """A table that the server has, and that this user may see."""
 
     schema: str
@@ -46,11 +46,13 @@ class SourceTable(Struct, frozen=True):
     """By the server's statistics: may be off by some tens of percent."""
 
 
-def find_tables(session: Session) -> list[Found]:
+def find_tables(session: Session) -> list[FoundTable]:
     """Every table but the server's own, in the order of their names."""
     rows = query(session, _TABLES)
     return [
-        Found(schema, name, kind != "BASE TABLE") for schema, name, kind in rows if is_user_schema(schema)
+        FoundTable(schema, name, kind != "BASE TABLE")
+        for schema, name, kind in rows
+        if is_user_schema(schema)
     ]
 
 
@@ -58,7 +60,7 @@ def is_user_schema(schema: str) -> bool:
     return schema.lower() not in SYSTEM_SCHEMAS
 
 
-def read_table(session: Session, found: Found) -> SourceTable | None:
+def read_table(session: Session, found: FoundTable) -> SourceTable | None:
     """None if it is gone. Raises SourceError for a column that isn't supported."""
     names = found.schema, found.name
     details = query(session, _DETAILS, *names)

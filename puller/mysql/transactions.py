@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...codec.mysql.entry import COMMIT, VOID, Commit, encode_commit, entry_key
+from ...codec.mysql.entry import COMMIT, ROLLBACK_MARKER, Commit, encode_commit, entry_key
 from ...errors import SourceError
 from ...events import PUT, Changes, Chunk, KvChange, Ts
 from .position import CommitClock
@@ -16,7 +16,7 @@ class Transactions:
     Transactions without changes only move the position: one empty transaction, made by take(), stands
     for all of them since the last. One above `max_bytes` is handed out in parts, as it comes. When it
     comes again after `interrupt`, what was handed out is skipped; when it isn't committed in the end,
-    a VOID takes it back.
+    a ROLLBACK_MARKER takes it back.
     """
 
     def __init__(self, clock: CommitClock, max_bytes: int) -> None:
@@ -83,7 +83,7 @@ class Transactions:
         """Drop its changes; it is still to be committed or abandoned."""
         del self._changes[self._whole :]
         if self._handed:
-            self._changes.append(KvChange(self._ts, self._ts, PUT, entry_key(0, VOID), b""))
+            self._changes.append(KvChange(self._ts, self._ts, PUT, entry_key(0, ROLLBACK_MARKER), b""))
         self._number = self._handed
 
     def save(self, savepoint: str) -> None:
@@ -105,7 +105,7 @@ class Transactions:
         del self._changes[len(self._changes) - (self._number - number) :]
         self._number = number
 
-    def pass_time(self, ts: Ts) -> None:
+    def advance_watermark(self, ts: Ts) -> None:
         """The source has nothing at or below `ts` any more."""
         if self.clock.raise_to(ts):
             self._passed = True

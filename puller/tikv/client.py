@@ -8,12 +8,12 @@ from random import Random
 from typing import Any, TypeVar
 
 from ...actors import Clock
-from .channel import Channels
-from .kv import Kv
-from .loop import LoopThread
+from ..grpc.channel import Channels
+from ..grpc.loop import LoopThread
+from .kv.kv import Kv
+from .kv.region_cache import RegionCache
 from .options import TikvOptions
-from .pd import PdClient
-from .region_cache import RegionCache
+from .pd.pd import PdClient
 
 log = logging.getLogger("tidemill.puller")
 

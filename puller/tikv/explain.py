@@ -12,10 +12,10 @@ from typing import Final
 from ...actors import ActorStatistics, Waiting
 from ...codec.tidb.key import decode_record_key
 from ...events import Ts, compose_ts, physical_ms
-from .event_feed import EventFeed
-from .failures import Failure
-from .lock_resolver import HeldLock, LockResolver
-from .request import Request, Subscription
+from .feed.event_feed import EventFeed
+from .feed.failures import Failure
+from .feed.lock_resolver import HeldLock, LockResolver
+from .feed.request import Request, Subscription
 
 NAMED: Final = 3
 """Of each kind so many are named, the worst first."""

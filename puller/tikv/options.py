@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from ...errors import ConfigError
-from .security import Security
+from ..grpc.security import Security
 
 _LEAST = {
     "cluster_id": 0,

@@ -15,16 +15,16 @@ from ...actors import ActorSystem, Failed, PooledActor, PooledRef, Target
 from ...errors import Retryable, TidemillError
 from ...events import Ts, compose_ts
 from ...store import Store as ScratchStore
+from ..grpc.sleep import sleep
 from .client import TikvClient
-from .event_feed import EventFeed
 from .explain import Wait, explain, slow_regions
-from .feed_options import FeedOptions
-from .lock_resolver import LockResolver
-from .reports import Trouble
-from .sleep import sleep
+from .feed.event_feed import EventFeed
+from .feed.lock_resolver import LockResolver
+from .feed.options import FeedOptions
+from .feed.reports import FatalReport
+from .feed.span_puller import SpanProgress, SpanPuller
+from .match.spill import Shared as Spill
 from .span import Span
-from .span_puller import SpanProgress, SpanPuller
-from .spill import Shared as Spill
 from .statistics import TableStatistics, TikvStatistics
 
 log = logging.getLogger("tidemill.puller")
@@ -41,10 +41,10 @@ ANSWER_SECONDS: Final = 1.0
 _numbers = count(1)
 
 
-class Guard(PooledActor):
+class ErrorEscalation(PooledActor):
     """Fails with the first error of any part of the puller, which so reaches the puller's supervisor."""
 
-    def on_receive(self, message: Failed | Trouble) -> None:
+    def on_receive(self, message: Failed | FatalReport) -> None:
         raise message.error
 
 
@@ -95,7 +95,9 @@ class TikvPuller:
         self._over = False
 
     def start(self) -> None:
-        self._guard = self._system.spawn(Guard, name=self._name, capacity=64, supervisor=self._supervisor)
+        self._escalation = self._system.spawn(
+            ErrorEscalation, name=self._name, capacity=64, supervisor=self._supervisor
+        )
         self._client.on_error = self._fail
         self._client.run(self._start())
 
@@ -111,7 +113,7 @@ class TikvPuller:
             cluster_id=client.pd.cluster_id,
             random=client.random,
             on_error=self._fail,
-            supervisor=self._guard,
+            supervisor=self._escalation,
             advance=None if self._advance_tables is None else self._advance,
             name=self._name,
         )
@@ -134,7 +136,7 @@ class TikvPuller:
                 progress,
                 capacity=self._options.mailbox,
                 name=f"{self._name}: table {table_id} ({next(_numbers)})",
-                supervisor=self._guard,
+                supervisor=self._escalation,
             )
             progress.ref = ref
             self._tables[table_id] = progress
@@ -183,7 +185,7 @@ class TikvPuller:
         self._client.run(self.feed.close())
         for table in tables:
             table.ref.stop(block=False)
-        self._guard.stop(block=False)
+        self._escalation.stop(block=False)
 
     def _advance(self, advanced: Mapping[SpanProgress, Ts]) -> None:
         """Of the tables that are still there: another may have come under the same id."""
@@ -258,7 +260,7 @@ class TikvPuller:
         """The first error counts: what follows is of its making."""
         if not self._over and not self._stopped:
             self._over = True
-            self._guard.actor_inbox.post(Trouble(error))
+            self._escalation.actor_inbox.post(FatalReport(error))
 
     def _call(self, work: Callable[[], None]) -> None:
         """Under the lock: have the loop's thread do it; one wake-up for all that wait."""

@@ -25,7 +25,7 @@ from . import mysql_text as text
 from .defaults import LOAD_ANEW, needs_clock
 from .mysql_plan import Plan, Statement
 from .runs import Run
-from .target import CHECKPOINT_TABLE, MISSING, Refused, check_columns, effective
+from .target import CHECKPOINT_TABLE, MISSING, StatementRejected, check_columns, effective
 
 INTENT_TABLE: Final = "tidemill_ddl"
 """One row a feed, while a statement runs that commits by itself: what it is to change."""
@@ -185,7 +185,7 @@ class MySqlTarget:
             while cursor.nextset():
                 touched.append(cursor.rowcount)
         if touched != [statement.rows for statement in statements]:
-            raise Refused(MISSING)
+            raise StatementRejected(MISSING)
         reach("sink.mid_batch")
 
     def _plan(self, table: Table) -> Plan:
@@ -329,7 +329,7 @@ class MySqlTarget:
             cursor.execute(statement)
             return list(cursor.fetchall())
 
-    def explain(self, error: Exception, doing: str) -> Refused | Retryable | SinkError | None:
+    def explain(self, error: Exception, doing: str) -> StatementRejected | Retryable | SinkError | None:
         if isinstance(error, DBAPIError) and isinstance(error.orig, Exception):
             error = error.orig
         if not isinstance(error, pymysql.MySQLError):
@@ -339,7 +339,7 @@ class MySqlTarget:
         if code in _WAITING_HELPS or isinstance(error, pymysql.InterfaceError):
             return Retryable(said)
         if code in _ABOUT_A_ROW:
-            return Refused(str(error.args[-1]))
+            return StatementRejected(str(error.args[-1]))
         return SinkError(said)
 
 

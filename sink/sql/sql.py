@@ -9,7 +9,7 @@ from ...errors import InvariantViolated, SinkError, TidemillError
 from ...events import Batch, Checkpoint, CreateTable, Ddl, RowChange, Table, Transaction
 from ...failpoint import reach
 from .runs import cut_runs
-from .target import CHECKPOINT_TABLE, Refused, Target, describe
+from .target import CHECKPOINT_TABLE, StatementRejected, Target, describe
 
 
 class SqlSink:
@@ -111,7 +111,7 @@ class SqlSink:
         try:
             self._database.apply(cut_runs(changes, self._database.max_rows))
         except Exception as error:
-            if not isinstance(self._explain(error, "writing"), Refused):
+            if not isinstance(self._explain(error, "writing"), StatementRejected):
                 raise
             self._database.rollback_to_savepoint()
             self._apply_one_by_one(changes)
@@ -122,7 +122,7 @@ class SqlSink:
                 self._database.apply(cut_runs([change], 1))
             except Exception as error:
                 refused = self._explain(error, "writing")
-                if not isinstance(refused, Refused):
+                if not isinstance(refused, StatementRejected):
                     raise
                 raise SinkError(f"{self.target}: {change.op} of {describe(change)}: {refused}") from error
 
@@ -167,14 +167,14 @@ class SqlSink:
         """Undo what isn't committed, and raise the error as one of ours."""
         explained = self._explain(error, doing)
         self.close()
-        if isinstance(explained, Refused):
+        if isinstance(explained, StatementRejected):
             explained = SinkError(f"{self.target}: {doing}: {explained}")
         if explained is error:
             raise error
         raise explained from error
 
     def _explain(self, error: Exception, doing: str) -> Exception:
-        if isinstance(error, (TidemillError, Refused)):
+        if isinstance(error, (TidemillError, StatementRejected)):
             return error
         return self._database.explain(error, doing) or error
 

@@ -24,7 +24,7 @@ from ..per_table import PerTable
 from .defaults import LOAD_ANEW, default_for_existing_rows
 from .runs import Run
 from .sqlite_types import Encode, compile_encode, declared_type
-from .target import CHECKPOINT_TABLE, MISSING, Refused, check_columns, effective
+from .target import CHECKPOINT_TABLE, MISSING, StatementRejected, check_columns, effective
 
 _BUSY_SECONDS: Final = 1.0
 """So long a call waits for another writer; then it is tried again from the start."""
@@ -96,7 +96,7 @@ class SqliteTarget:
         for run in runs:
             sql, rows = self._plans[run.table].prepared(run)
             if self._connection.executemany(sql, rows).rowcount != len(rows):
-                raise Refused(MISSING)
+                raise StatementRejected(MISSING)
             reach("sink.mid_batch")
 
     def _plan(self, table: Table) -> Plan:
@@ -189,7 +189,7 @@ class SqliteTarget:
         assert self._connection is not None
         return self._connection.execute(statement, values)
 
-    def explain(self, error: Exception, doing: str) -> Refused | Retryable | SinkError | None:
+    def explain(self, error: Exception, doing: str) -> StatementRejected | Retryable | SinkError | None:
         if isinstance(error, DBAPIError) and isinstance(error.orig, Exception):
             error = error.orig
         if not isinstance(error, sqlite3.Error):
@@ -199,7 +199,7 @@ class SqliteTarget:
             case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
                 return Retryable(said)
             case sqlite3.SQLITE_CONSTRAINT:
-                return Refused(str(error))
+                return StatementRejected(str(error))
             case sqlite3.SQLITE_FULL:
                 return SinkError(f"{said}: make room, then start again")
             case sqlite3.SQLITE_CANTOPEN:

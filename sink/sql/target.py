@@ -17,7 +17,7 @@ CHECKPOINT_TABLE = "tidemill_checkpoint"
 """One row a feed: its checkpoint, in the same database and SQL transaction as the rows."""
 
 
-class Refused(Exception):
+class StatementRejected(Exception):
     """The database didn't take a run of changes as it should have. Nothing is said about which one,
     unless the run had one only."""
 
@@ -25,7 +25,7 @@ class Refused(Exception):
 class Target(Protocol):
     """One connection to a database, for one feed.
 
-    Errors are the driver's own, or Refused, Retryable, SinkError; `explain` turns the driver's into ours.
+    Errors are the driver's own, or StatementRejected, Retryable, SinkError; `explain` turns the driver's into ours.
     """
 
     identity: str
@@ -55,7 +55,7 @@ class Target(Protocol):
     def rollback_to_savepoint(self) -> None: ...
 
     def apply(self, runs: Sequence[Run]) -> None:
-        """Make exactly one row change for each change, in order. Raises Refused."""
+        """Make exactly one row change for each change, in order. Raises StatementRejected."""
 
     def load_checkpoint(self) -> str | None:
         """The stored text."""
@@ -79,7 +79,7 @@ class Target(Protocol):
     def alter(self, ddl: Ddl) -> None:
         """Add and drop columns: once, even if a crash lets it come twice."""
 
-    def explain(self, error: Exception, doing: str) -> Refused | Retryable | SinkError | None:
+    def explain(self, error: Exception, doing: str) -> StatementRejected | Retryable | SinkError | None:
         """A driver's error as one of ours; None if it isn't a driver's."""
 
 

@@ -12,9 +12,9 @@ from msgspec import Struct
 from ... import failpoint
 from ...actors import Timer
 from ...events import Ts
-from ...store import Store, Window
+from ...store import Generation, Store
 from ...store.plan import Kept, Outcome, Plan, apply_plan, move
-from ..gate import Gate, Part
+from ..admission import AdmissionControl, Part
 from ..run import Place, Run
 from ..tier import Tier
 
@@ -64,7 +64,7 @@ class Compactor(Part):
     """Drops the windows of one store: those acknowledged as a whole, and those nearly all read, whose
     rest it moves on. Raises StoreError."""
 
-    def __init__(self, gate: Gate, store: Store, tier: Tier) -> None:
+    def __init__(self, gate: AdmissionControl, store: Store, tier: Tier) -> None:
         super().__init__(gate)
         self._store = store
         self._tier = tier
@@ -88,7 +88,7 @@ class Compactor(Part):
                 failpoint.reach("store.compacting")
                 self._store.drop(window)
 
-    def _compact(self, window: Window) -> bool:
+    def _compact(self, window: Generation) -> bool:
         """Move what is still to be read if it is little; True if the window isn't needed any more."""
         if self._tier.live_bytes(window) * LIVE_SHARE > window.bytes:
             return False
@@ -96,12 +96,12 @@ class Compactor(Part):
             kept.moved(move(kept, self._store, window))
         return True
 
-    def _needed(self, window: Window) -> list[Kept]:
+    def _needed(self, window: Generation) -> list[Kept]:
         """What of a window is still to be read."""
         return [
             Kept(place.lower, place.upper, place.bytes, run.newest, partial(self._moved, run, place))
             for run, place in self._tier.runs_in(window)
         ]
 
-    def _moved(self, run: Run, place: Place, target: Window) -> None:
+    def _moved(self, run: Run, place: Place, target: Generation) -> None:
         self._tier.moved(run, Place(target, place.lower, place.upper, place.keys, place.bytes))

@@ -10,8 +10,8 @@ from msgspec import Struct
 from ...actors import PooledRef
 from ...errors import StoreError
 from ...store import Batch, Store
+from ..admission import AdmissionControl, Part
 from ..arrivals import WAKE
-from ..gate import Gate, Part
 from ..run import Place, Run
 from ..tier import Tier
 
@@ -44,7 +44,7 @@ class DbActor(Part):
 
     def __init__(
         self,
-        gate: Gate,
+        gate: AdmissionControl,
         store: Store,
         tier: Tier,
         merger: PooledRef[Any],

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ...errors import StoreError
 from ...events import KvChange
 from ...store import Store
-from ..gate import Gate, Part
-from ..merge import Loaded, Read
+from ..admission import AdmissionControl, Part
+from ..merge import Read, RunsRead
 from ..run import Owners, Run
 from ..tier import Tier
 from .layout import Layout
@@ -15,14 +15,14 @@ from .layout import Layout
 class Reader(Part):
     """Reads runs of the tables of one store, which may be written to meanwhile. Raises StoreError."""
 
-    def __init__(self, gate: Gate, store: Store, layout: Layout, tier: Tier) -> None:
+    def __init__(self, gate: AdmissionControl, store: Store, layout: Layout, tier: Tier) -> None:
         super().__init__(gate)
         self._store = store
         self._layout = layout
         self._tier = tier
 
     def on_receive(self, message: Read) -> None:
-        self.send(message.reply_to, Loaded([self._read(run) for run in message.runs]))
+        self.send(message.reply_to, RunsRead([self._read(run) for run in message.runs]))
 
     def _read(self, run: Run) -> tuple[Run, list[KvChange], Owners]:
         place = run.place

@@ -12,9 +12,9 @@ from msgspec import Struct
 from ...actors import PooledRef
 from ...errors import StoreError
 from ...events import KvChange
+from ..admission import AdmissionControl, Part
 from ..arrivals import WAKE
-from ..gate import Gate, Part
-from ..merge import Loaded, Read
+from ..merge import Read, RunsRead
 from ..run import Owners, Place, Run
 from ..tier import Tier
 from .pool import BackEndPool, BackFile
@@ -35,7 +35,7 @@ class Flush(Struct, frozen=True):
 class FileWriter(Part):
     """Appends runs to files. Waits for nobody but the disk. Raises StoreError."""
 
-    def __init__(self, gate: Gate, tier: Tier, pool: BackEndPool, merger: PooledRef[Any]) -> None:
+    def __init__(self, gate: AdmissionControl, tier: Tier, pool: BackEndPool, merger: PooledRef[Any]) -> None:
         super().__init__(gate)
         self._tier = tier
         self._pool = pool
@@ -73,13 +73,13 @@ class FileWriter(Part):
 class FileReader(Part):
     """Brings runs back from files. Raises StoreError."""
 
-    def __init__(self, gate: Gate, tier: Tier, pool: BackEndPool) -> None:
+    def __init__(self, gate: AdmissionControl, tier: Tier, pool: BackEndPool) -> None:
         super().__init__(gate)
         self._tier = tier
         self._pool = pool
 
     def on_receive(self, message: Read) -> None:
-        self.send(message.reply_to, Loaded([self._read(run) for run in message.runs]))
+        self.send(message.reply_to, RunsRead([self._read(run) for run in message.runs]))
         self._pool.sweep()
 
     def _read(self, run: Run) -> tuple[Run, list[KvChange], Owners]:

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from ...actors import PooledRef
 from ...events import Ts
+from ..admission import AdmissionControl, Part
 from ..arrivals import WAKE, Arrivals
-from ..gate import Gate, Part
 from ..run import Run, Table, cut_sorted, join_runs, measure, sort_owned, split, without_removed
 from ..tier import Tier
 from .file import Flush
@@ -70,7 +70,7 @@ class HeapSorter(Part):
 
     def __init__(
         self,
-        gate: Gate,
+        gate: AdmissionControl,
         number: int,
         barrier: Barrier,
         tier: Tier,

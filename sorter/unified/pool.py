@@ -70,7 +70,7 @@ class BackEndPool:
 
     def has_memory_for(self, size: int) -> bool:
         tier = self._tier
-        used = tier.used_bytes - tier.leaving_bytes + self.heap_bytes
+        used = tier.used_bytes - tier.flushing_bytes + self.heap_bytes
         return used + size <= self._memory_bytes and _pressure(self._meminfo) < PRESSURE
 
     @property

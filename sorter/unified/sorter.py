@@ -8,9 +8,9 @@ from typing import Any, Final
 from ...actors import ActorSystem, PooledRef, Target
 from ...events import Ts
 from ...store import Scratch
+from ..admission import AdmissionControl
 from ..arrivals import Arrivals
 from ..engine import Engine
-from ..gate import Gate
 from ..intake import Intake
 from ..run import Run, Table
 from ..sorter import SorterOptions
@@ -102,7 +102,7 @@ class Dealer(Intake):
 
     def __init__(
         self,
-        gate: Gate,
+        gate: AdmissionControl,
         writers: Mapping[int, Writer],
         tier: Tier,
         arrivals: Arrivals,

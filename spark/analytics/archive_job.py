@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from ...errors import SinkError
 from ...events import LOGICAL_BITS
-from ...sink.parquet_columns import DDL_FOLDER
-from ...sink.parquet_files import DAY_MS, HIDDEN, File, date_of, files, folders
-from ..archive import layouts_of, reason_to_leave
-from ..fold import ORDER, Layout, events
+from ...sink.files.parquet_columns import DDL_FOLDER
+from ...sink.files.parquet_directory import DAY_MS, HIDDEN, File, date_of, files, folders
+from ..archive.archive import layouts_of, reason_to_leave
+from ..archive.fold import ORDER, Layout, events
 from .report import ArchiveReport, ArchiveTable, DayFigures, HotKey
 
 if TYPE_CHECKING:

@@ -10,15 +10,7 @@ from ...errors import StoreError
 from ...events import Ts
 from .facts import FACTS, UNKNOWN, window_facts
 from .rank import plan_of
-from .report import (
-    CellFigures,
-    HotKey,
-    LevelFigures,
-    StoreFigures,
-    StoreReport,
-    TableFigures,
-    WindowFigures,
-)
+from .report import CellFigures, HotKey, LevelFigures, StoreFigures, StoreReport, TableFigures, WindowFigures
 from .store_files import stores_in, windows_in, written
 
 if TYPE_CHECKING:

@@ -14,16 +14,16 @@ from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import Position
 from ...puller.tikv.options import TikvOptions
 from ...routing import TableFilter
-from ..options import ReadOptions, read_options
+from ..read.options import ReadOptions, read_options
 from .backfilled import Backfilled
 from .directory import MERGED, READ, Directory
+from .not_loadable import NotLoadable
 from .options import BackfillOptions
 from .plan import Plan
 from .progress import Report, Watch
 from .records import Alteration, Changes, ChunkRecord, Manifest
 from .source import source_options
 from .tasks import SAID, CatchUp, MergeChunks, ReadChunk, collected, run
-from .unfit import Unfit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,7 +118,7 @@ class _Backfill:
                 self._merge(plan, changes)
                 return self._manifest(plan, changes.position, changes.chunks)
             plan = self._again(plan, altered, source)
-        raise Unfit(
+        raise NotLoadable(
             f"tables were altered each of the {self._settings.attempts} times that they were read, the last "
             f"time by {altered[0].query!r}: let nobody alter them meanwhile, and call it again"
         )

@@ -13,9 +13,9 @@ from ...errors import ConfigError
 from ...events import Item, Table
 from ...sink import Sink
 from ..envelope import Encoder
-from ..offset import Offset
-from ..schema import envelope_type
-from ..scratch import scratch
+from ..offsets.offset import Offset
+from ..read.schema import envelope_type
+from ..read.scratch import scratch
 from .chunk_file import ChunkFiles
 from .directory import Directory
 from .load import PATIENCE_SECONDS, Told, load_sink

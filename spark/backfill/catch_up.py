@@ -12,7 +12,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...codec.mysql.entry import COMMIT, VOID
+from ...codec.mysql.entry import COMMIT, ROLLBACK_MARKER
 from ...codec.mysql.layout import Layouts
 from ...errors import Retryable
 from ...events import Changes as Raw
@@ -28,9 +28,9 @@ from ...routing import TableFilter
 from ..change import RowBytes
 from .directory import Directory
 from .keys import encode_key, key_of
-from .patience import Patience
 from .plan import Plan, TablePlan
 from .records import Alteration, Changes, ChunkRecord
+from .retry_deadline import RetryDeadline
 
 SCHEMA: Final = pa.schema(
     [
@@ -53,7 +53,7 @@ def collect(
     plan: Plan,
     records: Mapping[int, ChunkRecord],
     until: str,
-    patience: Patience,
+    patience: RetryDeadline,
 ) -> Changes:
     """Read the binlog from before the first chunk up to `until`. Raises Retryable and Fatal."""
     follows = TableFilter(plan.patterns)
@@ -74,7 +74,9 @@ def collect(
 class _Log:
     """The binlog between two places, as items."""
 
-    def __init__(self, options: MysqlOptions, plan: Plan, wanted: TableFilter, patience: Patience) -> None:
+    def __init__(
+        self, options: MysqlOptions, plan: Plan, wanted: TableFilter, patience: RetryDeadline
+    ) -> None:
         self.voided: list[int] = []
         self._options = replace(options, server_id=options.server_id or own_server_id())
         self._wanted = wanted
@@ -108,7 +110,7 @@ class _Log:
 
     def _mount(self, raw: Raw) -> list[Item]:
         changes = raw.changes
-        self.voided += [change.commit_ts for change in changes if change.key[-1] == VOID]
+        self.voided += [change.commit_ts for change in changes if change.key[-1] == ROLLBACK_MARKER]
         return self._mounter.mount(Sorted(changes, raw.resolved, changes[-1].key[-1] != COMMIT))
 
     def _follows(self, schema: str, table: str) -> bool:

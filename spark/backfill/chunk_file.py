@@ -17,7 +17,7 @@ from ...errors import StoreError
 from ...events import PUT, KvChange
 from ...sorter.db.layout import LAYOUTS, read_block
 from ...sorter.run import Run, Table
-from ...store import Batch, Store, Window
+from ...store import Batch, Generation, Store
 from .directory import Directory
 from .plan import ChunkPlan, Plan, TablePlan
 from .records import ChunkRecord
@@ -118,7 +118,7 @@ class ChunkFiles:
                 moving = IngestExternalFileOptions()
                 moving.set_move_files(True)
                 self._db.ingest_external_file(links, moving)
-            self._window = Window("ingested", self._db, self._db.get_column_family_handle("default"))
+            self._window = Generation("ingested", self._db, self._db.get_column_family_handle("default"))
         except Exception as error:
             self.close()
             raise StoreError(f"the files of {directory.path} can't be ingested: {error}") from error

@@ -13,8 +13,8 @@ from uuid import uuid4
 import msgspec
 from msgspec import Struct
 
-from ...disk import lock, sync, write
 from ...errors import CheckpointError, ConfigError, StoreError
+from ...store.disk import lock, sync, write
 from .plan import Plan
 from .records import Changes, ChunkRecord, Manifest
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...engine.options import FeedOptions
+from ...engine.status import BackfillProgress
 from ...errors import TidemillError
-from ...options import FeedOptions
 from ...sink import Sink
-from ...status import BackfillProgress
-from ..feed_reads import feed_reads
+from ..run.feed_reads import feed_reads
 from .backfill import backfill
 from .backfilled import Backfilled
 from .fill_status import FillStatus
@@ -40,7 +40,7 @@ def fill(
     the sinks, which aren't open; those that are loaded stay as they are.
 
     Killed at any time, the same call goes on. A target that can't be written to is waited for so long. Raises
-    Unfit, Stopped, ConfigError, Retryable and Fatal.
+    NotLoadable, Stopped, ConfigError, Retryable and Fatal.
     """
     try:
         check_shared(spark, directory)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final, Self
 from msgspec.structs import replace
 
 from ...actors import SystemClock
-from ...options import FeedOptions
-from ...progress import Progress
+from ...cli.progress import Progress
+from ...engine.options import FeedOptions
+from ...engine.status import BackfillProgress, SinkStatus, State, StatusFile, first_status, resident_bytes
 from ...sink import Sink
-from ...status import BackfillProgress, SinkStatus, State, StatusFile, first_status, resident_bytes
-from ..rate import Rate
+from ..run.rate import Rate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

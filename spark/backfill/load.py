@@ -9,10 +9,10 @@ from ...actors import SystemClock
 from ...errors import CheckpointError, Retryable
 from ...events import Checkpoint, Item, row_count
 from ...sink import Delivery, Sink
-from ...sink.delivery import NotKept
-from ..offset import Offset
-from .patience import Patience
+from ...sink.delivery import ReplayRequired
+from ..offsets.offset import Offset
 from .replay import Replay
+from .retry_deadline import RetryDeadline
 
 Told: TypeAlias = Callable[[int], object]
 
@@ -25,14 +25,14 @@ def load_sink(replay: Replay, end: Offset, sink: Sink, told: Told | None, patien
 
     Raises CheckpointError if it holds something else, Retryable and Fatal as sinks do.
     """
-    patience = Patience(patience_seconds)
+    patience = RetryDeadline(patience_seconds)
     while True:
         try:
             at = sink.open()
             if at is None or not _is_loaded(sink, at, end):
                 _deliver(replay, sink, at, end, patience, told)
             return
-        except Retryable as error:  # NotKept among them: it begins again at the sink's checkpoint
+        except Retryable as error:  # ReplayRequired among them: it begins again at the sink's checkpoint
             patience.wait(error)
         finally:
             sink.close()
@@ -54,7 +54,7 @@ def _is_loaded(sink: Sink, at: Checkpoint, end: Offset) -> bool:
 
 
 def _deliver(
-    replay: Replay, sink: Sink, at: Checkpoint | None, end: Offset, patience: Patience, told: Told | None
+    replay: Replay, sink: Sink, at: Checkpoint | None, end: Offset, patience: RetryDeadline, told: Told | None
 ) -> None:
     clock = SystemClock()
     delivery = Delivery(sink, at, end.source)
@@ -68,13 +68,13 @@ def _deliver(
     delivery.flush(clock.now())
 
 
-def _run(delivery: Delivery, now: Callable[[], float], patience: Patience) -> None:
+def _run(delivery: Delivery, now: Callable[[], float], patience: RetryDeadline) -> None:
     while True:
         try:
             delivery.run(now())
             patience.renew()
             return
-        except NotKept:
+        except ReplayRequired:
             raise
         except Retryable as error:
             patience.wait(error)

@@ -14,9 +14,9 @@ from ...events import KvChange, Row, Table
 from ..change import RowBytes
 from .chunk_file import ChunkWriter
 from .keys import Key, decode_key, key_of
+from .not_loadable import NotLoadable
 from .plan import TablePlan
 from .text_row import RowWriter, keyed_rows
-from .unfit import Unfit
 
 MOST_CHANGED: Final = 1_000_000
 """Rows of one table without a key of integers that may have changed meanwhile: they are kept in memory."""
@@ -36,7 +36,7 @@ def merge(
 ) -> None:
     """Write the chunk's rows with `changes` applied, which come in the order of their keys and then of time.
 
-    Raises Unfit, InvariantViolated and StoreError.
+    Raises NotLoadable, InvariantViolated and StoreError.
     """
     table = planned.table
     decode = RowBytes(source, table).decode
@@ -115,7 +115,7 @@ def _by_lookup(table: Table, pieces: Pieces, changed: _ByKey | _ByRow, out: Chun
 
 def _check(table: Table, count: int) -> None:
     if count > MOST_CHANGED:
-        raise Unfit(
+        raise NotLoadable(
             f"{table.full_name}: more than {MOST_CHANGED:,} rows changed while it was read, too many for a "
             "table without a primary key of integers: load it by the snapshot of an ordinary feed"
         )

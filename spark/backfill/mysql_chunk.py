@@ -12,15 +12,15 @@ from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import Position
 from ...puller.mysql.snapshot import begin
 from ...puller.mysql.stream import Result
-from ...puller.mysql.tables import Found, quoted, read_table
-from .altered import Altered
+from ...puller.mysql.tables import FoundTable, quoted, read_table
 from .chunk_file import ChunkWriter
 from .directory import READ, Directory
 from .plan import ChunkPlan, Plan, TablePlan
+from .schema_changed import SchemaChanged
 
 
 def read_mysql(options: MysqlOptions, directory: Directory, plan: Plan, number: int) -> None:
-    """Raises Altered, Retryable and SourceError. No table is locked, but for a metadata lock until its chunk
+    """Raises SchemaChanged, Retryable and SourceError. No table is locked, but for a metadata lock until its chunk
     is read."""
     table, chunk = plan.find(number)
     session = connect(options)
@@ -53,9 +53,9 @@ def _check_server(session: Session, options: MysqlOptions, plan: Plan) -> None:
 
 def _check_table(session: Session, planned: TablePlan) -> None:
     table = planned.table
-    present = read_table(session, Found(table.schema, table.name))
+    present = read_table(session, FoundTable(table.schema, table.name))
     if present is None or present.table != table:
-        raise Altered(table.full_name)
+        raise SchemaChanged(table.full_name)
 
 
 def _open_view(session: Session, table: TablePlan) -> Position:

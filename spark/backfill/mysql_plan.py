@@ -18,10 +18,10 @@ from ...puller.mysql.requirements import survey
 from ...puller.mysql.snapshot import has_integer_key
 from ...puller.mysql.tables import SourceTable, is_user_schema, quoted
 from ...routing import TableFilter
-from ...sources import no_table_matches
+from ...sources.source import no_table_matches
+from .not_loadable import NotLoadable
 from .options import BackfillOptions
 from .plan import ChunkPlan, Plan, TablePlan, new_uid
-from .unfit import Unfit
 
 _PROBE_ROWS: Final = 1000
 """So many keys are stepped over to see how dense they are."""
@@ -90,7 +90,7 @@ def _plan_table(
     table = source.table
     exact = exact and source.engine in _TRANSACTIONAL
     if not exact and not table.key:
-        raise Unfit(
+        raise NotLoadable(
             f"{table.full_name} has no primary key, and its rows can't be read as of one position: give it a "
             "key, or leave it out of tables"
         )

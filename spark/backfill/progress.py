@@ -12,7 +12,7 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 from ...actors import SystemClock
-from ...status import BackfillProgress, Stage
+from ...engine.status import BackfillProgress, Stage
 from .directory import MERGED, READ, Directory
 from .plan import Plan
 

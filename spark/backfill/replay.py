@@ -18,8 +18,8 @@ from ...events import (
     Ddl,
     Item,
     KvChange,
-    Loaded,
     RowChange,
+    TableProgress,
     Transaction,
     Ts,
 )
@@ -74,9 +74,9 @@ class Replay:
             rows = read(piece, ts)
             if rows:
                 last = _key(rows[-1]) if table.by_key else ()
-                yield self._transaction(ts, rows, Chunk(name, Loaded(last)))
+                yield self._transaction(ts, rows, Chunk(name, TableProgress(last)))
 
-    def _table(self, table: TablePlan, have: Loaded | None, numbers: Iterator[Ts]) -> Iterator[Item]:
+    def _table(self, table: TablePlan, have: TableProgress | None, numbers: Iterator[Ts]) -> Iterator[Item]:
         if have is not None and have.last is None:
             return
         if have is None:
@@ -87,13 +87,13 @@ class Replay:
             if have is None or not _is_within(table, chunk, have):
                 for piece in self.chunk(table, chunk, ts):
                     yield piece if table.by_key else replace(piece, position="", last=False)
-        yield self._transaction(next(ts), [], Chunk(table.table.full_name, Loaded()))
+        yield self._transaction(next(ts), [], Chunk(table.table.full_name, TableProgress()))
 
     def _transaction(self, ts: Ts, rows: list[RowChange], chunk: Chunk) -> Transaction:
         return Transaction(ts, ts, self._plan.source, rows, self._position, chunk=chunk)
 
 
-def _is_within(table: TablePlan, chunk: ChunkPlan, have: Loaded) -> bool:
+def _is_within(table: TablePlan, chunk: ChunkPlan, have: TableProgress) -> bool:
     """Whether all its keys are among those that are loaded."""
     if not have.last:
         return False

@@ -9,14 +9,14 @@ from pathlib import Path
 from threading import Event
 from typing import Any, Final
 
+from ...cli.progress import open_progress
+from ...engine.options import FeedOptions, feed_options, make_data_dir, open_sinks
 from ...errors import ConfigError, Retryable
-from ...options import FeedOptions, feed_options, make_data_dir, open_sinks
-from ...progress import open_progress
 from ...sink import Sink
-from ..quiet import LOG, quiet_session
-from ..run_options import SparkOptions, spark_options
-from ..run_start import Start, find_start
-from ..stopping import set_by_signals
+from ..run.options import SparkOptions, spark_options
+from ..run.start import Start, find_start
+from ..run.stopping import set_by_signals
+from ..session.quiet import LOG, quiet_session
 from .fill import fill
 from .fill_status import FillStatus
 from .options import BackfillOptions

@@ -10,15 +10,15 @@ from uuid import uuid4
 import pyarrow as pa
 
 from .directory import Directory
+from .not_loadable import NotLoadable
 from .tasks import SAID, collected
-from .unfit import Unfit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def check_shared(spark: SparkSession, directory: Path) -> None:
-    """Raise Unfit if one of them doesn't; on one machine all do."""
+    """Raise NotLoadable if one of them doesn't; on one machine all do."""
     if (spark.sparkContext.master or "").startswith("local"):
         return
     tasks = spark.sparkContext.defaultParallelism
@@ -42,5 +42,5 @@ class _Sees:
             pass
         lost = f"directory: executors don't see {self._path.parent}: name one that all share"
         said = [] if self._path.exists() else [lost]
-        columns = [pa.array([Unfit.__name__] * len(said), pa.string()), pa.array(said, pa.string())]
+        columns = [pa.array([NotLoadable.__name__] * len(said), pa.string()), pa.array(said, pa.string())]
         yield pa.RecordBatch.from_arrays(columns, ["kind", "text"])

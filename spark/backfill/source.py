@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ...puller.mysql.options import MysqlOptions
 from ...puller.tikv.options import TikvOptions
-from ..options import ReadOptions
-from ..parts import WHOLE
+from ..read.options import ReadOptions
+from ..read.parts import WHOLE
 
 
 def source_options(options: ReadOptions) -> MysqlOptions | TikvOptions:

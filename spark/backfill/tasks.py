@@ -14,18 +14,18 @@ from ... import errors
 from ...errors import Fatal, InvariantViolated, Retryable, TidemillError
 from ...puller.mysql.options import MysqlOptions
 from ...puller.tikv.options import TikvOptions
-from ..options import ReadOptions
 from ..planner import Planner
-from ..run_errors import explain
-from ..scratch import scratch
-from .altered import Altered
+from ..read.options import ReadOptions
+from ..read.scratch import scratch
+from ..run.errors import explain
 from .chunk_file import ChunkFiles, ChunkWriter
 from .directory import MERGED, READ, Directory
 from .merge import Change, merge
-from .patience import Patience
+from .not_loadable import NotLoadable
 from .plan import Plan
+from .retry_deadline import RetryDeadline
+from .schema_changed import SchemaChanged
 from .source import source_options
-from .unfit import Unfit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,15 +58,15 @@ class _Work:
         try:
             self.planner.check()
             self._patiently(number)
-        except Altered as error:
-            return "Altered", error.name
+        except SchemaChanged as error:
+            return "SchemaChanged", error.name
         except TidemillError as error:
             self.directory.stop()
             return type(error).__name__, str(error)
         return _DONE
 
     def _patiently(self, number: int) -> None:
-        patience = Patience(self.options.source_timeout)
+        patience = RetryDeadline(self.options.source_timeout)
         plan = self.directory.plan()
         if plan is None:
             raise InvariantViolated(
@@ -78,14 +78,14 @@ class _Work:
             except Retryable as error:
                 patience.wait(error)
 
-    def do(self, plan: Plan, number: int, patience: Patience) -> None:
+    def do(self, plan: Plan, number: int, patience: RetryDeadline) -> None:
         raise NotImplementedError
 
 
 class ReadChunk(_Work):
     """Reads chunks from the source."""
 
-    def do(self, plan: Plan, number: int, patience: Patience) -> None:  # noqa: ARG002
+    def do(self, plan: Plan, number: int, patience: RetryDeadline) -> None:  # noqa: ARG002
         if self.directory.record(READ, number) is not None:
             return  # the task was killed between its last word and its end
         source = source_options(self.options)
@@ -106,7 +106,7 @@ class CatchUp(_Work):
         super().__init__(options, directory, [0])
         self.until = until
 
-    def do(self, plan: Plan, number: int, patience: Patience) -> None:  # noqa: ARG002
+    def do(self, plan: Plan, number: int, patience: RetryDeadline) -> None:  # noqa: ARG002
         from .catch_up import collect
 
         source = source_options(self.options)
@@ -185,11 +185,11 @@ def collected(spark: SparkSession, frame: DataFrame) -> list[str]:
 def _check(said: Sequence[_Said]) -> list[str]:
     """The tables that were altered. Raises the first error."""
     for kind, text in said:
-        if kind not in ("", "Altered", "stopped"):
-            known = {**vars(errors), Unfit.__name__: Unfit}
+        if kind not in ("", "SchemaChanged", "stopped"):
+            known = {**vars(errors), NotLoadable.__name__: NotLoadable}
             found: Callable[[str], BaseException] = known.get(kind, Fatal)
             raise found(text)
-    return sorted({text for kind, text in said if kind == "Altered"})
+    return sorted({text for kind, text in said if kind == "SchemaChanged"})
 
 
 @contextmanager

@@ -17,13 +17,13 @@ from ...errors import ConfigError, SourceError
 from ...events import Ts
 from ...failpoint import reach
 from ...puller.tikv.client import TikvClient
+from ...puller.tikv.kv.region_bounds import region_bounds
 from ...puller.tikv.options import TikvOptions
-from ...puller.tikv.region_bounds import region_bounds
-from ...puller.tikv.safe_point import SafePoint
+from ...puller.tikv.pd.safe_point import SafePoint
 from ...puller.tikv.schema import TableNames, read_schema
 from ...puller.tikv.span import table_span
 from ...routing import TableFilter
-from ...sources import no_table_matches
+from ...sources.source import no_table_matches
 from .chunk_file import PIECE_BYTES, ChunkWriter
 from .directory import READ, Directory
 from .options import BackfillOptions

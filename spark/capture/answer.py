@@ -7,14 +7,14 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
+from ...engine.options import FeedOptions
 from ...errors import ConfigError, Fatal
-from ...options import FeedOptions
 from ...puller.tikv.options import TikvOptions
 from ...routing import TableFilter
 from ..envelope import ENVELOPE, to_batch
 from ..option_values import OPERATIONS
+from .buffer import ChangeBuffer
 from .coverage import uncovered
-from .held import Held
 from .narrow import Narrow
 from .place import RankOf
 from .retime import Retime
@@ -26,14 +26,16 @@ MESSAGE_BYTES: Final = 4 << 20  # 4 MiB
 Message: TypeAlias = tuple[pa.RecordBatch, pa.Buffer | None]
 
 
-class Refused(Fatal):
+class RequestRejected(Fatal):
     """This capture will never answer the ticket."""
 
 
 class Answers:
     """Makes answers of what is held. Any thread."""
 
-    def __init__(self, options: FeedOptions, held: Held, rank_of: RankOf, wait_seconds: float) -> None:
+    def __init__(
+        self, options: FeedOptions, held: ChangeBuffer, rank_of: RankOf, wait_seconds: float
+    ) -> None:
         """No answer waits longer than `wait_seconds`."""
         self._patterns = options.tables.patterns
         self._address = options.source.address
@@ -45,7 +47,7 @@ class Answers:
     def stream(self, ticket: Ticket, source: str, wanted: Callable[[], bool]) -> Iterator[Message]:
         """Batches of (start, end], and an empty one with `End` beside it.
 
-        Waits until all of it is held, while the answer is `wanted`. Raises Refused, Lacking, Retryable.
+        Waits until all of it is held, while the answer is `wanted`. Raises RequestRejected, RangeUnavailable, Retryable.
         """
         self.check(ticket, source)
         start, end = (self._rank_of(offset.position) for offset in (ticket.start, ticket.end))
@@ -55,23 +57,23 @@ class Answers:
         rows = 0
         for batch in self._held.read(start, end):
             batch = batch if retime is None else retime(batch)
-            for piece in _pieces(batch if narrow is None else narrow(batch)):
+            for piece in _entries(batch if narrow is None else narrow(batch)):
                 rows += piece.num_rows
                 yield piece, None
         yield to_batch([], ENVELOPE), pa.py_buffer(write(End(rows, ticket.end)))
 
     def check(self, ticket: Ticket, source: str) -> None:
-        """Raise Refused unless the ticket is for this source, `source` by identity, and for tables that are
+        """Raise RequestRejected unless the ticket is for this source, `source` by identity, and for tables that are
         followed."""
         try:
             ticket.check()
         except ConfigError as error:
-            raise Refused(str(error)) from None
+            raise RequestRejected(str(error)) from None
         for offset in (ticket.start, ticket.end):
             if source and offset.source != source:
-                raise Refused(f"this capture follows {source}, and the range is of {offset.source}")
+                raise RequestRejected(f"this capture follows {source}, and the range is of {offset.source}")
         if pattern := uncovered(self._patterns, ticket.tables):
-            raise Refused(
+            raise RequestRejected(
                 f"this capture follows {', '.join(self._patterns)}, which may not be all that {pattern} names"
             )
 
@@ -92,7 +94,7 @@ class Answers:
         return Narrow(None if same else named, has, ticket.operations)
 
 
-def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def _entries(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     if not batch.num_rows:
         return
     rows = max(1, batch.num_rows * MESSAGE_BYTES // max(1, batch.nbytes))

@@ -15,15 +15,15 @@ import pyarrow as pa
 from pyarrow import flight
 
 from ...actors import Clock, SystemClock
-from ...checkpoint import CheckpointFile
+from ...engine.checkpoint import CheckpointFile
+from ...engine.feed import Feed
+from ...engine.options import FeedOptions, make_data_dir
+from ...engine.status import FeedStatus
 from ...errors import ConfigError
-from ...feed import Feed
-from ...options import FeedOptions, make_data_dir
-from ...status import FeedStatus
 from ...store import Scratch
 from .access import Doorkeeper, read_token
 from .answer import Answers
-from .held import Held
+from .buffer import ChangeBuffer
 from .lease import Lease
 from .options import CaptureOptions
 from .place import rank_of
@@ -78,7 +78,7 @@ class Capture:
         self._scratch_lock = Lock()
         self._directory = options.data_dir / "scratch-capture"
         rank = rank_of(options)
-        self.held = Held(capture.memory_bytes, capture.disk_bytes, self._new_file, clock)
+        self.held = ChangeBuffer(capture.memory_bytes, capture.disk_bytes, self._new_file, clock)
         self._store = CheckpointFile(options.data_dir / "capture.checkpoint")
         sink = CaptureSink(capture.listen, self._store, self.held, rank)
         answers = Answers(options, self.held, rank, capture.wait_seconds)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import ConfigError
-from ..options import ReadOptions
+from ..read.options import ReadOptions
 from .access import Access, read_token
 from .client import NOBODY
 

@@ -12,7 +12,7 @@ from pyarrow import flight
 
 from ...errors import ConfigError, InvariantViolated, Retryable
 from ..envelope import ENVELOPE
-from ..offset import Offset
+from ..offsets.offset import Offset
 from . import ticket as tickets
 from .access import Access
 from .progress import OutOfOrder, Progress

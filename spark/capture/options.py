@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from ... import config
+from ...engine.options import FeedOptions, feed_options
 from ...errors import ConfigError
-from ...options import FeedOptions, feed_options
 from .access import check_listening
 
 SECTION = "capture"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
+from ...engine.options import FeedOptions
 from ...errors import CheckpointError
 from ...events import Ts
-from ...options import FeedOptions
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import Position
 

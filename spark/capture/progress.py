@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from ...errors import Retryable
 from ...events import Ts
-from ..offset import Offset
+from ..offsets.offset import Offset
 
 _COMMIT_TS: Final = 0
 _SEQUENCE: Final = 2

@@ -14,9 +14,9 @@ from pyarrow import flight
 
 from ...errors import Fatal, Retryable, TidemillError
 from ..envelope import ENVELOPE
-from ..offset import Offset
+from ..offsets.offset import Offset
 from .answer import Answers, Message
-from .held import Held, HeldStatistics
+from .buffer import BufferStatistics, ChangeBuffer
 from .lease import Lease, LeaseStatistics
 from .place import RankOf
 from .ticket import Acknowledge, Ticket, read, write
@@ -34,7 +34,7 @@ class CaptureStatus(msgspec.Struct, frozen=True):
 
     source: str
     tables: tuple[str, ...]
-    held: HeldStatistics
+    held: BufferStatistics
     lease: LeaseStatistics
     reading: int
     """Answers under way."""
@@ -49,7 +49,7 @@ class CaptureServer(flight.FlightServerBase):  # type: ignore[misc]
         self,
         location: str,
         answers: Answers,
-        held: Held,
+        held: ChangeBuffer,
         lease: Lease,
         rank_of: RankOf,
         tables: tuple[str, ...],

@@ -8,8 +8,8 @@ from ...errors import InvariantViolated
 from ...events import Batch, Checkpoint, Item, Transaction, Ts
 from ...sink.sink import CheckpointStore
 from ..envelope import Encoder
-from .held import Held
-from .piece import Span, cut_small, last_end
+from .buffer import ChangeBuffer
+from .entry import Span, cut_small, last_end
 from .place import Place, RankOf
 
 
@@ -17,7 +17,7 @@ class CaptureSink:
     """Its checkpoint is what was acknowledged by those who read. What is held beyond is scratch: after a
     restart it comes again."""
 
-    def __init__(self, target: str, store: CheckpointStore, held: Held, rank_of: RankOf) -> None:
+    def __init__(self, target: str, store: CheckpointStore, held: ChangeBuffer, rank_of: RankOf) -> None:
         self.name = "capture"
         self.target = target
         self.source = ""
@@ -44,24 +44,24 @@ class CaptureSink:
         if batch.checkpoint is not None:
             self.source = batch.checkpoint.source
         items = batch.items
-        goes_on = items[-1].commit_ts if batch.checkpoint is None else None
+        continues = items[-1].commit_ts if batch.checkpoint is None else None
         if self._open is not None:
-            items = self._continue(items, *self._open, goes_on)
-        if goes_on is not None and self._open is None:
-            first = next(n for n, item in enumerate(items) if item.commit_ts == goes_on)
+            items = self._continue(items, *self._open, continues)
+        if continues is not None and self._open is None:
+            first = next(n for n, item in enumerate(items) if item.commit_ts == continues)
             self._keep(items[:first])
-            self._open = goes_on, Span(self._rank_of, whole=False)
+            self._open = continues, Span(self._rank_of, whole=False)
             self._held.append(self._encoder.encode(items[first:]), self._open[1])
-        elif goes_on is None:
+        elif continues is None:
             self._keep(items)
 
-    def _continue(self, items: Sequence[Item], ts: Ts, span: Span, goes_on: Ts | None) -> list[Item]:
+    def _continue(self, items: Sequence[Item], ts: Ts, span: Span, continues: Ts | None) -> list[Item]:
         """Take what belongs to the open commit ts; what is left."""
         behind = next((n for n, item in enumerate(items) if item.commit_ts != ts), len(items))
         if not behind:
             raise InvariantViolated(f"what has the commit ts {ts} is not whole, and others follow")
         self._held.append(self._encoder.encode(items[:behind]), span)
-        if goes_on != ts:
+        if continues != ts:
             self._held.reach(self._end(items[behind - 1]), span)
             self._open = None
         return list(items[behind:])

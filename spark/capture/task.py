@@ -9,12 +9,12 @@ from dataclasses import replace
 import pyarrow as pa
 
 from ...events import Item
-from .. import bounded
 from ..envelope import Decoder
-from ..offset import Offset
+from ..offsets.offset import Offset
 from ..option_values import OPERATIONS
-from ..options import ReadOptions
-from ..parts import WHOLE, Part
+from ..read import bounded
+from ..read.options import ReadOptions
+from ..read.parts import WHOLE, Part
 from .captures import Captures
 from .client import read
 from .ticket import Ticket

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from ...errors import ConfigError
 from ...routing import TableFilter
-from ..offset import Offset
+from ..offsets.offset import Offset
 from ..option_values import OPERATIONS
-from ..parts import WHOLE, Part
+from ..read.parts import WHOLE, Part
 
 T = TypeVar("T")
 

@@ -117,7 +117,7 @@ def test_futures_map_filter_and_join_as_pykkas_do(threads: ActorSystem) -> None:
 async def test_a_future_can_be_awaited_and_the_loop_goes_on_meanwhile(threads: ActorSystem) -> None:
     released = asyncio.Event()
 
-    class Gate(PooledActor):
+    class ResumeFilter(PooledActor):
         def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
             self.loop = loop
 
@@ -125,7 +125,7 @@ async def test_a_future_can_be_awaited_and_the_loop_goes_on_meanwhile(threads: A
             asyncio.run_coroutine_threadsafe(released.wait(), self.loop).result()
             return message
 
-    ref = threads.spawn(Gate, asyncio.get_running_loop())
+    ref = threads.spawn(ResumeFilter, asyncio.get_running_loop())
     answer = asyncio.ensure_future(ref.aask("through"))
     mapped = ref.ask("mapped", block=False).map(str.upper)
     released.set()

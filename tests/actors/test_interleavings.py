@@ -287,7 +287,7 @@ def test_a_restarted_actor_goes_on_with_the_messages_behind_the_one_that_failed(
         def lost() -> list[Any]:
             return [entry for report in reports for entry in as_list(report.message)]
 
-        def pass_time() -> None:
+        def advance_watermark() -> None:
             while {*messages(heard), *lost()} != {*"abcde", "boom"} or lost().count("boom") < 2:
                 clock.advance(5)
                 explorer.pause()
@@ -299,7 +299,7 @@ def test_a_restarted_actor_goes_on_with_the_messages_behind_the_one_that_failed(
             explorer,
             lambda: [ref.tell(message) for message in ("a", "boom", "b", "c")],
             lambda: [ref.tell(message) for message in ("d", "boom", "e")],
-            pass_time,
+            advance_watermark,
         )
         system.stop()
         assert lost().count("boom") == 2

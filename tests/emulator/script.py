@@ -9,7 +9,7 @@ import grpc
 
 from tidemill.codec.proto import cdcpb, kvrpcpb
 from tidemill.codec.tidb.key import decode_bytes
-from tidemill.emulator.words import key_of
+from tidemill.emulator.faults.words import key_of
 
 from ..services.feeds import eventually
 from .client import Client, Feed

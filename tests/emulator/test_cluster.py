@@ -18,11 +18,11 @@ import pytest
 from tidemill.actors.clock import ManualClock
 from tidemill.codec.proto import cdcpb
 from tidemill.codec.tidb.key import encode_bytes, record_key, record_prefix
-from tidemill.emulator import Cluster, Refused, Tls
+from tidemill.emulator import Cluster, Rejected, Tls
+from tidemill.emulator.faults.schedule import Schedule
 from tidemill.emulator.loop import LoopThread
 from tidemill.emulator.percolator import COMMIT, PREWRITE, Row
 from tidemill.emulator.recorded import RecordedCluster, record
-from tidemill.emulator.schedule import Schedule
 from tidemill.emulator.shard import PUT
 
 from .client import Client
@@ -124,7 +124,7 @@ def test_many_threads_may_write_at_once(make_client):
                 try:
                     cluster.write([("put", record_key(table, handle), b"v"), ("put", b"shared", b"s")])
                     break
-                except Refused:
+                except Rejected:
                     continue
 
     threads = [threading.Thread(target=patiently, args=(table,)) for table in range(1, 9)]
@@ -149,7 +149,7 @@ def test_a_refused_write_leaves_no_lock(make_client):
     cluster = make_client().cluster
     cluster.split(b"m")
     cluster.prewrite(cluster.tso(), [("put", b"z", b"1")])
-    with pytest.raises(Refused, match="lock"):
+    with pytest.raises(Rejected, match="lock"):
         cluster.write([("put", b"a", b"1"), ("put", b"z", b"1")])
     assert len(cluster.keyspace.locked) == 1
     with pytest.raises(ValueError, match="at least one"):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tidemill.actors.clock import ManualClock
 from tidemill.codec.proto import cdcpb
 from tidemill.codec.tidb.key import encode_bytes
-from tidemill.emulator import Cluster, Refused
+from tidemill.emulator import Cluster, Rejected
 
 from .client import Client
 
@@ -183,7 +183,7 @@ def test_nothing_comes_at_or_below_a_resolved_ts_and_nothing_is_lost(history):
                     done.do(step, key, n)
                     if step in ("listen", "midscan"):
                         follower.listen()
-                except (Refused, ValueError):
+                except (Rejected, ValueError):
                     pass  # a key that is locked, a region that is the last one: the draw didn't fit
                 assert_resolved_below_locks(follower, done)
             for start, (key, _) in done.open.items():

@@ -18,8 +18,8 @@ from tidemill.codec.tidb.layout import cells_of, layout_of
 from tidemill.codec.tidb.old_row import split_row
 from tidemill.codec.tidb.row_decoder import RowDecoder
 from tidemill.codec.tidb.table_info import decode_table_info
-from tidemill.emulator import Refused
-from tidemill.emulator.sql import Tidb
+from tidemill.emulator import Rejected
+from tidemill.emulator.sql.sql import Tidb
 from tidemill.events import PUT, KvChange
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -370,7 +370,7 @@ def test_the_second_writer_of_a_row_is_refused(orders):
     slow.update("shop.orders", 1, {"name": "slow"})
     with orders.transaction() as fast:
         fast.update("shop.orders", 1, {"name": "fast"})
-    with pytest.raises(Refused):
+    with pytest.raises(Rejected):
         slow.commit()
     with orders.transaction() as txn:
         assert txn.get("shop.orders", 1)[2] == "fast"

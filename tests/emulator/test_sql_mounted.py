@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tidemill.codec.tidb.job_entry import read_job
-from tidemill.emulator.sql import Tidb
+from tidemill.emulator.sql.sql import Tidb
 from tidemill.events import DELETE, PUT, KvChange
-from tidemill.mounter.history import SchemaHistory
-from tidemill.mounter.tidb_rows import RowReader
+from tidemill.mounter.tidb.history import SchemaHistory
+from tidemill.mounter.tidb.rows import RowReader
 from tidemill.store import Store
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from tidemill.codec.mysql import tokens
 from tidemill.codec.mysql.entry import Query
 from tidemill.events import Action, AddColumn, Column, DropColumn
-from tidemill.mounter.ddl import read_change
+from tidemill.mounter.mysql.ddl import read_change
 from tidemill.puller.mysql.zone import offset_of
 from tidemill.routing import TableFilter
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tidemill.codec.mysql.entry import (
     COMMIT,
     DDL,
+    ROLLBACK_MARKER,
     ROWS,
     TEXT_ROWS,
-    VOID,
     Commit,
     NewTable,
     Query,
@@ -34,10 +34,10 @@ from tidemill.events import (
     Ddl,
     Item,
     KvChange,
-    Loaded,
     RowChange,
     Sorted,
     Table,
+    TableProgress,
     Transaction,
 )
 from tidemill.mounter import Mounter
@@ -77,11 +77,11 @@ class Bench:
             case "*", "":
                 kind, value = DDL, encode_statement(NewTable(TABLE))
             case "x", "":
-                kind, value, number = VOID, b"", 0
+                kind, value, number = ROLLBACK_MARKER, b"", 0
             case ".", "":
                 kind, value = COMMIT, encode_commit(Commit("log:7"))
             case ".", chunk:
-                kind, value = COMMIT, encode_commit(Commit("log:7", Chunk(chunk, Loaded((3,)))))
+                kind, value = COMMIT, encode_commit(Commit("log:7", Chunk(chunk, TableProgress((3,)))))
             case _:
                 raise ValueError(word)
         return KvChange(ts, ts, PUT, entry_key(number, kind), value, region_id=region)
@@ -187,7 +187,7 @@ def test_a_schema_change_with_a_chunk_is_followed_by_it() -> None:
 def test_a_transaction_in_pieces_ends_with_its_position() -> None:
     bench = Bench()
     changes = bench.transaction("+1", "+2", "+3", ".")
-    assert described(bench.mounter.mount(Sorted(changes[:2], 0, goes_on=True))) == ["+1 +2 ..."]
+    assert described(bench.mounter.mount(Sorted(changes[:2], 0, continues=True))) == ["+1 +2 ..."]
     assert described(bench.mounter.mount(Sorted(changes[2:], TS))) == ["+3 log:7"]
 
 
@@ -204,7 +204,7 @@ def test_every_piece_of_a_snapshot_names_its_table() -> None:
         "+2 chunk shop.t () ...",
         "chunk shop.t (3,) log:7",
     ]
-    assert described(bench.mounter.mount(Sorted(bench.transaction("+1"), 0, goes_on=True))) == ["+1 ..."]
+    assert described(bench.mounter.mount(Sorted(bench.transaction("+1"), 0, continues=True))) == ["+1 ..."]
 
 
 def test_a_transaction_that_was_taken_back_only_moves_the_position() -> None:
@@ -271,7 +271,7 @@ def test_keys_sort_by_number() -> None:
     assert sorted(keys) == keys
 
 
-@pytest.mark.parametrize("chunk", [None, Chunk(""), Chunk("shop.t", Loaded((1, -(2**63), 2**64 - 1)))])
+@pytest.mark.parametrize("chunk", [None, Chunk(""), Chunk("shop.t", TableProgress((1, -(2**63), 2**64 - 1)))])
 def test_a_commit_comes_back(chunk: Chunk | None) -> None:
     commit = Commit("mysql-bin.000003:4711", chunk)
     assert decode_commit(encode_commit(commit)) == commit

@@ -204,6 +204,6 @@ def _change(change: KvChange, tables: list[str]) -> str:
             what = entry.decode_statement(change.value).query
         case entry.COMMIT:
             what = f"commit {entry.decode_commit(change.value).position}"
-        case entry.VOID:
+        case entry.ROLLBACK_MARKER:
             what = "void"
     return f"{number} {what}"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.checkpoint import lowest
-from tidemill.codec.mysql.entry import COMMIT, ROWS, VOID, decode_commit
+from tidemill.codec.mysql.entry import COMMIT, ROLLBACK_MARKER, ROWS, decode_commit
+from tidemill.engine.checkpoint import lowest
 from tidemill.errors import CheckpointError
 from tidemill.events import Changes, Checkpoint
 from tidemill.puller.mysql.position import CommitClock, Position
@@ -81,11 +81,11 @@ def transactions(batches: list[Changes]) -> list[tuple[int, str, bool]]:
                 found.append((change.commit_ts, decode_commit(change.value).position))
         resolved = max(resolved, changes.resolved)
     for ts, made in kinds.items():
-        first = 0 if VOID in made else 1
+        first = 0 if ROLLBACK_MARKER in made else 1
         assert numbers[ts] == set(range(first, first + len(made)))
     assert all(before[0] < after[0] for before, after in pairwise(found))
     assert [ts for ts, _ in found] == list(numbers)
-    return [(ts, position, ROWS in kinds[ts] and VOID not in kinds[ts]) for ts, position in found]
+    return [(ts, position, ROWS in kinds[ts] and ROLLBACK_MARKER not in kinds[ts]) for ts, position in found]
 
 
 @given(st.integers(0, 2**32))

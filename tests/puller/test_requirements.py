@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tidemill.puller.mysql.requirements import Finding, same_names
-from tidemill.puller.mysql.tables import Found
+from tidemill.puller.mysql.tables import FoundTable
 
 
 def test_tables_of_one_full_name_can_t_both_be_followed() -> None:
-    tables = [Found("a1", "b"), Found("a1", "b.c"), Found("a1", "c"), Found("a1.b", "c")]
+    tables = [FoundTable("a1", "b"), FoundTable("a1", "b.c"), FoundTable("a1", "c"), FoundTable("a1.b", "c")]
     assert list(same_names(tables[:3])) == []
     assert list(same_names(tables)) == [
         Finding(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tidemill.benchmarks.mariadb import MariaDb, missing
+from tidemill.testing.mariadb import MariaDb, missing
 
 _numbers = count(1)
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from threading import Event
 from typing import Any, NamedTuple
 
-from tidemill.benchmarks.mariadb import MariaDb
+from tidemill.engine.status import FeedStatus, StatusFile
 from tidemill.errors import CheckpointError
-from tidemill.status import FeedStatus, StatusFile
+from tidemill.testing.mariadb import MariaDb
 
 SOON_SECONDS = 60.0
 LOOK_SECONDS = 0.02
@@ -182,7 +182,7 @@ class Place:
         except CheckpointError:
             return None
 
-    def goes_on(self) -> None:
+    def continues(self) -> None:
         """The feed runs to the source's end, and the copy is as the source is."""
         done = self.run()
         assert done.status == 0, done
@@ -192,7 +192,7 @@ class Place:
         """With a new target."""
         self.copy = self.directory / "again.db"
         self.configure()
-        self.goes_on()
+        self.continues()
 
     # --- the copy
 

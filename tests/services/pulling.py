@@ -10,9 +10,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from tidemill.actors import ActorSystem, Failed, PooledActor
-from tidemill.benchmarks.mariadb import PASSWORD, MariaDb
-from tidemill.checkpoint import lowest
 from tidemill.codec.mysql.layout import Layouts
+from tidemill.engine.checkpoint import lowest
 from tidemill.events import (
     AddColumn,
     Changes,
@@ -30,7 +29,8 @@ from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.puller.mysql.position import Position
 from tidemill.puller.mysql.puller import MysqlPuller
 from tidemill.routing import TableFilter
-from tidemill.sink.gate import Gate
+from tidemill.sink.resume_filter import ResumeFilter
+from tidemill.testing.mariadb import PASSWORD, MariaDb
 
 SOON_SECONDS = 30
 
@@ -47,7 +47,7 @@ class Copy:
     def restart(self, ends: Callable[[Item], bool] = lambda item: False) -> None:
         self.ends = ends
         self.ended = False
-        self._gate = Gate(self.checkpoint)
+        self._gate = ResumeFilter(self.checkpoint)
         self._open: list[Item] = []
 
     def take(self, item: Item) -> None:
@@ -131,22 +131,22 @@ class Pulling:
         self._pending: defaultdict[int, list[KvChange]] = defaultdict(list)
         found = [copy.checkpoint for copy in copies]
         self._start = start or lowest(found, order=lambda text: Position.parse(text).rank)
-        self._anchors = [at for at in found if at is not None and at.position]
+        self._sink_checkpoints = [at for at in found if at is not None and at.position]
 
     def __enter__(self) -> Self:
         self._system = ActorSystem("blocking", workers=3)
         collector = self._system.spawn(Collector, self, capacity=1, name="output")
-        observer = self._system.spawn(Collector, self, name="observer")
+        coordinator = self._system.spawn(Collector, self, name="coordinator")
         self.puller = self._system.spawn(
             MysqlPuller,
             self.options,
             self._filter.matches,
             self._layouts,
             collector,
-            observer=observer,
+            coordinator=coordinator,
             start=self._start,
-            anchors=self._anchors,
-            supervisor=observer,
+            sink_checkpoints=self._sink_checkpoints,
+            supervisor=coordinator,
             name="puller",
         )
         return self
@@ -213,7 +213,7 @@ class Pulling:
             raise self.error
 
     def count(self, kind: type) -> int:
-        """How many messages of a kind the observer was told."""
+        """How many messages of a kind the coordinator was told."""
         return sum(isinstance(message, kind) for message in self.messages)
 
     def wait_until_told(self, kind: type, times: int = 1) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.benchmarks.mariadb import MariaDb
+from tidemill.testing.mariadb import MariaDb
 
 from .conftest import require_mariadb
 from .feeds import Place, Running, eventually, small_disk
@@ -45,7 +45,7 @@ def test_a_wrong_password(place):
     place.configure(url=place.server.url(password="guessed"))
     assert "Access denied for user 'root'@'127.0.0.1' (using password: YES)" in place.run().sentence
     place.configure()
-    place.goes_on()
+    place.continues()
 
 
 @pytest.mark.parametrize("others", [[], ["{schema}.*"]], ids=["alone", "among_others"])
@@ -53,14 +53,14 @@ def test_a_pattern_that_matches_nothing(place, others):
     place.configure(tables=[*(other.format(schema=place.schema) for other in others), "shopp.*"])
     assert "no table matches 'shopp.*'" in place.run().sentence
     place.configure()
-    place.goes_on()
+    place.continues()
 
 
 def test_tables_that_are_all_excluded(place):
     place.configure(tables=[f"{place.schema}.*", f"!{place.schema}.item"])
     assert "no table matches" in place.run().sentence
     place.configure()
-    place.goes_on()
+    place.continues()
 
 
 def test_a_server_without_a_binlog(tmp_path, private_mariadb):
@@ -72,7 +72,7 @@ def test_a_server_without_a_binlog(tmp_path, private_mariadb):
     assert "the server writes no binlog" in place.run().sentence
     private_mariadb.options = ()
     private_mariadb.restart()
-    place.goes_on()
+    place.continues()
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_setting_that_rows_can_not_be_read_with(place, setting, bad, good):
     place.execute(f"SET GLOBAL {setting} = {bad}")
     assert f"{setting} is {bad}: SET GLOBAL {setting} = {good}" in place.run().sentence
     place.execute(f"SET GLOBAL {setting} = {good}")
-    place.goes_on()
+    place.continues()
 
 
 def test_a_column_of_an_unsupported_type(place):
@@ -95,11 +95,11 @@ def test_a_column_of_an_unsupported_type(place):
     sentence = place.run().sentence
     assert f"column spot of table {place.schema}.site is point" in sentence
     place.configure(tables=[f"{place.schema}.*", f"!{place.schema}.site"])
-    place.goes_on()
+    place.continues()
 
 
 def test_a_position_that_was_purged(place):
-    place.goes_on()
+    place.continues()
     place.insert(4)
     place.execute("FLUSH BINARY LOGS")
     ((last, *_),) = place.execute("SHOW MASTER STATUS")
@@ -114,7 +114,7 @@ def test_a_position_that_was_purged(place):
 
 def test_a_binlog_that_ends_before_the_checkpoint(place):
     place.execute("FLUSH BINARY LOGS")
-    place.goes_on()
+    place.continues()
     place.execute("RESET MASTER")
     sentence = place.run().sentence
     assert re.search(
@@ -128,11 +128,11 @@ def test_a_position_behind_the_end_of_the_binlog(place):
     place.configure(source='position = "binlog.000999:4"')
     assert "can't read the binlog from binlog.000999:4" in place.run().sentence
     place.configure()
-    place.goes_on()
+    place.continues()
 
 
 def test_another_server(place):
-    place.goes_on()
+    place.continues()
     place.insert(4)
     place.execute("SET GLOBAL server_id = 99")
     try:
@@ -141,11 +141,11 @@ def test_another_server(place):
         place.execute(f"SET GLOBAL server_id = {place.server.server_id}")
     assert f"mariadb server {place.server.server_id}" in sentence
     assert "is mariadb server 99: connect to that server, or name another target" in sentence
-    place.goes_on()
+    place.continues()
 
 
 def test_a_statement_that_is_not_followed(place):
-    place.goes_on()
+    place.continues()
     place.insert(4)
     statement = f"ALTER TABLE {place.schema}.item RENAME COLUMN name TO title"
     place.execute(statement)
@@ -195,7 +195,7 @@ def test_two_feeds_in_one_directory(place):
         assert status is not None
         assert (status.pid, status.state) == (running.process.pid, "normal")
         assert running.stop(signal.SIGTERM).status == 0
-    place.goes_on()
+    place.continues()
 
 
 def test_two_feeds_with_one_scratch_directory(place):
@@ -231,7 +231,7 @@ def test_a_target_that_is_not_there_yet_is_tried_again_until_it_is(place, privat
         running.until(lambda status: status.state == "normal")
         eventually(lambda: place.copied_ids() == [1, 2, 3, 4])
         assert running.stop(signal.SIGTERM).status == 0
-    place.goes_on()
+    place.continues()
 
 
 def test_a_server_that_is_read_only(place):
@@ -241,7 +241,7 @@ def test_a_server_that_is_read_only(place):
         "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER ON *.* TO writer",
     )
     mariadb_copy(place, place.server, user="writer")
-    place.goes_on()
+    place.continues()
     place.insert(4)
     place.execute("SET GLOBAL read_only = 1")
     try:
@@ -250,12 +250,12 @@ def test_a_server_that_is_read_only(place):
         place.execute("SET GLOBAL read_only = 0")
     assert "running with the --read-only option" in sentence
     assert place.copied_ids() == [1, 2, 3]
-    place.goes_on()
+    place.continues()
 
 
 @mounts
 def test_a_file_that_is_read_only(place):
-    place.goes_on()
+    place.continues()
     place.insert(4)
     bind = f"mount --bind {place.directory} {place.directory} && mount -o remount,bind,ro {place.directory}"
     place.configure(state="../state")
@@ -264,7 +264,7 @@ def test_a_file_that_is_read_only(place):
     assert str(place.copy) in sentence
     place.inside = []
     assert place.copied_ids() == [1, 2, 3]
-    place.goes_on()
+    place.continues()
 
 
 @mounts
@@ -310,7 +310,7 @@ def test_a_full_disk_under_the_sorter(place):
     assert ids == [row[0] for row in place.present()][: len(ids)]
     place.inside = []
     place.configure()
-    place.goes_on()
+    place.continues()
 
 
 def test_a_damaged_block_on_disk(place):
@@ -328,7 +328,7 @@ def test_a_damaged_block_on_disk(place):
     ids = place.copied_ids()
     assert ids == [row[0] for row in place.present()][: len(ids)]
     assert len(ids) < 3 + 150
-    place.goes_on()
+    place.continues()
 
 
 def flip(file: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.benchmarks.mariadb import MariaDb
+from tidemill.testing.mariadb import MariaDb
 
 from .feeds import SOON_SECONDS, Place, eventually
 
@@ -45,7 +45,7 @@ def test_until_now_finishes_and_the_next_run_goes_on(place):
     assert place.status().state == "finished"
     place.insert(4)
     assert place.copied_ids() == [1, 2, 3]
-    place.goes_on()
+    place.continues()
 
 
 def test_json_is_a_status_a_line_and_nothing_else(place):
@@ -73,7 +73,7 @@ def test_a_signal_ends_it_with_the_checkpoint_saved(place, number):
     status = place.status()
     assert status.state == "stopped"
     assert place.call("explain", str(place.config)).out == "feed copy: stopped\n"
-    place.goes_on()
+    place.continues()
 
 
 def test_the_status_of_a_feed_that_was_killed(place):
@@ -93,7 +93,7 @@ def test_the_status_of_a_feed_that_was_killed(place):
         "stopped",
     )
     assert place.call("explain", str(place.config)).out == f"feed copy: failed: {reason}\n"
-    place.goes_on()
+    place.continues()
 
 
 def test_a_directory_without_a_feed(place):

@@ -11,8 +11,6 @@ from unicodedata import category
 import pytest
 from pymysql.constants.COMMAND import COM_QUERY
 
-from tidemill.benchmarks.mariadb import MariaDb
-from tidemill.benchmarks.shop import TABLES, VALUES, every_type
 from tidemill.codec.mysql.charset import max_bytes, text_decoder
 from tidemill.codec.mysql.collation import collation
 from tidemill.codec.mysql.layout import Layouts
@@ -21,6 +19,8 @@ from tidemill.codec.mysql.table_map import parse_table_map
 from tidemill.codec.mysql.text_rows import SESSION, select_expression
 from tidemill.errors import SourceError
 from tidemill.events import Row, Table
+from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.shop import TABLES, VALUES, every_type
 
 from ..codec.vectors import Vector, load, outcome, save
 

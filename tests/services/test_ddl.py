@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.benchmarks.mariadb import MariaDb
+from tidemill.testing.mariadb import MariaDb
 
 from .feeds import Place
 
@@ -22,7 +22,7 @@ def place(request: pytest.FixtureRequest, mariadb: MariaDb, database: str, tmp_p
     if request.param == "mariadb":
         place.copy_server, place.copy_schema = mariadb, f"{database}_copy"
         place.configure(sinks=[mariadb.url(place.copy_schema)])
-    place.goes_on()
+    place.continues()
     yield place
     place.execute(f"DROP DATABASE IF EXISTS {database}_copy")
 
@@ -75,7 +75,7 @@ def test_what_did_nothing_is_passed_over(place: Place) -> None:
         "CREATE TABLE IF NOT EXISTS item (id INT)",
         "INSERT INTO item VALUES (4, 'four', 8)",
     )
-    place.goes_on()
+    place.continues()
 
 
 def test_a_drop_of_a_table_that_is_there_is_refused(place: Place) -> None:
@@ -86,9 +86,9 @@ def test_a_drop_of_a_table_that_is_there_is_refused(place: Place) -> None:
 
 def test_a_column_that_comes_and_goes(place: Place) -> None:
     in_session(place, "ALTER TABLE item ADD x INT")
-    place.goes_on()
+    place.continues()
     in_session(place, "ALTER TABLE item DROP x", "ALTER TABLE item ADD COLUMN IF NOT EXISTS x INT DEFAULT 5")
-    place.goes_on()
+    place.continues()
 
 
 def test_a_carriage_return_in_a_column_s_name(place: Place) -> None:
@@ -99,7 +99,7 @@ def test_a_carriage_return_in_a_column_s_name(place: Place) -> None:
         "INSERT INTO item VALUES (4, 'four', 7)",
         "DELETE FROM item WHERE id = 1",
     )
-    place.goes_on()
+    place.continues()
 
 
 def test_two_tables_whose_names_look_the_same_are_refused_at_the_start(
@@ -118,6 +118,6 @@ def test_two_tables_whose_names_look_the_same_are_refused_at_the_start(
             said = " ".join((done.out + done.err).replace("│", " ").split())
             assert f"`{database}`.`a.b` and `{database}.a`.`b` can't both be followed" in said, said
         place.execute(f"DROP TABLE `{database}`.`a.b`")
-        place.goes_on()
+        place.continues()
     finally:
         place.execute(f"DROP DATABASE `{database}.a`")

@@ -10,7 +10,7 @@ import pytest
 
 import tidemill
 from tidemill.benchmarks.demo_mysql import log_end
-from tidemill.benchmarks.mariadb import MariaDb
+from tidemill.testing.mariadb import MariaDb
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

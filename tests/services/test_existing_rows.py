@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import pymysql
 import pytest
 
-from tidemill.benchmarks.mariadb import MariaDb
 from tidemill.errors import SinkError
 from tidemill.events import Batch, Checkpoint, CreateTable, Ddl
 from tidemill.puller.puller import Connected
 from tidemill.sink import Sink, open_sink
+from tidemill.testing.mariadb import MariaDb
 
 from ..sink.world import MemoryStore
 from .conftest import Client

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.benchmarks import shop
 from tidemill.benchmarks.demo_mysql import COPY, compare_copies, until_caught_up
-from tidemill.benchmarks.mariadb import MariaDb
 from tidemill.benchmarks.process import following
 from tidemill.failpoint import POINTS as ALL_POINTS
+from tidemill.testing import shop
+from tidemill.testing.mariadb import MariaDb
 
 FEED = """\
 name = "kill"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.benchmarks import shop
 from tidemill.benchmarks.compare import compare, mariadb_rows, source_columns, sqlite_rows
-from tidemill.benchmarks.mariadb import MariaDb
+from tidemill.testing import shop
+from tidemill.testing.mariadb import MariaDb
 
 FEED = """\
 name = "large"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pymysql
 import pytest
 
-from tidemill.benchmarks.mariadb import MariaDb
+from tidemill.testing.mariadb import MariaDb
 
 
 def query(server: MariaDb, sql: str, **options: object) -> list[tuple[object, ...]]:

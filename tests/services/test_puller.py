@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tidemill.benchmarks.mariadb import MariaDb
-from tidemill.codec.mysql.entry import COMMIT, TEXT_ROWS, VOID, decode_commit
+from tidemill.codec.mysql.entry import COMMIT, ROLLBACK_MARKER, TEXT_ROWS, decode_commit
 from tidemill.events import Chunk, Ddl, KvChange, Transaction, physical_ms
-from tidemill.puller.puller import Connected, Retrying, SnapshotProgress, Statistics
+from tidemill.puller.puller import Connected, Retrying, SnapshotReport, Statistics
+from tidemill.testing.mariadb import MariaDb
 
 from .conftest import Client
 from .pulling import Copy, Pulling, binlog_end, rows_of, source_rows
@@ -271,7 +271,7 @@ def test_a_connection_lost_while_a_table_without_key_is_loaded(sql: Client) -> N
             pulling.wait_until_told(Retrying, retries + 1)
         pulling.catch_up(binlog_end(sql.server))
     kinds = [change.key[8] for batch in pulling.batches for change in batch.changes]
-    assert kinds.count(VOID) == 2
+    assert kinds.count(ROLLBACK_MARKER) == 2
     assert rows_of(copy) == source_rows(sql.server, sql.database)
 
 
@@ -288,7 +288,7 @@ def test_a_server_killed_while_a_table_without_key_is_loaded(own: Client) -> Non
         pulling.release()
         pulling.catch_up(binlog_end(own.server))
     kinds = {change.key[8] for batch in pulling.batches for change in batch.changes}
-    assert VOID in kinds
+    assert ROLLBACK_MARKER in kinds
     assert rows_of(copy) == source_rows(own.server, "shop")
 
 
@@ -343,7 +343,7 @@ def test_a_table_altered_before_its_turn_makes_a_new_snapshot(sql: Client, ddl: 
     sql("INSERT INTO a SELECT seq, REPEAT('x', 900) FROM seq_1_to_20000", "INSERT INTO b VALUES (1)")
     copy = Copy()
     with follow(sql, copy, chunk_rows=1000) as pulling:
-        pulling.hold_once(lambda: pulling.count(SnapshotProgress))
+        pulling.hold_once(lambda: pulling.count(SnapshotReport))
         sql("SET lock_wait_timeout = 3", ddl)
         pulling.release()
         pulling.catch_up(binlog_end(sql.server))

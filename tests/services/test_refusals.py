@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidemill.benchmarks.mariadb import MariaDb
 from tidemill.errors import CheckpointError, SourceError
 from tidemill.events import Checkpoint, compose_ts
 from tidemill.puller.puller import Connected
+from tidemill.testing.mariadb import MariaDb
 
 from .conftest import Client
 from .pulling import Pulling, binlog_end

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tidemill.benchmarks.mariadb import PASSWORD, MariaDb
 from tidemill.errors import Retryable, SourceError
 from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.puller.mysql.probe import probe
 from tidemill.puller.mysql.requirements import Survey, check
+from tidemill.testing.mariadb import PASSWORD, MariaDb
 
 from .pulling import binlog_end
 

@@ -10,8 +10,8 @@ from threading import Thread
 import pymysql
 import pytest
 
-from tidemill.benchmarks.mariadb import MariaDb
 from tidemill.events import Transaction
+from tidemill.testing.mariadb import MariaDb
 
 from .pulling import Copy, Pulling, binlog_end, rows_of, source_rows
 

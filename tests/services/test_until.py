@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.benchmarks.mariadb import MariaDb
+from tidemill.engine.feed import Feed
+from tidemill.engine.options import feed_options, open_sinks
 from tidemill.errors import ConfigError
-from tidemill.feed import Feed
-from tidemill.options import feed_options, open_sinks
+from tidemill.testing.mariadb import MariaDb
 
 
 def run(server: MariaDb, database: str, folder: Path, *copies: str, tables: tuple[str, ...] = ()) -> None:

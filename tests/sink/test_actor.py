@@ -7,7 +7,7 @@ import pytest
 from tidemill.actors import Failed, MailboxFull, PooledActor, SeededSystem
 from tidemill.errors import Retryable, SinkError
 from tidemill.events import Batch, Checkpoint
-from tidemill.sink import Acknowledged, Deliver, Delivery, DeliveryOptions, Flush, NotKept, spawn_sink
+from tidemill.sink import Acknowledged, Deliver, Delivery, DeliveryOptions, Flush, ReplayRequired, spawn_sink
 
 from .world import ORDERS, at, insert, transaction
 
@@ -138,7 +138,7 @@ def test_what_was_too_large_to_keep_ends_it():
     play.sink.tell(rows(1, 3))
     play.system.run(100)
     (failed,) = play.heard
-    assert isinstance(failed.error, NotKept)
+    assert isinstance(failed.error, ReplayRequired)
     assert failed.restart_seconds is None
 
 

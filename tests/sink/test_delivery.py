@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from tidemill.errors import Retryable, SinkError
 from tidemill.events import AddColumn, Batch, Checkpoint, Column, Ddl
-from tidemill.sink.delivery import Delivery, DeliveryOptions, NotKept
+from tidemill.sink.delivery import Delivery, DeliveryOptions, ReplayRequired
 
 from .world import ORDERS, alter, at, insert, transaction
 
@@ -213,7 +213,7 @@ def test_a_transaction_too_large_to_keep_is_left_to_the_source():
     work.run(0)
     script.errors = [Retryable("gone", 7.0)]
     work.accept([rows(1, 5)])
-    with pytest.raises(NotKept, match="gone") as caught:
+    with pytest.raises(ReplayRequired, match="gone") as caught:
         work.run(0)
     assert caught.value.wait == 7.0
 
@@ -227,7 +227,7 @@ def test_keeping_begins_anew_with_the_next_transaction():
     work.accept([rows(2, 6)])
     with pytest.raises(Retryable) as caught:
         work.run(0)
-    assert not isinstance(caught.value, NotKept)
+    assert not isinstance(caught.value, ReplayRequired)
     work.run(0)
     assert script.calls[-2:] == [[6], "flush"]
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tidemill.errors import SinkError
 from tidemill.events import Chunk, DropColumn, compose_ts
-from tidemill.sink.file import FileSink
+from tidemill.sink.files.ndjson import FileSink
 
 from . import kinds
 from .conformance import feed

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tidemill.checkpoint import lowest
+from tidemill.engine.checkpoint import lowest
 from tidemill.errors import InvariantViolated
 from tidemill.events import (
     AddColumn,
@@ -18,31 +18,31 @@ from tidemill.events import (
     CreateTable,
     Ddl,
     Item,
-    Loaded,
     RowChange,
     Table,
+    TableProgress,
     Transaction,
 )
-from tidemill.sink.gate import CREATED, Gate
+from tidemill.sink.resume_filter import CREATED, ResumeFilter
 
 from .world import LOOSE, ORDERS, PAIRS, at, chunk, create, delete, insert, transaction, update
 
 
 def test_what_the_checkpoint_has_is_dropped():
-    gate = Gate(at(10))
+    gate = ResumeFilter(at(10))
     assert gate.admit(transaction(10, insert(ORDERS, 1, "a"))) is None
     assert gate.admit(transaction(11, insert(ORDERS, 2, "b"))) is not None
     assert gate.checkpoint == at(11)
 
 
 def test_an_empty_transaction_moves_the_checkpoint():
-    gate = Gate(at(10))
+    gate = ResumeFilter(at(10))
     assert gate.admit(transaction(12)) == transaction(12)
     assert gate.checkpoint == at(12)
 
 
 def test_inside_a_transaction_there_is_no_checkpoint():
-    gate = Gate(at(1))
+    gate = ResumeFilter(at(1))
     gate.admit(transaction(2, insert(ORDERS, 1, "a"), last=False))
     assert gate.checkpoint is None
     gate.admit(transaction(2, insert(ORDERS, 2, "a")))
@@ -50,49 +50,49 @@ def test_inside_a_transaction_there_is_no_checkpoint():
 
 
 def test_two_transactions_may_share_a_commit_ts():
-    gate = Gate(at(1))
+    gate = ResumeFilter(at(1))
     assert gate.admit(replace(transaction(2), start_ts=1)) is not None
     assert gate.admit(replace(transaction(2), start_ts=2)) is not None
 
 
 def test_items_out_of_order_are_an_error():
-    gate = Gate(at(1))
+    gate = ResumeFilter(at(1))
     gate.admit(transaction(5))
     with pytest.raises(InvariantViolated, match="came after"):
         gate.admit(transaction(4))
 
 
 def test_another_transaction_inside_an_open_one_is_an_error():
-    gate = Gate(at(1))
+    gate = ResumeFilter(at(1))
     gate.admit(transaction(5, last=False))
     with pytest.raises(InvariantViolated, match="inside the pieces of 5"):
         gate.admit(transaction(6))
 
 
 def test_pieces_that_load_different_tables_are_an_error():
-    gate = Gate(None)
+    gate = ResumeFilter(None)
     gate.admit(transaction(5, insert(LOOSE, 1, "a"), last=False))
     with pytest.raises(InvariantViolated, match="load different tables"):
         gate.admit(chunk(5, LOOSE, None))
 
 
 def test_without_a_checkpoint_nothing_is_loaded():
-    gate = Gate(None, "src")
+    gate = ResumeFilter(None, "src")
     assert gate.admit(transaction(1, insert(ORDERS, 1, "a"))).rows == []
     assert gate.checkpoint == at(1, loading={})
 
 
 def test_a_table_is_created_once():
-    gate = Gate(None, "src")
+    gate = ResumeFilter(None, "src")
     assert gate.admit(create(1, ORDERS)) is not None
     assert gate.checkpoint == at(1, loading={"shop.orders": CREATED})
     assert gate.admit(create(2, ORDERS)) is None
     assert gate.admit(chunk(3, ORDERS, (7,), insert(ORDERS, 7, "a"))).rows == [insert(ORDERS, 7, "a")]
-    assert gate.checkpoint == at(3, loading={"shop.orders": Loaded((7,))})
+    assert gate.checkpoint == at(3, loading={"shop.orders": TableProgress((7,))})
 
 
 def test_changes_beyond_the_loaded_keys_wait_for_the_snapshot():
-    gate = Gate(at(1, loading={"shop.orders": Loaded((10,))}))
+    gate = ResumeFilter(at(1, loading={"shop.orders": TableProgress((10,))}))
     rows = [
         insert(ORDERS, 10, "in"),
         insert(ORDERS, 11, "out"),
@@ -112,22 +112,22 @@ def test_changes_beyond_the_loaded_keys_wait_for_the_snapshot():
 
 
 def test_a_table_without_key_that_was_only_created_has_no_rows_yet():
-    gate = Gate(at(1, loading={"shop.loose": CREATED}))
+    gate = ResumeFilter(at(1, loading={"shop.loose": CREATED}))
     assert gate.admit(transaction(2, insert(LOOSE, 1, "a"))).rows == []
     assert len(gate.admit(chunk(3, LOOSE, None, insert(LOOSE, 1, "a"))).rows) == 1
 
 
 def test_rows_of_a_chunk_that_are_there_are_dropped():
-    gate = Gate(at(1, loading={"shop.orders": Loaded((10,)), "shop.loose": Loaded()}))
+    gate = ResumeFilter(at(1, loading={"shop.orders": TableProgress((10,)), "shop.loose": TableProgress()}))
     trimmed = gate.admit(chunk(2, ORDERS, (12,), *[insert(ORDERS, i, "") for i in (9, 10, 11, 12)]))
     assert [row.after[0] for row in trimmed.rows] == [11, 12]
     assert gate.admit(chunk(3, LOOSE, None, insert(LOOSE, 1, "a"))).rows == []
     gate.admit(chunk(4, ORDERS, (11,)))
-    assert gate.checkpoint.loading == {"shop.orders": Loaded((12,)), "shop.loose": Loaded()}
+    assert gate.checkpoint.loading == {"shop.orders": TableProgress((12,)), "shop.loose": TableProgress()}
 
 
 def test_the_last_chunk_ends_the_loading():
-    gate = Gate(at(1, loading={"shop.orders": Loaded()}))
+    gate = ResumeFilter(at(1, loading={"shop.orders": TableProgress()}))
     gate.admit(transaction(2, chunk=Chunk("")))
     assert gate.checkpoint == at(2)
     assert gate.admit(chunk(3, ORDERS, None, insert(ORDERS, 1, "a"))).rows == []
@@ -136,9 +136,9 @@ def test_the_last_chunk_ends_the_loading():
 
 def test_the_ddl_of_a_table_that_is_not_there_is_dropped():
     refused = Ddl(5, 0, "src", "shop", "orders", "TRUNCATE orders", (), "log:5", "can't be followed")
-    assert Gate(at(1, loading={})).admit(refused) is None
-    assert Gate(at(1, loading={"shop.orders": CREATED})).admit(refused) == refused
-    assert Gate(at(1)).admit(refused) == refused
+    assert ResumeFilter(at(1, loading={})).admit(refused) is None
+    assert ResumeFilter(at(1, loading={"shop.orders": CREATED})).admit(refused) == refused
+    assert ResumeFilter(at(1)).admit(refused) == refused
 
 
 # --- any kill point, any progress: the same rows -----------------------------------------------------
@@ -246,7 +246,7 @@ class Source:
         numbered = [replace(item, commit_ts=ts + n, position=str(last)) for n, item in enumerate(loaded, 1)]
         return [*self.log[first:last], *_in_pieces(numbered), *self.log[last:]]
 
-    def _load(self, loading: dict[str, Loaded], position: int) -> list[Item]:
+    def _load(self, loading: dict[str, TableProgress], position: int) -> list[Item]:
         items: list[Item] = []
         for name, table in self.schemas[position].items():
             rows = sorted(self.states[position].tables[name].items())
@@ -270,7 +270,7 @@ def _in_pieces(items: list[Item]) -> list[Item]:
     pieces: list[Item] = []
     for item in items:
         if isinstance(item, Transaction) and len(item.rows) > 2 and item.chunk is not None:
-            part = Chunk(item.chunk.table, Loaded(()))
+            part = Chunk(item.chunk.table, TableProgress(()))
             pieces.append(replace(item, rows=item.rows[:1], last=False, position="", chunk=part))
             item = replace(item, rows=item.rows[1:])
         pieces.append(item)
@@ -284,7 +284,7 @@ class Sink:
 
     def run(self, items: list[Item], commit_every: int) -> None:
         """Apply items; what came after the last commit is lost."""
-        gate, target = Gate(self.checkpoint, "src"), self.target.copy()
+        gate, target = ResumeFilter(self.checkpoint, "src"), self.target.copy()
         for number, item in enumerate(items, 1):
             admitted = gate.admit(item)
             if admitted is not None:

@@ -19,7 +19,7 @@ from tidemill.actors import ManualClock
 from tidemill.errors import ConfigError, SinkError
 from tidemill.events import Chunk, Column, Table, compose_ts
 from tidemill.sink import Delivery, DeliveryOptions, open_sink
-from tidemill.sink.parquet import ParquetOptions, ParquetSink
+from tidemill.sink.files.parquet import ParquetOptions, ParquetSink
 from tidemill.sink.text import datetime_text, time_text
 
 from . import kinds
@@ -483,7 +483,7 @@ def test_what_is_wrong_is_said_with_what_is_accepted(url, options, message, stor
 
 def test_without_pyarrow_it_says_what_to_install(monkeypatch, store):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    for name in [name for name in sys.modules if name.startswith("tidemill.sink.parquet")]:
+    for name in [name for name in sys.modules if name.startswith("tidemill.sink.files.parquet")]:
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(ConfigError, match=r"sink copy: Parquet needs: pip install 'tidemill\[arrow\]'"):
         open_sink("copy", "parquet:///x", feed="f", store=store)

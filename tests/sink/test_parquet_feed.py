@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow.parquet as pq
 
-from tidemill.emulator.sql import Tidb
-from tidemill.feed import Feed
-from tidemill.options import feed_options, open_sinks
+from tidemill.emulator.sql.sql import Tidb
+from tidemill.engine.feed import Feed
+from tidemill.engine.options import feed_options, open_sinks
 
 
 def follow(tidb: Tidb, tmp_path) -> None:

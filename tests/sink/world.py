@@ -12,10 +12,10 @@ from tidemill.events import (
     CreateTable,
     Ddl,
     Item,
-    Loaded,
     Row,
     RowChange,
     Table,
+    TableProgress,
     Transaction,
 )
 
@@ -80,7 +80,7 @@ def transaction(ts: int, *rows: RowChange, last: bool = True, chunk: Chunk | Non
 
 
 def chunk(ts: int, table: Table, last: tuple[int, ...] | None, *rows: RowChange) -> Transaction:
-    return transaction(ts, *rows, chunk=Chunk(table.full_name, Loaded(last)))
+    return transaction(ts, *rows, chunk=Chunk(table.full_name, TableProgress(last)))
 
 
 def create(ts: int, table: Table) -> Ddl:

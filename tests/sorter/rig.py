@@ -42,7 +42,7 @@ def parts(message: Sorted) -> list[Part]:
     """A Sorted by its transactions; the rig's changes name their table as their region."""
     groups = groupby(message.changes, key=lambda change: (change.commit_ts, change.start_ts))
     found = [Part(*transaction, list(changes), True) for transaction, changes in groups]
-    if found and message.goes_on:
+    if found and message.continues:
         found[-1] = found[-1]._replace(last=False)
     return found
 
@@ -151,22 +151,22 @@ class Rig:
     def check_form(self) -> None:
         """Order, whole transactions, and nothing at or below a resolved ts after it."""
         resolved = -1
-        torn: int | None = None
+        split: int | None = None
         before = (-1, -1)
         for message in self.received:
             if message.changes:
-                assert message.changes[0].commit_ts > before[0] or message.changes[0].commit_ts == torn
+                assert message.changes[0].commit_ts > before[0] or message.changes[0].commit_ts == split
             for part in parts(message):
                 transaction = (part.commit_ts, part.start_ts)
                 assert part.commit_ts > resolved, "a change came after everything up to its ts was sent"
                 in_order = [(change.op, change.key) for change in part.changes]
                 assert in_order == sorted(in_order)
-                assert transaction > before or (transaction == before and part.commit_ts == torn), "too late"
+                assert transaction > before or (transaction == before and part.commit_ts == split), "too late"
                 before = transaction
-            torn = before[0] if message.goes_on else None
+            split = before[0] if message.continues else None
             assert message.resolved >= resolved
             resolved = message.resolved
-            assert torn is None or resolved < torn, "resolved in the middle of a commit ts"
+            assert split is None or resolved < split, "resolved in the middle of a commit ts"
 
 
 def put(commit_ts: int, key: bytes | str, value: bytes = b"", start_ts: int | None = None) -> KvChange:

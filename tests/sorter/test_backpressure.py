@@ -10,7 +10,8 @@ import pytest
 from tidemill.actors import ActorSystem, MailboxFull, SeededSystem
 from tidemill.actors.mailbox import Mailbox
 from tidemill.events import Changes, Sorted
-from tidemill.sorter import EventSorter, SorterOptions, gate, open_sorter
+from tidemill.sorter import EventSorter, SorterOptions, open_sorter
+from tidemill.sorter import admission as gate
 
 from .rig import ENGINES, Rig, put
 

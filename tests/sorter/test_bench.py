@@ -8,7 +8,7 @@ import pytest
 
 from tidemill.benchmarks import sorter, sorter_table
 from tidemill.benchmarks.rocks import YARDSTICKS
-from tidemill.benchmarks.workload import FIRST_TS, w1
+from tidemill.testing.workload import FIRST_TS, w1
 
 
 def test_w1_is_the_same_in_every_run_and_shuffled_within_windows():

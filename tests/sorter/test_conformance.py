@@ -237,7 +237,7 @@ def test_transactions_of_one_commit_ts_are_not_torn_apart_without_saying_so(make
     rig.tell(1, resolved=99)
     rig.run()
     rig.check()
-    assert any(message.goes_on for message in rig.received)
+    assert any(message.continues for message in rig.received)
 
 
 def test_a_transaction_that_fits_in_memory_leaves_whole(make_rig, engine):
@@ -268,5 +268,5 @@ def test_a_table_removed_in_the_middle_of_a_large_transaction_ends_it(make_rig, 
     rig.remove(other)
     rig.run()
     rig.check_form()
-    assert not rig.received[-1].goes_on
+    assert not rig.received[-1].continues
     assert rig.delivered(3 - other) == rig.expected(3 - other)

@@ -112,7 +112,7 @@ def test_a_large_transaction_is_ended_when_the_table_that_had_the_rest_is_remove
     rig.tell(2, resolved=20)
     while not rig.received:
         rig.system.step()
-    assert rig.received[-1].goes_on
+    assert rig.received[-1].continues
     rig.remove(1)
     rig.run()
     rig.check_form()

@@ -10,9 +10,9 @@ from tidemill.actors import ManualClock, SeededSystem
 from tidemill.actors.mailbox import Mailbox
 from tidemill.errors import Fatal
 from tidemill.events import Changes
-from tidemill.sorter import gate
+from tidemill.sorter import admission as gate
+from tidemill.sorter.admission import AdmissionControl
 from tidemill.sorter.arrivals import Arrivals
-from tidemill.sorter.gate import Gate
 from tidemill.sorter.run import Place, Run, Table, estimate, make_runs, measure
 from tidemill.sorter.tier import Tier
 from tidemill.sorter.writer import Writer
@@ -36,44 +36,49 @@ def run(*commit_ts: int, tables: tuple[Table, ...] = (TABLE,), owners: list[int]
 
 def test_a_run_on_its_way_to_disk_is_not_taken():
     tier = Tier(0)
-    (leaving,) = tier.add([run(1, 2)])
-    assert tier.take(leaving) == (None, None)
-    assert (tier.used_bytes, tier.leaving_bytes) == (200, 200)
-    tier.stored(leaving, PLACE)
-    assert (leaving.place, tier.used_bytes, tier.leaving_bytes) == (PLACE, 0, 0)
+    (flushing,) = tier.add([run(1, 2)])
+    assert tier.take(flushing) == (None, None)
+    assert (tier.used_bytes, tier.flushing_bytes) == (200, 200)
+    tier.stored(flushing, PLACE)
+    assert (flushing.place, tier.used_bytes, tier.flushing_bytes) == (PLACE, 0, 0)
 
 
 def test_a_run_whose_table_is_removed_on_its_way_to_disk_is_forgotten_there():
     table = Table(2, 2, 0, 0, 0.0)
     tier = Tier(0)
-    (leaving,) = tier.add([run(1, 2, tables=(table,))])
+    (flushing,) = tier.add([run(1, 2, tables=(table,))])
     table.removed = True
-    assert tier.forget_removed(leaving)
-    tier.stored(leaving, PLACE)
-    assert (tier.used_bytes, tier.leaving_bytes, tier.stored_bytes, tier.live_bytes("window")) == (0, 0, 0, 0)
+    assert tier.forget_removed(flushing)
+    tier.stored(flushing, PLACE)
+    assert (tier.used_bytes, tier.flushing_bytes, tier.stored_bytes, tier.live_bytes("window")) == (
+        0,
+        0,
+        0,
+        0,
+    )
 
 
 def test_a_stored_run_is_in_memory_no_more_until_it_is_read():
     tier = Tier(0)
-    (leaving,) = tier.add([run(1, 2)])
-    tier.stored(leaving, PLACE)
-    assert tier.take(leaving) == (None, None)
-    assert (tier.used_bytes, tier.leaving_bytes, tier.stored_bytes, tier.live_bytes("window")) == (
+    (flushing,) = tier.add([run(1, 2)])
+    tier.stored(flushing, PLACE)
+    assert tier.take(flushing) == (None, None)
+    assert (tier.used_bytes, tier.flushing_bytes, tier.stored_bytes, tier.live_bytes("window")) == (
         0,
         0,
         200,
         50,
     )
-    tier.read(leaving)
+    tier.read(flushing)
     assert (tier.stored_bytes, tier.live_bytes("window"), tier.runs_in("window")) == (0, 0, [])
 
 
 def test_a_run_read_while_it_is_moved_stays_read():
     tier = Tier(0)
-    (leaving,) = tier.add([run(1)])
-    tier.stored(leaving, PLACE)
-    tier.read(leaving)
-    tier.moved(leaving, PLACE)
+    (flushing,) = tier.add([run(1)])
+    tier.stored(flushing, PLACE)
+    tier.read(flushing)
+    tier.moved(flushing, PLACE)
     assert tier.stored_bytes == 0
 
 
@@ -82,11 +87,11 @@ def test_runs_merged_on_their_way_to_disk_are_claimed_once():
     runs = [run(1, 5), run(3, 4), run(2, 6)]
     assert tier.add(runs[:2]) == []
     (block,) = tier.add(runs[2:])
-    assert [tier.take(one) for one in runs if one.heirs is not None] == [(None, None)] * sum(
-        r.heirs is not None for r in runs
+    assert [tier.take(one) for one in runs if one.replacements is not None] == [(None, None)] * sum(
+        r.replacements is not None for r in runs
     )
-    claimed = [tier.heirs(one) for one in runs if one.heirs is not None]
-    assert [heir for heirs in claimed for heir in heirs] == [block]
+    claimed = [tier.replacements(one) for one in runs if one.replacements is not None]
+    assert [replacement for replacements in claimed for replacement in replacements] == [block]
 
 
 def test_the_newest_runs_leave_first():
@@ -104,11 +109,11 @@ def test_a_removed_tables_runs_free_their_memory_wherever_they_are():
     tier = Tier(300)
     held, one, other = (run(*ts, tables=(table,)) for ts in ((1,), (2, 3), (4, 5)))
     tier.add([held])
-    (leaving,) = tier.add([one])[-1:] or tier.add([other])
-    tier.stored(leaving, PLACE)
+    (flushing,) = tier.add([one])[-1:] or tier.add([other])
+    tier.stored(flushing, PLACE)
     table.removed = True
     assert [tier.forget_removed(gone) for gone in (held, one, other)] == [True] * 3
-    assert (tier.used_bytes, tier.leaving_bytes, tier.stored_bytes) == (0, 0, 0)
+    assert (tier.used_bytes, tier.flushing_bytes, tier.stored_bytes) == (0, 0, 0)
 
 
 def test_of_a_run_of_several_tables_only_the_removed_ones_go():
@@ -159,10 +164,10 @@ def test_sizes_are_measured_from_half_the_quota_until_something_is_on_disk():
     assert not tier.is_filling
     tier.add([run(4, 5, 6)])
     assert tier.is_filling
-    (leaving,) = tier.add([run(7, 8, 9, 10, 11)])
-    tier.stored(leaving, PLACE)
+    (flushing,) = tier.add([run(7, 8, 9, 10, 11)])
+    tier.stored(flushing, PLACE)
     assert not tier.is_filling
-    tier.read(leaving)
+    tier.read(flushing)
     assert tier.is_filling
 
 
@@ -224,8 +229,8 @@ class Intake(Mailbox):
         pass
 
 
-def gate_of(tier: Tier, arrivals: Arrivals) -> Gate:
-    made = Gate(tier, arrivals, ManualClock())
+def gate_of(tier: Tier, arrivals: Arrivals) -> AdmissionControl:
+    made = AdmissionControl(tier, arrivals, ManualClock())
     made.intake = Intake()
     return made
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tidemill.spark
-from tidemill.emulator.sql import Tidb
+from tidemill.emulator.sql.sql import Tidb
 
 from ..services.conftest import (  # noqa: F401
     database,

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from tidemill.emulator.sql import Tidb
+from tidemill.emulator.sql.sql import Tidb
+from tidemill.engine.feed import Feed
+from tidemill.engine.options import feed_options
 from tidemill.events import Checkpoint, Ddl, Item, Transaction, Ts
-from tidemill.feed import Feed
-from tidemill.options import feed_options
 from tidemill.sink.python import PythonSink
 from tidemill.spark.envelope import Decoder
-from tidemill.spark.offset import Offset
+from tidemill.spark.offsets.offset import Offset
 
 from ..services.conftest import Client
 from ..services.feeds import eventually

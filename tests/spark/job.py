@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidemill.spark.offset import Offset
+from tidemill.spark.offsets.offset import Offset
 
 from . import history
 

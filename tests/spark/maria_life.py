@@ -8,13 +8,13 @@ from typing import Any, Final, Self
 
 from pymysql.err import IntegrityError
 
-from tidemill.benchmarks import shop
-from tidemill.benchmarks.mariadb import MariaDb
-from tidemill.benchmarks.shop_rows import every_type
 from tidemill.events import RowChange
-from tidemill.spark.mysql_offsets import MysqlOffsets
-from tidemill.spark.offset import Limit, Offset
-from tidemill.spark.options import read_options
+from tidemill.spark.offsets.mysql import MysqlOffsets
+from tidemill.spark.offsets.offset import Limit, Offset
+from tidemill.spark.read.options import read_options
+from tidemill.testing import shop
+from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.shop_rows import every_type
 
 TRANSACTIONS: Final = 60
 ACCOUNTS: Final = 200

@@ -13,9 +13,9 @@ from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
 from tidemill.spark.data_source import TidemillSource
-from tidemill.spark.offset import Offset
-from tidemill.spark.options import read_options
-from tidemill.spark.stream_reader import StreamReader
+from tidemill.spark.offsets.offset import Offset
+from tidemill.spark.read.options import read_options
+from tidemill.spark.read.stream_reader import StreamReader
 
 from .job import Job
 from .ways import Found

@@ -13,19 +13,19 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import tidemill.spark
-from tidemill.emulator.sql import Tidb
+from tidemill.emulator.sql.sql import Tidb
 from tidemill.errors import CheckpointError, ConfigError, Retryable, SourceError
 from tidemill.events import compose_ts
-from tidemill.spark.bounded import change_items
-from tidemill.spark.mysql_offsets import MysqlOffsets
-from tidemill.spark.offset import Offset
-from tidemill.spark.options import read_options
-from tidemill.spark.output import Output
-from tidemill.spark.partition import TaskPartition
-from tidemill.spark.parts import WHOLE
-from tidemill.spark.schema import envelope_type
-from tidemill.spark.stream_reader import StreamReader
-from tidemill.spark.tikv_offsets import TikvOffsets, tikv_offset
+from tidemill.spark.offsets.mysql import MysqlOffsets
+from tidemill.spark.offsets.offset import Offset
+from tidemill.spark.offsets.tikv import TikvOffsets, tikv_offset
+from tidemill.spark.read.bounded import change_items
+from tidemill.spark.read.options import read_options
+from tidemill.spark.read.output import Output
+from tidemill.spark.read.partition import TaskPartition
+from tidemill.spark.read.parts import WHOLE
+from tidemill.spark.read.schema import envelope_type
+from tidemill.spark.read.stream_reader import StreamReader
 
 from ..services.conftest import Client
 from ..services.feeds import eventually

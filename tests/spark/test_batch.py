@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from tidemill.benchmarks.mariadb import MariaDb
-from tidemill.emulator.sql import Tidb
-from tidemill.spark.mysql_offsets import MysqlOffsets
-from tidemill.spark.offset import Limit
-from tidemill.spark.options import read_options
-from tidemill.spark.tikv_offsets import tikv_offset
+from tidemill.emulator.sql.sql import Tidb
+from tidemill.spark.offsets.mysql import MysqlOffsets
+from tidemill.spark.offsets.offset import Limit
+from tidemill.spark.offsets.tikv import tikv_offset
+from tidemill.spark.read.options import read_options
+from tidemill.testing.mariadb import MariaDb
 
 from ..services.conftest import Client
 from ..services.feeds import eventually

@@ -17,9 +17,9 @@ from tidemill.events import (
     Ddl,
     DropColumn,
     Item,
-    Loaded,
     RowChange,
     Table,
+    TableProgress,
     Transaction,
 )
 from tidemill.spark.envelope import ENVELOPE, Decoder, Encoder
@@ -80,7 +80,7 @@ def test_a_schema_change_comes_back_equal(actions) -> None:
 
 
 def test_snapshot_rows_keep_what_they_load() -> None:
-    chunk = Chunk("shop.orders", Loaded((2,)))
+    chunk = Chunk("shop.orders", TableProgress((2,)))
     item = at(4, transaction(4, insert(ORDERS, 1, "a"), insert(ORDERS, 2, "b"), chunk=chunk))
     assert there_and_back([item]) == [item]
 

@@ -13,7 +13,7 @@ from pyspark.sql.datasource import (
     Not,
 )
 
-from tidemill.spark.filters import Pushed
+from tidemill.spark.read.filters import Pushed
 
 TS = ("commit_ts",)
 

@@ -17,11 +17,11 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from tidemill.benchmarks.mariadb import MariaDb
-from tidemill.emulator.sql import Tidb
-from tidemill.spark.batch_reader import BatchReader
+from tidemill.emulator.sql.sql import Tidb
 from tidemill.spark.data_source import TidemillSource
-from tidemill.spark.options import read_options
+from tidemill.spark.read.batch_reader import BatchReader
+from tidemill.spark.read.options import read_options
+from tidemill.testing.mariadb import MariaDb
 
 from ..services.conftest import Client
 from ..services.feeds import eventually

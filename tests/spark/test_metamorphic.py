@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
-from tidemill.benchmarks.mariadb import MariaDb
-from tidemill.emulator.region_errors import WORDS as ERRORS
+from tidemill.emulator.faults.region_errors import WORDS as ERRORS
 from tidemill.errors import SinkError
 from tidemill.events import Item
 from tidemill.spark.capture import client
 from tidemill.spark.capture.capture import opened
 from tidemill.spark.capture.options import capture_options
 from tidemill.spark.envelope import Encoder
-from tidemill.spark.offset import Offset
+from tidemill.spark.offsets.offset import Offset
+from tidemill.testing.mariadb import MariaDb
 
 from ..puller.tikv.test_metamorphic import ORDINARY, SEEDS, SOAK, WORDS
 from ..services.feeds import eventually

@@ -8,9 +8,9 @@ from tidemill.errors import ConfigError
 from tidemill.events import compose_ts
 from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.puller.tikv.options import TikvOptions
-from tidemill.spark.offset import Limit
-from tidemill.spark.options import ReadOptions, of_batch, of_stream, read_options
-from tidemill.spark.parts import WHOLE
+from tidemill.spark.offsets.offset import Limit
+from tidemill.spark.read.options import ReadOptions, of_batch, of_stream, read_options
+from tidemill.spark.read.parts import WHOLE
 
 MYSQL = {"source": "mysql://u:p@h:3307", "tables": "shop.*"}
 TIKV = {"source": "tikv://pd:2379", "tables": "shop.*"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidemill.spark.parts import WHOLE, Part, PartFilter
+from tidemill.spark.read.parts import WHOLE, Part, PartFilter
 
 NAMES = [("shop", f"t{number}") for number in range(200)]
 

@@ -17,22 +17,22 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from tidemill.actors import SystemClock
 from tidemill.codec.tidb.key import record_key, record_prefix
-from tidemill.emulator.sql import Tidb
+from tidemill.emulator.sql.sql import Tidb
 from tidemill.errors import CheckpointError, ConfigError
 from tidemill.puller.tikv.client import TikvClient
+from tidemill.puller.tikv.kv.region_bounds import region_bounds
 from tidemill.puller.tikv.options import TikvOptions, endpoints
-from tidemill.puller.tikv.region_bounds import region_bounds
 from tidemill.puller.tikv.span import table_span
-from tidemill.spark.batch_reader import BatchReader
 from tidemill.spark.capture.ticket import Ticket
 from tidemill.spark.data_source import TidemillSource
 from tidemill.spark.envelope import Decoder
-from tidemill.spark.partition import TaskPartition
-from tidemill.spark.parts import WHOLE, Part
-from tidemill.spark.ranges import Piece, even
-from tidemill.spark.run_source import RunSource
-from tidemill.spark.stream_reader import BOUNDS, StreamReader
-from tidemill.spark.tikv_offsets import tikv_offset
+from tidemill.spark.offsets.tikv import tikv_offset
+from tidemill.spark.read.batch_reader import BatchReader
+from tidemill.spark.read.partition import TaskPartition
+from tidemill.spark.read.parts import WHOLE, Part
+from tidemill.spark.read.ranges import Piece, even
+from tidemill.spark.read.stream_reader import BOUNDS, StreamReader
+from tidemill.spark.run.source import RunSource
 
 from . import history
 from .job import Job

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
-from tidemill.benchmarks.mariadb import MariaDb
-from tidemill.emulator.sql import Tidb
+from tidemill.emulator.sql.sql import Tidb
+from tidemill.engine.feed import Feed
+from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.status import StatusFile
 from tidemill.errors import CheckpointError, ConfigError, Retryable
 from tidemill.events import Batch, Checkpoint
-from tidemill.feed import Feed
-from tidemill.options import feed_options, open_sinks
 from tidemill.sink import Sink
 from tidemill.spark.backfill.backfill import backfill
 from tidemill.spark.backfill.backfilled import Backfilled
@@ -31,12 +31,12 @@ from tidemill.spark.backfill.options import BackfillOptions
 from tidemill.spark.backfill.run import run as run_backfill
 from tidemill.spark.capture import client
 from tidemill.spark.capture.captures import Captures
-from tidemill.spark.feed_reads import feed_reads
-from tidemill.spark.offset import Offset
-from tidemill.spark.run import run
-from tidemill.spark.run_captures import Acknowledging
-from tidemill.spark.run_errors import explain
-from tidemill.status import StatusFile
+from tidemill.spark.offsets.offset import Offset
+from tidemill.spark.run.captures import Acknowledging
+from tidemill.spark.run.errors import explain
+from tidemill.spark.run.feed_reads import feed_reads
+from tidemill.spark.run.run import run
+from tidemill.testing.mariadb import MariaDb
 
 from ..services.conftest import Client
 from ..services.feeds import eventually

@@ -8,7 +8,7 @@ import pyspark
 import pytest
 
 from tidemill.errors import ConfigError, Fatal, Retryable
-from tidemill.spark.run_errors import explain
+from tidemill.spark.run.errors import explain
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 ADVICE = f"set PYSPARK_PYTHON to a Python {HERE} that every worker has there, with tidemill installed"

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from tidemill.cli.spark import settings_of_spark
+from tidemill.engine.options import feed_options
 from tidemill.errors import ConfigError
-from tidemill.options import feed_options
-from tidemill.spark.cli import settings_of_spark
-from tidemill.spark.feed_reads import feed_reads
-from tidemill.spark.options import read_options
-from tidemill.spark.run_options import SparkOptions, spark_options
+from tidemill.spark.read.options import read_options
+from tidemill.spark.run.feed_reads import feed_reads
+from tidemill.spark.run.options import SparkOptions, spark_options
 
 
 @pytest.mark.parametrize(

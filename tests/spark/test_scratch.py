@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tidemill.errors import StoreError
-from tidemill.spark.scratch import scratch
+from tidemill.spark.read.scratch import scratch
 
 
 def test_it_goes_with_the_task_also_after_a_failure(tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ def test_it_goes_with_the_task_also_after_a_failure(tmp_path: Path) -> None:
 
 def test_what_a_killed_task_left_goes_with_the_next(tmp_path: Path) -> None:
     program = (
-        "import os; from tidemill.spark.scratch import scratch\n"
+        "import os; from tidemill.spark.read.scratch import scratch\n"
         f"with scratch({str(tmp_path)!r}) as directory:\n"
         "    os.kill(os.getpid(), 9)"
     )

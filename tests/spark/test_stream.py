@@ -7,8 +7,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidemill.benchmarks.mariadb import MariaDb
-from tidemill.emulator.sql import Tidb
+from tidemill.emulator.sql.sql import Tidb
+from tidemill.testing.mariadb import MariaDb
 
 from ..services.conftest import Client
 from ..services.feeds import eventually

@@ -14,17 +14,17 @@ import pytest
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from tidemill.checkpoint import CheckpointFile
+from tidemill.engine.checkpoint import CheckpointFile
 from tidemill.errors import ConfigError
-from tidemill.spark.bounded import change_items
 from tidemill.spark.capture import client
 from tidemill.spark.capture.captures import Captures, captures_of
 from tidemill.spark.capture.server import CaptureStatus
 from tidemill.spark.data_source import TidemillSource
-from tidemill.spark.options import read_options
-from tidemill.spark.partition import TaskPartition
-from tidemill.spark.parts import WHOLE
-from tidemill.spark.stream_reader import StreamReader
+from tidemill.spark.read.bounded import change_items
+from tidemill.spark.read.options import read_options
+from tidemill.spark.read.partition import TaskPartition
+from tidemill.spark.read.parts import WHOLE
+from tidemill.spark.read.stream_reader import StreamReader
 
 from ..services.feeds import eventually
 from . import history

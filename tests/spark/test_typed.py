@@ -10,9 +10,9 @@ import pytest
 
 from tidemill.errors import SourceError
 from tidemill.events import Column, CreateTable, Ddl, Table
-from tidemill.spark.parts import Part
-from tidemill.spark.pick import Pick
-from tidemill.spark.typed import TypedEncoder
+from tidemill.spark.read.parts import Part
+from tidemill.spark.read.pick import Pick
+from tidemill.spark.read.typed import TypedEncoder
 
 from ..sink import kinds
 from ..sink.world import ORDERS, PAIRS, delete, insert, transaction, update

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tidemill.benchmarks.mariadb import MariaDb
-from tidemill.emulator.sql import Tidb
-from tidemill.feed import Feed
-from tidemill.options import feed_options, open_sinks
-from tidemill.spark.mysql_offsets import MysqlOffsets
-from tidemill.spark.options import read_options
+from tidemill.emulator.sql.sql import Tidb
+from tidemill.engine.feed import Feed
+from tidemill.engine.options import feed_options, open_sinks
+from tidemill.spark.offsets.mysql import MysqlOffsets
+from tidemill.spark.read.options import read_options
+from tidemill.testing.mariadb import MariaDb
 
 from ..services.conftest import Client
 from . import history

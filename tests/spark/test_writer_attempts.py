@@ -14,16 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tidemill.benchmarks.mariadb import MariaDb
 from tidemill.errors import ConfigError, SinkError
 from tidemill.events import AddColumn, Chunk, Column, CreateTable, Ddl, Item, RowChange, Table, Transaction
 from tidemill.spark.envelope import Encoder
-from tidemill.spark.schema import envelope_type, table_type
-from tidemill.spark.writer import batch_writer
-from tidemill.spark.writer_files import Files
-from tidemill.spark.writer_options import WriteOptions, write_options
-from tidemill.spark.writer_place import Place
-from tidemill.spark.writer_task import write_partition
+from tidemill.spark.read.schema import envelope_type, table_type
+from tidemill.spark.write.files import Files
+from tidemill.spark.write.options import WriteOptions, write_options
+from tidemill.spark.write.place import Place
+from tidemill.spark.write.task import write_partition
+from tidemill.spark.write.writer import batch_writer
+from tidemill.testing.mariadb import MariaDb
 
 from ..services.conftest import Client
 

@@ -12,14 +12,14 @@ from threading import Event, Thread
 from typing import Any, Final, NamedTuple, Self
 
 from tidemill.codec.tidb.key import record_key
-from tidemill.emulator.percolator import Refused
-from tidemill.emulator.schedule import Schedule
-from tidemill.emulator.sql import Tidb
-from tidemill.emulator.transaction import SqlTransaction
+from tidemill.emulator.faults.schedule import Schedule
+from tidemill.emulator.percolator import RequestRejected
+from tidemill.emulator.sql.sql import Tidb
+from tidemill.emulator.sql.transaction import SqlTransaction
 from tidemill.events import RowChange, Ts
-from tidemill.puller.tikv.feed_options import FeedOptions
-from tidemill.spark.offset import Offset
-from tidemill.spark.tikv_offsets import tikv_offset
+from tidemill.puller.tikv.feed.options import FeedOptions
+from tidemill.spark.offsets.offset import Offset
+from tidemill.spark.offsets.tikv import tikv_offset
 
 from ..puller.tikv.test_metamorphic import FORCED, WORDS
 
@@ -68,7 +68,7 @@ class Writer:
     def write(self, mutations: list[tuple[str, bytes, bytes]], *, start_ts: Ts = 0) -> Ts:
         try:
             return self._tidb.write(mutations, start_ts=start_ts)
-        except Refused:  # its locks outlived their time, and others have rolled it back
+        except RequestRejected:  # its locks outlived their time, and others have rolled it back
             self._tidb.rollback(start_ts, [key for _, key, _ in mutations])
             raise
 
@@ -233,7 +233,7 @@ class TikvLife:
                 todo.append(found)
         try:
             commit_ts = txn.commit()
-        except Refused:
+        except RequestRejected:
             return False
         if commit_ts:
             self.commits.append(commit_ts)

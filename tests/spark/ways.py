@@ -18,8 +18,8 @@ import pyarrow as pa
 from tidemill.events import Ddl, Item, RowChange
 from tidemill.spark.data_source import TidemillSource
 from tidemill.spark.envelope import ENVELOPE, Decoder, Encoder
-from tidemill.spark.offset import Offset
-from tidemill.spark.stream_reader import LEASE, StreamReader
+from tidemill.spark.offsets.offset import Offset
+from tidemill.spark.read.stream_reader import LEASE, StreamReader
 
 from . import history
 from .test_typed import plain

@@ -15,10 +15,10 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+from tidemill.engine.feed import Feed
+from tidemill.engine.options import checkpoint_file, feed_options
 from tidemill.events import Item, Transaction
-from tidemill.feed import Feed
-from tidemill.options import checkpoint_file, feed_options
-from tidemill.puller.tikv.spill import Shared
+from tidemill.puller.tikv.match.spill import Shared
 from tidemill.sink.python import PythonSink
 
 

@@ -20,9 +20,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec import json as msgspec_json
 
+from tidemill.engine.feed import Feed
+from tidemill.engine.options import checkpoint_file, feed_options
 from tidemill.events import Item, Transaction, physical_ms
-from tidemill.feed import Feed
-from tidemill.options import checkpoint_file, feed_options
 from tidemill.sink.python import PythonSink
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from tidemill.codec.tidb import meta
 from tidemill.codec.tidb.key import record_key
 from tidemill.codec.tidb.table_info import TableInfo, encode_table_info
-from tidemill.emulator.sql import Tidb
+from tidemill.emulator.sql.sql import Tidb
 
 from ..services.feeds import Place
 

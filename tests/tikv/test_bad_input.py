@@ -19,7 +19,7 @@ from tidemill.codec.tidb.key import record_key
 from tidemill.codec.tidb.old_row import join_row
 from tidemill.codec.tidb.table_info import encode_table_info
 from tidemill.emulator import Tls
-from tidemill.emulator.sql import Tidb
+from tidemill.emulator.sql.sql import Tidb
 
 from ..puller.tikv.certificates import Authority
 from ..services.feeds import Running, eventually, small_disk
@@ -53,7 +53,7 @@ def test_a_placement_driver_that_is_away_is_tried_again_until_it_is_there(place,
         tidb.pd_up()
         running.until(lambda status: status.state == "normal" and status.sinks[0].position)
         assert running.stop(signal.SIGTERM).status == 0
-    place.goes_on()
+    place.continues()
 
 
 def test_a_placement_driver_that_goes_away_meanwhile_is_said_and_stops_nothing(place, tidb):
@@ -77,7 +77,7 @@ def test_another_cluster_than_the_one_wanted(place, tidb):
         "check the addresses of PD and cluster_id"
     )
     place.configure(source=f"cluster_id = {tidb.options.cluster_id}")
-    place.goes_on()
+    place.continues()
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_a_cluster_whose_certificate_another_authority_signed(locked, authority,
     )
     assert "ca_path" in sentence
     locked.configure(source=tls_lines(authority))
-    locked.goes_on()
+    locked.continues()
 
 
 def test_a_cluster_with_tls_that_is_asked_without(locked, authority):
@@ -118,7 +118,7 @@ def test_a_cluster_with_tls_that_is_asked_without(locked, authority):
         status = running.until(lambda status: status.state == "warning")
         assert "if the cluster wants TLS, set ca_path" in status.detail
     locked.configure(source=tls_lines(authority))
-    locked.goes_on()
+    locked.continues()
 
 
 def test_a_key_that_is_not_there(locked, authority, tmp_path):
@@ -130,7 +130,7 @@ def test_a_key_that_is_not_there(locked, authority, tmp_path):
     )
     assert ended.status == 2
     locked.configure(source=tls_lines(authority))
-    locked.goes_on()
+    locked.continues()
 
 
 def test_a_cluster_that_is_too_old(place, tidb):
@@ -141,7 +141,7 @@ def test_a_cluster_that_is_too_old(place, tidb):
     )
     for store in tidb.pd.stores.values():
         store.version = "5.4.3"
-    place.goes_on()
+    place.continues()
 
 
 # --- where it begins -------------------------------------------------------------------------------
@@ -162,11 +162,11 @@ def test_a_start_below_the_gc_safe_point(place, tidb):
     assert "is below the GC safe point" in sentence
     assert "start anew from a later ts, with a snapshot" in sentence
     place.configure()
-    place.goes_on()
+    place.continues()
 
 
 def test_a_checkpoint_that_the_garbage_collection_has_passed(place, tidb):
-    place.goes_on()
+    place.continues()
     place.insert(4)
     del tidb.pd.safe_points.holds[b"tidemill-copy"]  # as once gc_ttl_seconds are over
     tidb.gc()
@@ -179,7 +179,7 @@ def test_a_checkpoint_that_the_garbage_collection_has_passed(place, tidb):
 def test_a_checkpoint_that_the_cluster_has_not_come_to(place, tidb):
     tidb.jump_clock(86_400)
     place.insert(4)
-    place.goes_on()
+    place.continues()
     pd_port = int(tidb.pd_address.rpartition(":")[2])
     tidb.close()
     with Tidb(stores=2, tick_seconds=0.05, pd_port=pd_port) as restored:
@@ -196,7 +196,7 @@ def test_a_checkpoint_that_the_cluster_has_not_come_to(place, tidb):
 
 
 def test_a_checkpoint_of_another_cluster(place, tidb):
-    place.goes_on()
+    place.continues()
     with Tidb(stores=1, tick_seconds=0.05, cluster_id=99) as other:
         place.configure(url=f"tikv://{other.pd_address}")
         other.execute("create database shop")
@@ -207,7 +207,7 @@ def test_a_checkpoint_of_another_cluster(place, tidb):
         )
     place.configure()
     place.insert(4)
-    place.goes_on()
+    place.continues()
 
 
 @pytest.mark.parametrize("others", [[], ["shop.*"]], ids=["alone", "among_others"])
@@ -215,22 +215,22 @@ def test_a_pattern_that_matches_nothing(place, others):
     place.configure(tables=[*others, "shopp.*"])
     assert "no table matches 'shopp.*'" in place.run().sentence
     place.configure()
-    place.goes_on()
+    place.continues()
 
 
 def test_tables_that_are_all_excluded(place):
     place.configure(tables=["shop.*", "!shop.item"])
     assert "no table matches" in place.run().sentence
     place.configure()
-    place.goes_on()
+    place.continues()
 
 
 def test_a_position_that_is_none(place):
-    place.goes_on()
+    place.continues()
     ended = place.call("run", str(place.config), "--until", "binlog.000001:4")
     assert "'binlog.000001:4' is not a position of TiKV: a TSO is a number" in ended.sentence
     place.insert(4)
-    place.goes_on()
+    place.continues()
 
 
 # --- rows and schema that can't be read ------------------------------------------------------------
@@ -238,7 +238,7 @@ def test_a_position_that_is_none(place):
 
 @pytest.mark.parametrize("value", [b"\x7fnothing", b"\x80\x40", b""], ids=["format", "flags", "empty"])
 def test_a_row_of_an_unknown_format(place, value):
-    place.goes_on()
+    place.continues()
     place.insert(4)
     place.write_row(5, value)
     for _ in range(2):
@@ -269,12 +269,12 @@ def test_a_column_of_an_unknown_type(place):
     assert "column spot of shop.site can't be read: columns of type number 225 aren't known" in sentence
     assert "Leave the table out of the feed" in sentence
     place.configure(tables=["shop.*", "!shop.site"])
-    place.goes_on()
+    place.continues()
 
 
 def test_a_table_that_a_newer_tidb_has_described(place):
     info = place.info()
-    place.goes_on()
+    place.continues()
     place.write_info(encode_table_info(info).replace(b'"cols":[', b'"cols":[7,', 1))
     place.insert(4)
     sentence = place.run().sentence
@@ -282,11 +282,11 @@ def test_a_table_that_a_newer_tidb_has_described(place):
     assert re.match(rf"the schema at ts \d+ can't be read: {where}: Expected `object`, got `int`", sentence)
     assert "a TiDB newer than tidemill knows" in sentence
     place.write_info(info)
-    place.goes_on()
+    place.continues()
 
 
 def test_a_job_that_can_not_be_read(place):
-    place.goes_on()
+    place.continues()
     place.insert(4)
     row = join_row({JOB_COLUMN: (Flag.COMPACT_BYTES, b'{"id": 4711, "type": "mystery"}')})
     ts = place.write(record_key(JOB_TABLE_ID, 4711), row)
@@ -314,7 +314,7 @@ def test_a_job_that_can_not_be_read(place):
 )
 def test_a_statement_that_is_not_followed(place, statement):
     place.execute("create database other", "create table shop.note (id int primary key)")
-    place.goes_on()
+    place.continues()
     place.insert(4)
     place.execute(statement)
     for _ in range(2):
@@ -332,7 +332,7 @@ def test_a_statement_that_is_not_followed(place, statement):
 
 def test_a_table_that_is_renamed_into_the_pattern(place):
     place.execute("create database other", "create table other.item2 (id int primary key)")
-    place.goes_on()
+    place.continues()
     place.insert(4)
     place.execute("rename table other.item2 to shop.item2")
     sentence = place.run().sentence
@@ -353,7 +353,7 @@ def test_two_feeds_in_one_directory(place):
         assert status is not None
         assert (status.pid, status.state) == (running.process.pid, "normal")
         assert running.stop(signal.SIGTERM).status == 0
-    place.goes_on()
+    place.continues()
 
 
 def held_back(place: TidbPlace, running: Running, megabytes: int) -> sqlite3.Connection:
@@ -381,4 +381,4 @@ def test_a_full_disk_under_the_sorter(place):
     assert ids == [row[0] for row in place.present()][: len(ids)]
     place.inside = []
     place.configure()
-    place.goes_on()
+    place.continues()

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import tidemill
-from tidemill.compaction import PlanBox
 from tidemill.emulator import Tidb
+from tidemill.engine.plan_inbox import PlanInbox
 from tidemill.errors import CheckpointError
 from tidemill.store.plan import VERSION, Plan, Step, encode_plan
 
@@ -54,5 +54,5 @@ def test_what_is_no_plan_is_refused(tmp_path):
 def test_where_no_feed_has_run_nothing_is_left(tmp_path):
     for directory in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(CheckpointError, match="no feed has run here"):
-            PlanBox(directory).hand_over(Plan(VERSION, 0, []))
+            PlanInbox(directory).hand_over(Plan(VERSION, 0, []))
     assert list(tmp_path.iterdir()) == []

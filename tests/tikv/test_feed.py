@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import tidemill
-from tidemill.check import check_feed
 from tidemill.emulator.cluster import Cluster
+from tidemill.engine.options import feed_options
+from tidemill.engine.preflight import check_feed
 from tidemill.errors import ConfigError, SinkError, SourceError
-from tidemill.options import feed_options
 
 from .world import Lines, replay, run, vector
 
@@ -108,7 +108,7 @@ def test_a_restart_gives_what_was_not_acknowledged(cluster, recorded, tmp_path):
 
 
 def test_a_snapshot_goes_on_behind_the_chunks_that_are_there(cluster, recorded, tmp_path, monkeypatch):
-    monkeypatch.setattr("tidemill.tikv_snapshot.CHUNK_ROWS", 1)
+    monkeypatch.setattr("tidemill.sources.tikv_snapshot.CHUNK_ROWS", 1)
     replay(cluster, recorded.commits)
     whole = Lines()
     assert run(cluster, tmp_path / "whole", whole).error is None

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import tidemill
-from tidemill.benchmarks.mariadb import MariaDb, missing
-from tidemill.emulator.sql import Tidb
+from tidemill.emulator.sql.sql import Tidb
 from tidemill.errors import SinkError
 from tidemill.events import Item
+from tidemill.testing.mariadb import MariaDb, missing
 
 from ..services.feeds import eventually
 from .world import run
@@ -199,7 +199,7 @@ def test_its_status_names_the_cluster_position_and_lag(tidb, tmp_path):
 
 
 def test_a_snapshot_says_how_far_it_is(tidb, tmp_path, monkeypatch):
-    monkeypatch.setattr("tidemill.tikv_snapshot.CHUNK_ROWS", 1)
+    monkeypatch.setattr("tidemill.sources.tikv_snapshot.CHUNK_ROWS", 1)
     tidb.execute("create table shop.later (id int primary key)")
     insert(tidb, "shop.item", *((number, "x") for number in range(10, 60)))
     with tidemill.open(f"tikv://{tidb.pd_address}", ["shop.*"], data_dir=tmp_path) as feed:

@@ -11,9 +11,9 @@ from typing import Any
 from tidemill.codec.tidb import meta
 from tidemill.codec.tidb.table_info import DbInfo, encode_db_info
 from tidemill.emulator.cluster import Cluster
+from tidemill.engine.feed import Feed
+from tidemill.engine.options import checkpoint_file, feed_options, open_sinks
 from tidemill.events import Ddl, Item, Transaction
-from tidemill.feed import Feed
-from tidemill.options import checkpoint_file, feed_options, open_sinks
 from tidemill.sink.python import PythonSink
 
 VECTORS = Path(__file__).parents[1] / "vectors"

@@ -12,7 +12,7 @@ from tidemill.codec.tidb.job import Job, SubJob, SubJobs, make_args
 from tidemill.codec.tidb.table import to_table
 from tidemill.codec.tidb.table_info import ColumnInfo, IndexColumn, IndexInfo, TableInfo
 from tidemill.events import AddColumn, DropColumn, compose_ts
-from tidemill.mounter.tidb_columns import NotFollowed, column_actions, session_clock
+from tidemill.mounter.tidb.columns import NotFollowed, column_actions, session_clock
 
 from .model import column
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tidemill.codec.tidb.table_info import encode_table_info, holds_rows
 from tidemill.errors import InvariantViolated
-from tidemill.mounter.history import Physical, SchemaHistory
+from tidemill.mounter.tidb.history import Physical, SchemaHistory
 from tidemill.store import Scratch, Store
 
 from ...cases import check

@@ -193,7 +193,7 @@ def test_a_transaction_larger_than_a_batch_comes_in_parts(bench):
     bench.do(bench.tidb.create_table("shop", "a"))
     a = bench.id_of("shop.a")
     mounter = bench.mounter()
-    assert told(mounter.mount(Sorted([put(a, 1, row(), 101)], 100, goes_on=True))) == [
+    assert told(mounter.mount(Sorted([put(a, 1, row(), 101)], 100, continues=True))) == [
         "100-101 insert shop.a >(1,) ..."
     ]
     assert told(mounter.mount(Sorted([put(a, 2, row(), 101)], 101))) == ["100-101 insert shop.a >(2,) @101"]
@@ -203,12 +203,12 @@ def test_what_went_on_and_then_did_not_is_ended(bench):
     bench.do(bench.tidb.create_table("shop", "a"))
     bench.do(bench.tidb.create_table("depot", "b"))
     a, b = bench.id_of("shop.a"), bench.id_of("depot.b")
-    started = Sorted([put(a, 1, row(), 101)], 100, goes_on=True)
+    started = Sorted([put(a, 1, row(), 101)], 100, continues=True)
     for following, wanted in (
         (Sorted([], 101), ["100-101  @101"]),
         (Sorted([put(b, 2, row(), 101)], 101), ["100-101  @101"]),
         (Sorted([put(a, 2, row(), 102)], 102), ["100-101  @101", "101-102 insert shop.a >(2,) @102"]),
-        (Sorted([put(b, 2, row(), 101)], 100, goes_on=True), []),
+        (Sorted([put(b, 2, row(), 101)], 100, continues=True), []),
         (
             Sorted([put(a, 2, row(), 101, start_ts=105)], 101),
             ["100-101  @101", "105-101 insert shop.a >(2,) @101"],
@@ -238,9 +238,9 @@ def test_wherever_it_is_cut_the_same_comes_out(steps, cuts, empty):
     released = []
     bounds = [0, *sorted(cut for cut in cuts if cut < len(changes)), len(changes)]
     for start, end in pairwise(bounds):
-        goes_on = end < len(changes) and changes[end].commit_ts == changes[end - 1].commit_ts
-        released.append(Sorted(changes[start:end], changes[end - 1].commit_ts - goes_on, goes_on))
-        if empty and not goes_on:
+        continues = end < len(changes) and changes[end].commit_ts == changes[end - 1].commit_ts
+        released.append(Sorted(changes[start:end], changes[end - 1].commit_ts - continues, continues))
+        if empty and not continues:
             released.append(Sorted([], ts))
     parts = bench.mount(released)
     assert joined(parts) == joined(whole)

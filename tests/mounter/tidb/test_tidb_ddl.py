@@ -14,7 +14,7 @@ from tidemill.codec.tidb.job import DONE, Job
 from tidemill.codec.tidb.table_info import DbInfo, TableInfo, decode_db_info, decode_table_info
 from tidemill.events import PUT, AddColumn, CreateTable, Ddl, DropColumn
 from tidemill.mounter import SchemaHistory
-from tidemill.mounter.tidb_ddl import HOW_TO_GO_ON, existing_tables, read_ddl
+from tidemill.mounter.tidb.ddl import HOW_TO_GO_ON, existing_tables, read_ddl
 from tidemill.routing import TableFilter
 from tidemill.store import Store
 

@@ -8,12 +8,12 @@ from random import Random
 from typing import Any
 
 from tidemill.actors import SystemClock
-from tidemill.puller.tikv.channel import Channels
-from tidemill.puller.tikv.kv import Kv
-from tidemill.puller.tikv.loop import LoopThread
+from tidemill.puller.grpc.channel import Channels
+from tidemill.puller.grpc.loop import LoopThread
+from tidemill.puller.tikv.kv.kv import Kv
+from tidemill.puller.tikv.kv.region_cache import RegionCache
 from tidemill.puller.tikv.options import TikvOptions, endpoints
-from tidemill.puller.tikv.pd import PdClient
-from tidemill.puller.tikv.region_cache import RegionCache
+from tidemill.puller.tikv.pd.pd import PdClient
 
 
 class Client:

@@ -9,10 +9,10 @@ from pathlib import Path
 from tidemill.codec.proto import cdcpb
 from tidemill.codec.proto.columns import ChangeData
 from tidemill.codec.tidb.key import record_key
-from tidemill.puller.tikv.matcher import Matcher
+from tidemill.puller.tikv.match.matcher import Matcher
+from tidemill.puller.tikv.match.spill import Shared
 from tidemill.puller.tikv.region import RegionState
 from tidemill.puller.tikv.span import table_span
-from tidemill.puller.tikv.spill import Shared
 from tidemill.store import Store
 
 START_TS = 449_000_000_000_000_000

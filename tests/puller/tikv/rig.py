@@ -14,10 +14,10 @@ from tidemill.actors import ActorSystem, Failed, PooledActor, PooledRef, SystemC
 from tidemill.emulator.cluster import Cluster
 from tidemill.events import Changes, KvChange
 from tidemill.puller.tikv.client import TikvClient
-from tidemill.puller.tikv.feed_options import FeedOptions
+from tidemill.puller.tikv.feed.options import FeedOptions
+from tidemill.puller.tikv.feed.request import Request
 from tidemill.puller.tikv.options import TikvOptions, endpoints
 from tidemill.puller.tikv.puller import TikvPuller
-from tidemill.puller.tikv.request import Request
 from tidemill.puller.tikv.span import table_span
 from tidemill.store import Store
 

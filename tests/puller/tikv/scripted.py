@@ -12,7 +12,7 @@ import grpc
 from grpc import aio
 
 from tidemill.codec.proto import PD, Method, pdpb
-from tidemill.puller.tikv.loop import LoopThread
+from tidemill.puller.grpc.loop import LoopThread
 
 
 class Scripted(grpc.GenericRpcHandler):

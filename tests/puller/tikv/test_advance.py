@@ -6,11 +6,11 @@ import pytest
 
 from tidemill.actors import PooledActor, SeededSystem
 from tidemill.events import Changes
-from tidemill.puller.tikv.advance import Advancer, Board
-from tidemill.puller.tikv.feed_options import FeedOptions
-from tidemill.puller.tikv.request import Request, Subscription
+from tidemill.puller.tikv.feed.advance import Advancer, DirtySet
+from tidemill.puller.tikv.feed.options import FeedOptions
+from tidemill.puller.tikv.feed.request import Request, Subscription
+from tidemill.puller.tikv.feed.span_puller import SpanProgress, SpanPuller
 from tidemill.puller.tikv.span import Span
-from tidemill.puller.tikv.span_puller import SpanProgress, SpanPuller
 from tidemill.puller.tikv.topology import RegionInfo
 
 SPANS = [Span(b"a", b"b"), Span(b"c", b"d"), Span(b"e", b"f")]
@@ -24,7 +24,7 @@ class Forget(PooledActor):
 @pytest.mark.parametrize("seed", range(8))
 def test_of_a_table_with_more_subscriptions_than_room_each_is_told_in_its_turn(seed: int) -> None:
     system = SeededSystem(seed)
-    board = Board()
+    dirty = DirtySet()
     progress = SpanProgress(0, 0.0)
     ref = system.spawn(SpanPuller, SPANS, 0, system.spawn(Forget), progress, capacity=1)
     requests = []
@@ -36,12 +36,12 @@ def test_of_a_table_with_more_subscriptions_than_room_each_is_told_in_its_turn(s
         request.initialised = True
         requests.append(request)
     options = FeedOptions(least_tick_seconds=0.01)
-    board.reader = system.spawn(Advancer, board, options)
+    dirty.reader = system.spawn(Advancer, dirty, options)
 
     for ts in range(1, 4):
         for request in requests:
             request.resolved_ts = ts
-        board.put({request.subscription for request in requests})
+        dirty.put({request.subscription for request in requests})
         system.run(0.01)
 
     assert progress.egress_resolved_ts == 1

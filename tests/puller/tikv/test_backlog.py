@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from threading import Thread
 
-from tidemill.puller.tikv.backlog import MOST_BYTES, Backlog
+from tidemill.puller.tikv.feed.backlog import MOST_BYTES, Backlog
 
 
 async def test_what_comes_waits_while_too_much_is_unhandled():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from tidemill.actors import ManualClock
-from tidemill.puller.tikv.backoff import Backoff
+from tidemill.puller.grpc.backoff import Backoff
 
 
 def pauses(clock, *, total, least=0.0, passing=0.0):

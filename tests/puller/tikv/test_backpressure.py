@@ -11,7 +11,7 @@ from threading import Event
 from tidemill.codec.tidb.key import record_key
 from tidemill.emulator.cluster import Cluster
 from tidemill.events import Changes
-from tidemill.puller.tikv.feed_options import FeedOptions
+from tidemill.puller.tikv.feed.options import FeedOptions
 
 from .rig import WAIT_SECONDS, Collected, Collector, Rig
 

@@ -11,8 +11,8 @@ from grpc import aio
 from tidemill.actors import ManualClock
 from tidemill.codec.proto import CHANGE_DATA, PD, TIKV, cdcpb, kvrpcpb, pdpb
 from tidemill.errors import Retryable, SourceError
-from tidemill.puller.tikv.channel import CallFailed, Channels
-from tidemill.puller.tikv.loop import LoopThread
+from tidemill.puller.grpc.channel import CallFailed, Channels
+from tidemill.puller.grpc.loop import LoopThread
 from tidemill.puller.tikv.options import TikvOptions
 
 from .scripted import Abort, Scripted, served, silent_address

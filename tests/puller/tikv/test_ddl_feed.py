@@ -20,7 +20,7 @@ from tidemill.store import Store
 from ...codec.tidb.ddl_vectors import VERSIONS, Written, transactions
 from .rig import Collected, Collector, Rig
 
-DDL_TABLE = 0
+DDL_KEYSPACE = 0
 
 
 class Truth:
@@ -55,17 +55,17 @@ def test_a_history_follows_the_jobs_of_a_cluster(tmp_path, version, begin):
         history = SchemaHistory(store, at)
         schema_version = rig.client.run(read_schema(rig.client.kv, at, history))
         assert {table.info.id: table.info for table in history.tables(at)} == truth.tables
-        collected = rig.tables[DDL_TABLE] = Collected(DDL_TABLE, rig.arrived, rig.changed)
+        collected = rig.tables[DDL_KEYSPACE] = Collected(DDL_KEYSPACE, rig.arrived, rig.changed)
         writer = rig.system.spawn(Collector, collected, capacity=64)
         jobs = rig.system.spawn(DdlPuller, writer, history, start_ts=at, schema_version=schema_version)
-        rig.puller.add(DDL_TABLE, ddl_spans(), at, jobs)
+        rig.puller.add(DDL_KEYSPACE, ddl_spans(), at, jobs)
         states = []
         for number, written in enumerate(every[begin:]):
             ts = write(cluster, truth, written)
             states += [(ts, truth.tables, job) for w in written if (job := in_effect(w))]
             if number in (10, 40):
                 cluster.split(meta.list_key(meta.DDL_JOBS, number))
-        rig.until_resolved(ts, DDL_TABLE)
+        rig.until_resolved(ts, DDL_KEYSPACE)
         collected.check()
         assert [change.commit_ts for change in collected.changes] == [ts for ts, *_ in states]
         for ts, tables, job in states:

@@ -7,7 +7,7 @@ import pytest
 
 from tidemill.codec.proto import cdcpb
 from tidemill.errors import InvariantViolated, SourceError
-from tidemill.puller.tikv.error_table import classify, classify_status, unavailable
+from tidemill.puller.tikv.feed.error_table import classify, classify_status, unavailable
 
 
 def error(**fields):

@@ -14,7 +14,7 @@ from tidemill.codec.tidb.key import record_key
 from tidemill.emulator.cluster import Cluster
 from tidemill.errors import InvariantViolated, SourceError
 from tidemill.events import DELETE, PUT
-from tidemill.puller.tikv.feed_options import FeedOptions
+from tidemill.puller.tikv.feed.options import FeedOptions
 
 from .rig import WAIT_SECONDS, Rig
 

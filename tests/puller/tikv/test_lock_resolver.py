@@ -12,7 +12,7 @@ import pytest
 from tidemill.actors import ManualClock
 from tidemill.codec.tidb.key import record_key
 from tidemill.emulator.cluster import Cluster
-from tidemill.puller.tikv.feed_options import FeedOptions
+from tidemill.puller.tikv.feed.options import FeedOptions
 
 from .rig import Rig
 
@@ -34,7 +34,7 @@ class Still:
 
     def second(self) -> None:
         """One passes, and all regions hear a resolved ts; what follows from that has been done."""
-        before = {request: (request.penalty, request.resolved_ts) for request in self.rig.requests}
+        before = {request: (request.stall_count, request.resolved_ts) for request in self.rig.requests}
         self.clock.advance(0.5)
         self.cluster.tick()
         self.rig.eventually(self._told(before))
@@ -45,7 +45,8 @@ class Still:
         def told() -> bool:
             self.clock.advance(0.01)
             return all(
-                before.get(request) != (request.penalty, request.resolved_ts) for request in self.rig.requests
+                before.get(request) != (request.stall_count, request.resolved_ts)
+                for request in self.rig.requests
             )
 
         return told
@@ -80,7 +81,7 @@ def test_an_orphaned_lock_is_rolled_back_once_its_region_stood_still_for_20_seco
         still.second()
     assert still.resolved == 1
     still.second()
-    assert still.rig.requests[0].penalty == 0
+    assert still.rig.requests[0].stall_count == 0
     assert still.rig.tables[TABLE].changes == []
 
 
@@ -135,7 +136,7 @@ def test_a_region_from_which_nothing_comes_is_not_looked_into(make):
     for _ in range(8):
         still.clock.advance(5)
         still.rig.eventually(lambda: still.rig.puller.resolver.next_look > still.clock.now())
-    assert still.rig.requests[0].penalty == 9
+    assert still.rig.requests[0].stall_count == 9
     assert still.resolved == 0
     still.second()
     for _ in range(5):

@@ -9,7 +9,7 @@ from queue import SimpleQueue
 import pytest
 
 from tidemill.errors import InvariantViolated, Retryable
-from tidemill.puller.tikv.loop import LoopThread
+from tidemill.puller.grpc.loop import LoopThread
 
 
 @pytest.fixture

@@ -17,10 +17,10 @@ from tidemill.codec.proto.columns import ChangeData, rows_of
 from tidemill.codec.tidb.key import encode_bytes
 from tidemill.errors import TidemillError
 from tidemill.events import PUT
-from tidemill.puller.tikv.matcher import Matcher, PrewriteNotMatch
+from tidemill.puller.tikv.match.matcher import Matcher, PrewriteNotMatch
+from tidemill.puller.tikv.match.spill import Shared
 from tidemill.puller.tikv.region import RegionState
 from tidemill.puller.tikv.span import UPPER_BOUND, Span
-from tidemill.puller.tikv.spill import Shared
 from tidemill.store import Scratch, Store
 
 from ...cases import check

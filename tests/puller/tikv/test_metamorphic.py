@@ -17,11 +17,11 @@ import pytest
 
 from tidemill.codec.tidb.key import decode_record_key, record_key
 from tidemill.emulator.cluster import Cluster
-from tidemill.emulator.percolator import Refused
-from tidemill.emulator.region_errors import WORDS as ERRORS
-from tidemill.emulator.schedule import Schedule
+from tidemill.emulator.faults.region_errors import WORDS as ERRORS
+from tidemill.emulator.faults.schedule import Schedule
+from tidemill.emulator.percolator import Rejected
 from tidemill.events import DELETE, PUT, Changes, KvChange
-from tidemill.puller.tikv.feed_options import FeedOptions
+from tidemill.puller.tikv.feed.options import FeedOptions
 
 from .rig import Rig
 
@@ -66,7 +66,9 @@ class History:
         start_ts = self._cluster.tso()
         try:
             commit_ts = self._cluster.write(list(mutations.values()), start_ts=start_ts)
-        except Refused:  # its locks outlived their time while a stream was full: it was rolled back by others
+        except (
+            Rejected
+        ):  # its locks outlived their time while a stream was full: it was rolled back by others
             self._cluster.rollback(start_ts, list(mutations))
             return
         for op, key, value in mutations.values():

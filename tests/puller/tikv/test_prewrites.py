@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from tidemill.codec.proto.columns import ChangeData
 from tidemill.errors import StoreError
 from tidemill.events import DELETE, PUT
-from tidemill.puller.tikv.matcher import Matcher, PrewriteNotMatch
-from tidemill.puller.tikv.prewrites import Prewrites
+from tidemill.puller.tikv.match.matcher import Matcher, PrewriteNotMatch
+from tidemill.puller.tikv.match.prewrites import Prewrites
+from tidemill.puller.tikv.match.spill import Shared
 from tidemill.puller.tikv.region import RegionState
 from tidemill.puller.tikv.span import UPPER_BOUND, Span
-from tidemill.puller.tikv.spill import Shared
 from tidemill.store import Scratch, Store
 
 from .rows import change_data, row
@@ -167,8 +167,8 @@ def mixed(rng, lives):
 def test_the_matcher_does_as_two_dicts_do_whatever_is_spilled(
     open_store, seed, max_bytes, regions, pipelined, monkeypatch
 ):
-    monkeypatch.setattr("tidemill.puller.tikv.spill.LEAST_BYTES", 0)
-    monkeypatch.setattr("tidemill.puller.tikv.prewrites.BLOCK_BYTES", 2_000)
+    monkeypatch.setattr("tidemill.puller.tikv.match.spill.LEAST_BYTES", 0)
+    monkeypatch.setattr("tidemill.puller.tikv.match.prewrites.BLOCK_BYTES", 2_000)
     rng = random.Random(seed)
     shared = Shared(open_store(window_bytes=4_000), max_bytes)
     quota = shared.quota()

@@ -12,7 +12,7 @@ from tidemill.codec.tidb.key import record_key
 from tidemill.emulator.cluster import Cluster
 from tidemill.errors import Retryable
 from tidemill.puller.tikv.explain import slow_regions
-from tidemill.puller.tikv.feed_options import FeedOptions
+from tidemill.puller.tikv.feed.options import FeedOptions
 from tidemill.puller.tikv.span import table_span
 
 from .rig import Collected, Collector, Rig

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tidemill.errors import InvariantViolated
-from tidemill.puller.tikv.range_lock import Cancelled, Locked, RangeLock, Stale, Waiting
+from tidemill.puller.tikv.feed.range_lock import Cancelled, Locked, RangeLock, Stale, Waiting
 from tidemill.puller.tikv.span import Span
 
 from ...cases import check
@@ -155,7 +155,7 @@ def numbers(found) -> list[int]:
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), few=st.sampled_from([0, 2, 8]))
 def test_it_does_as_a_table_of_every_key_does(data, few, monkeypatch):
-    monkeypatch.setattr("tidemill.puller.tikv.range_lock._FEW", few)
+    monkeypatch.setattr("tidemill.puller.tikv.feed.range_lock._FEW", few)
     lock = RangeLock(Span(key(0), key(KEYS)), 100)
     model = EveryKey(100)
     parts = {}  # that hold something, by region

@@ -6,7 +6,7 @@ import pytest
 
 from tidemill.codec.proto import errorpb, metapb
 from tidemill.emulator.cluster import Cluster
-from tidemill.puller.tikv.region_call import follow
+from tidemill.puller.tikv.kv.region_call import follow
 
 from .client import client
 

@@ -7,11 +7,11 @@ import tracemalloc
 
 from tidemill.codec.tidb.key import encode_bytes, record_key
 from tidemill.puller.frontier import Frontier
-from tidemill.puller.tikv.matcher import Matcher
-from tidemill.puller.tikv.range_lock import Locked, RangeLock
+from tidemill.puller.tikv.feed.range_lock import Locked, RangeLock
+from tidemill.puller.tikv.match.matcher import Matcher
+from tidemill.puller.tikv.match.spill import Shared
 from tidemill.puller.tikv.region import RegionState
 from tidemill.puller.tikv.span import Span, table_span
-from tidemill.puller.tikv.spill import Shared
 from tidemill.store import Store
 
 REGIONS = 20_000

@@ -14,16 +14,16 @@ from tidemill.actors import Failed, PooledActor, SeededSystem
 from tidemill.codec.proto import cdcpb, errorpb
 from tidemill.codec.tidb.key import encode_bytes, record_key
 from tidemill.errors import InvariantViolated, SourceError
-from tidemill.puller.tikv.advance import Advancer, Board
-from tidemill.puller.tikv.error_table import Action
-from tidemill.puller.tikv.feed_options import FeedOptions
-from tidemill.puller.tikv.messages import Ended, Forget, Received, Registered
-from tidemill.puller.tikv.region_worker import Counts, RegionWorker
-from tidemill.puller.tikv.reports import Broken, Initialised, Lost
-from tidemill.puller.tikv.request import Request, Subscription
+from tidemill.puller.tikv.feed.advance import Advancer, DirtySet
+from tidemill.puller.tikv.feed.error_table import Action
+from tidemill.puller.tikv.feed.messages import Ended, Forget, Received, Registered
+from tidemill.puller.tikv.feed.options import FeedOptions
+from tidemill.puller.tikv.feed.region_worker import Counts, RegionWorker
+from tidemill.puller.tikv.feed.reports import Broken, Initialised, Lost
+from tidemill.puller.tikv.feed.request import Request, Subscription
+from tidemill.puller.tikv.feed.span_puller import Pulled
+from tidemill.puller.tikv.match.spill import Shared as Spill
 from tidemill.puller.tikv.span import Span, table_span
-from tidemill.puller.tikv.span_puller import Pulled
-from tidemill.puller.tikv.spill import Shared as Spill
 from tidemill.puller.tikv.topology import RegionInfo
 from tidemill.store import Store
 
@@ -52,13 +52,13 @@ class Worker:
         supervisor = self.system.spawn(Keeper, self.failures)
         self.options = FeedOptions(**options)
         reports = SimpleNamespace(put=self.reports.append)
-        board = Board()
-        board.reader = self.system.spawn(Advancer, board, self.options, supervisor=supervisor)
+        dirty = DirtySet()
+        dirty.reader = self.system.spawn(Advancer, dirty, self.options, supervisor=supervisor)
         self.ref = self.system.spawn(
             RegionWorker,
             1,
             reports,
-            board,
+            dirty,
             Spill(self._scratch),
             self.options,
             self.counts,
@@ -122,7 +122,7 @@ class Stream:
 
     def __init__(self, multiplexing: bool) -> None:
         self.multiplexing = multiplexing
-        self.lanes: dict[int, Any] = {}
+        self.groups: dict[int, Any] = {}
 
 
 @pytest.fixture
@@ -183,10 +183,10 @@ def test_a_resolved_ts_never_goes_back_but_is_counted(make):
         worker.tell(resolved=([1], ts, 100))
         worker.run()
     assert worker.resolved == [(1, 70)]
-    assert request.penalty == 2
+    assert request.stall_count == 2
     worker.tell(resolved=([1], 71, 100))
     worker.run()
-    assert request.penalty == 0
+    assert request.stall_count == 0
 
 
 def test_a_resolved_ts_of_an_old_store_comes_as_an_event(make):
@@ -342,4 +342,4 @@ def test_a_stream_s_end_waits_for_the_handles(make, seed):
     assert worker.counts.shared > 0
     assert len(worker.changes) == 45 * 5
     assert worker.reports[-1].requests == requests
-    assert worker.stream.lanes == {}
+    assert worker.stream.groups == {}

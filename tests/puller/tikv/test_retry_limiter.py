@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.actors import ManualClock
-from tidemill.puller.tikv.retry_limiter import ROUND, ROUND_SECONDS, RetryLimiter
+from tidemill.puller.tikv.feed.retry_limiter import ROUND, ROUND_SECONDS, RetryLimiter
 
 from ...cases import check
 

@@ -9,7 +9,7 @@ import pytest
 from tidemill.actors import ManualClock
 from tidemill.emulator.cluster import Cluster
 from tidemill.errors import Retryable, SourceError
-from tidemill.puller.tikv.safe_point import SafePoint
+from tidemill.puller.tikv.pd.safe_point import SafePoint
 
 from .client import client
 

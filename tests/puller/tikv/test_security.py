@@ -10,7 +10,7 @@ import pytest
 from tidemill.emulator.cluster import Cluster
 from tidemill.emulator.server import Tls
 from tidemill.errors import ConfigError, Retryable, SourceError
-from tidemill.puller.tikv.security import Security
+from tidemill.puller.grpc.security import Security
 
 from .certificates import Authority
 from .client import client

@@ -12,8 +12,8 @@ import pytest
 from tidemill.actors import Failed, PooledActor, SeededSystem
 from tidemill.errors import InvariantViolated
 from tidemill.events import PUT, Changes, KvChange
+from tidemill.puller.tikv.feed.span_puller import Pulled, SpanProgress, SpanPuller
 from tidemill.puller.tikv.span import Span, table_span
-from tidemill.puller.tikv.span_puller import Pulled, SpanProgress, SpanPuller
 
 WHOLE = Span(b"a", b"z")
 LEFT, RIGHT = Span(b"a", b"m"), Span(b"m", b"z")

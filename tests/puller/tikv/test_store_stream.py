@@ -11,7 +11,7 @@ from tidemill.codec.proto import cdcpb, kvrpcpb
 from tidemill.codec.tidb.key import record_key
 from tidemill.emulator import change_data
 from tidemill.emulator.cluster import Cluster
-from tidemill.puller.tikv.feed_options import FeedOptions
+from tidemill.puller.tikv.feed.options import FeedOptions
 from tidemill.puller.tikv.span import table_span
 
 from .rig import Rig

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.puller.tikv.token_limiter import REGION_SCAN_LIMIT, TokenLimiter
+from tidemill.puller.tikv.feed.token_limiter import REGION_SCAN_LIMIT, TokenLimiter
 
 from ...cases import check
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 from tidemill.errors import SourceError
+from tidemill.puller.tikv.pd.version import Version, check, parse
 from tidemill.puller.tikv.topology import StoreInfo
-from tidemill.puller.tikv.version import Version, check, parse
 
 
 def store(version, *, labels=(), state=0):

@@ -24,10 +24,10 @@ from tidemill.events import (
     Transaction,
     compose_ts,
 )
-from tidemill.sink.parquet import ParquetOptions, ParquetSink
-from tidemill.sink.parquet_files import HIDDEN, commit, files
-from tidemill.spark import archive
-from tidemill.spark.archive import compact_archive
+from tidemill.sink.files.parquet import ParquetOptions, ParquetSink
+from tidemill.sink.files.parquet_directory import HIDDEN, commit, files
+from tidemill.spark.archive import archive
+from tidemill.spark.archive.archive import compact_archive
 
 from ...sink import kinds
 

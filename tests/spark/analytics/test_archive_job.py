@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from tidemill.errors import SinkError
-from tidemill.sink.parquet_files import File
+from tidemill.sink.files.parquet_directory import File
 from tidemill.spark.analytics.archive_job import analyze_archive, overlap
 
 from .test_archive import World, changes

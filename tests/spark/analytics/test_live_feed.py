@@ -6,7 +6,7 @@ import json
 
 import tidemill
 from tidemill.codec.tidb.key import record_key
-from tidemill.spark.analyze import analysis
+from tidemill.spark.analytics.analyze import analysis
 
 from ...services.feeds import eventually
 

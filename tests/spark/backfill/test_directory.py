@@ -137,7 +137,7 @@ def test_an_executor_that_does_not_see_the_directory_says_so(tmp_path: Path) -> 
     (said,) = _Sees(path)([])
     assert said.schema.names == ["kind", "text"]
     assert said.to_pylist() == [
-        {"kind": "Unfit", "text": f"directory: executors don't see {tmp_path}: name one that all share"}
+        {"kind": "NotLoadable", "text": f"directory: executors don't see {tmp_path}: name one that all share"}
     ]
     path.touch()
     (said,) = _Sees(path)([])

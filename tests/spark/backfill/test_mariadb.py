@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING
 import pytest
 from pymysql.err import OperationalError
 
+from tidemill.engine.options import open_sinks
 from tidemill.errors import CheckpointError, ConfigError, SourceError
 from tidemill.events import Ddl
-from tidemill.options import open_sinks
 from tidemill.spark.backfill.backfill import backfill
 from tidemill.spark.backfill.backfilled import opened
 from tidemill.spark.backfill.directory import READ, Directory
+from tidemill.spark.backfill.not_loadable import NotLoadable
 from tidemill.spark.backfill.options import BackfillOptions
 from tidemill.spark.backfill.progress import BackfillProgress, ProgressBar
 from tidemill.spark.backfill.run import run
-from tidemill.spark.backfill.unfit import Unfit
 from tidemill.spark.envelope import Decoder
 
 from ...services.conftest import Client
@@ -204,7 +204,7 @@ def test_watermarks_serve_where_the_server_says_no_position(
 
 def test_a_table_without_a_key_needs_a_position(spark: SparkSession, sql: Client, tmp_path: Path) -> None:
     sql("CREATE TABLE k (n INT)")
-    with pytest.raises(Unfit, match=r"\.k has no primary key"):
+    with pytest.raises(NotLoadable, match=r"\.k has no primary key"):
         backfill(
             spark,
             {"source": sql.server.url(), "tables": f"{sql.database}.*"},

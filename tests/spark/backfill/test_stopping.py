@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tidemill.cli.progress import open_progress
+from tidemill.engine.options import feed_options
 from tidemill.errors import ConfigError, TidemillError
-from tidemill.options import feed_options
-from tidemill.progress import open_progress
 from tidemill.spark.backfill.directory import Directory
 from tidemill.spark.backfill.fill_status import FillStatus
 from tidemill.spark.backfill.tasks import SAID, ReadChunk, collected, run
-from tidemill.spark.options import read_options
+from tidemill.spark.read.options import read_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tidemill.codec.tidb.key import record_key, record_prefix
-from tidemill.emulator.sql import Tidb
+from tidemill.emulator.sql.sql import Tidb
+from tidemill.engine.feed import Feed
+from tidemill.engine.options import checkpoint_file, feed_options
 from tidemill.errors import ConfigError, SourceError
 from tidemill.events import Ddl, Item
-from tidemill.feed import Feed
-from tidemill.options import checkpoint_file, feed_options
 from tidemill.sink.python import PythonSink
 from tidemill.spark.backfill.backfill import backfill
 from tidemill.spark.backfill.directory import READ, Directory

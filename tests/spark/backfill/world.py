@@ -9,11 +9,11 @@ from random import Random
 from threading import Event, Thread
 from typing import Any
 
-from tidemill.benchmarks.mariadb import MariaDb
-from tidemill.feed import Feed
-from tidemill.options import FeedOptions, feed_options, open_sinks
+from tidemill.engine.feed import Feed
+from tidemill.engine.options import FeedOptions, feed_options, open_sinks
 from tidemill.spark.backfill.backfilled import Backfilled
 from tidemill.spark.backfill.directory import READ, Directory
+from tidemill.testing.mariadb import MariaDb
 
 from ...services.feeds import SOON_SECONDS, eventually
 

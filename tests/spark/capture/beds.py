@@ -12,18 +12,18 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tidemill.benchmarks.mariadb import MariaDb
-from tidemill.emulator.sql import Tidb
+from tidemill.emulator.sql.sql import Tidb
+from tidemill.engine.status import FeedStatus, StatusFile
 from tidemill.errors import CheckpointError
-from tidemill.spark.bounded import changes
 from tidemill.spark.capture import client
 from tidemill.spark.capture.client import CaptureUnavailable
 from tidemill.spark.capture.ticket import Ticket
-from tidemill.spark.offset import Limit, Offset
-from tidemill.spark.offsets import open_offsets
-from tidemill.spark.options import read_options
-from tidemill.spark.parts import WHOLE, Part
-from tidemill.status import FeedStatus, StatusFile
+from tidemill.spark.offsets.offset import Limit, Offset
+from tidemill.spark.offsets.offsets import open_offsets
+from tidemill.spark.read.bounded import changes
+from tidemill.spark.read.options import read_options
+from tidemill.spark.read.parts import WHOLE, Part
+from tidemill.testing.mariadb import MariaDb
 
 from ...services.feeds import eventually
 from .history import rows_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidemill.emulator.sql import Tidb
+from tidemill.emulator.sql.sql import Tidb
 
 from ...services.conftest import (  # noqa: F401 - fixtures
     database,

@@ -15,13 +15,13 @@ from tidemill.events import AddColumn, Checkpoint, Column, Ddl, Item, RowChange,
 from tidemill.puller.mysql.position import Position
 from tidemill.sink import Delivery
 from tidemill.sink.delivery import DeliveryOptions
-from tidemill.spark.capture.held import Held
+from tidemill.spark.capture.buffer import ChangeBuffer
 from tidemill.spark.capture.sink import CaptureSink
 from tidemill.spark.envelope import ENVELOPE, Encoder
-from tidemill.spark.offset import Offset
+from tidemill.spark.offsets.offset import Offset
 from tidemill.spark.option_values import OPERATIONS
-from tidemill.spark.parts import WHOLE, Part
-from tidemill.spark.pick import Pick
+from tidemill.spark.read.parts import WHOLE, Part
+from tidemill.spark.read.pick import Pick
 
 from ...sink.world import LOOSE, ORDERS, PAIRS, MemoryStore
 
@@ -42,7 +42,7 @@ def offset(number: int) -> Offset:
     return Offset(BASE + number, position(number), SOURCE)
 
 
-def rowless(number: int) -> Transaction:
+def heartbeat(number: int) -> Transaction:
     return Transaction(BASE + number, BASE + number, SOURCE, [], position(number))
 
 
@@ -68,7 +68,7 @@ def ddl(number: int) -> Ddl:
 def history(seed: int, transactions: int = 40, most_rows: int = 12) -> list[Item]:
     """Transaction after transaction; some come in pieces, some are empty, some are DDL."""
     random = Random(seed)
-    items: list[Item] = [rowless(0)]
+    items: list[Item] = [heartbeat(0)]
     for number in range(1, transactions + 1):
         if random.random() < 0.08:
             items.append(ddl(number))
@@ -113,7 +113,9 @@ class Keeping:
     ) -> None:
         numbers = count()
         self.directory = directory
-        self.held = Held(memory, disk, lambda: directory / f"{next(numbers)}.arrow", clock or SystemClock())
+        self.held = ChangeBuffer(
+            memory, disk, lambda: directory / f"{next(numbers)}.arrow", clock or SystemClock()
+        )
         self.sink = CaptureSink("flight://test", store or MemoryStore(), self.held, rank_of)
         at = self.sink.open() or Checkpoint(0, "", None, SOURCE)
         self.delivery = Delivery(self.sink, at, SOURCE, DeliveryOptions(max_rows=max_rows))

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from tidemill.actors import SystemClock
-from tidemill.options import feed_options
+from tidemill.engine.options import feed_options
 from tidemill.spark.capture.answer import Answers
 from tidemill.spark.capture.lease import Lease
 from tidemill.spark.capture.server import CaptureServer

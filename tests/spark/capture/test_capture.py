@@ -8,10 +8,10 @@ import subprocess
 import sys
 from itertools import pairwise
 
-from tidemill.checkpoint import CheckpointFile
+from tidemill.engine.checkpoint import CheckpointFile
 from tidemill.spark.capture import client
-from tidemill.spark.offset import Offset
-from tidemill.spark.parts import WHOLE
+from tidemill.spark.offsets.offset import Offset
+from tidemill.spark.read.parts import WHOLE
 
 from ...services.feeds import eventually
 from .beds import LEASE, Bed, Running, TikvBed

@@ -15,7 +15,7 @@ from tidemill.spark.capture.client import CaptureUnavailable
 from tidemill.spark.capture.ticket import End
 from tidemill.spark.capture.ticket import write as to_json
 from tidemill.spark.envelope import ENVELOPE, Encoder
-from tidemill.spark.offset import Offset
+from tidemill.spark.offsets.offset import Offset
 
 from .history import BASE, Keeping, expected, history, offset, rows_of
 from .served import Scripted, served, serving, ticket

@@ -12,10 +12,10 @@ import pytest
 from tidemill.actors import ManualClock
 from tidemill.errors import StoreError
 from tidemill.events import Transaction
-from tidemill.spark.capture.held import Closed, Lacking
+from tidemill.spark.capture.buffer import Closed, RangeUnavailable
 
 from ...sink.world import MemoryStore
-from .history import BASE, SOURCE, Keeping, expected, history, position, rank_of, row, rowless
+from .history import BASE, SOURCE, Keeping, expected, heartbeat, history, position, rank_of, row
 
 COUNT = 40
 
@@ -74,7 +74,7 @@ def test_what_is_acknowledged_is_freed_and_its_files_vanish(tmp_path):
     assert before.disk_bytes == sum(file.stat().st_size for file in keeping.files) > 0
     keeping.held.acknowledge(rank_of(position(25)))
     assert keeping.read(25, COUNT) == expected(items, 25, COUNT)
-    with pytest.raises(Lacking, match=r"begins behind log\.000001:1250"):
+    with pytest.raises(RangeUnavailable, match=r"begins behind log\.000001:1250"):
         keeping.read(24, COUNT)
     assert 0 < keeping.held.statistics().rows < before.rows
     keeping.held.acknowledge(rank_of(position(COUNT)))
@@ -107,7 +107,7 @@ def test_a_restart_goes_on_at_the_checkpoint(tmp_path):
     assert again.sink.open() == checkpoint
     again.take(items)  # the gate drops what is at or below the checkpoint
     assert again.read(20, COUNT) == expected(items, 20, COUNT)
-    with pytest.raises(Lacking, match="begins behind"):
+    with pytest.raises(RangeUnavailable, match="begins behind"):
         again.read(5, COUNT)
 
 
@@ -120,7 +120,7 @@ def test_without_acknowledgements_a_restart_keeps_nothing_of_before(tmp_path):
 
 
 def test_the_feed_waits_while_the_quota_is_full_and_goes_on_with_room(tmp_path):
-    items = [rowless(0), *(big(number, 20) for number in range(1, 31))]
+    items = [heartbeat(0), *(big(number, 20) for number in range(1, 31))]
     keeping = Keeping(tmp_path, memory=1 << 14, disk=1 << 14, max_rows=1)
     with in_a_thread(lambda: keeping.take(items)) as done:
         until(keeping, lambda: keeping.held.statistics().blocked_since is not None)
@@ -128,7 +128,7 @@ def test_the_feed_waits_while_the_quota_is_full_and_goes_on_with_room(tmp_path):
         assert full.memory_bytes <= 1 << 14
         assert full.disk_bytes <= 2 * (1 << 14)
         assert not done.is_set()
-        with pytest.raises(Lacking, match=r"the quota is full at log\.000001:"):
+        with pytest.raises(RangeUnavailable, match=r"the quota is full at log\.000001:"):
             keeping.read(0, 30)
         for number in range(1, 31):
             until(keeping, lambda number=number: _reached(keeping, number))
@@ -144,7 +144,7 @@ def _reached(keeping: Keeping, number: int) -> bool:
 
 def test_a_transaction_larger_than_the_quota_is_not_kept_and_blocks_nobody(tmp_path):
     giant = [big(2, 400, last=False), big(2, 400, last=False), big(2, 3)]
-    items = [rowless(0), big(1, 5), *giant, big(3, 5)]
+    items = [heartbeat(0), big(1, 5), *giant, big(3, 5)]
     keeping = Keeping(tmp_path, memory=1 << 13, disk=1 << 13, max_rows=1)
     with in_a_thread(lambda: keeping.take(items)):
         until(keeping, lambda: keeping.held.statistics().blocked_since is not None)
@@ -152,13 +152,13 @@ def test_a_transaction_larger_than_the_quota_is_not_kept_and_blocks_nobody(tmp_p
         assert keeping.read(0, 1) == expected(items, 0, 1)
         keeping.held.acknowledge(rank_of(position(1)))
     assert keeping.read(2, 3) == expected(items, 2, 3)
-    with pytest.raises(Lacking, match=r"begins behind log\.000001:1020"):
+    with pytest.raises(RangeUnavailable, match=r"begins behind log\.000001:1020"):
         keeping.read(1, 3)
     assert keeping.files == []
 
 
 def test_a_batch_that_fits_nowhere_passes_when_nothing_else_is_held(tmp_path):
-    items = [rowless(0), big(1, 300), big(2, 30)]
+    items = [heartbeat(0), big(1, 300), big(2, 30)]
     keeping = Keeping(tmp_path, memory=1 << 11, disk=1 << 11, max_rows=1)
     with in_a_thread(lambda: keeping.take(items)):
         until(keeping, lambda: keeping.held.statistics().blocked_since is not None)
@@ -195,32 +195,32 @@ def test_one_who_waits_gets_what_comes(tmp_path):
 
 def test_what_does_not_come_in_time_is_said(tmp_path):
     keeping = Keeping(tmp_path, clock=ManualClock())
-    with pytest.raises(Lacking, match="the feed has come to nothing only, after 0 s"):
+    with pytest.raises(RangeUnavailable, match="the feed has come to nothing only, after 0 s"):
         keeping.read(0, 1)
-    keeping.take([rowless(0), big(1, 1)])
-    with pytest.raises(Lacking, match=r"the feed has come to log.000001:1010 \(ts \d+\) only"):
+    keeping.take([heartbeat(0), big(1, 1)])
+    with pytest.raises(RangeUnavailable, match=r"the feed has come to log.000001:1010 \(ts \d+\) only"):
         keeping.read(0, 2)
 
 
 def test_nobody_waits_for_one_who_went_away(tmp_path):
     keeping = Keeping(tmp_path)
-    with pytest.raises(Lacking, match="nobody waits"):
+    with pytest.raises(RangeUnavailable, match="nobody waits"):
         keeping.held.wait((1, 0), (1, 9), 30.0, lambda: False)
 
 
 def test_what_is_acknowledged_while_it_is_read_is_refused_not_left_out(tmp_path):
-    items = [rowless(0), *(big(number, 2) for number in range(1, 10))]
+    items = [heartbeat(0), *(big(number, 2) for number in range(1, 10))]
     keeping = Keeping(tmp_path, max_rows=1)
     keeping.take(items)
     found = keeping.held.read(rank_of(position(0)), rank_of(position(9)))
     next(found)
     keeping.held.acknowledge(rank_of(position(5)))
-    with pytest.raises(Lacking, match="acknowledged meanwhile"):
+    with pytest.raises(RangeUnavailable, match="acknowledged meanwhile"):
         list(found)
 
 
 def test_at_its_end_all_who_wait_go_on(tmp_path):
-    items = [rowless(0), big(1, 20), big(2, 20), big(3, 20)]
+    items = [heartbeat(0), big(1, 20), big(2, 20), big(3, 20)]
     keeping = Keeping(tmp_path, memory=1 << 11, disk=0, max_rows=1)
     raised = []
 
@@ -233,11 +233,11 @@ def test_at_its_end_all_who_wait_go_on(tmp_path):
         until(keeping, lambda: keeping.held.statistics().blocked_since is not None)
         keeping.held.close("it is over")
     assert raised
-    with pytest.raises(Lacking, match="it is over"):
+    with pytest.raises(RangeUnavailable, match="it is over"):
         keeping.read(0, 1)
 
 
 def test_a_disk_that_fails_is_an_error_of_the_store(tmp_path):
     keeping = Keeping(tmp_path / "there is no such directory", memory=1 << 11, max_rows=1)
     with pytest.raises(StoreError, match="can't write"):
-        keeping.take([rowless(0), *(big(number, 20) for number in range(1, 9))])
+        keeping.take([heartbeat(0), *(big(number, 20) for number in range(1, 9))])

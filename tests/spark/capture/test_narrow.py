@@ -10,8 +10,8 @@ from tidemill.events import Ddl, Item, RowChange, Transaction
 from tidemill.spark.capture.narrow import Narrow
 from tidemill.spark.envelope import Encoder
 from tidemill.spark.option_values import OPERATIONS
-from tidemill.spark.parts import WHOLE, Part
-from tidemill.spark.pick import Pick
+from tidemill.spark.read.parts import WHOLE, Part
+from tidemill.spark.read.pick import Pick
 
 from .history import history, rows_of
 

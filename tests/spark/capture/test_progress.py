@@ -8,7 +8,7 @@ from tidemill.events import RowChange, Transaction
 from tidemill.spark.capture.progress import OutOfOrder, Progress
 from tidemill.spark.capture.texts import Texts
 from tidemill.spark.envelope import Encoder
-from tidemill.spark.offset import Offset
+from tidemill.spark.offsets.offset import Offset
 
 from ...sink import kinds
 from ...sink.world import ORDERS

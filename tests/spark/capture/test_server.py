@@ -15,8 +15,8 @@ from tidemill.spark.capture.client import CaptureUnavailable
 from tidemill.spark.capture.ticket import End
 from tidemill.spark.capture.ticket import write as to_json
 from tidemill.spark.envelope import ENVELOPE
-from tidemill.spark.offset import Offset
-from tidemill.spark.parts import Part
+from tidemill.spark.offsets.offset import Offset
+from tidemill.spark.read.parts import Part
 
 from ...puller.tikv.certificates import Authority
 from ...services.feeds import eventually

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.spark import bounded
 from tidemill.spark.capture import task
 from tidemill.spark.capture.captures import Captures
 from tidemill.spark.envelope import Encoder
-from tidemill.spark.options import read_options
-from tidemill.spark.parts import WHOLE, Part
-from tidemill.spark.pick import Pick
+from tidemill.spark.read import bounded
+from tidemill.spark.read.options import read_options
+from tidemill.spark.read.parts import WHOLE, Part
+from tidemill.spark.read.pick import Pick
 
 from .history import Keeping, history, offset, rows_of
 from .served import served

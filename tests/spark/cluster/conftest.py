@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.benchmarks.mariadb import MariaDb
+from tidemill.testing.mariadb import MariaDb
 
 from ...services.conftest import Client
 from .copied import Copied

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from tidemill.spark.parts import WHOLE
+from tidemill.spark.read.parts import WHOLE
 
 from ...services.conftest import Client
 from ...services.feeds import eventually

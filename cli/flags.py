@@ -1,0 +1,62 @@
+"""Flags that several commands have."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from threading import Event
+from typing import Annotated, Any
+
+import typer
+
+from .. import config
+
+FeedFile = Annotated[Path | None, typer.Argument(help="feed.toml; or give --source, --sink and --table")]
+Source = Annotated[
+    str | None, typer.Option(help="mysql://user:password@host:port or tikv://pd1:2379,pd2:2379")
+]
+Sinks = Annotated[list[str] | None, typer.Option("--sink", help="target URL; may be repeated")]
+Tables = Annotated[
+    list[str] | None, typer.Option("--table", help='pattern such as "shop.*"; may be repeated')
+]
+Name = Annotated[str | None, typer.Option(help="the feed's name: checkpoints are kept under it")]
+DataDir = Annotated[Path | None, typer.Option(help="where status, checkpoints and scratch files go")]
+Json = Annotated[bool, typer.Option("--json", help="one JSON object a line, for machines")]
+
+
+def feed_tables(
+    file: Path | None,
+    source: str | None,
+    sinks: list[str] | None,
+    tables: list[str] | None,
+    name: str | None,
+    data_dir: Path | None,
+) -> dict[str, Any]:
+    """The file's tables with the flags over them."""
+    found = config.read(file) if file is not None else {}
+    if source is not None or tables:
+        section = found.setdefault("source", {})
+        if source is not None:
+            section["url"] = source
+        if tables:
+            section["tables"] = tables
+    if sinks:
+        found["sink"] = [{"url": url} for url in sinks]
+    if name is not None:
+        found["name"] = name
+    if data_dir is not None:
+        found["data_dir"] = str(data_dir)
+    return found
+
+
+def stopped_by_signals() -> Event:
+    """Is set by SIGINT and SIGTERM. A second one doesn't wait for what hangs; nothing is lost by that."""
+    stopping = Event()
+
+    def stop(number: int, _frame: object) -> None:
+        stopping.set()
+        signal.signal(number, signal.SIG_DFL)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    return stopping

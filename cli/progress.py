@@ -1,0 +1,226 @@
+"""A running feed's status for people (a live panel on a terminal, log lines elsewhere) and machines."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Protocol, TextIO
+
+import msgspec
+import structlog
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from ..engine.status import BackfillProgress, FeedStatus, Wait
+
+LINE_SECONDS = 5.0
+"""Between two plain log lines while nothing but figures changes."""
+
+_COLOURS = {"normal": "green", "finished": "green", "warning": "yellow", "failed": "red"}
+
+
+class Progress(Protocol):
+    def show(self, status: FeedStatus) -> None:
+        """Called about four times a second, and once more when the feed has ended."""
+
+    def close(self) -> None: ...
+
+
+def open_progress(stream: TextIO, *, as_json: bool) -> Progress:
+    if as_json:
+        return JsonLines(stream)
+    return LivePanel(stream) if stream.isatty() else LogLines(stream)
+
+
+class LivePanel:
+    """A few lines at the bottom of a terminal, redrawn in place."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._live = Live(console=Console(file=stream), auto_refresh=False)
+        self._live.start()
+
+    def show(self, status: FeedStatus) -> None:
+        self._live.update(panel(status), refresh=True)
+
+    def close(self) -> None:
+        self._live.stop()
+
+
+class LogLines:
+    """A line when the state or a backfill's stage changes, and one every few seconds between."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._log = structlog.wrap_logger(
+            structlog.PrintLogger(stream),
+            processors=[
+                structlog.processors.TimeStamper(fmt="iso"),
+                structlog.processors.LogfmtRenderer(key_order=["timestamp", "event"]),
+            ],
+        )
+        self._last: object = None
+        self._next = 0.0
+        self._warnings = _Warnings(self._log)
+        logging.getLogger("tidemill").addHandler(self._warnings)
+
+    def show(self, status: FeedStatus) -> None:
+        at = status.state, status.backfill and status.backfill.stage
+        if at == self._last and status.updated < self._next:
+            return
+        self._last, self._next = at, status.updated + LINE_SECONDS
+        self._log.msg(status.state, **figures(status))
+
+    def close(self) -> None:
+        logging.getLogger("tidemill").removeHandler(self._warnings)
+
+
+class _Warnings(logging.Handler):
+    """Puts what is logged elsewhere between the lines of the feed."""
+
+    def __init__(self, log: Any) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._log.msg(record.levelname.lower(), detail=self.format(record))
+
+
+class JsonLines:
+    """Each status as one line of JSON."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._last = 0.0
+
+    def show(self, status: FeedStatus) -> None:
+        if status.updated - self._last >= 1.0 or status.state not in ("starting", "normal", "warning"):
+            self._last = status.updated
+            self._stream.write(msgspec.json.encode(status).decode() + "\n")
+            self._stream.flush()
+
+    def close(self) -> None:
+        pass
+
+
+def figures(status: FeedStatus) -> dict[str, object]:
+    """The figures of a log line, by name."""
+    line: dict[str, object] = {"feed": status.name}
+    if status.detail:
+        line["detail"] = status.detail
+    if status.snapshot is not None:
+        line["snapshot"] = f"{status.snapshot.percent:.0f}%"
+        line["table"] = status.snapshot.table
+    if (backfill := status.backfill) is not None:
+        line |= {"stage": backfill.stage, "chunks": f"{backfill.chunks}/{backfill.chunks_in_all}"}
+        if backfill.seconds_left is not None:
+            line["seconds_left"] = round(backfill.seconds_left)
+    line |= {"rows": status.rows, "rows_per_second": round(status.rows_per_second)}
+    line |= {"position": status.position, "memory": size(status.memory_bytes)}
+    for sink in status.sinks:
+        line[f"{sink.name}.checkpoint"] = sink.position
+        line[f"{sink.name}.lag"] = lag(sink.lag_seconds)
+    return {name: value for name, value in line.items() if value != ""}
+
+
+def panel(status: FeedStatus) -> Group:
+    """The live panel; also what `tidemill status` prints."""
+    transactions = "" if status.transactions is None else f"{status.transactions:,} transactions  "
+    head = Text.assemble(
+        (f"{status.name}  ", "bold"),
+        (status.state, _COLOURS.get(status.state, "white")),
+        f"  {status.source}" + (f" at {status.position}" if status.position else ""),
+    )
+    speed = Text(
+        f"{status.rows:,} rows  {transactions}{status.rows_per_second:,.0f} rows/s  "
+        f"memory {size(status.memory_bytes)}  "
+        f"sorter {size(status.sorter_memory_bytes)} + {size(status.sorter_disk_bytes)} on disk"
+    )
+    parts: list[object] = [head]
+    if status.detail:
+        parts.append(Text(status.detail, style=_COLOURS.get(status.state, "white")))
+    parts.append(speed)
+    if status.snapshot is not None:
+        parts.append(_snapshot_line(status))
+    if status.backfill is not None:
+        parts.append(_backfill_line(status.backfill))
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=True, header_style="dim")
+    for title in ("sink", "target", "checkpoint", "lag", "rows", "state"):
+        table.add_column(
+            title,
+            justify="right" if title in ("lag", "rows") else "left",
+            no_wrap=True,
+            min_width={"checkpoint": 22, "lag": 7, "rows": 8, "sink": 7, "state": 8}.get(title),
+        )
+    for sink in status.sinks:
+        table.add_row(
+            sink.name,
+            sink.target,
+            sink.position or "-",
+            lag(sink.lag_seconds),
+            f"{sink.rows:,}",
+            Text(sink.state, style=_COLOURS.get(sink.state, "white")),
+        )
+    parts.append(table)
+    return Group(*parts)  # type: ignore[arg-type]
+
+
+def _snapshot_line(status: FeedStatus) -> Table:
+    snapshot = status.snapshot
+    assert snapshot is not None
+    line = Table.grid(padding=(0, 1))
+    line.add_row(
+        Text(f"snapshot {snapshot.percent:3.0f}%"),
+        ProgressBar(total=100, completed=snapshot.percent, width=30),
+        Text(
+            f"{snapshot.rows:,} of about {snapshot.rows_estimated:,} rows, "
+            f"table {min(snapshot.tables_done + 1, snapshot.tables)} of {snapshot.tables} {snapshot.table}"
+        ),
+    )
+    return line
+
+
+def _backfill_line(backfill: BackfillProgress) -> Table:
+    line = Table.grid(padding=(0, 1))
+    left = "" if backfill.seconds_left is None else f", {backfill.seconds_left:,.0f} s left"
+    line.add_row(
+        Text(backfill.stage),
+        ProgressBar(total=max(1, backfill.chunks_in_all), completed=backfill.chunks, width=30),
+        Text(
+            f"{backfill.chunks:,} of {backfill.chunks_in_all:,} chunks, {backfill.rows:,} of about "
+            f"{backfill.rows_estimated:,} rows{left}"
+        ),
+    )
+    return line
+
+
+def explanation(status: FeedStatus, waits: Sequence[Wait]) -> list[str]:
+    """What waits on what, the longest first, as sentences."""
+    head = f"feed {status.name}: {status.state}"
+    if status.state not in ("starting", "normal", "warning"):
+        return [f"{head}: {status.detail}" if status.detail else head]
+    longest_first = sorted(waits, key=lambda wait: -wait.seconds)
+    lines = [
+        f"{wait.who} {'have' if wait.who[:1].isdigit() else 'has'} waited {max(0.0, wait.seconds):.1f} s"
+        f" for {wait.on}"
+        for wait in longest_first
+    ]
+    slowest = max(status.sinks, key=lambda sink: sink.lag_seconds or 0.0, default=None)
+    if slowest is not None and slowest.lag_seconds:
+        lines.append(f"the furthest behind is sink {slowest.name}, by {lag(slowest.lag_seconds)}")
+    return [head, *(lines if waits else ["nothing waits", *lines])]
+
+
+def size(count: int) -> str:
+    """Bytes for people: "312.5 MiB"."""
+    amount = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} TiB"
+
+
+def lag(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{max(0.0, seconds):.1f} s"

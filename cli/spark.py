@@ -1,0 +1,218 @@
+"""The commands of `tidemill` that need Arrow or Spark; neither is imported before one of them runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from ..errors import ConfigError
+from ..spark.run.options import spark_options
+from .flags import DataDir, FeedFile, Json, Name, Sinks, Source, Tables, feed_tables, stopped_by_signals
+from .progress import open_progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Master = Annotated[
+    str | None, typer.Option(help="Spark's master: local[2], the default, spark://host:7077, yarn, ...")
+]
+Directory = Annotated[
+    Path | None, typer.Option(help="for rows that Spark loads; shared by the driver and all executors")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--config", help="a setting of Spark, as spark.executor.memory=2g; may be repeated"),
+]
+
+
+def add_commands(app: typer.Typer) -> None:
+    for command in (backfill, capture, analyze, compact):
+        app.command()(command)
+
+
+def capture(
+    file: FeedFile = None,
+    source: Source = None,
+    table: Tables = None,
+    name: Name = None,
+    data_dir: DataDir = None,
+    listen: Annotated[str | None, typer.Option(help="host:port; without a token a loopback one")] = None,
+    token_file: Annotated[Path | None, typer.Option(help="whoever asks must send what is in it")] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="PEM, with --tls-key")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="PEM, with --tls-cert")] = None,
+    memory_bytes: Annotated[str | None, typer.Option(help='kept in memory, as "64MiB"')] = None,
+    disk_bytes: Annotated[str | None, typer.Option(help='and then on disk, as "4GiB"')] = None,
+    as_json: Json = False,
+) -> None:
+    """Keep a source's changes for Spark's tasks, and for any other client of Arrow Flight."""
+    try:
+        from ..spark.capture.capture import serve
+        from ..spark.capture.options import capture_options
+    except ImportError as error:
+        raise ConfigError(f"a capture needs: pip install 'tidemill[arrow]' ({error})") from error
+    flags: dict[str, Any] = {
+        "listen": listen,
+        "token_file": token_file,
+        "tls_cert": tls_cert,
+        "tls_key": tls_key,
+        "memory_bytes": memory_bytes,
+        "disk_bytes": disk_bytes,
+    }
+    options, kept = capture_options(feed_tables(file, source, None, table, name, data_dir), flags)
+    stopping = stopped_by_signals()
+    progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
+    host = kept.listen.rpartition(":")[0]
+    try:
+        serve(options, kept, stopping, progress.show, lambda port: _say(f"listens on {host}:{port}"))
+    finally:
+        progress.close()
+
+
+def backfill(
+    file: FeedFile = None,
+    source: Source = None,
+    sink: Sinks = None,
+    table: Tables = None,
+    name: Name = None,
+    data_dir: DataDir = None,
+    directory: Directory = None,
+    master: Master = None,
+    chunk_rows: Annotated[int | None, typer.Option(help="rows of a chunk, about: 100,000")] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="keep the files once the sinks are loaded")] = False,
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """Load a feed's sinks by Spark, chunks side by side; `run` goes on from there."""
+    try:
+        from ..spark.backfill.run import run
+    except ImportError as error:
+        raise ConfigError(f"a backfill needs: pip install 'tidemill[spark]' ({error})") from error
+    found = feed_tables(file, source, sink, table, name, data_dir)
+    how: dict[str, Any] = {"directory": directory, "master": master, "chunk_rows": chunk_rows}
+    run(found, keep=keep, as_json=as_json, config=settings_of_spark(settings), **how)
+
+
+def analyze(
+    file: Annotated[Path | None, typer.Argument(help="feed.toml, whose store it is")] = None,
+    name: Name = None,
+    data_dir: DataDir = None,
+    archive: Annotated[Path | None, typer.Option(help="an archive of Parquet files, too")] = None,
+    page: Annotated[Path, typer.Option(help="the page with the pictures")] = Path("tidemill.html"),
+    plan: Annotated[Path | None, typer.Option(help="what to compact first, for `compact`")] = None,
+    master: Master = None,
+    settings: Settings = None,
+) -> None:
+    """Look at what a feed's store and an archive hold: live, dead, overlapping, hot; changes nothing."""
+    from ..spark.analytics.analyze import analysis
+
+    directory = None
+    if file is not None or data_dir is not None:
+        directory = _directory(file, name, data_dir)
+    if directory is None and archive is None:
+        raise ConfigError("analyze: name a feed.toml, --data-dir or --archive")
+    if directory is None and plan is not None:
+        raise ConfigError("--plan: it is for the store of a feed; name a feed.toml or --data-dir")
+    for flag, path in (("--page", page), ("--plan", plan)):
+        if path is not None and (path.is_dir() or not os.access(path.parent, os.W_OK)):
+            raise ConfigError(f"{flag}: no file {path} can be written")
+    with _session(file, master, settings) as spark:
+        found = analysis(spark, directory, archive)
+    page.write_text(found.page)
+    _say(f"wrote {page}")
+    if plan is not None:
+        if found.plan is None:
+            raise ConfigError(f"--plan: {directory} has no store to plan for")
+        plan.write_text(found.plan)
+        _say(f"wrote {plan}")
+
+
+def compact(
+    file: Annotated[Path | None, typer.Argument(help="feed.toml, whose store it is")] = None,
+    name: Name = None,
+    data_dir: DataDir = None,
+    plan: Annotated[Path | None, typer.Option(help="for a running feed's store; `analyze` makes one")] = None,
+    archive: Annotated[Path | None, typer.Option(help="an archive of Parquet files")] = None,
+    up_to: Annotated[
+        int, typer.Option(help="with --archive: the commit ts up to which only a key's latest row stays")
+    ] = 0,
+    master: Master = None,
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """Compact a running feed's store by a plan, or an archive up to a ts."""
+    if (plan is None) == (archive is None):
+        raise ConfigError("compact: give --plan, for a running feed's store, or --archive with --up-to")
+    if plan is not None:
+        from ..engine.plan_inbox import PlanInbox
+        from ..store.plan import decode_plan
+
+        try:
+            text = plan.read_bytes()
+        except OSError as error:
+            raise ConfigError(f"--plan: {plan}: {error.strerror}") from None
+        found = decode_plan(text, str(plan))
+        outcomes = PlanInbox(_directory(file, name, data_dir)).hand_over(found)
+        lines = [
+            f"{one.store}/{one.window}: {one.bytes_before:,} bytes became {one.bytes_after:,}"
+            + (f" ({one.left})" if one.left else "")
+            for one in outcomes
+        ]
+        _report(outcomes, lines or ["the plan has no steps"], as_json)
+    elif archive is not None:
+        from ..spark.archive.archive import compact_archive
+
+        if not 0 < up_to < 1 << 63:
+            raise ConfigError(f"--up-to = {up_to}: a commit ts is a number above 0 and below 2^63")
+        with _session(file, master, settings) as spark:
+            report = compact_archive(spark, archive, up_to)
+        lines = [
+            f"{one.table}: {one.files_before} files, {one.rows_before:,} rows, {one.bytes_before:,} bytes "
+            f"became {one.files_after}, {one.rows_after:,}, {one.bytes_after:,}"
+            for one in report.tables
+        ]
+        _report(report, lines or ["the archive has no tables"], as_json)
+
+
+def _report(found: Any, lines: list[str], as_json: bool) -> None:
+    typer.echo(msgspec.json.encode(found) if as_json else "\n".join(lines))
+
+
+def _directory(file: Path | None, name: str | None, data_dir: Path | None) -> Path:
+    from ..engine.options import feed_directory
+
+    return feed_directory(feed_tables(file, None, None, None, name, data_dir))
+
+
+@contextmanager
+def _session(file: Path | None, master: str | None, settings: list[str] | None) -> Iterator[SparkSession]:
+    from ..spark.session.quiet import quiet_session
+
+    found = feed_tables(file, None, None, None, None, None)
+    how = spark_options(found, {"master": master, "config": settings_of_spark(settings)})
+    spark = quiet_session("tidemill", how.master, how.config)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def settings_of_spark(given: list[str] | None) -> dict[str, str]:
+    """Of flags. Raises ConfigError."""
+    found = {}
+    for text in given or []:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise ConfigError(f"--config {text}: expected name=value, for instance spark.executor.memory=2g")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _say(text: str) -> None:
+    typer.echo(text, err=True)

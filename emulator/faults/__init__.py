@@ -1,0 +1,1 @@
+"""Faults of the emulated cluster, each a method and a word."""

@@ -1,0 +1,68 @@
+"""What writers leave behind: locks, heartbeats, garbage. Thread-safe."""
+
+from __future__ import annotations
+
+from ...events import Ts
+from .. import snapshot_read
+from ..parts import Parts
+from ..percolator import PREWRITE, Row
+
+
+class LockFaults(Parts):
+    """Keys are raw."""
+
+    def leave_lock(
+        self,
+        key: bytes,
+        value: bytes = b"left",
+        *,
+        ttl_ms: int = 3_000,
+        committed: bool = False,
+        primary: bytes = b"",
+    ) -> Ts:
+        """A lock whose writer has died; its start ts.
+
+        The primary is another key, just below it if none is given: committed, so that the lock can only be
+        committed, or else locked too, so that it is rolled back once the ttl is over.
+        """
+        return self._loop.run(self._leave_lock(key, value, ttl_ms, committed, primary))
+
+    async def _leave_lock(self, key: bytes, value: bytes, ttl_ms: int, committed: bool, primary: bytes) -> Ts:
+        start = self.oracle.next()
+        primary = primary or key[:-1] + bytes([max(key[-1] - 1, 0)]) + b"~primary"
+        mutations = [("put", primary, b"primary"), ("put", key, value)]
+        await self.transactions.prewrite(start, mutations, primary, ttl_ms)
+        if committed:
+            await self.transactions.commit(start, [primary])
+        return start
+
+    def heartbeat(self, key: bytes, ttl_ms: int = 20_000) -> None:
+        """Prolong the lock on a key, which the change feed shows as a PREWRITE without its value."""
+
+        def beat() -> None:
+            region = self.keyspace.locate_raw(key)
+            lock = region.shard.locks.get(key)
+            if lock is None:
+                raise ValueError(f"heartbeat: {key.hex()} is not locked")
+            lock.attempt.ttl_ms = max(lock.attempt.ttl_ms, ttl_ms)
+            row = Row(PREWRITE, key, lock.start_ts, 0, lock.op, b"", b"", lock.generation)
+            self.stores[region.leader].change_data.publish(region, [row])
+
+        self._call(beat)
+
+    def gc(self, safe_point: Ts = 0) -> Ts:
+        """Collect garbage up to `safe_point` (all of it if 0), or less where a service holds it; how far."""
+
+        def collect() -> Ts:
+            self.pd.safe_points.least(self.oracle.now_ms() / 1000)  # forgets those that have expired
+            held = [
+                hold.safe_point for name, hold in self.pd.safe_points.holds.items() if name != b"gc_worker"
+            ]
+            reached = min([safe_point or self.oracle.next(), *held])
+            self.pd.safe_points.gc = max(self.pd.safe_points.gc, reached)
+            for region in self.keyspace:
+                if not region.empty:
+                    snapshot_read.collect_garbage(region.shard, self.pd.safe_points.gc)
+            return self.pd.safe_points.gc
+
+        return self._call(collect)

@@ -1,0 +1,89 @@
+"""Why a store refuses a request for a region, as errorpb and cdcpb say it; every reason has a word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ...codec.proto import cdcpb, errorpb
+from ..region import Region
+
+KV_WORDS = (
+    "not_leader",
+    "epoch_not_match",
+    "region_not_found",
+    "key_not_in_region",
+    "server_is_busy",
+    "store_not_match",
+    "stale_command",
+)
+FEED_WORDS = (
+    "not_leader",
+    "epoch_not_match",
+    "region_not_found",
+    "server_is_busy",
+    "duplicate_request",
+    "compatibility",
+    "cluster_id_mismatch",
+    "congested",
+    "unknown",
+)
+WORDS = tuple(dict.fromkeys(KV_WORDS + FEED_WORDS))
+
+
+def not_leader(region: Region) -> Any:
+    """errorpb.NotLeader with the leader as it is."""
+    return errorpb.NotLeader(region_id=region.id, leader=region.peer(region.leader))
+
+
+def epoch_not_match(regions: Iterable[Region]) -> Any:
+    """errorpb.EpochNotMatch; a merge names no regions."""
+    return errorpb.EpochNotMatch(current_regions=[region.to_proto() for region in regions])
+
+
+def for_kv(word: str, region: Region | None, context: Any, store_id: int, key: bytes = b"") -> Any:
+    """errorpb.Error of that word."""
+    id = context.region_id if region is None else region.id  # noqa: A001
+    start, end = (b"", b"") if region is None else (region.start, region.end)
+    error = errorpb.Error(message=f"{word.replace('_', ' ')}: region {id}")
+    match word:
+        case "not_leader":
+            error.not_leader.CopyFrom(
+                errorpb.NotLeader(region_id=id) if region is None else not_leader(region)
+            )
+        case "epoch_not_match":
+            error.epoch_not_match.CopyFrom(epoch_not_match([] if region is None else [region]))
+        case "region_not_found":
+            error.region_not_found.region_id = id
+        case "key_not_in_region":
+            missing = errorpb.KeyNotInRegion(key=key, region_id=id, start_key=start, end_key=end)
+            error.key_not_in_region.CopyFrom(missing)
+        case "server_is_busy":
+            error.server_is_busy.CopyFrom(errorpb.ServerIsBusy(reason="emulated", backoff_ms=10))
+        case "store_not_match":
+            asked = context.peer.store_id
+            wrong = errorpb.StoreNotMatch(request_store_id=asked, actual_store_id=store_id)
+            error.store_not_match.CopyFrom(wrong)
+        case "stale_command":
+            error.stale_command.SetInParent()
+        case _:
+            raise ValueError(f"no region error is named {word!r}; there are: {', '.join(KV_WORDS)}")
+    return error
+
+
+def for_feed(word: str, region: Region | None, request: Any, store_id: int) -> Any:
+    """cdcpb.Error of that word; "unknown" is one without a kind."""
+    match word:
+        case "duplicate_request" | "congested" | "region_not_found":
+            return cdcpb.Error(**{word: {"region_id": request.region_id}})
+        case "compatibility":
+            return cdcpb.Error(compatibility={"required_version": "99.0.0"})
+        case "cluster_id_mismatch":
+            asked = 0 if request.header is None else request.header.cluster_id
+            return cdcpb.Error(cluster_id_mismatch={"current": asked + 1, "request": asked})
+        case "not_leader" | "epoch_not_match" | "server_is_busy":
+            error = getattr(for_kv(word, region, request, store_id), word)
+            return cdcpb.Error(**{word: error})
+        case "unknown":
+            return cdcpb.Error()
+    raise ValueError(f"no change feed error is named {word!r}; there are: {', '.join(FEED_WORDS)}")

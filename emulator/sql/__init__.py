@@ -1,0 +1,1 @@
+"""TiDB on top of the emulated cluster: DDL statements and transactions of rows."""

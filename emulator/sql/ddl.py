@@ -1,0 +1,148 @@
+"""DDL jobs as TiDB writes them: rows of mysql.tidb_ddl_job, or before v6.2 entries of a list.
+
+A job waits, runs, and is DONE in the same transaction as the schema change it is about; then it leaves for
+the history, SYNCED.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from ...codec.tidb import meta
+from ...codec.tidb.datum import Bare, Flag
+from ...codec.tidb.job import DONE, PUBLIC, QUEUEING, SYNCED, Job, Outcome, encode_job, make_outcome
+from ...codec.tidb.job_entry import JOB_COLUMN, JOB_TABLE_ID
+from ...codec.tidb.key import record_key
+from ...codec.tidb.old_row import join_row
+from ...codec.tidb.table_info import DbInfo, TableInfo, encode_db_info, encode_table_info
+from ...events import Ts
+from .schema import Schema
+
+Mutation = tuple[str, bytes, bytes]
+"""What Cluster.write takes."""
+
+HISTORY_TABLE_ID: Final = (1 << 48) - 4
+"""mysql.tidb_ddl_history."""
+
+
+class Writer(Protocol):
+    def tso(self) -> Ts: ...
+
+    def write(self, mutations: list[Mutation], *, start_ts: Ts = 0) -> Ts: ...
+
+
+class Change:
+    """What a job does to the schema's keys, and what it says of that."""
+
+    def __init__(self, *, schema_id: int, table_id: int = 0) -> None:
+        self.schema_id = schema_id
+        self.table_id = table_id
+        self.database: DbInfo | None = None
+        self.table: TableInfo | None = None
+        self.tables: list[TableInfo] = []
+        self.mutations: list[Mutation] = []
+
+    def put_database(self, info: DbInfo) -> None:
+        self.database = info
+        key = meta.hash_key(meta.DATABASES, meta.database_field(info.id))
+        self.mutations.append(("put", key, encode_db_info(info)))
+
+    def delete_database(self, info: DbInfo) -> None:
+        self.database = info
+        self.mutations.append(("delete", meta.hash_key(meta.DATABASES, meta.database_field(info.id)), b""))
+
+    def put_table(self, schema_id: int, info: TableInfo) -> None:
+        self.table = info
+        self.mutations.append(("put", _table_key(schema_id, info.id), encode_table_info(info)))
+
+    def delete_table(self, schema_id: int, table_id: int) -> None:
+        self.mutations.append(("delete", _table_key(schema_id, table_id), b""))
+
+
+def _table_key(schema_id: int, table_id: int) -> bytes:
+    return meta.hash_key(meta.database_field(schema_id), meta.table_field(table_id))
+
+
+class DdlWriter:
+    """Runs jobs one after the other."""
+
+    def __init__(self, writer: Writer, schema: Schema, *, job_table: bool = True) -> None:
+        self._writer = writer
+        self._schema = schema
+        self._job_table = job_table
+
+    def run(self, job: Job, change: Change) -> Ts:
+        """The commit ts of the schema change."""
+        start_ts = self._writer.tso()
+        job = replace(job, id=self._schema.new_id(), start_ts=start_ts, state=QUEUEING, outcome=Outcome())
+        version = self._schema.new_version()
+        outcome = make_outcome(version, db=change.database, table=change.table, tables=change.tables)
+        done = replace(job, state=DONE, schema_state=PUBLIC, schema_id=change.schema_id, outcome=outcome)
+        self._write(("put", meta.string_key(meta.NEXT_GLOBAL_ID), b"%d" % self._schema.last_id))
+        self._write(*self._wait(job))
+        if self._job_table:
+            self._write(("put", _row_key(job), _row(job, processing=1)))
+        committed = self._write(*change.mutations, *self._version(done, version), *self._finish(done))
+        synced = replace(done, state=SYNCED, outcome=replace(outcome, finished_ts=self._writer.tso()))
+        self._write(*self._leave(synced))
+        return committed
+
+    def _write(self, *mutations: Mutation) -> Ts:
+        return self._writer.write(list(mutations))
+
+    def _wait(self, job: Job) -> list[Mutation]:
+        if self._job_table:
+            return [("insert", _row_key(job), _row(job, processing=0))]
+        bounds = meta.encode_list_meta(0, 1)
+        return [
+            ("put", meta.list_meta_key(meta.DDL_JOBS), bounds),
+            ("put", meta.list_key(meta.DDL_JOBS, 0), encode_job(job)),
+        ]
+
+    def _version(self, job: Job, version: int) -> list[Mutation]:
+        diff = {"version": version, "type": job.type, "schema_id": job.schema_id, "table_id": job.table_id}
+        return [
+            ("put", meta.string_key(meta.SCHEMA_VERSION), b"%d" % version),
+            ("put", meta.string_key(meta.schema_diff(version)), msgspec.json.encode(diff)),
+        ]
+
+    def _finish(self, job: Job) -> list[Mutation]:
+        if self._job_table:
+            return [("put", _row_key(job), _row(job, processing=1))]
+        return [("put", meta.list_key(meta.DDL_JOBS, 0), encode_job(job))]
+
+    def _leave(self, job: Job) -> list[Mutation]:
+        data = encode_job(job)
+        history: Mutation = ("put", meta.hash_key(meta.DDL_HISTORY, meta.history_field(job.id)), data)
+        if self._job_table:
+            row = join_row({2: (Flag.COMPACT_BYTES, data)})
+            return [
+                history,
+                ("put", record_key(HISTORY_TABLE_ID, job.id), row),
+                ("delete", _row_key(job), b""),
+            ]
+        return [
+            history,
+            ("delete", meta.list_meta_key(meta.DDL_JOBS), b""),
+            ("delete", meta.list_key(meta.DDL_JOBS, 0), b""),
+        ]
+
+
+def _row_key(job: Job) -> bytes:
+    return record_key(JOB_TABLE_ID, job.id)
+
+
+def _row(job: Job, *, processing: int) -> bytes:
+    """A row of mysql.tidb_ddl_job: reorg, schema_ids, table_ids, job_meta, type, processing."""
+    datums: dict[int, tuple[Flag, Bare]] = {
+        2: (Flag.VARINT, 0),
+        3: (Flag.COMPACT_BYTES, b"%d" % job.schema_id),
+        4: (Flag.COMPACT_BYTES, b"%d" % job.table_id),
+        JOB_COLUMN: (Flag.COMPACT_BYTES, encode_job(job)),
+        6: (Flag.VARINT, job.type),
+        7: (Flag.VARINT, processing),
+    }
+    return join_row(datums)

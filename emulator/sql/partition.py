@@ -1,0 +1,75 @@
+"""Partitions by range or hash of a column: their definitions, and which one a row belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from typing import Any, Final
+
+from ...codec.tidb.table_info import PartitionDefinition, PartitionInfo, TableInfo
+from ...events import Row, Table
+from .tokens import Tokens
+
+RANGE: Final = 1
+HASH: Final = 2
+
+
+def parse_partition(tokens: Tokens, new_id: Callable[[], int]) -> PartitionInfo:
+    """What stands behind PARTITION BY; `new_id` gives the partitions' ids. Raises ValueError."""
+    if tokens.has("hash"):
+        expression = tokens.enclosed()
+        tokens.expect("partitions")
+        definitions = tuple(PartitionDefinition(new_id(), f"p{n}") for n in range(tokens.number()))
+        return PartitionInfo(type=HASH, expression=expression, definitions=definitions)
+    tokens.expect("range")
+    if tokens.has("columns"):
+        columns, expression = tuple(tokens.names()), ""
+    else:
+        columns, expression = (), tokens.enclosed()
+    definitions = parse_definitions(tokens, new_id)
+    return PartitionInfo(type=RANGE, expression=expression, columns=columns, definitions=definitions)
+
+
+def parse_definitions(tokens: Tokens, new_id: Callable[[], int]) -> tuple[PartitionDefinition, ...]:
+    """(PARTITION p VALUES LESS THAN (x), …)"""
+    tokens.expect("(")
+    found = []
+    while True:
+        tokens.expect("partition")
+        name = tokens.name()
+        tokens.expect("values", "less", "than")
+        limit = "MAXVALUE" if tokens.has("maxvalue") else tokens.enclosed()
+        found.append(PartitionDefinition(new_id(), name, (limit,)))
+        if not tokens.has(","):
+            tokens.expect(")")
+            return tuple(found)
+
+
+def physical_id(info: TableInfo, table: Table, row: Row) -> int:
+    """The id in the row's key. Raises ValueError if no partition is for the row."""
+    partition = info.partition
+    if partition is None:
+        return info.id
+    name = (partition.columns[0] if partition.columns else partition.expression).strip("`")
+    places = [place for place, column in enumerate(table.columns) if column.name.lower() == name.lower()]
+    if not places:
+        raise ValueError(f"the emulator partitions by a column, not by {name}")
+    return _definition(partition, info.name, row[places[0]]).id
+
+
+def _definition(partition: PartitionInfo, table: str, value: Any) -> PartitionDefinition:
+    if partition.type == HASH:
+        return partition.definitions[abs(int(value)) % len(partition.definitions)]
+    for definition in partition.definitions:
+        if _is_below(value, definition.less_than[0]):
+            return definition
+    raise ValueError(f"{table} has no partition for {value!r}")
+
+
+def _is_below(value: Any, limit: str) -> bool:
+    if limit.upper() == "MAXVALUE" or value is None:  # NULL goes to the first
+        return True
+    if isinstance(value, int):
+        return value < int(limit.replace(" ", ""))
+    text = value.isoformat() if isinstance(value, date) else str(value)
+    return text < limit.strip("'")

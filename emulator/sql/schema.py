@@ -1,0 +1,95 @@
+"""The databases and tables of the emulated TiDB, and the ids it gives out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+from ...codec.tidb.row_decoder import RowDecoder
+from ...codec.tidb.row_encoder import RowEncoder
+from ...codec.tidb.table_info import DbInfo, TableInfo
+
+_FIRST_ID = 100
+"""Below are ids of TiDB's own tables."""
+
+
+class SqlTable:
+    """A table as its rows are written at the moment."""
+
+    def __init__(self, database: DbInfo, info: TableInfo, row_format: int, row_checksum: bool) -> None:
+        self.database = database
+        self.info = info
+        self.encoder = RowEncoder(
+            database.name, info, row_format=1 if row_format == 1 else 2, checksum=row_checksum
+        )
+        self.decoder = RowDecoder(database.name, info)
+
+
+class Schema:
+    """Changed only by DDL; names are found in any case."""
+
+    def __init__(self, row_format: int = 2, row_checksum: bool = False) -> None:
+        self._row_format = row_format
+        self._row_checksum = row_checksum
+        self._databases: dict[str, DbInfo] = {}
+        self._tables: dict[tuple[str, str], SqlTable] = {}
+        self._row_ids: dict[int, Iterator[int]] = {}
+        self.last_id = _FIRST_ID
+        self.version = 0
+
+    def new_id(self) -> int:
+        """For a database, table, partition or job."""
+        self.last_id += 1
+        return self.last_id
+
+    def new_version(self) -> int:
+        self.version += 1
+        return self.version
+
+    def new_row_id(self, table_id: int) -> int:
+        """The next AUTO_INCREMENT, or hidden handle, of a table."""
+        return next(self._row_ids.setdefault(table_id, count(1)))
+
+    # --- what there is
+
+    def database(self, name: str) -> DbInfo:
+        """Raises ValueError if there is none."""
+        found = self._databases.get(name.lower())
+        if found is None:
+            raise ValueError(f"there is no database {name}; there are {', '.join(self._databases) or 'none'}")
+        return found
+
+    def table(self, name: str) -> SqlTable:
+        """By its name with the database in front. Raises ValueError if there is none."""
+        database, _, table = name.lower().partition(".")
+        found = self._tables.get((database, table))
+        if found is None:
+            names = ", ".join(map(".".join, self._tables)) or "none"
+            raise ValueError(f"there is no table {name}; there are {names}")
+        return found
+
+    def has_database(self, name: str) -> bool:
+        return name.lower() in self._databases
+
+    def has_table(self, database: str, name: str) -> bool:
+        return (database.lower(), name.lower()) in self._tables
+
+    def tables(self, database: str) -> list[SqlTable]:
+        return [table for (owner, _), table in self._tables.items() if owner == database.lower()]
+
+    # --- what changes it
+
+    def set_database(self, info: DbInfo) -> None:
+        self._databases[info.name.lower()] = info
+
+    def drop_database(self, name: str) -> None:
+        del self._databases[name.lower()]
+        for table in self.tables(name):
+            self.drop_table(name, table.info.name)
+
+    def set_table(self, database: DbInfo, info: TableInfo) -> None:
+        table = SqlTable(database, info, self._row_format, self._row_checksum)
+        self._tables[database.name.lower(), info.name.lower()] = table
+
+    def drop_table(self, database: str, name: str) -> None:
+        del self._tables[database.lower(), name.lower()]

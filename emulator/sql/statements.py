@@ -1,0 +1,282 @@
+"""DDL statements: what each changes of the schema, and the job that does it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from ...codec.tidb.action import Action
+from ...codec.tidb.job import Job, make_args
+from ...codec.tidb.table_info import DbInfo, TableInfo
+from ...events import Ts
+from .alter import AlterResult, add_index, drop_index, parse_clause, with_moment
+from .columns import parse_charset
+from .ddl import Change, DdlWriter, Writer
+from .schema import Schema, SqlTable
+from .table import parse_parts, parse_table
+from .tokens import Tokens
+
+
+class Statements:
+    """Runs one statement at a time. The schema is changed first, then the job is written."""
+
+    def __init__(self, writer: Writer, schema: Schema, ddl: DdlWriter) -> None:
+        self._writer = writer
+        self._schema = schema
+        self._ddl = ddl
+        self._current = ""
+        """The database in use."""
+
+    def run(self, statement: str) -> Ts:
+        """The ts at which the schema changed, 0 if it didn't. Raises ValueError."""
+        tokens = Tokens(statement)
+        match tokens.take().lower():
+            case "use":
+                self._current = self._schema.database(tokens.name()).name
+                return 0
+            case "create":
+                return self._create(tokens)
+            case "drop":
+                return self._drop(tokens)
+            case "alter":
+                return self._alter(tokens)
+            case "rename":
+                tokens.expect("table")
+                return self._rename(tokens)
+            case "truncate":
+                tokens.has("table")
+                return self._truncate(tokens)
+        raise ValueError(f"the emulator doesn't know this statement: {statement}")
+
+    # --- databases
+
+    def _create(self, tokens: Tokens) -> Ts:
+        unique = tokens.has("unique")
+        if tokens.has("index") or unique:
+            return self._create_index(tokens, unique=unique)
+        if tokens.has("table"):
+            return self._create_table(tokens)
+        if not tokens.has("database"):
+            tokens.expect("schema")
+        quiet = tokens.has("if", "not", "exists")
+        name = tokens.name()
+        if self._schema.has_database(name):
+            if quiet:
+                return 0
+            raise ValueError(f"there is a database {name} already")
+        charset, collation = parse_charset(tokens, "utf8mb4", "utf8mb4_bin")
+        info = DbInfo(id=self._schema.new_id(), name=name, charset=charset, collation=collation)
+        change = Change(schema_id=info.id)
+        change.put_database(info)
+        self._schema.set_database(info)
+        return self._job(tokens, Action.CREATE_SCHEMA, change, info.name)
+
+    def _drop_database(self, tokens: Tokens) -> Ts:
+        quiet = tokens.has("if", "exists")
+        name = tokens.name()
+        if quiet and not self._schema.has_database(name):
+            return 0
+        info = self._schema.database(name)
+        change = Change(schema_id=info.id)
+        for table in self._schema.tables(name):
+            change.delete_table(info.id, table.info.id)
+        change.delete_database(info)
+        self._schema.drop_database(name)
+        return self._job(tokens, Action.DROP_SCHEMA, change, info.name)
+
+    def _alter_database(self, tokens: Tokens) -> Ts:
+        before = self._schema.database(tokens.name())
+        charset, collation = parse_charset(tokens, before.charset, before.collation)
+        info = replace(before, charset=charset, collation=collation)
+        change = Change(schema_id=info.id)
+        change.put_database(info)
+        self._schema.set_database(info)
+        return self._job(tokens, Action.MODIFY_SCHEMA_CHARSET_AND_COLLATE, change, info.name)
+
+    # --- tables
+
+    def _name(self, tokens: Tokens) -> tuple[DbInfo, str]:
+        name = tokens.name()
+        if tokens.has("."):
+            return self._schema.database(name), tokens.name()
+        if not self._current:
+            raise ValueError(f"no database is in use: put it in front of {name}")
+        return self._schema.database(self._current), name
+
+    def _table(self, tokens: Tokens) -> SqlTable:
+        database, name = self._name(tokens)
+        return self._schema.table(f"{database.name}.{name}")
+
+    def _create_table(self, tokens: Tokens) -> Ts:
+        quiet = tokens.has("if", "not", "exists")
+        database, name = self._name(tokens)
+        if self._schema.has_table(database.name, name):
+            if quiet:
+                return 0
+            raise ValueError(f"there is a table {database.name}.{name} already")
+        if tokens.has("like"):
+            like = self._table(tokens).info
+            info = replace(_with_new_ids(like, self._schema), name=name)
+        else:
+            info = parse_table(tokens, name, database, self._schema.new_id)
+        change = Change(schema_id=database.id, table_id=info.id)
+        self._put(change, database, info)
+        return self._job(tokens, Action.CREATE_TABLE, change, database.name, name)
+
+    def _put(self, change: Change, database: DbInfo, info: TableInfo) -> TableInfo:
+        """The table is so from now on."""
+        ts = self._writer.tso()
+        info = replace(with_moment(info, ts), update_ts=ts)
+        change.put_table(database.id, info)
+        self._schema.set_table(database, info)
+        return info
+
+    def _drop(self, tokens: Tokens) -> Ts:
+        if tokens.has("database") or tokens.has("schema"):
+            return self._drop_database(tokens)
+        if tokens.has("index"):
+            name = tokens.name()
+            tokens.expect("on")
+            table = self._table(tokens)
+            return self._become(tokens, table, [drop_index(table.info, name)])
+        tokens.expect("table")
+        quiet = tokens.has("if", "exists")
+        while True:
+            ts = self._drop_table(tokens, quiet=quiet)
+            if not tokens.has(","):
+                return ts
+
+    def _drop_table(self, tokens: Tokens, *, quiet: bool) -> Ts:
+        database, name = self._name(tokens)
+        if quiet and not self._schema.has_table(database.name, name):
+            return 0
+        info = self._schema.table(f"{database.name}.{name}").info
+        change = Change(schema_id=database.id, table_id=info.id)
+        change.delete_table(database.id, info.id)
+        change.table = info
+        self._schema.drop_table(database.name, name)
+        return self._job(tokens, Action.DROP_TABLE, change, database.name, name)
+
+    def _truncate(self, tokens: Tokens) -> Ts:
+        table = self._table(tokens)
+        old = table.info
+        change = Change(schema_id=table.database.id, table_id=old.id)
+        change.delete_table(table.database.id, old.id)
+        self._put(change, table.database, _with_new_ids(old, self._schema))
+        return self._job(tokens, Action.TRUNCATE_TABLE, change, table.database.name, old.name)
+
+    def _rename(self, tokens: Tokens) -> Ts:
+        """RENAME TABLE a TO b; of several tables, one after the other, in one job."""
+        first = self._move(tokens)
+        if not tokens.has(","):
+            return self._rename_one(tokens, *first)
+        change, moves = Change(schema_id=0), [first]
+        change.tables.append(self._moved(change, *first))
+        while True:
+            moves.append(self._move(tokens))
+            change.tables.append(self._moved(change, *moves[-1]))
+            if not tokens.has(","):
+                break
+        change.table = None
+        table, database, _ = moves[-1]
+        change.schema_id, change.table_id = database.id, table.info.id
+        args = [
+            [old.database.id for old, _, _ in moves],
+            [new.id for _, new, _ in moves],
+            [_both(name) for _, _, name in moves],
+            [old.info.id for old, _, _ in moves],
+            [_both(old.database.name) for old, _, _ in moves],
+            [_both(old.info.name) for old, _, _ in moves],
+        ]
+        return self._job(tokens, Action.RENAME_TABLES, change, database.name, "", args)
+
+    def _move(self, tokens: Tokens) -> tuple[SqlTable, DbInfo, str]:
+        """The table, where it goes and its name there."""
+        table = self._table(tokens)
+        tokens.expect("to")
+        database, name = self._name(tokens)
+        if self._schema.has_table(database.name, name):
+            raise ValueError(f"there is a table {database.name}.{name} already")
+        return table, database, name
+
+    def _moved(self, change: Change, table: SqlTable, database: DbInfo, name: str) -> TableInfo:
+        change.delete_table(table.database.id, table.info.id)
+        self._schema.drop_table(table.database.name, table.info.name)
+        return self._put(change, database, replace(table.info, name=name))
+
+    def _rename_one(self, tokens: Tokens, table: SqlTable, database: DbInfo, name: str) -> Ts:
+        change = Change(schema_id=database.id, table_id=table.info.id)
+        self._moved(change, table, database, name)
+        args = [table.database.id, _both(name), table.database.name]
+        return self._job(tokens, Action.RENAME_TABLE, change, table.database.name, table.info.name, args)
+
+    # --- alter
+
+    def _alter(self, tokens: Tokens) -> Ts:
+        if tokens.has("database") or tokens.has("schema"):
+            return self._alter_database(tokens)
+        tokens.expect("table")
+        table = self._table(tokens)
+        done = parse_clause(tokens, table.info, self._schema.new_id)
+        while tokens.has(","):
+            done += parse_clause(tokens, done[-1].info, self._schema.new_id)
+        if tokens.next is not None:
+            raise tokens.unexpected("the end")
+        last = done[-1]
+        if last.action == Action.RENAME_TABLE:
+            database = self._schema.database(last.database) if last.database else table.database
+            if self._schema.has_table(database.name, last.info.name):
+                raise ValueError(f"there is a table {database.name}.{last.info.name} already")
+            return self._rename_one(tokens, table, database, last.info.name)
+        return self._become(tokens, table, done)
+
+    def _create_index(self, tokens: Tokens, *, unique: bool) -> Ts:
+        if unique:
+            tokens.has("index")
+        name = tokens.name()
+        tokens.expect("on")
+        table = self._table(tokens)
+        return self._become(tokens, table, [add_index(table.info, name, parse_parts(tokens), unique=unique)])
+
+    def _become(self, tokens: Tokens, table: SqlTable, done: list[AlterResult]) -> Ts:
+        """The table is as the last clause leaves it; several clauses are one job."""
+        change = Change(schema_id=table.database.id, table_id=table.info.id)
+        self._put(change, table.database, done[-1].info)
+        action = done[0].action if len(done) == 1 else Action.MULTI_SCHEMA_CHANGE
+        return self._job(tokens, action, change, table.database.name, table.info.name)
+
+    def _job(
+        self,
+        tokens: Tokens,
+        action: Action,
+        change: Change,
+        schema_name: str,
+        table_name: str = "",
+        args: Any = None,
+    ) -> Ts:
+        job = Job(
+            id=0,
+            type=action,
+            schema_id=change.schema_id,
+            table_id=change.table_id,
+            schema_name=schema_name,
+            table_name=table_name,
+            query=tokens.statement,
+            raw_args=make_args(args),
+        )
+        return self._ddl.run(job, change)
+
+
+def _both(name: str) -> dict[str, str]:
+    """A name as TiDB's JSON has it."""
+    return {"O": name, "L": name.lower()}
+
+
+def _with_new_ids(info: TableInfo, schema: Schema) -> TableInfo:
+    """The same table, empty."""
+    partition = info.partition
+    if partition:
+        definitions = tuple(replace(part, id=schema.new_id()) for part in partition.definitions)
+        partition = replace(partition, definitions=definitions)
+    return replace(info, id=schema.new_id(), partition=partition)

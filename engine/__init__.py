@@ -1,0 +1,1 @@
+"""One feed's life: its options, pipeline, checkpoints, status and preflight checks."""

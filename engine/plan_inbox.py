@@ -1,0 +1,67 @@
+"""A compaction plan on its way to a running feed, and what came of it, as files in its data directory."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from math import inf
+from pathlib import Path
+from threading import Event
+from typing import Final
+
+import msgspec
+
+from ..errors import ConfigError
+from ..store.plan import Outcome, Plan, decode_plan, encode_plan
+from .status import StatusFile
+
+LOOK_SECONDS: Final = 0.25
+
+
+class PlanInbox:
+    """One plan at a time; whoever hands one over waits for the answer."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._plan = directory / "compact.plan"
+        self._outcomes = directory / "compact.outcomes"
+
+    def hand_over(self, plan: Plan, patience_seconds: float = inf) -> list[Outcome]:
+        """Have the feed carry it out; returns when it has. Raises ConfigError if the feed isn't running, or
+        doesn't answer for so long, and CheckpointError if none has run there."""
+        self._check_runs()
+        self._outcomes.unlink(missing_ok=True)
+        fresh = self._plan.with_suffix(".tmp")
+        fresh.write_text(encode_plan(plan))
+        fresh.replace(self._plan)
+        try:
+            while not self._outcomes.exists():
+                self._check_runs()
+                if patience_seconds <= 0:
+                    raise ConfigError(f"the feed in {self._directory} doesn't answer")
+                Event().wait(LOOK_SECONDS)
+                patience_seconds -= LOOK_SECONDS
+        except BaseException:  # nobody waits for it any more
+            self._plan.unlink(missing_ok=True)
+            raise
+        outcomes = msgspec.json.decode(self._outcomes.read_bytes(), type=list[Outcome])
+        self._outcomes.unlink()
+        return outcomes
+
+    def _check_runs(self) -> None:
+        state = StatusFile(self._directory).load().state
+        if state not in ("starting", "normal", "warning"):
+            raise ConfigError(f"the feed in {self._directory} is {state}: only a running one carries it out")
+
+    def take(self) -> Plan | None:
+        """The feed's side: the plan that waits, if there is one. Raises ConfigError if it is none."""
+        with suppress(FileNotFoundError):
+            text = self._plan.read_bytes()
+            self._plan.unlink()
+            return decode_plan(text, str(self._plan))
+        return None
+
+    def answer(self, outcomes: list[Outcome]) -> None:
+        """The feed's side: what the plan came to."""
+        fresh = self._outcomes.with_suffix(".tmp")
+        fresh.write_bytes(msgspec.json.encode(outcomes))
+        fresh.replace(self._outcomes)

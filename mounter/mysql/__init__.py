@@ -1,0 +1,1 @@
+"""Binlog rows and statements into items."""

@@ -1,0 +1,128 @@
+"""Raw changes in commit order to transactions of rows and schema changes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from ...codec.mysql.entry import (
+    COMMIT,
+    DDL,
+    ROLLBACK_MARKER,
+    ROWS,
+    TEXT_ROWS,
+    Commit,
+    NewTable,
+    Query,
+    decode_commit,
+    decode_statement,
+)
+from ...codec.mysql.layout import Layouts
+from ...errors import InvariantViolated
+from ...events import Chunk, CreateTable, Ddl, Item, KvChange, RowChange, Sorted, TableProgress, Transaction
+from .ddl import Change, Tables, read_change
+
+
+class Mounter:
+    """Mounts what a feed's sorter releases, in order. Not thread-safe: it remembers the open transaction."""
+
+    def __init__(self, layouts: Layouts, source: str, tables: Tables) -> None:
+        """`source` is the name that every item carries."""
+        self._layouts: Final = layouts
+        self._source: Final = source
+        self._tables: Final = tables
+        self._void = False
+        """The open transaction was taken back."""
+        self._loads = False
+        """The open transaction's rows are part of a snapshot."""
+        self._held: Ddl | None = None
+        """The open transaction's latest schema change, until it is known whether it is its last item."""
+
+    def mount(self, sorted_: Sorted) -> list[Item]:
+        """The items of what the sorter released: rows as transactions, schema changes at their places.
+
+        The last item of a transaction, and no other, has `last` set and a position. Raises SourceError
+        where a row can't be read.
+        """
+        items: list[Item] = []
+        rows: list[RowChange] = []
+        layout = self._layouts.layout
+        kind = COMMIT
+        for change in sorted_.changes:
+            commit_ts, start_ts = change.commit_ts, change.start_ts
+            kind = change.key[-1]
+            if kind == COMMIT:
+                self._end(change, decode_commit(change.value), rows, items)
+                rows = []
+            elif kind == ROLLBACK_MARKER:
+                self._void = True
+            elif self._void:
+                continue
+            elif kind == ROWS:
+                rows += layout(change.region_id).decode_rows(change.value, commit_ts, start_ts)
+            elif kind == TEXT_ROWS:
+                self._loads = True
+                rows += layout(change.region_id).decode_text_rows(change.value, commit_ts, start_ts)
+            elif kind == DDL:
+                ddl = self._read_ddl(change)
+                if ddl is not None:
+                    self._part(change, rows, items)
+                    rows = []
+                    self._held = ddl
+        if kind != COMMIT and not sorted_.continues:
+            raise InvariantViolated(f"the transaction of ts {change.commit_ts} has no commit")
+        if rows:
+            self._part(change, rows, items)
+        return items
+
+    def _part(self, change: KvChange, rows: list[RowChange], items: list[Item]) -> None:
+        """Let out what there is of a transaction that goes on."""
+        if self._held is not None:
+            items.append(self._held)
+            self._held = None
+        if rows:
+            chunk = Chunk(rows[0].table.full_name, TableProgress(())) if self._loads else None
+            items.append(
+                Transaction(change.commit_ts, change.start_ts, self._source, rows, last=False, chunk=chunk)
+            )
+
+    def _end(self, change: KvChange, commit: Commit, rows: list[RowChange], items: list[Item]) -> None:
+        self._void = self._loads = False
+        if rows and rows[0].commit_ts != change.commit_ts:
+            raise InvariantViolated(f"the transaction of ts {rows[0].commit_ts} has no commit")
+        if self._held is not None:
+            if not rows and commit.chunk is None:
+                items.append(replace(self._held, position=commit.position, last=True))
+                self._held = None
+                return
+            self._part(change, [], items)
+        items.append(
+            Transaction(
+                change.commit_ts, change.start_ts, self._source, rows, commit.position, True, commit.chunk
+            )
+        )
+
+    def _read_ddl(self, change: KvChange) -> Ddl | None:
+        statement = decode_statement(change.value)
+        if isinstance(statement, NewTable):
+            query, table = Query("", "", 0.0), statement.table
+            made: Change | None = Change(table.schema, table.name, (CreateTable(table),))
+        else:
+            query, made = statement, read_change(statement, self._tables)
+        if made is None:
+            return None
+        return Ddl(
+            change.commit_ts,
+            change.start_ts,
+            self._source,
+            made.schema,
+            made.table,
+            query.query,
+            made.actions,
+            refusal=made.refusal,
+            epoch_seconds=query.epoch_seconds,
+            last=False,
+            utc_offset_seconds=query.utc_offset_seconds or 0,
+            if_exists=made.if_exists,
+        )

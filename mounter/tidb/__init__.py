@@ -1,0 +1,1 @@
+"""TiDB rows and DDL jobs into items."""

@@ -1,0 +1,34 @@
+"""The table infos that were used last, taken apart."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from ...codec.tidb.table_info import TableInfo
+from .infos import Place
+
+
+class InfoCache:
+    """Keeps up to `limit` bytes of them, as they are stored. Not thread-safe."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit: Final = limit
+        self._infos: OrderedDict[Place, TableInfo] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, place: Place) -> TableInfo | None:
+        info = self._infos.get(place)
+        if info is not None:
+            self._infos.move_to_end(place)
+        return info
+
+    def put(self, place: Place, info: TableInfo) -> None:
+        self._infos[place] = info
+        self._bytes += place.size
+        while self._bytes > self._limit and len(self._infos) > 1:
+            self.forget(next(iter(self._infos)))
+
+    def forget(self, place: Place) -> None:
+        if self._infos.pop(place, None) is not None:
+            self._bytes -= place.size

@@ -1,0 +1,154 @@
+"""From one version of a table to the next: the columns that come and go, or why it can't be followed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from ...codec.tidb.action import Action as JobType
+from ...codec.tidb.job import Job
+from ...codec.tidb.table_info import PUBLIC, ColumnInfo, TableInfo
+from ...events import Action, AddColumn, Column, DropColumn, Table, physical_ms
+
+_TIMESTAMP: Final = 7
+_DATETIME: Final = 12
+"""MySQL's numbers for the types."""
+
+_NOW: Final = re.compile(r"(?:current_timestamp|now|localtimestamp|localtime)(?:\(\d*\))?", re.IGNORECASE)
+
+
+OTHER_KEY: Final = "the primary key is another"
+
+
+class NotFollowed(Exception):
+    """What a job does that sinks can't do."""
+
+
+def column_actions(
+    job: Job, old: TableInfo, before: Table, new: TableInfo, after: Table
+) -> tuple[Action, ...]:
+    """What a sink does to go from `before` to `after`; nothing if rows look the same in both.
+
+    Columns are known by their names. Raises NotFollowed where columns that stay are defined differently,
+    renamed or moved, or the primary key is another.
+    """
+    had = {column.name: column for column in before.columns}
+    has = {column.name: column for column in after.columns}
+    dropped = _dropped(job, old, new)
+    added = [name for name in has if name not in had]
+    _check_renames(job, dropped, _ids(old), added, _ids(new))
+    for name, column in had.items():
+        if name in has and not _takes_rows_of(column, has[name]):
+            raise NotFollowed(f"column {name} is defined differently")
+    if [name for name in had if name in has] != [name for name in has if name in had]:
+        raise NotFollowed("columns change places")
+    if _key_names(before) != _key_names(after):
+        raise NotFollowed(OTHER_KEY)
+    return (*map(DropColumn, dropped), *_additions(after, set(added)))
+
+
+def _dropped(job: Job, old: TableInfo, new: TableInfo) -> list[str]:
+    """Columns that are not even in the info any more. One that is on its way out is no longer public."""
+    left = {column.name for column in new.columns}
+    named = _named_to_drop(job)
+    return [
+        column.name
+        for column in old.columns
+        if column.name not in left
+        and (column.state == PUBLIC or column.name in named)
+        and not column.hidden
+        and (column.stored or not column.generated)
+    ]
+
+
+def _named_to_drop(job: Job) -> set[str]:
+    """Columns that a job's clauses are to drop."""
+    parts = [(job.type, job.raw_args), *((part.type, part.raw_args) for part in job.sub_jobs())]
+    dropping = (msgspec.json.decode(raw_args) for type_, raw_args in parts if type_ == JobType.DROP_COLUMN)
+    return {name for args in dropping if (name := _first_name(args))}
+
+
+def _first_name(args: Any) -> str:
+    """The name of the column that these arguments are about: the first in a list, or from version 2 on that
+    of `column_info`. Empty if there is none."""
+    match args:
+        case [{"O": str(name)}, *_] | {"column_info": {"name": {"O": str(name)}}}:
+            return name
+    return ""
+
+
+def _ids(info: TableInfo) -> dict[str, int]:
+    return {column.name: column.id for column in info.columns}
+
+
+def _check_renames(
+    job: Job, dropped: list[str], old_ids: dict[str, int], added: list[str], new_ids: dict[str, int]
+) -> None:
+    """A renamed column keeps its id, unless its rows are written anew for another type as well."""
+    gone = {old_ids.get(name): name for name in dropped}
+    modifies = JobType.MODIFY_COLUMN in (job.type, *(part.type for part in job.sub_jobs()))
+    for name in added:
+        if new_ids.get(name) in gone or (gone and modifies):
+            raise NotFollowed(f"column {gone.get(new_ids.get(name)) or dropped[0]} is renamed")
+
+
+def _takes_rows_of(old: Column, new: Column) -> bool:
+    """Whether every value of the one column is one of the other and the other way round, NULL aside,
+    which may be forbidden from now on."""
+    if new.nullable and not old.nullable:
+        return False
+    return _shape(old) == _shape(new)
+
+
+def _shape(column: Column) -> tuple[Any, ...]:
+    return (
+        column.kind, column.unsigned, column.length, column.scale, column.members, column.charset
+    )  # fmt: skip
+
+
+def _key_names(table: Table) -> list[str]:
+    return [table.columns[index].name for index in table.key]
+
+
+def _additions(table: Table, added: set[str]) -> Iterator[AddColumn]:
+    """In the order of the table, so that each finds the column that it follows."""
+    names = [column.name for column in table.columns]
+    for number, column in enumerate(table.columns):
+        if column.name in added:
+            at_end = added.issuperset(names[number:])
+            yield AddColumn(column, None if at_end else names[number - 1] if number else "")
+
+
+def session_clock(job: Job, info: TableInfo, added: Iterable[str]) -> tuple[float, int]:
+    """When a job was made, in Unix seconds, and how far its session's clock was ahead of UTC, in seconds.
+
+    So that DEFAULT CURRENT_TIMESTAMP of the columns `added` gives, by that clock, what TiDB put into the
+    rows that were there. That is a constant in the info: of a TIMESTAMP in UTC, of a DATETIME in the
+    session's zone. Raises NotFollowed for a default that only TiDB can compute.
+    """
+    names = frozenset(added)
+    utc: list[float] = []
+    local: list[float] = []
+    for column in info.columns:
+        if column.name in names and isinstance(column.default, str) and column.state == PUBLIC:
+            if column.type in (_TIMESTAMP, _DATETIME) and _NOW.fullmatch(column.default):
+                (utc if column.type == _TIMESTAMP else local).append(_seconds(column))
+            elif column.default_is_expression:
+                raise NotFollowed(f"column {column.name} has DEFAULT {column.default}")
+    seconds = max(utc, default=physical_ms(job.start_ts) / 1000)
+    if not local:
+        return seconds, 0
+    offset = round((max(local) - seconds) / 60) * 60
+    return max([*utc, max(local) - offset]), offset
+
+
+def _seconds(column: ColumnInfo) -> float:
+    """The constant as Unix seconds, as if it were in UTC."""
+    try:
+        return datetime.fromisoformat(str(column.origin_default)).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        raise NotFollowed(f"column {column.name} has {column.origin_default!r} as a moment") from None

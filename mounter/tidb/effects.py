@@ -1,0 +1,136 @@
+"""What a DDL job does to the tables and databases that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol, TypeAlias
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...codec.tidb.action import Action
+from ...codec.tidb.job import Job
+from ...codec.tidb.table_info import DbInfo, TableInfo, decode_table_info, partition_ids
+
+
+class SetDatabase(Struct, frozen=True):
+    info: DbInfo
+
+
+class DropDatabase(Struct, frozen=True):
+    """With all its tables."""
+
+    id: int
+
+
+class SetTable(Struct, frozen=True):
+    """The table, new or known, is so and in this database from now on."""
+
+    schema_id: int
+    info: TableInfo
+
+
+class DropTable(Struct, frozen=True):
+    """It may be one that isn't known: a view or sequence."""
+
+    id: int
+
+
+Effect: TypeAlias = SetDatabase | DropDatabase | SetTable | DropTable
+
+
+class Present(Protocol):
+    """The schema before the job."""
+
+    def owner_of(self, physical_id: int) -> int:
+        """The table that a partition belongs to, else the id itself."""
+        ...
+
+    def current(self, table_id: int) -> tuple[int, TableInfo] | None:
+        """The id of its database, and the table; None if there is no such table."""
+        ...
+
+
+def effects(job: Job, present: Present) -> Iterator[Effect]:
+    """What a finished job does, in order; nothing for one that is about neither tables nor databases.
+
+    Raises SourceError if the job can't be read.
+    """
+    match job.type:
+        case Action.DROP_SCHEMA:
+            yield DropDatabase(job.schema_id)
+        case Action.DROP_TABLE | Action.DROP_VIEW | Action.DROP_SEQUENCE:
+            yield DropTable(job.table_id)
+        case Action.CREATE_TABLES:
+            for info in job.table_infos():
+                yield SetTable(job.schema_id, info)
+        case Action.RENAME_TABLES:
+            schemas = _new_schemas(job)
+            for info in job.table_infos():
+                yield SetTable(schemas.get(info.id, job.schema_id), info)
+        case Action.EXCHANGE_TABLE_PARTITION:
+            yield from _exchange(job, present)
+        case Action.RECOVER_SCHEMA:
+            yield from _database(job)
+            for info in _recovered(job):
+                yield SetTable(job.schema_id, info)
+        case _:
+            yield from _table(job, present)
+
+
+def _database(job: Job) -> Iterator[Effect]:
+    info = job.db_info()
+    if info is not None:
+        yield SetDatabase(info)
+
+
+def _table(job: Job, present: Present) -> Iterator[Effect]:
+    """A job that leaves one table, or a database."""
+    info = job.table_info()
+    if info is None:
+        yield from _database(job)
+        return
+    if info.id != job.table_id and present.current(job.table_id):
+        yield DropTable(job.table_id)  # truncated or partitioned anew: the same table with another id
+    yield SetTable(job.schema_id, info)
+
+
+def _exchange(job: Job, present: Present) -> Iterator[Effect]:
+    """A partition and a table swap their ids. The job has the partitioned table's info and the other's
+    ids, so that its database is the wrong one for the info."""
+    info = job.table_info()
+    before = present.current(info.id) if info else None
+    if info is None or before is None:
+        raise job.unreadable("table", f"table {info.id if info else 0} is not known")
+    schema_id, old = before
+    left = set(partition_ids(old)) - set(partition_ids(info))
+    for came in set(partition_ids(info)) - set(partition_ids(old)):
+        other = present.current(came)
+        yield DropTable(came)
+        if other and left:
+            yield SetTable(other[0], replace(other[1], id=left.pop()))
+    yield SetTable(schema_id, info)
+
+
+def _new_schemas(job: Job) -> dict[int, int]:
+    """By table id, the database that each renamed table is in now.
+
+    Version 1 has lists side by side: old databases, new databases, new names, tables, and more.
+    """
+    args = job.args()
+    try:
+        if isinstance(args, dict):
+            return {table["table_id"]: table["new_schema_id"] for table in args["rename_table_infos"]}
+        return dict(zip(args[3], args[1], strict=True))
+    except (LookupError, TypeError, ValueError) as error:
+        raise job.unreadable("arguments", repr(error)) from error
+
+
+def _recovered(job: Job) -> Iterator[TableInfo]:
+    """The tables that came back with their database, as far as the job names them."""
+    args = job.args()
+    if isinstance(args, list) and args and isinstance(args[0], dict):
+        for table in args[0].get("RecoverTabsInfo") or []:
+            if table.get("TableInfo"):
+                yield decode_table_info(msgspec.json.encode(table["TableInfo"]))

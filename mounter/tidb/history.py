@@ -1,0 +1,336 @@
+"""Which tables there were, and how they were defined, at any ts that a row may have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import takewhile
+from threading import Lock
+from typing import Final
+
+from msgspec import Struct
+
+from ...codec.tidb.job import Job
+from ...codec.tidb.table_info import (
+    DbInfo,
+    TableInfo,
+    decode_table_info,
+    encode_table_info,
+    holds_rows,
+    partition_ids,
+)
+from ...errors import InvariantViolated
+from ...events import Ts
+from ...store import Store
+from .cache import InfoCache
+from .effects import DropDatabase, DropTable, Effect, SetDatabase, SetTable, effects
+from .infos import Infos
+from .timeline import Owner, Version, entries_since, entry_at
+
+SYSTEM_SCHEMAS: Final = frozenset(
+    {"information_schema", "inspection_schema", "metrics_schema", "mysql", "performance_schema", "sys"}
+)
+"""Databases of TiDB's own, in lower case; the history leaves them out."""
+
+CACHE_BYTES: Final = 4 << 20
+"""Of infos as they are stored; taken apart they take about ten times as much."""
+
+
+class TableAt(Struct, frozen=True):
+    """A table at some ts."""
+
+    schema: str
+    info: TableInfo
+    since: Ts
+    """From when on it is so: with the table's id the identity of this version."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.schema}.{self.info.name}"
+
+
+class Physical(Struct, frozen=True, gc=False, order=True):
+    """What has keys of its own: a table without partitions, or a partition of one."""
+
+    id: int
+    schema: str
+    table: str
+
+
+class Applied(Struct, frozen=True):
+    """What a job changed in the set of physical tables and their names. A table that is renamed, or a
+    partition that is exchanged, leaves under the one name and comes under the other."""
+
+    added: tuple[Physical, ...] = ()
+    removed: tuple[Physical, ...] = ()
+
+
+class _Touched(Struct, frozen=True):
+    """Ids of what a job changed."""
+
+    tables: set[int]
+    partitions: set[int]
+
+
+class SchemaHistory:
+    """All versions of all tables since a ts; older ones are pruned as the checkpoint moves.
+
+    The infos lie in `store`, which is the history's own; in memory are names and numbers (about 600
+    bytes a table) and a bounded cache. One thread applies, any threads read and prune. What is asked
+    for at a ts must be at or above what was pruned and, to be right, below what was applied. A restart
+    makes a new history from the schema at the checkpoint. All methods raise StoreError.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        ts: Ts,
+        databases: Iterable[tuple[DbInfo, Iterable[TableInfo]]] = (),
+        *,
+        cache_bytes: int = CACHE_BYTES,
+    ) -> None:
+        """`databases` is everything that there is at `ts`, read one table at a time; it may as well be
+        added piece by piece before the first job."""
+        self._infos: Final = Infos(store)
+        self._cache: Final = InfoCache(cache_bytes)
+        self._lock: Final = Lock()
+        self._floor = ts
+        self._databases: dict[int, DbInfo] = {}
+        """As they are after the last job."""
+        self._versions: dict[int, tuple[Version, ...]] = {}
+        """By table id, oldest first."""
+        self._owners: dict[int, tuple[Owner, ...]] = {}
+        """By the id of what is or was a partition, oldest first."""
+        self._jobs: dict[tuple[Ts, int], _Touched] = {}
+        """By ts and id of the jobs, in order."""
+        self._touched = _Touched(set(), set())
+        """Of the job that is being applied."""
+        for database, infos in databases:
+            self.add_database(database)
+            for info in infos:
+                self.add_table(database.id, info)
+
+    def add_database(self, info: DbInfo) -> None:
+        """One that is there from the beginning."""
+        with self._lock:
+            self._databases[info.id] = info
+
+    def add_table(self, database_id: int, info: TableInfo) -> None:
+        """A table of a database that was added, there from the beginning."""
+        with self._lock:
+            self._set(SetTable(database_id, info), self._floor, "")
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def table_at(self, physical_id: int, ts: Ts) -> TableAt | None:
+        """The table that rows of this table or partition id belong to; None if there was none then.
+
+        Raises InvariantViolated for a ts that was pruned.
+        """
+        with self._lock:
+            self._check(ts)
+            table_id = self._owner_at(physical_id, ts)
+            version = self._version_at(table_id, ts)
+            if version is None or physical_id not in (version.partitions or (table_id,)):
+                return None
+            return self._table_at(version)
+
+    def tables(self, ts: Ts, matches: Callable[[str, str], bool] | None = None) -> Iterator[TableAt]:
+        """The tables that there were, by id; with `matches` only those it says yes to by schema and name."""
+        with self._lock:
+            self._check(ts)
+            ids = sorted(self._versions)
+        for table_id in ids:
+            with self._lock:
+                version = self._version_at(table_id, ts)
+                if version is None or (matches is not None and not matches(version.schema, version.name)):
+                    continue
+                table = self._table_at(version)
+            yield table
+
+    def physical_tables(self, ts: Ts) -> list[Physical]:
+        """What had keys of its own, in order of ids; nothing is read from disk for it."""
+        with self._lock:
+            self._check(ts)
+            return sorted(
+                physical for table_id in self._versions for physical in self._physical_at(table_id, ts)
+            )
+
+    def changes(self, job_id: int, ts: Ts) -> list[tuple[TableAt | None, TableAt | None]]:
+        """The tables that a job at `ts` touched, before and after it; one side is None for a table that it
+        made or removed. Raises InvariantViolated for a job that wasn't applied or was pruned."""
+        with self._lock:
+            self._check(ts - 1)
+            touched = self._jobs.get((ts, job_id))
+            if touched is None:
+                raise InvariantViolated(f"DDL job {job_id} at ts {ts} wasn't applied to the schema history")
+            found = []
+            for table_id in sorted(touched.tables):
+                before, after = self._version_at(table_id, ts - 1), self._version_at(table_id, ts)
+                if before is not None or after is not None:
+                    found.append((self._shown(before), self._shown(after)))
+            return found
+
+    # --- changing --------------------------------------------------------------------------------
+
+    def apply(self, job: Job, ts: Ts) -> Applied:
+        """Add what a finished job did; `ts` is the commit ts of its KV and not below the last job's.
+
+        Raises SourceError if the job can't be read.
+        """
+        with self._lock:
+            wanted = list(effects(job, self))
+            touched = {table_id for effect in wanted for table_id in self._tables_of(effect)}
+            before = {physical for table_id in touched for physical in self._physical_at(table_id, ts)}
+            self._jobs[ts, job.id] = self._touched = _Touched(touched, set())
+            for effect in wanted:
+                self._do(effect, ts, job.schema_name)
+            after = {physical for table_id in touched for physical in self._physical_at(table_id, ts)}
+            return Applied(tuple(sorted(after - before)), tuple(sorted(before - after)))
+
+    def prune(self, ts: Ts) -> None:
+        """Forget what only rows below `ts` need."""
+        with self._lock:
+            self._floor = max(self._floor, ts)
+            passed = list(takewhile(lambda job: job[0] <= self._floor, self._jobs))
+            for job in passed:
+                touched = self._jobs.pop(job)
+                for table_id in touched.tables:
+                    self._prune_table(table_id)
+                for partition_id in touched.partitions:
+                    self._prune_owner(partition_id)
+            if passed:
+                self._infos.tidy()
+
+    # --- for effects(), under the lock -----------------------------------------------------------
+
+    def owner_of(self, physical_id: int) -> int:
+        owners = self._owners.get(physical_id)
+        return owners[-1].table_id if owners else physical_id
+
+    def current(self, table_id: int) -> tuple[int, TableInfo] | None:
+        version = self._last(table_id)
+        return None if version is None else (version.schema_id, self._table_at(version).info)
+
+    # --- under the lock --------------------------------------------------------------------------
+
+    def _check(self, ts: Ts) -> None:
+        if ts < self._floor:
+            raise InvariantViolated(
+                f"the schema at ts {ts} was asked for, and kept only from {self._floor} on"
+            )
+
+    def _last(self, table_id: int) -> Version | None:
+        versions = self._versions.get(table_id)
+        return versions[-1] if versions and versions[-1].place is not None else None
+
+    def _version_at(self, table_id: int, ts: Ts) -> Version | None:
+        version = entry_at(self._versions.get(table_id, ()), ts)
+        return version if version is not None and version.place is not None else None
+
+    def _owner_at(self, physical_id: int, ts: Ts) -> int:
+        owner = entry_at(self._owners.get(physical_id, ()), ts)
+        return physical_id if owner is None else owner.table_id
+
+    def _table_at(self, version: Version) -> TableAt:
+        place = version.place
+        assert place is not None
+        info = self._cache.get(place)
+        if info is None:
+            info = decode_table_info(self._infos.get(place))
+            self._cache.put(place, info)
+        return TableAt(version.schema, info, version.since)
+
+    def _shown(self, version: Version | None) -> TableAt | None:
+        return None if version is None else self._table_at(version)
+
+    def _physical_at(self, table_id: int, ts: Ts) -> list[Physical]:
+        version = self._version_at(table_id, ts)
+        if version is None:
+            return []
+        ids = version.partitions or (table_id,)
+        return [Physical(id_, version.schema, version.name) for id_ in ids]
+
+    def _tables_of(self, effect: Effect) -> list[int]:
+        match effect:
+            case SetTable():
+                return [effect.info.id]
+            case DropTable():
+                return [effect.id]
+            case DropDatabase():
+                return [
+                    table_id
+                    for table_id in self._versions
+                    if (version := self._last(table_id)) and version.schema_id == effect.id
+                ]
+        return []
+
+    def _do(self, effect: Effect, ts: Ts, schema_name: str) -> None:
+        match effect:
+            case SetDatabase():
+                self._databases[effect.info.id] = effect.info
+            case DropDatabase():
+                for table_id in self._tables_of(effect):
+                    self._drop(table_id, ts)
+                self._databases.pop(effect.id, None)
+            case SetTable():
+                self._set(effect, ts, schema_name)
+            case DropTable():
+                self._drop(effect.id, ts)
+
+    def _set(self, effect: SetTable, ts: Ts, schema_name: str) -> None:
+        info = effect.info
+        database = self._databases.get(effect.schema_id)
+        schema = database.name if database else schema_name
+        if schema.lower() in SYSTEM_SCHEMAS or not holds_rows(info):
+            return
+        partitions = partition_ids(info)
+        last = self._last(info.id)
+        self._give(last.partitions if last else (), partitions, info.id, ts)
+        place = self._infos.put(encode_table_info(info))
+        self._add(info.id, Version(ts, effect.schema_id, schema, info.name, place, partitions))
+
+    def _drop(self, table_id: int, ts: Ts) -> None:
+        last = self._last(table_id)
+        if last is not None:
+            self._give(last.partitions, (), table_id, ts)
+            self._add(table_id, Version(ts, last.schema_id, last.schema, last.name, None, ()))
+
+    def _add(self, table_id: int, version: Version) -> None:
+        self._versions[table_id] = (*self._versions.get(table_id, ()), version)
+
+    def _give(self, before: tuple[int, ...], after: tuple[int, ...], table_id: int, ts: Ts) -> None:
+        """Partitions leave a table and come to it."""
+        if before == after:
+            return
+        kept = set(before) & set(after)
+        for partition_id in before:
+            if partition_id not in kept and self.owner_of(partition_id) == table_id:
+                exchanged = self._last(partition_id) is not None  # it is a table of its own now
+                self._own(partition_id, partition_id if exchanged else 0, ts)
+        for partition_id in after:
+            if partition_id not in kept:
+                self._own(partition_id, table_id, ts)
+
+    def _own(self, partition_id: int, table_id: int, ts: Ts) -> None:
+        owners = self._owners.get(partition_id, ())
+        self._owners[partition_id] = (*owners, Owner(ts, table_id))
+        self._touched.partitions.add(partition_id)
+
+    def _prune_table(self, table_id: int) -> None:
+        versions = self._versions.get(table_id, ())
+        kept = entries_since(versions, self._floor)
+        for version in versions[: len(versions) - len(kept)]:
+            if version.place is not None:
+                self._cache.forget(version.place)
+                self._infos.forget(version.place)
+        if len(kept) == 1 and kept[0].place is None:
+            del self._versions[table_id]
+        elif kept:
+            self._versions[table_id] = kept
+
+    def _prune_owner(self, partition_id: int) -> None:
+        kept = entries_since(self._owners.get(partition_id, ()), self._floor)
+        if len(kept) == 1 and kept[0].table_id in (0, partition_id):
+            del self._owners[partition_id]
+        elif kept:
+            self._owners[partition_id] = kept

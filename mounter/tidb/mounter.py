@@ -1,0 +1,161 @@
+"""TiKV's raw changes in commit order to transactions of rows and schema changes."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import Final, TypeAlias
+
+from msgspec.structs import replace
+
+from ...codec.tidb.job_entry import JOB_KEYS, read_job
+from ...codec.tidb.key import decode_int, table_prefix
+from ...codec.tidb.table_info import partition_ids
+from ...errors import SourceError
+from ...events import Ddl, Item, KvChange, RowChange, Sorted, Transaction, Ts
+from ..mysql.ddl import Tables
+from .ddl import read_ddl
+from .history import SchemaHistory
+from .rows import RowReader
+
+READERS: Final = 20_000
+"""So many are kept, the newest ones; each is generated code of some 10 kB."""
+
+_PREFIX: Final = 9
+"""Bytes of a key that name the table."""
+
+_Mounted: TypeAlias = RowChange | list[Ddl] | None
+"""What became of a change; None for one that tells nobody anything."""
+
+
+class TidbMounter:
+    """Mounts what a feed's sorter releases, in order. Not thread-safe: it remembers the open transaction.
+
+    The last item of a transaction, and no other, has `last` set and a position.
+    """
+
+    def __init__(
+        self, history: SchemaHistory, source: str, tables: Tables, *, readers: int = READERS
+    ) -> None:
+        """`source` is the name that every item carries."""
+        self._history: Final = history
+        self._source: Final = source
+        self._tables: Final = tables
+        self._limit: Final = readers
+        self._readers: dict[bytes, RowReader | None] = {}
+        """By the part of a key that names the table, as of the change that is being mounted; None for a
+        table that isn't followed."""
+        self._open: tuple[Ts, Ts] | None = None
+        """Commit and start ts of the last item, if more of that transaction may follow."""
+
+    def mount(self, released: Sorted) -> list[Item]:
+        """The items of what the sorter released: rows as transactions, schema changes at their places.
+
+        Raises SourceError where a row or a job can't be read.
+        """
+        changes = released.changes
+        return self._items(_by_transaction(changes, self._mount(changes)), released.continues)
+
+    def _items(self, parts: list[_Part], continues: bool) -> list[Item]:
+        """Items of parts of transactions; the last transaction may go on."""
+        items: list[Item] = []
+        following = [part[:2] for part in parts[1:]]
+        for (commit_ts, start_ts, what), after in zip_longest(parts, following):
+            transaction = commit_ts, start_ts
+            self._end_other(transaction, items)
+            last = after != transaction if after is not None else not continues
+            position = str(commit_ts) if last else ""
+            if isinstance(what, Ddl):
+                items.append(replace(what, position=position, last=last))
+            else:
+                items.append(Transaction(commit_ts, start_ts, self._source, what, position, last))
+            self._open = None if last else transaction
+        if not continues:
+            self._end_other(None, items)
+        return items
+
+    def _end_other(self, transaction: tuple[Ts, Ts] | None, items: list[Item]) -> None:
+        """End what is open, unless it is this transaction."""
+        if self._open is not None and self._open != transaction:
+            commit_ts, start_ts = self._open
+            items.append(Transaction(commit_ts, start_ts, self._source, [], str(commit_ts)))
+            self._open = None
+
+    # --- one change after the other --------------------------------------------------------------
+
+    def _mount(self, changes: list[KvChange]) -> list[_Mounted]:
+        """What became of each change."""
+        jobs = [at for at, change in enumerate(changes) if change.key.startswith(JOB_KEYS)]
+        mounted: list[_Mounted] = []
+        start = 0
+        for at in jobs:
+            mounted += self._rows(changes[start:at])
+            mounted.append(self._ddls(changes[at]))
+            start = at + 1
+        mounted += self._rows(changes[start:] if start else changes)
+        return mounted
+
+    def _ddls(self, change: KvChange) -> list[Ddl]:
+        job = read_job(change)
+        if job is None:
+            return []
+        for before, after in self._history.changes(job.id, change.commit_ts):
+            for table in (before, after):
+                if table is not None:
+                    for physical_id in partition_ids(table.info) or (table.info.id,):
+                        self._readers.pop(table_prefix(physical_id), None)
+        return read_ddl(job, change, self._history, self._tables, self._source)
+
+    def _rows(self, changes: list[KvChange]) -> list[_Mounted]:
+        """Rows between two jobs: a table's are decoded at once."""
+        mounted: list[_Mounted] = [None] * len(changes)
+        by_table: dict[bytes, list[int]] = {}
+        for at, change in enumerate(changes):
+            by_table.setdefault(change.key[:_PREFIX], []).append(at)
+        for prefix, places in by_table.items():
+            reader = self._reader(prefix, changes[places[0]])
+            if reader is not None:
+                for at, row in zip(places, reader.read([changes[at] for at in places]), strict=True):
+                    mounted[at] = row
+        return mounted
+
+    def _reader(self, prefix: bytes, change: KvChange) -> RowReader | None:
+        readers = self._readers
+        if prefix not in readers:
+            if len(readers) >= self._limit:
+                del readers[next(iter(readers))]
+            readers[prefix] = self._make_reader(decode_int(prefix, 1), change)
+        return readers[prefix]
+
+    def _make_reader(self, physical_id: int, change: KvChange) -> RowReader | None:
+        table = self._history.table_at(physical_id, change.commit_ts)
+        if table is None:
+            raise SourceError(
+                f"a row of table id {physical_id} at ts {change.commit_ts}, of which the schema at that ts"
+                f" knows nothing; its key is {change.key.hex()}. Begin again from the last checkpoint: the"
+                " schema is read anew then"
+            )
+        if not self._tables.matches(table.schema, table.info.name):
+            return None
+        return RowReader(table)
+
+
+_Part: TypeAlias = tuple[Ts, Ts, list[RowChange] | Ddl]
+"""Commit ts, start ts, and rows of a transaction or a schema change."""
+
+
+def _by_transaction(changes: list[KvChange], mounted: list[_Mounted]) -> list[_Part]:
+    parts: list[_Part] = []
+    rows: list[RowChange] | None = None
+    commit_ts = start_ts = 0
+    for change, what in zip(changes, mounted, strict=True):
+        if what is None:
+            continue
+        if isinstance(what, list):
+            parts += [(change.commit_ts, change.start_ts, ddl) for ddl in what]
+            rows = None
+        elif rows is not None and change.commit_ts == commit_ts and change.start_ts == start_ts:
+            rows.append(what)
+        else:
+            commit_ts, start_ts, rows = change.commit_ts, change.start_ts, [what]
+            parts.append((commit_ts, start_ts, rows))
+    return parts

@@ -1,0 +1,50 @@
+"""What was so from which ts on: the versions of a table, the tables that a partition belonged to."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TypeVar
+
+from msgspec import Struct
+
+from ...events import Ts
+from .infos import Place
+
+
+class Version(Struct, frozen=True, gc=False):
+    """A table from a ts on."""
+
+    since: Ts
+    schema_id: int
+    schema: str
+    name: str
+    place: Place | None
+    """Of the info; None: the table is gone."""
+    partitions: tuple[int, ...]
+
+
+class Owner(Struct, frozen=True, gc=False):
+    """The table that a partition belongs to from a ts on; 0 for none."""
+
+    since: Ts
+    table_id: int
+
+
+_Timed = TypeVar("_Timed", Version, Owner)
+
+
+def entry_at(timeline: tuple[_Timed, ...], ts: Ts) -> _Timed | None:
+    """The last entry at or below ts."""
+    if len(timeline) == 1 and timeline[0].since <= ts:
+        return timeline[0]
+    at = bisect_right(timeline, ts, key=_since_of)
+    return timeline[at - 1] if at else None
+
+
+def entries_since(timeline: tuple[_Timed, ...], ts: Ts) -> tuple[_Timed, ...]:
+    """The last entry at or below ts, and all above."""
+    return timeline[max(0, bisect_right(timeline, ts, key=_since_of) - 1) :]
+
+
+def _since_of(entry: Version | Owner) -> Ts:
+    return entry.since

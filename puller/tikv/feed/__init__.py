@@ -1,0 +1,1 @@
+"""The change feed: streams, region workers and the resolved ts of each table."""

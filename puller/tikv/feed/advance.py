@@ -1,0 +1,214 @@
+"""How far regions are, from the region workers to the SpanPullers, at a pace that bounds what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, islice
+from threading import Lock
+from typing import Any, Final, TypeAlias, cast
+
+from msgspec import Struct
+
+from ....actors import PooledActor, PooledRef
+from ....events import Ts
+from ..span import Span
+from .options import FeedOptions
+from .request import Subscription
+from .span_puller import Pulled, SpanProgress, SpanPuller
+
+STEP_SUBSCRIPTIONS: Final = 1024
+"""Told in one turn: about 2 ms."""
+LATE_SECONDS: Final = 1.0
+"""A region worker that is held up by a slow table is not waited for any longer."""
+REST: Final = 10
+"""A pause is so many times as long as the work before it."""
+
+
+class Pending(Struct, frozen=True):
+    """From a region worker, once before each Tick: it has been told how far regions are."""
+
+    worker: PooledRef[Any]
+
+
+class Tick(Struct, frozen=True):
+    """To such a region worker: look at what you were told, and answer with Noted."""
+
+
+class Noted(Struct, frozen=True):
+    worker: PooledRef[Any]
+
+
+class Moved(Struct, frozen=True):
+    """There is something on the dirty again."""
+
+
+class _Begin(Struct, frozen=True):
+    """To itself: the pause is over."""
+
+
+class _Late(Struct, frozen=True):
+    """To itself: don't wait for the region workers any longer."""
+
+    round: int
+
+
+class _Step(Struct, frozen=True):
+    """To itself: go on telling."""
+
+
+class _Rest(Struct, frozen=True):
+    """To itself, behind all that was told."""
+
+
+Advance: TypeAlias = Callable[[Mapping[SpanProgress, Ts]], None]
+Message: TypeAlias = Pending | Noted | Moved | _Begin | _Late | _Step | _Rest
+
+
+class DirtySet:
+    """Subscriptions with regions that have moved. Any thread.
+
+    A request's resolved ts is changed only when all at or below it is in its SpanPuller's mailbox. So who
+    finds the subscription here may tell the SpanPuller what the requests then say.
+    """
+
+    def __init__(self) -> None:
+        self.reader: PooledRef[Advancer] | None = None
+        self._lock = Lock()
+        self._moved: set[Subscription] = set()
+
+    def put(self, moved: set[Subscription]) -> None:
+        with self._lock:
+            first = not self._moved
+            self._moved |= moved
+        if first and moved and self.reader is not None:
+            self.reader.actor_inbox.post(Moved())
+
+    def take(self) -> set[Subscription]:
+        with self._lock:
+            moved, self._moved = self._moved, set()
+        return moved
+
+
+class Advancer(PooledActor):
+    """One of a feed: with 100,000 tables a round is all that the resolved ts of a second may cost.
+
+    A round asks the region workers to look at what they were told, tells each SpanPuller once how far its
+    regions are, and is followed by a pause ten times as long as it took.
+
+    A SpanPuller that rests has sent on all it got, so its table's resolved ts may be told to the sorter past
+    it, with those of all others.
+    """
+
+    def __init__(self, dirty: DirtySet, options: FeedOptions, advance: Advance | None = None) -> None:
+        """`advance` resolves many tables behind what their writers were told before."""
+        self._board = dirty
+        self._advance = advance
+        self._options = options
+        self._pending: dict[PooledRef[Any], None] = {}
+        self._asked: dict[PooledRef[Any], None] = {}
+        self._round = 0
+        self._busy = False
+        self._left: Iterator[Subscription] = iter(())
+        self._full: dict[Subscription, None] = {}
+        """Those whose SpanPuller had no room, longest first: they are the first of the next round, for where
+        there is room for some of a table's subscriptions the same would get it each time."""
+        self._advanced: dict[SpanProgress, Ts] = {}
+        self._moved = False
+        self._began = self._ended = self.clock.now()
+        self.pause = options.least_tick_seconds
+
+    def on_receive(self, message: Message) -> None:
+        match message:
+            case Pending(worker):
+                self._pending[worker] = None
+                self._wake()
+            case Moved():
+                self._moved = True
+                self._wake()
+            case _Begin():
+                self._begin()
+            case Noted(worker):
+                self._noted(worker)
+            case _Late(number):
+                if number == self._round and self._asked:
+                    self._asked.clear()
+                    self._tell()
+            case _Step():
+                self._step()
+            case _Rest():
+                self._rest()
+
+    def _wake(self) -> None:
+        if not self._busy:
+            self._busy = True
+            self.after(max(0.0, self._ended + self.pause - self.clock.now()), _Begin())
+
+    def _begin(self) -> None:
+        self._began = self.clock.now()
+        self._round += 1
+        self._moved = False
+        self._asked, self._pending = self._pending, {}
+        for worker in self._asked:
+            worker.actor_inbox.post(Tick())
+        if self._asked:
+            self.after(LATE_SECONDS, _Late(self._round))
+        else:
+            self._tell()
+
+    def _noted(self, worker: PooledRef[Any]) -> None:
+        if self._asked.pop(worker, self) is None and not self._asked:
+            self._tell()
+
+    def _tell(self) -> None:
+        late, self._full = [each for each in self._full if not each.stopped], {}
+        self._left = chain(late, self._board.take().difference(late))
+        self._step()
+
+    def _step(self) -> None:
+        told = 0
+        for subscription in islice(self._left, STEP_SUBSCRIPTIONS):
+            told += 1
+            resolved = [
+                (request.id, request.span, request.resolved_ts)
+                for request in subscription.requests.copy()
+                if request.initialised
+            ]
+            if not resolved:
+                continue
+            if self._passes(subscription, resolved):
+                continue
+            # Not send(): one table that is held up must not hold up the others. It is told next time.
+            if not subscription.ref.actor_inbox.offer(Pulled([], resolved)):
+                self._full[subscription] = None
+        if told == STEP_SUBSCRIPTIONS:
+            self.actor_inbox.post(_Step())
+            return
+        advanced, self._advanced = self._advanced, {}
+        if advanced and self._advance is not None:
+            self._advance(advanced)
+        self.actor_inbox.post(_Rest())
+
+    def _passes(self, subscription: Subscription, resolved: list[tuple[int, Span, Ts]]) -> bool:
+        """Advance a SpanPuller that rests here and now; False if it doesn't, or isn't one of those."""
+        inbox = subscription.ref.actor_inbox
+        if self._advance is None or not inbox.claim():
+            return False
+        try:
+            puller = cast("SpanPuller", inbox.actor)
+            if not puller.progress.table_id:
+                return False
+            if ts := puller.advance(resolved):
+                self._advanced[puller.progress] = ts
+        finally:
+            inbox.release()
+        return True
+
+    def _rest(self) -> None:
+        self._ended = self.clock.now()
+        options = self._options
+        took = self._ended - self._began
+        longest = options.most_tick_seconds - took  # of a machine that is busy with other things too
+        self.pause = max(options.least_tick_seconds, min(REST * took, longest))
+        self._busy = False
+        if self._pending or self._moved or self._full:
+            self._wake()

@@ -1,0 +1,115 @@
+"""What is done about regions that failed, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from msgspec import Struct
+
+from ....actors import Clock
+from ..kv.region_cache import RegionCache, RpcContext
+from ..span import Span
+from ..topology import RegionInfo
+from .error_table import Action
+from .request import Subscription
+from .retry_limiter import ROUND_SECONDS, RetryLimiter
+
+log = logging.getLogger("tidemill.puller")
+
+
+class Failure(Struct, frozen=True):
+    """A region that is no longer pulled; its keys are free."""
+
+    subscription: Subscription
+    region_id: int
+    version: int
+    span: Span
+    action: Action
+    store_id: int = 0
+    address: str = ""
+    since: float = 0.0
+
+
+class Failures:
+    """Acts on each as the error table says, at the pace that the retry limiter allows.
+
+    Belongs to the loop's thread. `found` gets a region to be asked for again, `divide` a span that must
+    be divided anew.
+    """
+
+    def __init__(
+        self,
+        cache: RegionCache,
+        clock: Clock,
+        found: Callable[[Subscription, RegionInfo, Span], Awaitable[None]],
+        divide: Callable[[Subscription, Span], None],
+        spawn: Callable[[Any, str], asyncio.Task[Any]],
+    ) -> None:
+        self.limiter: RetryLimiter[Failure] = RetryLimiter()
+        self.counts: dict[str, int] = {}
+        """By reason, since the start."""
+        self._cache = cache
+        self._clock = clock
+        self._found = found
+        self._divide = divide
+        self._spawn = spawn
+        self._rounds: asyncio.Task[Any] | None = None
+
+    def add(self, failure: Failure) -> None:
+        reason = failure.action.reason
+        self.counts[reason] = self.counts.get(reason, 0) + 1
+        if failure.action.wait:
+            asyncio.get_running_loop().call_later(failure.action.wait, self._admit, failure)
+        else:
+            self._admit(failure)
+
+    def _admit(self, failure: Failure) -> None:
+        now = self._clock.now()
+        if self.limiter.admit(failure.region_id, failure, now):
+            self._act(failure)
+            return
+        if self.limiter.hint(failure.region_id, now):
+            log.info("region %d fails often: %s", failure.region_id, failure.action.reason)
+        if self._rounds is None:
+            self._rounds = self._spawn(self._go_round(), "failures that wait")
+
+    async def _go_round(self) -> None:
+        try:
+            while self.limiter.parked:
+                await asyncio.sleep(ROUND_SECONDS)
+                for failure in self.limiter.due(self._clock.now()):
+                    self._act(failure)
+        finally:
+            self._rounds = None
+
+    def _act(self, failure: Failure) -> None:
+        self._learn(failure)
+        subscription = failure.subscription
+        if subscription.stopped:
+            return
+        region = self._cache.cached(failure.region_id)
+        if failure.action.kind == "redivide" or region is None or region.version != failure.version:
+            self._divide(subscription, failure.span)
+        else:
+            self._spawn(self._found(subscription, region, failure.span), "a region again")
+
+    def _learn(self, failure: Failure) -> None:
+        """Tell the region cache what the failure says of the region."""
+        action, region_id = failure.action, failure.region_id
+        if action.reason == "NotLeader":
+            self._cache.update_leader(region_id, action.leader)
+        elif action.reason == "EpochNotMatch":
+            self._cache.on_epoch_not_match(region_id, action.current_regions, failure.store_id)
+        elif action.kind == "redivide":
+            self._cache.invalidate(region_id)
+        elif action.kind == "send_failed":
+            region = self._cache.cached(region_id)
+            if (
+                region is not None
+                and region.leader is not None
+                and region.leader.store_id == failure.store_id
+            ):
+                self._cache.on_send_fail(RpcContext(region, region.leader, failure.store_id, failure.address))

@@ -1,0 +1,143 @@
+"""What becomes of regions' events: changes, and how far each region is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, TypeAlias
+
+from ....actors import PooledActor
+from ....codec.proto import cdcpb
+from ....codec.proto.columns import Rows
+from ....events import KvChange, Ts
+from ..match.matcher import Matcher, PrewriteNotMatch
+from ..match.spill import Quota
+from .advance import DirtySet
+from .error_table import Action, classify
+from .reports import Broken, Initialised, Reports
+from .request import Request, Subscription
+from .request_group import RequestGroup
+from .span_puller import NOTHING, PIECE, Pulled
+
+_INITIALIZED: Final = bytes([cdcpb.Event.INITIALIZED])
+
+Payload: TypeAlias = Rows | Any
+"""Of one region: rows or a cdcpb.Error."""
+
+
+class _Output:
+    """Changes for one subscription."""
+
+    __slots__ = ("changes", "least")
+
+    def __init__(self) -> None:
+        self.changes: list[KvChange] = []
+        self.least = NOTHING
+
+
+class RegionEvents:
+    """Handles events in an actor's turn; `flush` sends what came of them, one message a subscription."""
+
+    def __init__(self, actor: PooledActor, reports: Reports, dirty: DirtySet) -> None:
+        self._actor = actor
+        self._board = dirty
+        self._reports = reports
+        self._outputs: dict[Subscription, _Output] = {}
+
+    def take(self, group: RequestGroup, request: Request, payload: Payload, quota: Quota) -> None:
+        """One event of a region."""
+        if request.stopped:
+            return
+        request.heard_at = self._actor.clock.now()
+        if isinstance(payload, Rows):
+            self._take_rows(group, request, payload, quota)
+        else:
+            self.end(group, request, Broken(request, classify(payload)))
+
+    def advance(self, resolved: Iterable[tuple[Request, Ts]], messages: int) -> None:
+        """Regions' resolved ts, of which `messages` came since the last time.
+
+        Only while nothing of the actor's output waits: what is at or below has to be on its way.
+        """
+        now = self._actor.clock.now()
+        moved: set[Subscription] = set()
+        for request, ts in resolved:
+            if not request.initialised or request.stopped:
+                continue
+            request.heard_at = now
+            if ts <= request.resolved_ts:
+                request.stall_count += messages
+                continue
+            request.resolved_ts = ts
+            request.stall_count = 0
+            request.since = now
+            moved.add(request.subscription)
+        if moved:
+            self._board.put(moved)
+
+    def end(self, group: RequestGroup, request: Request, report: Broken) -> None:
+        """Nothing of the request is of use any more."""
+        forget(group, request)
+        self._reports.put(report)
+
+    def flush(self) -> None:
+        outputs, self._outputs = self._outputs, {}
+        send = self._actor.send
+        for subscription, output in outputs.items():
+            changes = output.changes
+            for at in range(0, len(changes), PIECE):  # a mailbox is bounded in messages
+                send(subscription.ref, Pulled(changes[at : at + PIECE], [], output.least))
+
+    def _take_rows(self, group: RequestGroup, request: Request, rows: Rows, quota: Quota) -> None:
+        initialised = request.initialised
+        if rows.types == _INITIALIZED and request.matcher is None:
+            request.initialised = True  # most regions have nothing to match, and shall cost nothing
+        else:
+            self._match(group, request, rows, quota)
+        if request.initialised and not initialised:
+            request.since = self._actor.clock.now()
+            self._reports.put(Initialised(request))
+
+    def _match(self, group: RequestGroup, request: Request, rows: Rows, quota: Quota) -> None:
+        matcher = request.matcher
+        if matcher is None:
+            matcher = request.matcher = Matcher(request, quota)
+        try:
+            changes = matcher.feed(rows)
+        except PrewriteNotMatch as error:
+            action = Action("same_region", "PrewriteNotMatch", wait=error.wait or 0.0)
+            self.end(group, request, Broken(request, action, by_store=False))
+        else:
+            if changes:
+                self._put(request, changes)
+
+    def _put(self, request: Request, changes: list[KvChange]) -> None:
+        output = self._outputs.get(request.subscription)
+        if output is None:
+            output = self._outputs[request.subscription] = _Output()
+        if output.changes:
+            output.changes += changes
+        else:
+            output.changes = changes
+        output.least = min(output.least, request.resolved_ts + 1)  # the matcher has seen to it
+
+
+def forget(group: RequestGroup, request: Request) -> None:
+    """Give up what is kept for a request."""
+    request.stopped = True
+    group.pending.pop(request.id, None)
+    if group.regions.get(request.id) is request:
+        del group.regions[request.id]
+    if request.matcher is not None:
+        request.matcher.close()
+        request.matcher = None
+
+
+def forget_all(groups: Sequence[RequestGroup]) -> list[Request]:
+    """Give up all requests of some groups; returns those that nobody has stopped."""
+    found = []
+    for group in groups:
+        for request in list(group.regions.values()):
+            if not request.stopped:
+                found.append(request)
+            forget(group, request)
+    return found

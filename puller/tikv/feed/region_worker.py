@@ -1,0 +1,292 @@
+"""The actor through which everything of one store goes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import chain, islice, repeat
+from typing import Any, Final
+
+from msgspec import Struct
+
+from ....actors import PooledActor, PooledRef
+from ....codec.proto.columns import ChangeData, DecodeError
+from ....errors import SourceError
+from ....events import Ts
+from ....failpoint import reach
+from ..match.spill import Shared as Spill
+from .advance import DirtySet, Noted, Pending, Tick
+from .messages import Ended, Forget, Received, Registered
+from .options import FeedOptions
+from .region_events import Payload, RegionEvents, forget, forget_all
+from .reports import Lost, Reports
+from .request import Request
+from .request_group import RequestGroup
+from .shard_worker import Arrive, Barrier, ShardWorker, Shared, spread
+from .store_stream import StoreStream
+
+STEP_REGIONS: Final = 2048
+"""Whose resolved ts is looked at in one turn: about a millisecond."""
+
+
+class _Step(Struct, frozen=True):
+    """To itself: go on looking at resolved ts."""
+
+
+class Counts:
+    """Of a region worker; written in its turns only, read anywhere."""
+
+    __slots__ = ("shared", "stale")
+
+    def __init__(self) -> None:
+        self.stale = 0
+        """Events dropped: of regions that aren't asked for, or of a former request."""
+        self.shared = 0
+        """How often it began to share its work with its handles."""
+
+
+class RegionWorker(PooledActor):
+    """Takes a store's messages apart and sends each subscription its changes (TiCDC puller document).
+
+    How far regions are is only noted when it comes, at C speed for whole batches, and looked at when the
+    Advancer says so: of 270,000 regions it comes every second.
+
+    Above the high water mark of its mailbox it leaves the regions' events to handles, down to the low
+    one. A region's handle is always the same, so its events stay in order; when the worker takes over again
+    it waits until the handles are done.
+    """
+
+    def __init__(
+        self,
+        store_id: int,
+        reports: Reports,
+        dirty: DirtySet,
+        spill: Spill,
+        options: FeedOptions,
+        counts: Counts,
+    ) -> None:
+        self._store_id = store_id
+        self._reports = reports
+        self._options = options
+        self._board = dirty
+        self._events = RegionEvents(self, reports, dirty)
+        self._quotas = [spill.quota() for _ in range(options.handles)]
+        self._streams: dict[StoreStream, None] = {}
+        self._shard_workers: list[PooledRef[ShardWorker]] = []
+        self._barrier = Barrier(f"{self.name}: its handles")
+        self.sharing = False
+        """Whether the handles do the work."""
+        self._counts = counts
+        self._todo: deque[Any] = deque()
+        self._announced = False
+        """Whether the Advancer knows that there is something to look at."""
+        self._looked = self.clock.now()
+        self._messages = 0
+        self._weight = 1
+        self._steps: Iterator[tuple[RequestGroup, tuple[int, Ts]]] = iter(())
+
+    def on_receive(self, message: Any) -> None:
+        """None goes on with what was put off while output was on its way: nothing is handled before that."""
+        todo = self._todo
+        if message is not None:
+            todo.append(message)
+        while todo:
+            self._handle(todo.popleft())
+            self._events.flush()
+            if self.actor_inbox.outbox is not None:
+                break
+        if todo:
+            self.actor_inbox.post(None)
+
+    def on_stop(self) -> None:
+        self._release()
+
+    def on_failure(self, *_exc_info: Any) -> None:
+        self._release()
+
+    def _release(self) -> None:
+        for handle in self._shard_workers:
+            handle.stop(block=False)
+        for quota in self._quotas:
+            quota.close()
+
+    def _handle(self, message: Any) -> None:
+        match message:
+            case Received():
+                self._receive(message)
+            case Registered(stream, request):
+                self._streams[stream] = None
+                self._group(stream, request.request_id).regions[request.id] = request
+            case Ended() | Forget() if self.sharing:
+                self._take_over(message)
+            case Forget(stream, request):
+                forget(self._group(stream, request.request_id), request)
+            case Ended(stream, action):
+                self._streams.pop(stream, None)
+                self._reports.put(Lost(stream, forget_all([*stream.groups.values()]), action))
+                stream.groups.clear()
+            case Tick():
+                self._look()
+            case _Step():
+                self._step()
+
+    # --- events ----------------------------------------------------------------------------------
+
+    def _receive(self, received: Received) -> None:
+        if self._mode_changes(received):
+            return
+        stream, data = received.stream, received.data
+        reach("tikv.batch_read")
+        try:
+            message = ChangeData(data)
+        except DecodeError as error:
+            raise SourceError(f"store {self._store_id} sent what isn't a ChangeDataEvent") from error
+        if self.sharing:
+            self._share(received, message)
+        else:
+            self._take(stream, message)
+            if received.backlog is not None:
+                received.backlog.done(len(data))
+        resolved = message.resolved
+        if resolved is not None:
+            self._group(stream, resolved.request_id).note(resolved)
+            self._messages += 1
+            self._announce()
+
+    def _take(self, stream: StoreStream, message: ChangeData) -> None:
+        for group, request, payload in self._current(stream, message):
+            if request.id in group.pending:
+                self._advance_first(group, request)
+            self._events.take(group, request, payload, self._quotas[request.id % len(self._quotas)])
+
+    def _current(
+        self, stream: StoreStream, message: ChangeData
+    ) -> Iterator[tuple[RequestGroup, Request, Payload]]:
+        """Rows and errors of what is asked for; resolved ts are noted, the rest is counted and dropped."""
+        for region_id, request_id, payload in message.events():
+            group = self._group(stream, request_id)
+            request = group.regions.get(region_id)
+            if request is None or request.request_id != request_id:
+                self._counts.stale += 1
+                continue
+            if isinstance(payload, int):
+                self._note(group, region_id, payload)
+                continue
+            if not request.initialised:
+                group.settle()
+            yield group, request, payload
+
+    def _advance_first(self, group: RequestGroup, request: Request) -> None:
+        """What is known to have come before the region's next event counts before it; but nothing that came
+        before the end of its scan."""
+        self._events.flush()
+        ts = group.pending.pop(request.id)
+        if self.actor_inbox.outbox is None:
+            self._events.advance([(request, ts)], 1)
+        elif request.initialised:
+            group.pending[request.id] = ts
+
+    def _share(self, received: Received, message: ChangeData) -> None:
+        left = len(received.data)
+        parts: list[list[Any]] = [[] for _ in self._shard_workers]
+        for group, request, payload in self._current(received.stream, message):
+            parts[request.id % len(parts)].append((group, request, payload))
+        share = left // len(parts)
+        for handle, part in zip(self._shard_workers, parts, strict=True):
+            if part:
+                left -= share
+                self.send(handle, Shared(part, share, received.backlog))
+        if received.backlog is not None:
+            received.backlog.done(left)
+
+    def _group(self, stream: StoreStream, request_id: int) -> RequestGroup:
+        key = request_id if stream.multiplexing else 0
+        group = stream.groups.get(key)
+        if group is None:
+            group = stream.groups[key] = RequestGroup()
+        return group
+
+    # --- sharing the work ------------------------------------------------------------------------
+
+    def _mode_changes(self, message: Received) -> bool:
+        """Whether the message must wait until the handles are done."""
+        depth = len(self.actor_inbox.messages)
+        options = self._options
+        if self.sharing:
+            if depth <= options.low_water * options.mailbox:
+                self._take_over(message)
+                return True
+        elif depth >= options.high_water * options.mailbox:
+            self._begin_sharing()
+        return False
+
+    def _begin_sharing(self) -> None:
+        self.sharing = True
+        self._counts.shared += 1
+        self._events.flush()  # before what the handles send
+        if not self._shard_workers:
+            self._shard_workers = [
+                self.system.spawn(
+                    ShardWorker,
+                    self._reports,
+                    self._board,
+                    quota,
+                    self._barrier,
+                    capacity=self._options.mailbox,
+                    name=f"{self.name}, handle {number}",
+                    supervisor=self.actor_inbox.supervisor,
+                )
+                for number, quota in enumerate(self._quotas)
+            ]
+
+    def _take_over(self, message: Any) -> None:
+        """Wait for the handles, and handle the message then."""
+        self.sharing = False
+        self._barrier.shut(len(self._shard_workers))
+        for handle in self._shard_workers:
+            self.send(handle, Arrive(self._barrier))
+        self.send(self._barrier, None)
+        self._todo.appendleft(message)
+
+    # --- resolved ts -----------------------------------------------------------------------------
+
+    def _note(self, group: RequestGroup, region_id: int, ts: Ts) -> None:
+        group.settle()
+        group.pending[region_id] = ts
+        self._announce()
+
+    def _announce(self) -> None:
+        if not self._announced and self._board.reader is not None:
+            self._announced = True
+            self._board.reader.actor_inbox.post(Pending(self.actor_ref))
+
+    def _look(self) -> None:
+        self._announced = False
+        groups = [group for stream in self._streams for group in stream.groups.values()]
+        self._steps = chain.from_iterable(
+            [zip(repeat(group), group.drain(), strict=False) for group in groups]
+        )
+        now = self.clock.now()
+        self._weight = max(1, min(int(now - self._looked), self._messages))
+        self._looked, self._messages = now, 0
+        self._step()
+
+    def _step(self) -> None:
+        pairs = []
+        taken = 0
+        for group, (region_id, ts) in islice(self._steps, STEP_REGIONS):
+            taken += 1
+            request = group.regions.get(region_id)
+            if request is not None:
+                pairs.append((request, ts))
+        if self.sharing:
+            parts = spread(len(self._shard_workers), pairs, self._weight)
+            for handle, part in zip(self._shard_workers, parts, strict=True):
+                if part is not None:
+                    self.send(handle, part)
+        else:
+            self._events.advance(pairs, self._weight)
+        if taken == STEP_REGIONS:
+            self.actor_inbox.post(_Step())
+        elif self._board.reader is not None:
+            self._board.reader.actor_inbox.post(Noted(self.actor_ref))

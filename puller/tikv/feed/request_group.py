@@ -1,0 +1,64 @@
+"""The requests of a stream that get their resolved ts together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ....codec.proto.columns import Resolved, unpack
+from ....events import Ts
+from .request import Request
+
+NOTED_BYTES: Final = 4 << 20
+"""Of region ids kept as they came; a store with 100,000 regions sends 300 kB five times a second."""
+
+
+class RequestGroup:
+    """Belongs to the stream's region worker; `pending` may be popped from by its handles."""
+
+    __slots__ = ("_bytes", "_noted", "pending", "regions")
+
+    def __init__(self) -> None:
+        self.regions: dict[int, Request] = {}
+        self.pending: dict[int, Ts] = {}
+        """By region: the resolved ts that came last and has not been looked at; complete after `settle`."""
+        self._noted: list[Resolved] = []
+        self._bytes = 0
+
+    def note(self, resolved: Resolved) -> None:
+        """Take a resolved ts of many regions; read when it is looked at, for others replace most of them."""
+        noted = self._noted
+        if noted and noted[-1].packed == resolved.packed:
+            noted[-1] = resolved
+            return
+        noted.append(resolved)
+        self._bytes += len(resolved.packed)
+        if self._bytes > NOTED_BYTES:
+            self.settle()
+
+    def drain(self) -> Iterator[tuple[int, Ts]]:
+        """All regions that have told something, each once, with its resolved ts."""
+        if len(self._noted) == 1 and not self.pending:  # read when its turn comes: a store's ids take 4 MB
+            (resolved,), self._noted, self._bytes = self._noted, [], 0
+            return _each(resolved)
+        self.settle()
+        pending, self.pending = self.pending, {}
+        return iter(pending.items())
+
+    def settle(self) -> None:
+        """Bring `pending` up to date with what was noted."""
+        noted, self._noted, self._bytes = self._noted, [], 0
+        found: dict[int, Ts] = {}
+        for resolved in reversed(noted):
+            if len(found) >= len(self.regions) and found.keys() >= self.regions.keys():
+                break  # all of them have told something newer
+            found = {**dict.fromkeys(unpack(resolved.packed), resolved.ts), **found}
+        if self.pending:
+            self.pending.update(found)
+        else:
+            self.pending = found
+
+
+def _each(resolved: Resolved) -> Iterator[tuple[int, Ts]]:
+    for region_id in unpack(resolved.packed):
+        yield region_id, resolved.ts

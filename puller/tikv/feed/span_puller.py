@@ -1,0 +1,150 @@
+"""The actor that puts a table's regions together."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from ....actors import PooledActor, Target
+from ....events import Changes, KvChange, Ts
+from ...frontier import Frontier
+from ..span import Span
+
+log = logging.getLogger("tidemill.puller")
+
+MAILBOX: Final = 128
+"""Messages; as many as the original's channels hold."""
+
+PIECE: Final = 1024
+"""Most changes of one message: a mailbox is bounded in messages."""
+
+NOTHING: Final = (1 << 64) - 1
+"""The least commit ts of no changes."""
+
+
+class Pulled(Struct, frozen=True, gc=False):
+    """To a SpanPuller: changes of some regions, and then how far regions are."""
+
+    changes: list[KvChange]
+    """Up to PIECE, and the SpanPuller's from now on."""
+    resolved: list[tuple[int, Span, Ts]]
+    """Region id, its part of the subscription's span, and the ts up to which all of it has been sent."""
+    least: Ts = NOTHING
+    """The least commit ts of the changes."""
+
+
+class SpanProgress:
+    """What a SpanPuller has taken in and sent on; written in its turns only, read anywhere."""
+
+    __slots__ = (
+        "changes",
+        "egress_commit_ts",
+        "egress_resolved_ts",
+        "fallen_back",
+        "ingress_commit_ts",
+        "ingress_resolved_ts",
+        "ref",
+        "regions",
+        "since",
+        "subscriptions",
+        "table_id",
+    )
+
+    def __init__(self, ts: Ts, now: float, table_id: int = 0) -> None:
+        self.table_id = table_id
+        self.regions = 0
+        """Stretches of the span that a region has told of, or that still wait for one."""
+        self.changes = 0
+        """Sent on."""
+        self.ingress_commit_ts = self.egress_commit_ts = 0
+        """Of the last change; 0 before the first."""
+        self.ingress_resolved_ts = self.egress_resolved_ts = ts
+        """Of the last region that was resolved, and of the table."""
+        self.fallen_back = 0
+        """Changes dropped because the table's resolved ts had passed them."""
+        self.ref: Any = None
+        """The SpanPuller's."""
+        self.subscriptions: tuple[int, ...] = ()
+        """What it is told of, once that is known; the loop's thread writes it."""
+        self.since = now
+        """When the table's resolved ts last moved, by the clock's `now()`."""
+
+
+class SpanPuller(PooledActor):
+    """Takes the changes of a table's regions, sends them on to `output` as Changes, and with them the
+    resolved ts of the whole, whenever it moves (TiCDC puller document). Kept small: a feed has 100,000."""
+
+    __slots__ = ("_frontier", "_output", "progress")
+
+    def __init__(
+        self, spans: Sequence[Span], checkpoint_ts: Ts, output: Target, progress: SpanProgress
+    ) -> None:
+        """Everything of `spans` at or below `checkpoint_ts` is there already."""
+        self._output = output.actor_inbox
+        self.progress = progress
+        self._frontier = Frontier(spans, checkpoint_ts)
+
+    def on_receive_batch(self, messages: Sequence[Pulled]) -> None:
+        progress, frontier = self.progress, self._frontier
+        lists = [m.changes for m in messages if m.changes]
+        if lists:
+            progress.ingress_commit_ts = lists[-1][-1].commit_ts
+            if min([m.least for m in messages]) <= progress.egress_resolved_ts:
+                lists = [above for changes in lists if (above := self._above_resolved(changes))]
+        ts = 0
+        for message in messages:
+            for _, span, ts in message.resolved:
+                frontier.forward(span, ts)
+        resolved = self._resolved(ts) if ts else 0
+        if lists or resolved:
+            *pieces, last = _pieces(lists)
+            for piece in pieces:
+                self.send(self._output, Changes(piece))
+            self.send(self._output, Changes(last, resolved))
+            progress.changes += sum(map(len, lists))
+            if last:
+                progress.egress_commit_ts = last[-1].commit_ts
+
+    def advance(self, resolved: Sequence[tuple[int, Span, Ts]]) -> Ts:
+        """What a Pulled without changes does; but it is the caller who tells of the table's resolved ts, 0 if
+        it has not moved. Only while the actor is claimed."""
+        forward = self._frontier.forward
+        ts = 0
+        for _, span, ts in resolved:
+            forward(span, ts)
+        return self._resolved(ts)
+
+    def _resolved(self, last: Ts) -> Ts:
+        """The table's resolved ts if it has moved, else 0."""
+        progress, frontier = self.progress, self._frontier
+        progress.ingress_resolved_ts = last
+        progress.regions = len(frontier)
+        ts = frontier.ts
+        if ts <= progress.egress_resolved_ts:
+            return 0
+        progress.egress_resolved_ts = ts
+        progress.since = self.clock.now()
+        return ts
+
+    def _above_resolved(self, changes: list[KvChange]) -> list[KvChange]:
+        resolved = self.progress.egress_resolved_ts
+        kept = [change for change in changes if change.commit_ts > resolved]
+        dropped = len(changes) - len(kept)
+        if dropped and not self.progress.fallen_back:
+            log.warning("%s: %d changes have fallen back behind resolved ts %d", self.name, dropped, resolved)
+        self.progress.fallen_back += dropped
+        return kept
+
+
+def _pieces(lists: Sequence[list[KvChange]]) -> list[list[KvChange]]:
+    """Neighbours put together, up to PIECE changes; at least one piece, maybe empty. Takes the lists."""
+    found: list[list[KvChange]] = []
+    for changes in lists:
+        if found and len(found[-1]) + len(changes) <= PIECE:
+            found[-1] += changes
+        else:
+            found.append(changes)
+    return found or [[]]

@@ -1,0 +1,105 @@
+"""A store as the event feed sees it."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import Any, Protocol
+
+from ....actors import Clock, PooledRef
+from ....errors import Retryable, SourceError
+from ...grpc.channel import Channels
+from ..kv.region_cache import RegionCache
+from ..pd.version import check
+from .error_table import Action
+from .messages import Forget
+from .region_worker import Counts
+from .request import Request
+from .store_stream import StoreStream
+
+INCOMPATIBLE_SECONDS = 20.0
+"""Before a store of a wrong version is tried again: it may be in the middle of an upgrade."""
+
+
+class Feed(Protocol):
+    """What stores need of the event feed that they belong to."""
+
+    channels: Channels
+    cache: RegionCache
+    clock: Clock
+    random: Random
+    cluster_id: int
+    filter_loop: bool
+
+    def spawn(self, work: Any, name: str) -> asyncio.Task[Any]: ...
+
+    def failed(self, request: Request, action: Action) -> None: ...
+
+
+class Store:
+    """Its region worker and the streams to it: one, or more if the store takes a region once on each.
+
+    Belongs to the loop's thread.
+    """
+
+    def __init__(self, store_id: int, feed: Feed, worker: PooledRef[Any], counts: Counts) -> None:
+        self.id = store_id
+        self.worker = worker
+        self.counts = counts
+        self.multiplexing = True
+        self.streams: list[StoreStream] = []
+        self.channels = feed.channels
+        self.clock = feed.clock
+        self.random = feed.random
+        self.cluster_id = feed.cluster_id
+        self.filter_loop = feed.filter_loop
+        self.spawn = feed.spawn
+        self.failed = feed.failed
+        self.last_address = ""
+        self._cache = feed.cache
+
+    def send(self, request: Request) -> None:
+        for stream in self.streams:
+            if stream.takes(request.id):
+                break
+        else:
+            stream = StoreStream(self)
+            self.streams.append(stream)
+        stream.send(request)
+
+    def forget(self, request: Request) -> None:
+        """The request is stopped: it is told to whoever has it."""
+        stream = request.stream
+        if stream is None or not request.request_id:
+            return
+        self.worker.actor_inbox.post(Forget(stream, request))
+        stream.deregister(request)
+
+    def done(self, request: Request, by_store: bool) -> None:
+        """The request has ended; without multiplexing a stream that nothing is left on is closed."""
+        stream = request.stream
+        if stream is None:
+            return
+        stream.live -= 1
+        if by_store:
+            stream.forgotten(request.id)
+        if not stream.live and not stream.multiplexing:
+            stream.reconnect()
+
+    def ended(self, stream: StoreStream) -> None:
+        if stream in self.streams:
+            self.streams.remove(stream)
+
+    async def address(self) -> str:
+        """Raises Retryable if PD doesn't know the store or it is of a version that can't be followed."""
+        info = await self._cache.store(self.id)
+        if info is None or info.tombstone:
+            raise Retryable(f"PD knows no store {self.id}")
+        try:
+            check([info])
+        except SourceError as error:
+            self._cache.forget_store(self.id)
+            await asyncio.sleep(INCOMPATIBLE_SECONDS)
+            raise Retryable(str(error)) from error
+        self.last_address = info.address
+        return info.address

@@ -1,0 +1,225 @@
+"""One gRPC stream to a store, for the regions of all subscriptions."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+from random import Random
+from typing import Any, Final, Protocol
+
+import grpc
+from grpc import aio
+
+from ....actors import Clock, PooledRef
+from ....codec.proto import CHANGE_DATA, cdcpb, kvrpcpb, metapb
+from ....errors import Retryable, SourceError
+from ...grpc.channel import Channels
+from .backlog import Backlog
+from .error_table import Action, classify_status
+from .messages import Ended, Forget, Received, Registered
+from .request import Request
+from .request_group import RequestGroup
+
+CLIENT_VERSION: Final = "8.1.0"
+"""As what TiKV is to treat us: below 4.0.8 it sends no resolved ts for many regions at once, below 5.3.0 it
+doesn't check the cluster's id."""
+
+FEATURES: Final = (("features", "stream-multiplexing"),)
+"""A region may be asked for several times on one stream. A TiKV that doesn't know it (before 7.x) answers
+UNIMPLEMENTED, and gets the first form of the call."""
+
+MOST_PAUSE_SECONDS: Final = 0.1
+"""After a stream broke; so that not all feeds of a store come back at once."""
+
+request_ids: Final = count(1)
+
+
+class Owner(Protocol):
+    """The store that a stream is to; all in the loop's thread."""
+
+    id: int
+    worker: PooledRef[Any]
+    multiplexing: bool
+    channels: Channels
+    clock: Clock
+    random: Random
+    cluster_id: int
+    filter_loop: bool
+
+    async def address(self) -> str: ...
+
+    def spawn(self, work: Any, name: str) -> asyncio.Task[Any]: ...
+
+    def ended(self, stream: StoreStream) -> None: ...
+
+    def failed(self, request: Request, action: Action) -> None: ...
+
+
+class StoreStream:
+    """Sends requests and hands what comes to the store's region worker, unread.
+
+    A request id is shared by many regions, as TiKV sends one resolved ts for each id: the first request
+    for a region on this stream has the stream's first id, the second its second, and so on. So what still
+    comes for an earlier request of a region is known by its smaller id. Without multiplexing the store
+    sends one resolved ts for the stream, takes a region once, and every request has an id of its own.
+    """
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self.multiplexing = owner.multiplexing
+        self.groups: dict[int, RequestGroup] = {}
+        """By request id, or all under 0. The region worker's own."""
+        self.live = 0
+        """Requests given to it that have not ended."""
+        self.heard_at = owner.clock.now()
+        self._ids: list[int] = []
+        self._times: dict[int, int] = {}
+        """By region: how often it was asked for here."""
+        self._outgoing: asyncio.Queue[Request | Any] = asyncio.Queue()
+        self._in_hand: Request | None = None
+        self._exchange: asyncio.Task[Action] | None = None
+        owner.spawn(self._run(), f"stream to store {owner.id}")
+
+    # --- for its store ---------------------------------------------------------------------------
+
+    def takes(self, region_id: int) -> bool:
+        """Whether the region may be asked for here."""
+        return self.multiplexing or region_id not in self._times
+
+    def send(self, request: Request) -> None:
+        """Ask for a region; at most as many are on the way as its store has tokens."""
+        request.stream = self
+        self.live += 1
+        self._times.setdefault(request.id, 0)
+        self._outgoing.put_nowait(request)
+
+    def deregister(self, request: Request) -> None:
+        """Have the store forget a request that the region worker has forgotten."""
+        if not self.multiplexing:
+            return  # it knows no such request: the region stays taken here
+        message = cdcpb.ChangeDataRequest(
+            header=self._header(), region_id=request.id, request_id=request.request_id
+        )
+        message.deregister.SetInParent()
+        self._outgoing.put_nowait(message)
+
+    def forgotten(self, region_id: int) -> None:
+        """The store itself has ended the region's request."""
+        if not self.multiplexing:
+            self._times.pop(region_id, None)
+
+    def reconnect(self) -> None:
+        """End the stream; all that was asked for on it is asked for again."""
+        if self._exchange is not None:
+            self._exchange.cancel()
+
+    # --- its task --------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        self._exchange = self.owner.spawn(self._talk(), f"exchange with store {self.owner.id}")
+        try:
+            await asyncio.wait([self._exchange])
+        finally:
+            self._exchange.cancel()
+        cut = self._exchange.cancelled() or self._exchange.exception() is not None
+        action = Action("same_region", "Reconnect") if cut else self._exchange.result()
+        await asyncio.sleep(self.owner.random.random() * MOST_PAUSE_SECONDS)
+        self.owner.ended(self)
+        await self.owner.worker.atell(Ended(self, action))
+        for request in self._left():
+            self.owner.failed(request, action)
+
+    def _left(self) -> list[Request]:
+        """Requests that were not sent."""
+        left = [self._in_hand] if self._in_hand is not None else []
+        while not self._outgoing.empty():
+            item = self._outgoing.get_nowait()
+            if isinstance(item, Request):
+                left.append(item)
+        return left
+
+    async def _talk(self) -> Action:
+        """Send and receive until the stream ends; what follows from its end."""
+        try:
+            address = await self.owner.address()
+        except Retryable:
+            return Action("send_failed", "NoAddress")
+        method = CHANGE_DATA["EventFeedV2" if self.multiplexing else "EventFeed"]
+        metadata = FEATURES if self.multiplexing else ()
+        call = self.owner.channels.stream(address, method, raw=True, metadata=metadata)
+        sender = self.owner.spawn(self._send(call), f"requests to store {self.owner.id}")
+        backlog = Backlog()
+        try:
+            while isinstance(data := await call.read(), bytes):
+                self.heard_at = self.owner.clock.now()
+                await backlog.add(len(data))
+                await self.owner.worker.atell(Received(self, data, backlog))
+        except aio.AioRpcError as error:
+            return self._action(error, self.owner.channels.failure(address, method, error))
+        finally:
+            call.cancel()
+            sender.cancel()
+            await asyncio.wait([sender])
+        return Action("send_failed", "EndOfStream")
+
+    def _action(self, error: aio.AioRpcError, failure: Exception) -> Action:
+        if error.code() is grpc.StatusCode.UNIMPLEMENTED and self.multiplexing:
+            self.owner.multiplexing = False
+            return Action("same_region", "NoMultiplexing")
+        if isinstance(failure, SourceError):
+            return Action("fatal", error.code().name, error=failure)
+        return classify_status(error.code(), error.details() or "")
+
+    async def _send(self, call: aio.StreamStreamCall[Any, Any]) -> None:
+        try:
+            while True:
+                item = await self._outgoing.get()
+                if isinstance(item, Request):
+                    item = await self._register(item)
+                if item is not None:
+                    await call.write(item)
+        except (aio.AioRpcError, asyncio.InvalidStateError):
+            pass  # the reader hears of it as well
+
+    async def _register(self, request: Request) -> Any | None:
+        """Tell the worker of a request before the store can answer it; None if it is over already."""
+        self._in_hand = request
+        if request.stopped:
+            self._in_hand = None
+            return None
+        self._number(request)
+        await self.owner.worker.atell(Registered(self, request))
+        self._in_hand = None
+        if request.stopped:
+            self.owner.worker.actor_inbox.post(Forget(self, request))
+            return None
+        return self._message(request)
+
+    def _number(self, request: Request) -> None:
+        if not self.multiplexing:
+            request.request_id = next(request_ids)
+            return
+        times = self._times[request.id]
+        self._times[request.id] = times + 1
+        if times == len(self._ids):
+            self._ids.append(next(request_ids))
+        request.request_id = self._ids[times]
+
+    def _header(self) -> Any:
+        return cdcpb.Header(cluster_id=self.owner.cluster_id, ticdc_version=CLIENT_VERSION)
+
+    def _message(self, request: Request) -> Any:
+        """A ChangeDataRequest."""
+        message = cdcpb.ChangeDataRequest(
+            header=self._header(),
+            region_id=request.id,
+            region_epoch=metapb.RegionEpoch(conf_ver=request.conf_ver, version=request.version),
+            request_id=request.request_id,
+            checkpoint_ts=request.checkpoint_ts,
+            start_key=request.span.start,
+            end_key=request.span.end,
+            extra_op=kvrpcpb.ExtraOp.ReadOldValue,
+            filter_loop=self.owner.filter_loop,
+        )
+        message.register.SetInParent()
+        return message

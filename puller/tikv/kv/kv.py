@@ -1,0 +1,219 @@
+"""Reads of TiKV at a timestamp, and what it takes to get past locks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from random import Random
+from typing import Any, Final
+
+from ....actors import Clock
+from ....codec.proto import kvrpcpb
+from ....codec.tidb.key import decode_bytes, encode_bytes
+from ....errors import Retryable, SourceError
+from ....events import Ts, physical_ms
+from ...grpc.channel import Channels, TooLarge
+from ..options import TikvOptions
+from ..pd.pd import PdClient
+from ..span import UPPER_BOUND
+from ..topology import RegionInfo
+from .async_commit import outcome
+from .lock_wait import LockWait
+from .region_cache import RegionCache
+from .region_call import RegionCalls
+from .transactions import TxnStatus, status_of
+
+_FEWER: Final = 4
+"""By so much fewer rows are asked for where they were too large."""
+
+
+class Kv:
+    """Raw keys in, raw keys out; a key may not be empty. Only from the loop's thread.
+
+    Every method raises Retryable, with the last trouble, after `store_retry_seconds` without success.
+    """
+
+    def __init__(
+        self,
+        options: TikvOptions,
+        pd: PdClient,
+        cache: RegionCache,
+        channels: Channels,
+        clock: Clock,
+        random: Random,
+    ) -> None:
+        self._pd = pd
+        self._page = options.scan_page
+        self._calls = RegionCalls(options, cache, channels, clock, random)
+
+    async def get(self, key: bytes, ts: Ts) -> bytes | None:
+        """The value at `ts`; None without one."""
+        locks = self._lock_wait(ts)
+        while True:
+            request = kvrpcpb.GetRequest(context=locks.context(), key=key, version=ts)
+            answer = await self._at_region(key, "KvGet", request)
+            if not answer.HasField("error"):
+                return None if answer.not_found else bytes(answer.value)
+            await locks.pass_by(_lock_in("KvGet", answer.error))
+
+    async def scan(self, start: bytes, end: bytes, ts: Ts) -> AsyncIterator[tuple[bytes, bytes]]:
+        """Keys and values in [start, end) at `ts`, in key order, across regions; an empty end is +inf.
+
+        Rows that are too large for one answer are asked for a few at a time. Raises TooLarge where
+        one of them is.
+        """
+        locks = self._lock_wait(ts)
+        at: bytes | None = start
+        page = self._page
+        while at is not None:
+            try:
+                pairs, at = await self._scan_page(at, end, locks, page)
+            except TooLarge:
+                if page == 1:
+                    raise
+                page = max(1, page // _FEWER)
+                continue
+            for pair in pairs:
+                yield pair.key, pair.value
+            if pairs:
+                locks = self._lock_wait(ts, locks)
+
+    async def scan_locks(self, start: bytes, end: bytes, max_ts: Ts, limit: int = 1024) -> list[Any]:
+        """The locks (kvrpcpb.LockInfo) in [start, end) of transactions that began at or before `max_ts`.
+
+        In key order, up to `limit`: if there are as many, more may follow. An empty end is +inf.
+        """
+        found: list[Any] = []
+        at: bytes | None = start
+        while at is not None and len(found) < limit:
+            request = kvrpcpb.ScanLockRequest(max_version=max_ts, start_key=at, limit=limit - len(found))
+            region, answer = await self._in_region(at, end, "KvScanLock", request)
+            _refuse("KvScanLock", answer)
+            found += answer.locks
+            at = _behind(region, end)
+        return found
+
+    async def check_txn_status(
+        self,
+        primary: bytes,
+        start_ts: Ts,
+        *,
+        caller_start_ts: Ts = 0,
+        current_ts: Ts,
+        rollback_if_not_exist: bool = False,
+        force_sync_commit: bool = False,
+        resolving_pessimistic_lock: bool = False,
+    ) -> TxnStatus | None:
+        """What became of the transaction that began at `start_ts`; its primary key's store decides.
+
+        A transaction whose lock has outlived its time to live at `current_ts` is rolled back by this,
+        unless it commits asynchronously. `caller_start_ts` pushes the commit ts of a living one above it,
+        if it can be. None if the store has neither its lock nor its end, and wasn't told to roll it back.
+        """
+        request = kvrpcpb.CheckTxnStatusRequest(
+            primary_key=primary,
+            lock_ts=start_ts,
+            caller_start_ts=caller_start_ts,
+            current_ts=current_ts,
+            rollback_if_not_exist=rollback_if_not_exist,
+            force_sync_commit=force_sync_commit,
+            resolving_pessimistic_lock=resolving_pessimistic_lock,
+        )
+        answer = await self._at_region(primary, "KvCheckTxnStatus", request)
+        return status_of(answer, primary, start_ts)
+
+    async def transaction_status(self, lock: Any, caller_start_ts: Ts = 0) -> TxnStatus:
+        """What became of the transaction of a kvrpcpb.LockInfo; one over its time is ended by this."""
+        now = await self._pd.tso()
+        status = await self.check_txn_status(
+            lock.primary_lock,
+            lock.lock_version,
+            caller_start_ts=caller_start_ts,
+            current_ts=now,
+            rollback_if_not_exist=_expired(lock, now),
+            resolving_pessimistic_lock=lock.lock_type == kvrpcpb.Op.PessimisticLock,
+        )
+        if status is None:
+            return TxnStatus(lock=lock)  # its primary lock may be on its way
+        if not status.ended and status.lock.use_async_commit and _expired(status.lock, now):
+            return await outcome(self, status.lock, now)
+        return status
+
+    async def resolve_lock(self, key: bytes, start_ts: Ts, commit_ts: Ts, keys: Sequence[bytes] = ()) -> None:
+        """Commit the transaction's locks at `commit_ts`, or roll them back if that is 0.
+
+        All of them in the region that holds `key`, or only `keys` of that region.
+        """
+        request = kvrpcpb.ResolveLockRequest(start_version=start_ts, commit_version=commit_ts, keys=keys)
+        _refuse("KvResolveLock", await self._at_region(key, "KvResolveLock", request))
+
+    async def resolve_locks(self, key: bytes, ends: Mapping[Ts, Ts]) -> None:
+        """The same for many transactions, by start ts, in the region that holds `key`."""
+        infos = [kvrpcpb.TxnInfo(txn=start, status=commit) for start, commit in ends.items()]
+        request = kvrpcpb.ResolveLockRequest(txn_infos=infos)
+        _refuse("KvResolveLock", await self._at_region(key, "KvResolveLock", request))
+
+    def _lock_wait(self, ts: Ts, before: LockWait | None = None) -> LockWait:
+        return LockWait(self, self._calls.backoff(), ts, before)
+
+    async def _scan_page(
+        self, at: bytes, end: bytes, locks: LockWait, page: int
+    ) -> tuple[list[Any], bytes | None]:
+        """The pairs of one answer up to the first lock, and where to go on; None at the end."""
+        request = kvrpcpb.ScanRequest(context=locks.context(), start_key=at, limit=page, version=locks.ts)
+        region, answer = await self._in_region(at, end, "KvScan", request)
+        if answer.HasField("error"):
+            await locks.pass_by(_lock_in("KvScan", answer.error))
+            return [], at
+        pairs = list(answer.pairs)
+        for count, pair in enumerate(pairs):
+            if pair.HasField("error"):
+                lock = _lock_in("KvScan", pair.error)
+                await locks.pass_by(lock)
+                return pairs[:count], lock.key
+        if len(pairs) < page:
+            return pairs, _behind(region, end)
+        return pairs, pairs[-1].key + b"\0"
+
+    async def _at_region(self, key: bytes, name: str, request: Any) -> Any:
+        """The answer of the region that holds the raw `key`."""
+        return (await self._calls.send(encode_bytes(key), name, lambda _: request))[1]
+
+    async def _in_region(self, at: bytes, end: bytes, name: str, request: Any) -> tuple[RegionInfo, Any]:
+        """The answer of the region that holds the raw `at`, asked up to its end or `end`."""
+
+        def clipped(region: RegionInfo) -> Any:
+            request.end_key = _behind(region, end) or end
+            return request
+
+        return await self._calls.send(encode_bytes(at), name, clipped)
+
+
+def _expired(lock: Any, now: Ts) -> bool:
+    return bool(physical_ms(lock.lock_version) + lock.lock_ttl <= physical_ms(now))
+
+
+def _behind(region: RegionInfo, end: bytes) -> bytes | None:
+    """The raw key at which the next region begins; None if `end` comes first."""
+    if region.end == UPPER_BOUND:
+        return None
+    try:
+        key, _ = decode_bytes(region.end)
+    except ValueError as error:
+        raise SourceError(f"region {region.id} ends at {region.end.hex()}: not a key of TiDB") from error
+    return key if not end or key < end else None
+
+
+def _lock_in(name: str, error: Any) -> Any:
+    """The lock that a KeyError tells of. Raises Retryable for any other one."""
+    if error.HasField("locked"):
+        return error.locked
+    raise Retryable(f"{name}: {_sentence(error)}")
+
+
+def _refuse(name: str, answer: Any) -> None:
+    if answer.HasField("error"):
+        raise Retryable(f"{name}: {_sentence(answer.error)}")
+
+
+def _sentence(error: Any) -> str:
+    return str(error.retryable or error.abort or error).strip()

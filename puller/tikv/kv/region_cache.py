@@ -1,0 +1,237 @@
+"""Where each key's region is, and which store leads it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence, Set
+from random import Random
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ....actors import Clock
+from ....errors import Retryable
+from ...grpc.backoff import Backoff
+from ..pd.pd import PdClient
+from ..span import Span
+from ..topology import Peer, RegionInfo, StoreInfo, region_info
+from .region_map import RegionMap, older
+
+FIRST_PAUSE_SECONDS: Final = 0.01
+LONGEST_PAUSE_SECONDS: Final = 0.5
+"""Between two times that PD is asked for a span's regions (TiCDC puller)."""
+
+
+class RpcContext(Struct, frozen=True, gc=False):
+    """All that a request to a region needs."""
+
+    region: RegionInfo
+    peer: Peer
+    store_id: int
+    address: str
+
+
+class RegionCache:
+    """The regions as PD and the stores told of them. Only from the loop's thread."""
+
+    def __init__(self, pd: PdClient, clock: Clock, random: Random, *, retry_seconds: float = 60.0) -> None:
+        self._pd = pd
+        self._clock = clock
+        self._random = random
+        self._retry_seconds = retry_seconds
+        self._map = RegionMap()
+        self._stores: dict[int, StoreInfo] = {}
+        self._failures = 0
+        """Counts up with each failure to send; what was loaded before a store's last one is doubtful."""
+        self._failed: dict[int, int] = {}
+        """By store: the count at its last failure."""
+
+    def __len__(self) -> int:
+        return len(self._map)
+
+    def __iter__(self) -> Iterator[RegionInfo]:
+        """In key order."""
+        return iter(self._map)
+
+    def cached(self, region_id: int) -> RegionInfo | None:
+        """The region as it is known, without asking anybody."""
+        return self._map.get(region_id)
+
+    async def load(self, span: Span, limit: int = 20) -> list[RegionInfo]:
+        """The first regions of the span, up to `limit`, from PD: they cover it from its start without a hole.
+
+        More may follow behind the last one's end. Raises Retryable if PD has no such regions for
+        `retry_seconds`.
+        """
+        backoff = self._backoff()
+        while True:
+            found = await self._pd.scan_regions(span.start, span.end, limit)
+            trouble = _trouble(span, found)
+            if trouble is None:
+                return self._take([region for region in found if region is not None])
+            pause = backoff.next()
+            if pause is None:
+                raise Retryable(f"PD gives no whole cover of {span}: {trouble}")
+            await asyncio.sleep(pause)
+
+    async def locate(self, key: bytes) -> RegionInfo:
+        """The region that holds an encoded key, asked of PD if it isn't known.
+
+        Raises Retryable if PD knows none for `retry_seconds`.
+        """
+        if (known := self._map.at(key)) is not None:
+            return known
+        backoff = self._backoff()
+        while True:
+            found = await self._pd.region_by_key(key)
+            if found is not None and found.start <= key < found.end:
+                return self._take([found])[0]
+            pause = backoff.next()
+            if pause is None:
+                raise Retryable(f"PD knows no region for the key {key.hex()}")
+            await asyncio.sleep(pause)
+
+    async def rpc_context(self, region: RegionInfo | int) -> RpcContext | None:
+        """How its leader is reached; None if the region isn't there any more as it was, or has no store.
+
+        After None the keys have to be looked up anew.
+        """
+        known = await self._fresh(region)
+        if known is None:
+            return None
+        peer = known.leader or next(iter(known.voters), None)
+        store = await self.store(peer.store_id) if peer is not None else None
+        if peer is None or store is None or store.tombstone:
+            self.invalidate(known.id)
+            return None
+        return RpcContext(known, peer, store.id, store.address)
+
+    async def store(self, store_id: int) -> StoreInfo | None:
+        """None if PD doesn't know it."""
+        store = self._stores.get(store_id)
+        if store is None:
+            store = await self._pd.store(store_id)
+            if store is not None:
+                self._stores[store_id] = store
+        return store
+
+    @property
+    def known_stores(self) -> Set[int]:
+        """The ids of stores whose addresses are known."""
+        return self._stores.keys()
+
+    def forget_store(self, store_id: int) -> None:
+        """Its address or state may have changed: PD is asked when it is needed next."""
+        self._stores.pop(store_id, None)
+
+    def update_leader(self, region_id: int, leader: Any = None) -> None:
+        """A store said that it doesn't lead the region.
+
+        `leader` is the peer that it named (a Peer or metapb.Peer); without one the next voter is taken.
+        A named one that isn't among the peers says that the region is known too badly.
+        """
+        region = self._map.get(region_id)
+        if region is None:
+            return
+        if leader is None or not leader.id:
+            self._map.put(region.led_by(_next_voter(region)))
+            return
+        for peer in region.peers:
+            if peer.id == leader.id:
+                # news from a store that lives: more than what is known of the leader's store
+                self._map.put(region.led_by(peer, loaded=self._failures))
+                return
+        self.invalidate(region_id)
+
+    def on_send_fail(self, context: RpcContext) -> None:
+        """The store didn't answer: this region is tried at its next voter whose store hasn't failed.
+
+        The store's other regions are asked of PD again when they are needed, as is its address.
+        """
+        self._failures += 1
+        self._failed[context.store_id] = self._failures
+        self.forget_store(context.store_id)
+        region = self._map.get(context.region.id)
+        if region is None or region.version != context.region.version:
+            return
+        others = [peer for peer in region.voters if not self._doubtful(region, peer)]
+        if others:
+            self._map.put(region.led_by(others[0]))
+        else:
+            self.invalidate(region.id)
+
+    def on_epoch_not_match(self, region_id: int, current: Iterable[Any], store_id: int = 0) -> None:
+        """A store said that a region has changed, into `current` (metapb.Region) if it knows.
+
+        `store_id`, which answered, is taken for the leader of these.
+        """
+        regions = [info for each in current if (info := region_info(each)) is not None]
+        known = self._map.get(region_id)
+        if known is not None and any(r.id == region_id and older(r, known) for r in regions):
+            return  # the store is behind: nothing is learnt
+        self.invalidate(region_id)
+        for region in regions:
+            leader = next((p for p in region.voters if p.store_id == store_id), None)
+            self._map.add(region.led_by(leader, loaded=self._failures))
+
+    def invalidate(self, region_id: int) -> None:
+        self._map.remove(region_id)
+
+    async def _fresh(self, region: RegionInfo | int) -> RegionInfo | None:
+        """What is known of the region, asked of PD again if its leader's store has failed since."""
+        if isinstance(region, RegionInfo):
+            known = self._map.get(region.id)
+            if known is None or known.version != region.version:
+                return None
+        else:
+            known = self._map.get(region)
+        if known is None or known.leader is None or not self._doubtful(known, known.leader):
+            return known
+        found = await self._pd.region_by_id(known.id)
+        if found is None or found.version != known.version:
+            self.invalidate(known.id)
+            return None
+        return self._take([found])[0]
+
+    def _doubtful(self, region: RegionInfo, peer: Peer) -> bool:
+        return self._failed.get(peer.store_id, 0) > region.loaded
+
+    def _take(self, regions: list[RegionInfo]) -> list[RegionInfo]:
+        """Regions that follow each other, from PD: or what the stores told since, if PD is behind them."""
+        taken = regions if not self._failures else [replace(r, loaded=self._failures) for r in regions]
+        if self._map.add_all(taken):
+            return taken
+        known = self._map.over(taken[0].start, taken[-1].end)
+        span = Span(taken[0].start, taken[-1].end)
+        whole = known and known[-1].end >= span.end and _trouble(span, known) is None
+        return known if whole else taken
+
+    def _backoff(self) -> Backoff:
+        return Backoff(
+            self._clock,
+            self._random,
+            first=FIRST_PAUSE_SECONDS,
+            longest=LONGEST_PAUSE_SECONDS,
+            total=self._retry_seconds,
+        )
+
+
+def _trouble(span: Span, found: Sequence[RegionInfo | None]) -> str | None:
+    """Why these regions don't cover the span from its start on; None if they do."""
+    at = span.start
+    for region in found:
+        if region is None:
+            return f"a region without meta data at {at.hex() or 'the start'}"
+        if region.start > at or region.end <= at:
+            return f"a hole from {at.hex() or 'the start'} to region {region.id} at {region.start.hex()}"
+        at = region.end
+    return None if found else "no regions"
+
+
+def _next_voter(region: RegionInfo) -> Peer | None:
+    voters = region.voters
+    if not voters:
+        return None
+    at = voters.index(region.leader) + 1 if region.leader in voters else 0
+    return voters[at % len(voters)]

@@ -1,0 +1,1 @@
+"""Prewrites and commits, matched into committed changes."""

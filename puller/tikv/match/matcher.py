@@ -1,0 +1,304 @@
+"""From a region's log of prewrites, commits and rollbacks to committed changes (TiCDC puller document).
+
+Until a region is initialised two streams of its rows are mixed: the scan of what is there, and what happens
+meanwhile. So a commit may come before its prewrite; it waits then, and a COMMITTED row of the scan takes
+its place where none comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import compress, repeat
+from operator import attrgetter
+from typing import Final
+
+from ....codec.proto import cdcpb
+from ....codec.proto.columns import Rows
+from ....codec.tidb.key import decode_bytes, encode_bytes
+from ....errors import InvariantViolated, Retryable, SourceError
+from ....events import DELETE, PUT, KvChange, Ts
+from ..region import RegionState
+from ..span import UPPER_BOUND, Span
+from .early import Early
+from .prewrites import Entry, Prewrites
+from .spill import Quota
+
+_PREWRITE: Final[int] = cdcpb.Event.PREWRITE
+_COMMIT: Final[int] = cdcpb.Event.COMMIT
+_ROLLBACK: Final[int] = cdcpb.Event.ROLLBACK
+_COMMITTED: Final[int] = cdcpb.Event.COMMITTED
+_INITIALIZED: Final[int] = cdcpb.Event.INITIALIZED
+_ROW_PUT: Final[int] = cdcpb.Event.Row.PUT
+_ROW_DELETE: Final[int] = cdcpb.Event.Row.DELETE
+
+_value: Final = attrgetter("value")
+_old_value: Final = attrgetter("old_value")
+_OPS: Final = {_ROW_PUT: PUT, _ROW_DELETE: DELETE}
+
+
+class PrewriteNotMatch(Retryable):
+    """A commit of an initialised region whose prewrite did not come: the region is to be asked for anew."""
+
+    def __init__(self, region_id: int, key: bytes, start_ts: Ts) -> None:
+        super().__init__(
+            f"region {region_id} committed key {key.hex()} of the transaction at {start_ts}, "
+            "but its prewrite has not come",
+            wait=1.0,
+        )
+        self.region_id = region_id
+        self.key = key
+        self.start_ts = start_ts
+
+
+class Matcher:
+    """Of one region, from its request to its end. Belongs to its region worker's turns.
+
+    An error ends it: what it holds must be given up by `close`, and the region asked for again.
+    """
+
+    __slots__ = ("_bounds", "_early", "_prewrites", "_quota", "region")
+
+    def __init__(self, region: RegionState, quota: Quota) -> None:
+        self.region = region
+        self._quota = quota
+        self._prewrites: Prewrites | None = None
+        self._early: Early | None = None
+        self._bounds: tuple[bytes, bytes, bool] | None = None
+
+    def feed(self, rows: Rows) -> list[KvChange]:
+        """The committed changes that these rows, in order, complete.
+
+        Marks the region as initialised when it is. Raises PrewriteNotMatch, InvariantViolated for a commit
+        at or below the region's resolved ts (but not at or below where the subscription began), SourceError
+        for a row that isn't understood, StoreError.
+        """
+        if not rows.types:
+            return []
+        changes = self._in_columns(rows)
+        if changes is None:
+            changes = self._each(rows)
+        if self._prewrites is not None and not self._prewrites:
+            self._prewrites = None
+        self._quota.fit()
+        return changes
+
+    def close(self) -> None:
+        """Forget the region's prewrites. Safe to repeat."""
+        for held in (self._prewrites, self._early):
+            if held is not None:
+                held.clear()
+        self._prewrites = self._early = None
+
+    @property
+    def waiting(self) -> int:
+        """Prewrites in memory that wait for their commit."""
+        return len(self._prewrites) if self._prewrites is not None else 0
+
+    def _in_columns(self, rows: Rows) -> list[KvChange] | None:
+        """The same as _each, for rows of one type, at a fifth of its time; None for others."""
+        kind = rows.types[0]
+        if rows.generations is not None or rows.types.count(kind) < len(rows):
+            return None
+        if kind == _COMMITTED:
+            return self._committed(self._inside(rows))
+        if kind == _COMMIT and self.region.initialised:
+            return self._commits(rows)
+        if kind == _PREWRITE and self._waiting().put_many(self._inside(rows)):
+            return []
+        return None
+
+    def _committed(self, rows: Rows) -> list[KvChange]:
+        if not rows.types:
+            return []
+        return self._changes(rows, rows.values, rows.old_values)
+
+    def _commits(self, rows: Rows) -> list[KvChange]:
+        """Keys outside of the span have no prewrite here: they need no look before one is missing."""
+        waiting = self._waiting()
+        recent = waiting.take_recent(rows)
+        if recent is not None:
+            return self._changes(rows, *recent)
+        found = waiting.take_many(rows.start_ts, rows.keys)
+        if not all(found):
+            rows, found = self._missing(rows, found)
+            if not found:
+                return []
+        return self._changes(rows, [*map(_value, found)], [*map(_old_value, found)])
+
+    def _missing(self, rows: Rows, found: list[Entry | None]) -> tuple[Rows, list[Entry | None]]:
+        """The commits that have their prewrite; the others must be outside of the span."""
+        inside = self._inside(rows.pick([entry is None for entry in found]))
+        if inside.keys:
+            raise PrewriteNotMatch(self.region.id, inside.keys[0], inside.start_ts[0])
+        return rows.pick(found), [entry for entry in found if entry is not None]
+
+    def _changes(self, rows: Rows, values: Sequence[bytes], old_values: Sequence[bytes]) -> list[KvChange]:
+        start_ts = self.region.start_ts
+        least = min(rows.commit_ts)
+        if least <= start_ts:
+            new = [commit_ts > start_ts for commit_ts in rows.commit_ts]
+            if not any(new):
+                return []
+            values, old_values = [*compress(values, new)], [*compress(old_values, new)]
+            rows = rows.pick(new)
+            least = min(rows.commit_ts)
+        self._check_ts(least)
+        region = repeat(self.region.id)
+        ops = self._ops(rows)
+        return [*map(KvChange, rows.commit_ts, rows.start_ts, ops, rows.keys, values, old_values, region)]
+
+    def _ops(self, rows: Rows) -> Iterable[int]:
+        """The op of each KvChange."""
+        if rows.ops.count(_ROW_PUT) == len(rows.ops):
+            return repeat(PUT)
+        try:
+            return [*map(_OPS.__getitem__, rows.ops)]
+        except KeyError as error:
+            raise self._not_known(f"op {error}") from None
+
+    def _each(self, rows: Rows) -> list[KvChange]:
+        """Row by row: the rules in full."""
+        rows = self._inside(rows)
+        changes: list[KvChange] = []
+        region = self.region
+        generations = rows.generations or [0] * len(rows)
+        for kind, op, start_ts, commit_ts, key, value, old_value, generation in zip(
+            rows.types, rows.ops, rows.start_ts, rows.commit_ts, rows.keys, rows.values, rows.old_values,
+            generations, strict=True,
+        ):  # fmt: skip
+            if kind == _PREWRITE:
+                fake = op == _ROW_PUT and not value
+                self._waiting().put((start_ts, key), value, old_value, generation, fake)
+            elif kind == _COMMITTED:
+                if self._is_new(commit_ts):
+                    changes.append(
+                        KvChange(commit_ts, start_ts, self._op(op), key, value, old_value, region.id)
+                    )
+            elif kind == _COMMIT:
+                new = self._is_new(commit_ts)
+                change = self._match(commit_ts, start_ts, self._op(op), key)
+                if change is not None:
+                    if new:
+                        changes.append(change)
+                elif region.initialised:
+                    raise PrewriteNotMatch(region.id, key, start_ts)
+                else:
+                    self._keep_early(commit_ts, start_ts, _OPS[op], key)
+            elif kind == _ROLLBACK:
+                if region.initialised:
+                    self._waiting().take((start_ts, key))
+                else:
+                    self._keep_early(0, start_ts, 0, key)
+            elif kind == _INITIALIZED:
+                region.initialised = True
+                changes += self._settle()
+            else:
+                raise self._not_known(f"type {kind}")
+        return changes
+
+    def _match(self, commit_ts: Ts, start_ts: Ts, op: int, key: bytes) -> KvChange | None:
+        prewrites = self._prewrites
+        if prewrites is None:
+            return None
+        if not self.region.initialised:
+            entry = prewrites.get((start_ts, key))
+            if entry is None or not entry.value or entry.generation:
+                return None  # what counts may still come, of a fake one or of another generation
+        entry = prewrites.take((start_ts, key))
+        if entry is None:
+            return None
+        return KvChange(commit_ts, start_ts, op, key, entry.value, entry.old_value, self.region.id)
+
+    def _settle(self) -> list[KvChange]:
+        """The region is initialised: match the commits that came early, then let go what was rolled back.
+
+        A commit without prewrite is dropped: the scan has had it as COMMITTED.
+        """
+        early, self._early = self._early, None
+        if early is None:
+            return []
+        changes = []
+        for rows in early.read():
+            for commit_ts, start_ts, op, key in rows:
+                change = self._match(commit_ts, start_ts, op, key) if commit_ts else None
+                if change is not None and commit_ts > self.region.start_ts:
+                    changes.append(change)
+        if self._prewrites is not None:
+            for rows in early.read():
+                for commit_ts, start_ts, _, key in rows:
+                    if not commit_ts:
+                        self._prewrites.take((start_ts, key))
+        early.clear()
+        return changes
+
+    def _keep_early(self, commit_ts: Ts, start_ts: Ts, op: int, key: bytes) -> None:
+        if self._early is None:
+            self._early = Early(self._quota)
+        self._early.add((commit_ts, start_ts, op, key))
+
+    def _waiting(self) -> Prewrites:
+        if self._prewrites is None:
+            self._prewrites = Prewrites(self._quota)
+        return self._prewrites
+
+    def _is_new(self, commit_ts: Ts) -> bool:
+        """False for what was committed at or below the subscription's start.
+
+        A store sends that if its key was still locked when the region was asked for: a transaction is
+        committed with its primary key, the others follow. And the commit ts of one that commits in one phase
+        or asynchronously may be below one that PD has given before.
+        """
+        if commit_ts <= self.region.start_ts:
+            return False
+        self._check_ts(commit_ts)
+        return True
+
+    def _check_ts(self, commit_ts: Ts) -> None:
+        if commit_ts <= self.region.resolved_ts:
+            raise InvariantViolated(
+                f"{self.region} committed at {commit_ts}, not above its resolved ts {self.region.resolved_ts}"
+            )
+
+    def _op(self, op: int) -> int:
+        if op not in _OPS:
+            raise self._not_known(f"op {op}")
+        return _OPS[op]
+
+    def _not_known(self, what: str) -> SourceError:
+        return SourceError(
+            f"{self.region} sent a row of {what}: this tidemill doesn't know it, use one made for the cluster"
+        )
+
+    def _inside(self, rows: Rows) -> Rows:
+        """The rows whose keys were asked for: a store may send those of its whole region."""
+        if self.region.whole:
+            return rows
+        if self._bounds is None:
+            self._bounds = _raw_bounds(self.region.span)
+        lower, upper, whole = self._bounds
+        keys = rows.keys
+        if not keys or (whole and min(keys) >= lower and max(keys) < upper):
+            return rows
+        contains = self.region.span.contains
+        inside = [
+            kind == _INITIALIZED or (lower <= key < upper if whole else contains(encode_bytes(key)))
+            for kind, key in zip(rows.types, keys, strict=True)
+        ]
+        return rows.pick(inside)
+
+
+def _raw_bounds(span: Span) -> tuple[bytes, bytes, bool]:
+    """A span's bounds as raw keys; not whole if one is not the encoding of any."""
+    try:
+        return _decoded(span.start) if span.start else b"", _decoded(span.end), True
+    except ValueError:
+        return b"", b"", False
+
+
+def _decoded(bound: bytes) -> bytes:
+    if bound == UPPER_BOUND:
+        return bound  # above all raw keys as well
+    raw, end = decode_bytes(bound)
+    if end < len(bound):
+        raise ValueError(f"{bound.hex()} goes on after the encoded key")
+    return raw

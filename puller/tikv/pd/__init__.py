@@ -1,0 +1,1 @@
+"""The placement driver: members, timestamps, topology and the GC safe point."""

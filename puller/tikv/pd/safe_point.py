@@ -1,0 +1,92 @@
+"""Keeping the versions that a feed still has to read from being collected."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from ....actors import Clock
+from ....errors import Retryable, SourceError
+from ....events import Ts, physical_ms
+from ..options import TikvOptions
+from .pd import PdClient
+
+log = logging.getLogger("tidemill.puller")
+
+REMOVAL: Final = (1 << 64) - 1
+"""The safe point that goes with a time to live of 0, as TiCDC sends it."""
+
+
+class SafePoint:
+    """One feed's entry among PD's service safe points, just below what the feed has yet to read.
+
+    It outlives the feed by `gc_ttl_seconds`: a feed that comes back in time finds all it needs.
+    """
+
+    def __init__(
+        self, options: TikvOptions, pd: PdClient, clock: Clock, service_id: str, checkpoint: Callable[[], Ts]
+    ) -> None:
+        """`checkpoint` says up to where the feed's targets have everything; called in the loop's thread."""
+        self._options = options
+        self._pd = pd
+        self._clock = clock
+        self._service_id = service_id
+        self._checkpoint = checkpoint
+        self._renewed = clock.now()
+
+    async def start(self, start_ts: Ts) -> None:
+        """Hold what follows `start_ts`.
+
+        Raises SourceError if it is gone already, Retryable if PD doesn't answer.
+        """
+        least = await self._hold(start_ts)
+        if least >= start_ts:
+            raise SourceError(
+                f"start ts {start_ts} ({_time(start_ts)}) is below the GC safe point {least} "
+                f"({_time(least)}): the changes after it may be gone; start anew from a later ts, "
+                "with a snapshot (a longer tidb_gc_life_time keeps them longer)"
+            )
+
+    async def run(self) -> None:
+        """Renew the entry, for ever. Raises SourceError once the feed's versions may be gone."""
+        while True:
+            await asyncio.sleep(self._options.gc_interval_seconds)
+            await self.renew()
+
+    async def renew(self) -> None:
+        ts = self._checkpoint()
+        try:
+            least = await self._hold(ts)
+        except Retryable as error:
+            silent = self._clock.now() - self._renewed
+            if silent >= self._options.gc_ttl_seconds:
+                raise SourceError(
+                    f"the GC safe point could not be renewed for {silent:.0f} s and has lapsed: {error}"
+                ) from error
+            log.warning("the GC safe point %s at %d could not be renewed: %s", self._service_id, ts, error)
+            return
+        if least >= ts:
+            raise SourceError(
+                f"the feed has come to ts {ts} ({_time(ts)}), but the GC safe point is at {least} "
+                f"({_time(least)}): the changes in between may be gone; start anew with a snapshot"
+            )
+
+    async def remove(self) -> None:
+        """Give up the hold: for a feed that won't come back."""
+        await self._pd.update_service_gc_safe_point(self._service_id, 0, REMOVAL)
+
+    async def _hold(self, ts: Ts) -> Ts:
+        """Hold ts - 1, so that `ts` itself can be read; up to where versions may be gone all the same."""
+        least = await self._pd.update_service_gc_safe_point(
+            self._service_id, self._options.gc_ttl_seconds, ts - 1
+        )
+        collected = await self._pd.gc_safe_point()  # asked afterwards: it can't pass what is held now
+        self._renewed = self._clock.now()
+        return max(least, collected)
+
+
+def _time(ts: Ts) -> str:
+    return datetime.fromtimestamp(physical_ms(ts) / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

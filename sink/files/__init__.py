@@ -1,0 +1,1 @@
+"""NDJSON files and Parquet archives."""

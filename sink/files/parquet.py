@@ -1,0 +1,269 @@
+"""Rows into an archive of Parquet files, by table and date (docs/parquet.md says what is in a file)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import NoReturn
+
+from ...actors import Alarm, Clock, SystemClock
+from ...errors import ConfigError, InvariantViolated, SinkError
+from ...events import Batch, Checkpoint, Ddl, Item, Table, Transaction, physical_ms
+from ...failpoint import reach
+from ...store.disk import sync
+from ..per_table import PerTable
+from ..sink import CheckpointStore
+from .parquet_columns import DDL, Layout, Numbered, ddl_batch
+from .parquet_directory import DAY_MS, HIDDEN, NEW, commit, discard, publish, write_files
+from .parquet_journal import Segment, batches, journal_name, segments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetOptions:
+    """Raises ConfigError, naming what is accepted."""
+
+    file_bytes: int = 64 << 20
+    """Files are made once there is this much for all tables, as Arrow has it; about a fifth of that on disk.
+    So much memory it takes."""
+    flush_seconds: float = 60.0
+    """... or after so long: then readers see what was acknowledged at the latest."""
+
+    def __post_init__(self) -> None:
+        if self.file_bytes < 1:
+            raise ConfigError(f"file_bytes = {self.file_bytes}: at least 1")
+        if self.flush_seconds < 0:
+            raise ConfigError(f"flush_seconds = {self.flush_seconds}: at least 0")
+
+
+class ParquetSink:
+    """Appends to a journal, of which it makes Parquet files now and then.
+
+    Exactly once: the checkpoint holds how long the journal was, and what a crash left beyond that is cut off.
+    A segment of the journal becomes files as a whole: they take its place in one rename.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        directory: Path,
+        store: CheckpointStore,
+        options: ParquetOptions | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.name = name
+        self.target = f"parquet:{directory.absolute().resolve()}"
+        self._directory = directory
+        self._hidden = directory / HIDDEN
+        self._store = store
+        self._options = options or ParquetOptions()
+        self._clock = clock or SystemClock()
+        self._lock = Lock()  # the alarm comes in another thread
+        self._alarm: Alarm | None = None
+        self._due = math.inf
+        self._error: SinkError | None = None
+        self._segment: Segment | None = None
+        self._durable: Checkpoint | None = None
+        self._durable_end = 0
+        self._reached: Checkpoint | None = None
+        self._at, self._next = (0, 0), 0  # the transaction written last: its pieces are numbered through
+        self._layouts = PerTable(Layout)
+
+    # --- the protocol
+
+    def open(self) -> Checkpoint | None:
+        stored = self._store.load()
+        self._durable, self._durable_end = stored or (None, 0)
+        self._reached, self._error, self._at, self._next = None, None, (0, 0), 0
+        try:
+            if stored is None:
+                self._begin()
+            self._recover()
+        except OSError as error:
+            raise SinkError(f"can't open {self._directory}: {error.strerror}") from error
+        return self._durable
+
+    def write(self, batch: Batch) -> None:
+        with self._lock:
+            segment = self._opened()
+            if segment.is_empty:
+                self._due = self._clock.now() + self._options.flush_seconds
+            try:
+                self._append(segment, batch.items)
+            except OSError as error:
+                self._fail(error)
+            self._reached = batch.checkpoint
+
+    def flush(self) -> Checkpoint | None:
+        with self._lock:
+            reached = self._reached
+            if self._segment is None or reached is None or reached == self._durable:
+                return self._durable
+            try:
+                segment = self._opened()
+                segment.sync()
+                reach("sink.before_commit")
+                self._store.save(reached, segment.end)
+                self._durable, self._durable_end = reached, segment.end
+                reach("sink.committed")
+                self._roll_if_due()
+            except OSError as error:
+                self._fail(error)
+            return reached
+
+    def has_table(self, schema: str, table: str) -> bool:  # noqa: ARG002
+        return True  # a stream of changes doesn't know
+
+    def close(self) -> None:
+        """Make files of all that is acknowledged."""
+        with self._lock:
+            segment = self._segment
+            if segment is None:
+                return
+            with suppress(OSError, SinkError):  # it is in the journal all the same
+                segment.cut(self._durable_end)
+                self._roll()
+            self._let_go()
+
+    # --- what a crash left
+
+    def _begin(self) -> None:
+        """Only in a directory of our own: files that are there without a checkpoint are somebody else's."""
+        self._directory.mkdir(exist_ok=True)
+        strangers = [path.name for path in self._directory.iterdir() if path.name != HIDDEN]
+        if strangers:
+            raise SinkError(
+                f"{self._directory} holds {min(strangers)} already: empty it, or name another directory"
+            )
+        discard(self._hidden)
+        self._hidden.mkdir()
+        sync(self._directory)
+
+    def _recover(self) -> None:
+        if not self._hidden.is_dir():
+            self._lost()
+        for path in self._hidden.glob(f"[0-9]*{NEW}"):
+            discard(path)
+        for path in sorted(self._hidden.glob("[0-9]*")):
+            self._finish(path)
+        starts = [start for start in segments(self._hidden) if start <= self._durable_end]
+        start = starts[-1] if starts else self._durable_end
+        segment = Segment(self._hidden, start)
+        if segment.end < self._durable_end or (self._durable_end and not starts):
+            segment.close()
+            self._lost()
+        segment.cut(self._durable_end)
+        self._segment = segment
+        sync(self._hidden)  # or a new one might not be there after a power failure
+        self._due = self._clock.now() + self._options.flush_seconds
+        self._wake_later()
+
+    def _lost(self) -> NoReturn:
+        raise SinkError(
+            f"{self._directory} has less than its checkpoint says: put back the whole archive, or "
+            "remove it and its checkpoint to begin again"
+        )
+
+    def _finish(self, made: Path) -> None:
+        """The files in `made` are in the place of a segment: let them be seen, and the segment go."""
+        old = self._hidden / journal_name(int(made.name))
+        if old.exists():  # its end is where the next one begins
+            Segment(self._hidden, int(made.name) + old.stat().st_size).close()
+            sync(self._hidden)
+        publish(made, self._directory)
+        old.unlink(missing_ok=True)
+        discard(made)
+        sync(self._hidden)
+
+    # --- rows
+
+    def _append(self, segment: Segment, items: Sequence[Item]) -> None:
+        found: dict[tuple[Layout, int], list[Numbered]] = {}
+        for item in items:
+            if isinstance(item, Ddl):
+                segment.append(ddl_batch(item), DDL)
+            else:
+                self._sort_by_layout(item, found)
+            reach("sink.mid_batch")
+        for (layout, _), rows in found.items():
+            segment.append(layout.batch(rows), layout.schema)
+
+    def _sort_by_layout(self, item: Transaction, found: dict[tuple[Layout, int], list[Numbered]]) -> None:
+        at = item.commit_ts, item.start_ts
+        first = self._next if at == self._at else 0
+        self._at, self._next = at, first + len(item.rows)
+        day, snapshot = physical_ms(item.commit_ts) // DAY_MS, item.chunk is not None
+        table: Table | None = None
+        for number, change in enumerate(item.rows, first):
+            if change.table is not table:
+                table = change.table
+                rows = found.setdefault((self._layouts[table], day), [])
+            rows.append((*at, number, snapshot, change))
+
+    # --- files
+
+    def _roll_if_due(self) -> None:
+        segment = self._opened()
+        if segment.end - segment.start >= self._options.file_bytes or self._clock.now() >= self._due:
+            self._roll()
+        self._wake_later()
+
+    def _roll(self) -> None:
+        """Make Parquet files of the segment, all of which is acknowledged, and begin another one."""
+        segment = self._opened()
+        if segment.is_empty:
+            return
+        making = self._hidden / f"{segment.start:020}{NEW}"
+        making.mkdir()
+        write_files(making, batches(segment.path), self._options.file_bytes)
+        self._finish(commit(making))
+        segment.close()
+        self._segment = Segment(self._hidden, segment.end)
+        self._sleep()
+
+    def _wake_later(self) -> None:
+        if self._alarm is None and not self._opened().is_empty:
+            self._alarm = self._clock.call_at(self._due, self._wake)
+
+    def _wake(self) -> None:
+        """Nothing may come for long: what is acknowledged becomes files all the same."""
+        with self._lock:
+            segment = self._segment
+            self._alarm = None
+            if segment is None or self._error is not None or segment.end != self._durable_end:
+                return  # in the last case the next flush sees that it is time
+            try:
+                self._roll_if_due()
+            except OSError as error:
+                self._error = SinkError(f"can't write {self._directory}: {error.strerror}")
+            except SinkError as error:
+                self._error = error
+
+    def _sleep(self) -> None:
+        self._due = math.inf
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    # --- ends
+
+    def _opened(self) -> Segment:
+        if self._error is not None:
+            raise self._error
+        if self._segment is None:
+            raise InvariantViolated(f"{self.target} is written while it is closed")
+        return self._segment
+
+    def _fail(self, error: OSError) -> NoReturn:
+        self._let_go()
+        raise SinkError(f"can't write {self._directory}: {error.strerror}") from error
+
+    def _let_go(self) -> None:
+        self._sleep()
+        segment, self._segment = self._segment, None
+        if segment is not None:
+            with suppress(OSError):
+                segment.close()

@@ -1,0 +1,164 @@
+"""A table's layout as Arrow columns, and its changes as Arrow batches, every value exact.
+
+docs/parquet.md lists the types. What Parquet's types or its readers can't hold stays text as the source
+prints it: dates and times, among which "0000-00-00" may be, and decimals of more than 38 digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+import pyarrow as pa
+
+from ...errors import SinkError
+from ...events import AddColumn, Column, CreateTable, Ddl, DropColumn, Row, RowChange, Table, Ts
+from ..text import datetime_text, time_text
+
+TABLE: Final = b"tidemill.table"
+"""In a file's metadata: the Table as JSON."""
+FOLDER: Final = b"tidemill.folder"
+"""In a file's metadata: the folder of the archive that it belongs to."""
+
+DDL_FOLDER: Final = "table=ddl"
+"""No table's: their names have a dot."""
+
+MOST_DIGITS: Final = 38
+"""Of a decimal that every reader of Parquet takes; Spark refuses a whole file for one of more."""
+
+_INTEGERS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 32, "int": 32, "bigint": 64}
+
+Numbered = tuple[Ts, Ts, int, bool, RowChange]
+"""Commit ts, start ts, the change's number in its transaction, and whether a snapshot brought it."""
+
+_HEAD: Final = [
+    pa.field("commit_ts", pa.int64(), nullable=False),
+    pa.field("start_ts", pa.int64(), nullable=False),
+    pa.field("sequence", pa.int64(), nullable=False),
+    pa.field("op", pa.string(), nullable=False),
+    pa.field("snapshot", pa.bool_(), nullable=False),
+]
+
+DDL: Final = pa.schema(
+    [
+        *_HEAD[:4],
+        pa.field("schema", pa.string(), nullable=False),
+        pa.field("table", pa.string(), nullable=False),
+        pa.field("query", pa.large_string(), nullable=False),
+        pa.field("actions", pa.large_string(), nullable=False),
+    ],
+    {FOLDER: DDL_FOLDER},
+)
+
+
+def arrow_type(column: Column) -> pa.DataType:
+    """The type that holds every value of the column."""
+    match column.kind:
+        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint":
+            return getattr(pa, f"{'u' * column.unsigned}int{_INTEGERS[column.kind]}")()
+        case "decimal" if column.length <= MOST_DIGITS:
+            return pa.decimal128(column.length, column.scale)
+        case "float":
+            return pa.float32()
+        case "double":
+            return pa.float64()
+        case "bit":
+            return pa.uint64()
+        case "year":
+            return pa.int16()
+        case "binary" | "varbinary" | "blob":
+            return pa.large_binary()
+    return pa.large_string()
+
+
+def folder(table: Table) -> str:
+    """Where a table's files are: "table=shop.orders", what isn't a letter or digit as %XX."""
+    return f"table={_escaped(table.schema)}.{_escaped(table.name)}"
+
+
+def _escaped(name: str) -> str:
+    return quote(name, safe="").replace(".", "%2E")
+
+
+class Layout:
+    """One version of a table, with the functions that turn its rows into columns."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self._fields = [pa.field(column.name, arrow_type(column)) for column in table.columns]
+        self._texts = [_text(column) for column in table.columns]
+        self._nulls: Row = (None,) * len(table.columns)
+        image = self._image_type = pa.struct(self._fields)
+        metadata = {FOLDER: folder(table), TABLE: msgspec.json.encode(table)}
+        self.schema = pa.schema([*_HEAD, pa.field("before", image), pa.field("after", image)], metadata)
+
+    def batch(self, rows: Sequence[Numbered]) -> pa.RecordBatch:
+        """Raises SinkError for a value that its column's type has no place for."""
+        commits, starts, numbers, snapshots, changes = zip(*rows, strict=True)
+        arrays = [
+            pa.array(commits, pa.int64()),
+            pa.array(starts, pa.int64()),
+            pa.array(numbers, pa.int64()),
+            pa.array([change.op for change in changes], pa.string()),
+            pa.array(snapshots, pa.bool_()),
+            self._image([change.before for change in changes]),
+            self._image([change.after for change in changes]),
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _image(self, rows: Sequence[Row | None]) -> pa.Array:
+        if not any(rows):  # of inserts, the rows before
+            return pa.nulls(len(rows), self._image_type)
+        absent = pa.array([row is None for row in rows], pa.bool_())
+        columns = zip(*[row or self._nulls for row in rows], strict=True)
+        arrays = [
+            self._array(field, text, values)
+            for field, text, values in zip(self._fields, self._texts, columns, strict=True)
+        ]
+        return pa.StructArray.from_arrays(arrays, fields=self._fields, mask=absent)
+
+    def _array(self, field: pa.Field, text: Callable[[Any], str] | None, values: Iterable[Any]) -> pa.Array:
+        if text is not None:
+            values = [None if value is None else text(value) for value in values]
+        try:
+            return pa.array(values, field.type)
+        except (pa.ArrowException, OverflowError) as error:
+            what = f"{self.table.full_name}.{field.name}"
+            raise SinkError(f"{what} has a value that {field.type} can't hold: {error}") from error
+
+
+def ddl_batch(ddl: Ddl) -> pa.RecordBatch:
+    """A schema change: what it did is JSON in `actions`."""
+    made = any(isinstance(action, CreateTable) for action in ddl.actions)
+    actions = msgspec.json.encode([_action(action) for action in ddl.actions]).decode()
+    row = [ddl.commit_ts, ddl.start_ts, 0, "create" if made else "alter"]
+    values = [*row, ddl.schema, ddl.table, ddl.query, actions]
+    arrays = [pa.array([value], field.type) for value, field in zip(values, DDL, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=DDL)
+
+
+def _action(action: CreateTable | AddColumn | DropColumn) -> dict[str, Any]:
+    match action:
+        case CreateTable(table):
+            return {"create": table}
+        case AddColumn(column, after):
+            return {"add": column, "after": after}
+        case DropColumn(name):
+            return {"drop": name}
+
+
+def _text(column: Column) -> Callable[[Any], str] | None:
+    """How a value becomes text, where it isn't kept as it is."""
+    scale = column.scale
+    match column.kind:
+        case "decimal" if column.length > MOST_DIGITS:
+            return lambda value: f"{value:.{scale}f}"
+        case "date":
+            return str
+        case "time":
+            return lambda value: time_text(value, scale)
+        case "datetime" | "timestamp":
+            return lambda value: datetime_text(value, scale)
+    return None

@@ -1,0 +1,89 @@
+"""What is acknowledged and not yet in Parquet files: Arrow batches of all tables, one after the other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from struct import Struct
+from typing import Final
+from zlib import crc32
+
+import pyarrow as pa
+
+from ...errors import SinkError
+
+_FRAME: Final = Struct("<QIQ")
+"""Before each piece: its bytes, its CRC-32, and where in the segment its schema is; _SCHEMA for a schema."""
+_SCHEMA: Final = 0xFFFF_FFFF_FFFF_FFFF
+_PREFIX: Final = "journal-"
+
+
+class Segment:
+    """A part of the journal, from the byte `start` of it on; its file is named so.
+
+    Whoever opens one may only cut it to what the checkpoint has; appends are durable after `sync`.
+    """
+
+    def __init__(self, folder: Path, start: int) -> None:
+        self.start = start
+        self.path = folder / journal_name(start)
+        self._file = self.path.open("ab")
+        self.end = start + self._file.tell()
+        """The journal's length with it."""
+        self._schemas: dict[int, tuple[int, pa.Schema]] = {}  # by identity, which is quick: where they are
+
+    @property
+    def is_empty(self) -> bool:
+        return self.end == self.start
+
+    def append(self, batch: pa.RecordBatch, schema: pa.Schema) -> None:
+        """`schema` is the batch's, and the same object every time. Raises OSError."""
+        if id(schema) not in self._schemas:
+            self._schemas[id(schema)] = self.end - self.start, schema
+            self._piece(schema.serialize(), _SCHEMA)
+        self._piece(batch.serialize(), self._schemas[id(schema)][0])
+
+    def _piece(self, content: pa.Buffer, where: int) -> None:
+        self._file.write(_FRAME.pack(content.size, crc32(content), where))
+        self._file.write(content)
+        self.end += _FRAME.size + content.size
+
+    def sync(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def cut(self, end: int) -> None:
+        """Forget what lies behind."""
+        self._file.truncate(end - self.start)
+        self.end = end
+        self._schemas.clear()  # some may have been there
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def journal_name(start: int) -> str:
+    return f"{_PREFIX}{start:020}"
+
+
+def segments(folder: Path) -> list[int]:
+    """Where the segments in a folder start, in order."""
+    return sorted(int(path.name.removeprefix(_PREFIX)) for path in folder.glob(f"{_PREFIX}*"))
+
+
+def batches(path: Path) -> Iterator[tuple[bytes, pa.RecordBatch]]:
+    """The batches of a segment in their order, each with its schema's bytes. Raises SinkError, OSError."""
+    schemas: dict[int, tuple[bytes, pa.Schema]] = {}
+    with path.open("rb") as file:
+        while head := file.read(_FRAME.size):
+            at = file.tell() - len(head)
+            size, checksum, where = _FRAME.unpack(head) if len(head) == _FRAME.size else (0, 1, 0)
+            content = file.read(size)
+            if crc32(content) != checksum or len(content) < size:
+                raise SinkError(f"{path} is damaged at byte {at}: put back a copy of the whole archive")
+            if where == _SCHEMA:
+                schemas[at] = content, pa.ipc.read_schema(pa.py_buffer(content))
+            else:
+                name, schema = schemas[where]
+                yield name, pa.ipc.read_record_batch(pa.py_buffer(content), schema)

@@ -1,0 +1,86 @@
+"""What the Merger has open of a run, and what it takes of several."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import chain, compress, repeat
+from operator import not_
+
+from msgspec import Struct
+
+from ..events import KvChange, Ts
+from .run import Owners, Run, Table, floor, has_repeated, once, sort, sort_owned, without_removed
+
+
+class MergeCursor:
+    """A run that is being merged: its changes from `at` on; None while they are being read."""
+
+    __slots__ = ("at", "changes", "is_sorted", "owners", "run")
+
+    def __init__(self, run: Run, changes: list[KvChange] | None, owners: Owners) -> None:
+        self.run = run
+        self.at = 0
+        self.is_sorted = run.is_sorted
+        self.changes = changes
+        self.owners = owners
+
+    def load(self, changes: list[KvChange], owners: Owners) -> None:
+        self.changes, self.owners = without_removed(self.run.tables, owners, changes)
+
+    def find(self, bound: KvChange) -> int:
+        """Where the changes at or above the bound begin, once they are behind the others; `at` may move."""
+        assert self.changes is not None
+        if self.run.newest < bound.commit_ts:
+            return len(self.changes)
+        if not self.is_sorted:
+            if not self.at and bound == floor(bound.commit_ts):
+                return self._part(bound.commit_ts)
+            owners = None if self.owners is None else self.owners[self.at :]
+            self.changes, self.owners = sort_owned(self.changes[self.at :], owners)
+            self.at = 0
+            self.is_sorted = True
+        return bisect_left(self.changes, bound, self.at)
+
+    def _part(self, ts: Ts) -> int:
+        """Move what lies before `ts` to the front: a third of the cost of sorting, and mostly the rest of
+        what is left later leaves as a whole."""
+        changes = self.changes or []
+        before = [change.commit_ts < ts for change in changes]
+        after = list(map(not_, before))
+        self.changes = [*compress(changes, before), *compress(changes, after)]
+        if self.owners is not None:
+            self.owners = [*compress(self.owners, before), *compress(self.owners, after)]
+        return sum(before)
+
+
+class Slice(Struct, frozen=True, gc=False):
+    """Changes of a run that leave together."""
+
+    run: Run
+    changes: list[KvChange]
+    owners: Owners
+    is_sorted: bool
+
+
+def join(slices: list[Slice]) -> list[KvChange]:
+    """The changes in commit order, without what came twice."""
+    if not slices:
+        return []
+    if len(slices) == 1 and slices[0].is_sorted:
+        changes = slices[0].changes
+        single = len({change.commit_ts for change in changes}) == len(changes)
+    else:
+        changes = list(chain.from_iterable([s.changes for s in slices]))
+        single = sort(changes)
+    if single or not has_repeated(changes):
+        return changes
+    by_table: dict[Table, list[KvChange]] = {}
+    for s in slices:
+        for change, owner in zip(s.changes, s.owners or repeat(0)):  # noqa: B905
+            by_table.setdefault(s.run.tables[owner], []).append(change)
+    changes = []
+    for its_changes in by_table.values():
+        sort(its_changes)
+        changes += once(its_changes)
+    sort(changes)
+    return changes

@@ -1,0 +1,107 @@
+"""A MariaDB server as a pipeline's source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pykka
+
+from ..codec.mysql.layout import Layouts
+from ..engine.status import Wait
+from ..errors import TidemillError
+from ..events import Item, Sorted, Ts
+from ..mounter import Mounter
+from ..puller.mysql import requirements
+from ..puller.mysql.options import MysqlOptions
+from ..puller.mysql.position import Position
+from ..puller.mysql.probe import probe
+from ..puller.mysql.puller import MysqlPuller
+from ..puller.puller import PullerStatistics, Statistics
+from ..routing import TableFilter
+from .source import Said, SourceInfo, Stages, no_table_matches
+
+BINLOG_KEYSPACE = 1
+"""The sorter's number for the keyspace of a source that is one stream."""
+ANSWER_SECONDS = 0.5
+"""A puller that is busy for longer is shown with its last statistics."""
+
+
+class MysqlSource:
+    """The binlog in its own order: one puller, one keyspace."""
+
+    def __init__(self, options: MysqlOptions, tables: TableFilter) -> None:
+        self.address = options.address
+        self._options = options
+        self._tables = tables
+        self._layouts = Layouts()
+
+    def look(self) -> SourceInfo:
+        found = probe(self._options)
+        self._mounter = Mounter(self._layouts, found.source, self._tables)
+        names = [(table.schema, table.name) for table in found.tables]
+        return SourceInfo(found.source, str(found.end), names)
+
+    def survey(self) -> Iterator[Said]:
+        found = requirements.check(self._options, self._tables.matches)
+        if found.server:
+            yield "ok", found.server
+        for table in found.tables:
+            key = ", ".join(table.table.columns[i].name for i in table.table.key) or "no key"
+            yield "ok", f"follows {table.table.full_name} ({key}; about {table.rows_estimated:,} rows)"
+        if found.server:
+            with suppress(TidemillError):  # which the requirements have found too
+                seen = [(table.schema, table.name) for table in probe(self._options).tables]
+                if unmatched := self._tables.unmatched(seen):
+                    yield "error", no_table_matches(unmatched)
+        for finding in found.findings:
+            yield finding.severity, finding.text
+
+    def rank(self, position: str) -> tuple[int, int]:
+        return Position.parse(position).rank
+
+    def behind(self, sink: str, position: str, end: str) -> str:
+        return (
+            f"sink {sink} is at {position}, and the binlog of {self.address} ends before, at {end}: "
+            "it was reset or restored from a backup; name another target to begin with a new snapshot"
+        )
+
+    def start(self, stages: Stages) -> None:
+        start = stages.start
+        writer = stages.sorter.add_table(BINLOG_KEYSPACE, start.ts if start is not None else 0)
+        self._puller = stages.blocking.spawn(
+            MysqlPuller,
+            self._options,
+            self._tables.matches,
+            self._layouts,
+            writer,
+            coordinator=stages.coordinator,
+            start=start,
+            sink_checkpoints=stages.sink_checkpoints,
+            name="puller",
+            supervisor=stages.coordinator,
+        )
+
+    def mount(self, released: Sorted) -> list[Item]:
+        return self._mounter.mount(released)
+
+    def acknowledged(self, ts: Ts) -> None:
+        """Nothing of it is kept."""
+
+    def statistics(self) -> PullerStatistics | None:
+        with suppress(pykka.Timeout, pykka.ActorDeadError):
+            found: PullerStatistics = self._puller.ask(Statistics(), timeout=ANSWER_SECONDS)
+            return found
+        return None
+
+    def waits(self) -> list[Wait]:
+        return []
+
+    def named(self, text: str) -> str:
+        return text
+
+    def stop(self) -> None:
+        self._puller.stop(block=False)
+
+    def close(self) -> None:
+        """The puller has closed its connections."""

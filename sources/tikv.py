@@ -1,0 +1,357 @@
+"""A TiKV cluster as a pipeline's source: a puller for each table, the schema's jobs, the mounter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import ExitStack, suppress
+from functools import partial
+from pathlib import Path
+from random import Random
+from threading import Lock
+from typing import Final, Generic, TypeVar
+
+from ..actors import Clock, Target
+from ..codec.tidb.columns import columns_of
+from ..codec.tidb.job import Job
+from ..codec.tidb.table_info import TableInfo
+from ..engine.status import Wait
+from ..errors import CheckpointError, ConfigError, TidemillError
+from ..events import Item, Sorted, Transaction, Ts
+from ..failpoint import reach
+from ..mounter import SchemaHistory, TidbMounter
+from ..puller.puller import Connected, PullerStatistics, State
+from ..puller.tikv.client import TikvClient
+from ..puller.tikv.ddl import DdlPuller
+from ..puller.tikv.explain import Wait as TikvWait
+from ..puller.tikv.options import TikvOptions
+from ..puller.tikv.pd import version
+from ..puller.tikv.pd.safe_point import SafePoint
+from ..puller.tikv.puller import TikvPuller
+from ..puller.tikv.schema import TableNames, read_schema
+from ..puller.tikv.span import Span, ddl_spans, intersect, raw_span, table_span
+from ..routing import TableFilter
+from ..sink import Deliver
+from ..store import Scratch, Store
+from .source import Said, SourceInfo, Stages, no_table_matches
+from .tikv_snapshot import TikvLoader, TikvSnapshot
+
+DDL_KEYSPACE: Final = 0
+"""The sorter's number for the keyspace of the schema's jobs; TiDB's table ids begin above."""
+HISTORY_BUFFER_BYTES: Final = 4 << 20
+"""Table infos are written once and seldom read: 100,000 of them have no business in memory."""
+PREWRITE_BUFFER_BYTES: Final = 96 << 20
+LOOKS_PART: Final = 20
+"""A look over all regions comes at the earliest after this many times what the last one took."""
+
+_TABLE: Final = re.compile(r"(?:puller \d+: )?\btable (\d+)\b(?: \(\d+\))?")
+"""A physical table as actors and the sorter call it."""
+_LATEST: Final = (1 << 64) - 1
+_NO_ANSWER: Final = (TimeoutError, CancelledError, TidemillError)
+"""What a look can end with while the cluster gives no answer, and in the middle of a stop."""
+
+T = TypeVar("T")
+
+
+class TikvSource:
+    """Every followed table has a keyspace, and so have the schema's jobs: what is left at a resolved ts of
+    all of them is in the order of the cluster. A position is a TSO."""
+
+    def __init__(
+        self, options: TikvOptions, tables: TableFilter, name: str, directory: Path, clock: Clock
+    ) -> None:
+        """`name` is the feed's; what doesn't fit in memory goes to `directory`."""
+        self.address = options.address
+        self._options = options
+        self._tables = tables
+        self._span = raw_span(*tables.keys)
+        self._name = name
+        self._directory = directory
+        self._clock = clock
+        self._client = TikvClient(options, clock, Random())
+        self._stack = ExitStack()
+        self._lock = Lock()
+        """Guards what follows: the jobs come in one thread, what has left in another, the end in a third."""
+        self._followed: set[int] = set()
+        """Ids of physical tables that are in the sorter."""
+        self._ending: dict[int, Ts] = {}
+        """Those of them that are followed no further, with the ts at which they ended."""
+        self._acknowledged: Ts = 0
+        self._puller: TikvPuller | None = None
+        self._state: State = "connecting"
+        self._connected_at = 0.0
+        self._statistics = _Look(self._count, clock)
+        self._explained = _Look(self._explain, clock)
+
+    # --- a first look ----------------------------------------------------------------------------
+
+    def look(self) -> SourceInfo:
+        client = self._client
+        client.start()
+        self._stack.callback(client.stop)
+        names = _Names(self._tables)
+        client.run(self._ask(names))
+        if names.names and not names.followed and not self._tables.unmatched(names.names):
+            raise ConfigError(
+                "source.tables: no table matches, as the patterns with ! exclude all that there are"
+            )
+        return SourceInfo(self._identity, str(self._end), names.names)
+
+    async def _ask(self, names: _Names) -> None:
+        pd = self._client.pd
+        self._least_version = version.check(await pd.stores(), pd.members.versions)
+        self._end = await pd.tso()
+        self._identity = f"tikv cluster {pd.cluster_id}"
+        await read_schema(self._client.kv, self._end, names)
+
+    def survey(self) -> Iterator[Said]:
+        try:
+            found = self.look()
+        except TidemillError as error:
+            yield "error", str(error)
+            return
+        finally:
+            self.close()
+        yield "ok", f"{found.source}, TiKV {self._least_version} at {self.address}"
+        for schema, table in found.tables:
+            if self._tables.matches(schema, table):
+                yield "ok", f"follows {schema}.{table}"
+        if unmatched := self._tables.unmatched(found.tables):
+            yield "error", no_table_matches(unmatched)
+
+    def rank(self, position: str) -> Ts:
+        if not position.isascii() or not position.isdecimal():
+            raise CheckpointError(f"{position!r} is not a position of TiKV: a TSO is a number")
+        return int(position)
+
+    def behind(self, sink: str, position: str, end: str) -> str:
+        return (
+            f"sink {sink} is at ts {position}, and {self._identity} has only come to {end}: its clock was "
+            "set back, or it was restored from a backup; name another target to begin with a new snapshot"
+        )
+
+    # --- its work --------------------------------------------------------------------------------
+
+    def start(self, stages: Stages) -> None:
+        start, options = stages.start, self._options
+        loading = options.loads if start is None else start.loading is not None
+        if start is None and options.start_ts > self._end:
+            text = f"{options.start_ts} is yet to come, {self._identity} has come to {self._end}"
+            raise ConfigError(f"source.start_ts: {text}")
+        at = self.rank(start.position) if start is not None else options.start_ts or self._end
+        self._acknowledged = at
+        client = self._client
+        safe_point = SafePoint(
+            options, client.pd, self._clock, f"tidemill-{self._name}", lambda: self._acknowledged
+        )
+        client.run(safe_point.start(at))
+        scratch = Scratch(self._directory)
+        self._stack.callback(scratch.close)
+        self._history = SchemaHistory(self._store(scratch, HISTORY_BUFFER_BYTES), at)
+        schema_version = client.run(read_schema(client.kv, at, self._history))
+        self._mounter = TidbMounter(self._history, self._identity, self._tables)
+        self._stages = stages
+        self._puller = TikvPuller(
+            client,
+            stages.compute,
+            self._store(scratch, PREWRITE_BUFFER_BYTES),
+            supervisor=stages.coordinator,
+            max_prewrite_bytes=options.max_prewrite_bytes,
+            advance=stages.sorter.advance,
+        )
+        self._puller.start()
+        client.loop.submit(safe_point.run(), "hold the GC safe point")
+        self._connected_at = self._clock.now()
+        stages.coordinator.tell(Connected(self._identity, f"TiKV {self._least_version} at {self.address}"))
+        if loading:
+            self._state = "snapshot"
+            snapshot = TikvSnapshot(client, self._history, self._tables, self._identity, at)
+            steps = snapshot.steps(start.loading or {} if start is not None else {}, stages.sink_checkpoints)
+            loaded = partial(self._follow, at, schema_version)
+            stages.blocking.spawn(
+                TikvLoader,
+                steps,
+                stages.mount,
+                stages.coordinator,
+                loaded,
+                name="loader",
+                supervisor=stages.coordinator,
+            )
+        else:
+            if start is None:  # so that a restart doesn't begin later
+                stages.mount.tell(Deliver([heartbeat(self._identity, at)]))
+            self._follow(at, schema_version)
+
+    def _store(self, scratch: Scratch, buffer_bytes: int) -> Store:
+        store = Store(scratch.new_store(), buffer_bytes=buffer_bytes)
+        self._stack.callback(store.close)
+        return store
+
+    def _follow(self, at: Ts, schema_version: int) -> None:
+        """Pull what changes above `at`. The jobs come last: until they are resolved nothing leaves."""
+        if self._puller is None:  # stopped while the last rows of a snapshot were read
+            return
+        stages = self._stages
+        writer = stages.sorter.add_table(DDL_KEYSPACE, at)
+        for table in self._history.physical_tables(at):
+            if self._tables.matches(table.schema, table.table):
+                self._add(table.id, at)
+        jobs = stages.compute.spawn(
+            DdlPuller,
+            writer,
+            self,
+            start_ts=at,
+            schema_version=schema_version,
+            name="schema jobs",
+            supervisor=stages.coordinator,
+        )
+        with self._lock:
+            self._pull(DDL_KEYSPACE, ddl_spans(), at, jobs)
+        self._state = "following"
+
+    def _add(self, table_id: int, at: Ts) -> None:
+        span = intersect(table_span(table_id), self._span)
+        if span is None:
+            return
+        with self._lock:
+            if self._ending.pop(table_id, None) is None:  # else it has never been away
+                self._followed.add(table_id)
+                self._pull(table_id, [span], at, self._stages.sorter.add_table(table_id, at))
+
+    def _pull(self, table_id: int, spans: Sequence[Span], at: Ts, writer: Target) -> None:
+        if self._puller is not None:
+            self._puller.add(table_id, spans, at, writer)
+
+    def apply(self, job: Job, ts: Ts) -> None:
+        """Follow the tables that a job makes, and those that it drops no further than to there."""
+        applied = self._history.apply(job, ts)
+        named = {p.id for p in applied.added if self._tables.matches(p.schema, p.table)}
+        gone = {p.id for p in applied.removed} - named
+        with self._lock:
+            self._ending |= dict.fromkeys(gone & self._followed - self._ending.keys(), ts)
+            came = named - self._followed | named & self._ending.keys()
+        for table_id in sorted(came):
+            self._add(table_id, ts)
+
+    def mount(self, released: Sorted) -> list[Item]:
+        items = self._mounter.mount(released)
+        reach("tikv.mounted")
+        resolved = released.resolved
+        if not released.continues and (not items or items[-1].commit_ts < resolved):
+            items.append(heartbeat(self._identity, resolved))
+        if self._ending:
+            self._drop_ended(resolved)
+        return items
+
+    def _drop_ended(self, resolved: Ts) -> None:
+        """All that there was of a table up to its end has left."""
+        with self._lock:
+            for table_id in [id_ for id_, ts in self._ending.items() if ts <= resolved]:
+                del self._ending[table_id]
+                self._followed.discard(table_id)
+                self._stages.sorter.remove_table(table_id)
+                if self._puller is not None:
+                    self._puller.remove(table_id)
+
+    def acknowledged(self, ts: Ts) -> None:
+        self._acknowledged = max(self._acknowledged, ts)
+        self._history.prune(self._acknowledged)
+
+    # --- what it says of itself ------------------------------------------------------------------
+
+    def statistics(self) -> PullerStatistics | None:
+        return self._statistics.get()
+
+    def _count(self) -> PullerStatistics | None:
+        puller = self._puller
+        if puller is None:
+            return None
+        found = puller.statistics()
+        total = found.total
+        return PullerStatistics(
+            state=self._state,
+            position=str(total.egress_resolved_ts) if found.tables else "",
+            bytes=0,
+            events=total.changes,
+            row_events=total.changes,
+            transactions=0,
+            ingress_ts=total.ingress_commit_ts,
+            resolved_ts=total.egress_resolved_ts,
+            connected_at=self._connected_at,
+            retries=sum(found.failures.values()),
+        )
+
+    def waits(self) -> list[Wait]:
+        if (puller := self._puller) is not None:
+            with suppress(*_NO_ANSWER):
+                puller.ask_time()
+        now = self._clock.now()
+        found = self._explained.get() or ()
+        # Who waits for room in a mailbox is known to the pipeline, which sees every actor.
+        return [Wait(w.what, w.on, now - w.since) for w in found if not w.on.startswith("room in ")]
+
+    def named(self, text: str) -> str:
+        return _TABLE.sub(lambda found: self._name_of(int(found[1])), text)
+
+    def _name_of(self, physical_id: int) -> str:
+        if physical_id == DDL_KEYSPACE:
+            return "the job queue of the schema"
+        try:
+            table = self._history.table_at(physical_id, _LATEST)
+        except (AttributeError, TidemillError):  # before the start, or after the end
+            table = None
+        return f"table id {physical_id}" if table is None else f"table {table.name}"
+
+    def _explain(self) -> list[TikvWait] | None:
+        puller = self._puller
+        return None if puller is None else puller.waits()
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        with self._lock:
+            puller, self._puller = self._puller, None
+        if puller is not None:
+            puller.stop()
+
+    def close(self) -> None:
+        self.stop()
+        self._stack.close()
+
+
+def heartbeat(source: str, ts: Ts) -> Transaction:
+    """Says that everything up to `ts` has been."""
+    return Transaction(ts, ts, source, [], str(ts))
+
+
+class _Names(TableNames):
+    """Raises SourceError for a followed table with a column of a type that isn't known."""
+
+    followed = 0
+
+    def follow(self, schema: str, info: TableInfo) -> None:
+        self.followed += 1
+        columns_of(schema, info)
+
+
+class _Look(Generic[T]):
+    """Something that takes a while to find out, found out anew no more often than it may cost.
+
+    What was found last counts while there is no answer.
+    """
+
+    def __init__(self, look: Callable[[], T | None], clock: Clock) -> None:
+        self._look = look
+        self._clock = clock
+        self._found: T | None = None
+        self._next = 0.0
+
+    def get(self) -> T | None:
+        began = self._clock.now()
+        if began >= self._next:
+            with suppress(*_NO_ANSWER):
+                self._found = self._look()
+            now = self._clock.now()
+            self._next = now + LOOKS_PART * (now - began)
+        return self._found

@@ -1,0 +1,199 @@
+"""The rows that a TiKV cluster's tables have at a ts, in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from itertools import count
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from ..actors import PooledActor, Target
+from ..codec.tidb.column_type import ColumnFlag
+from ..codec.tidb.key import decode_record_key, encode_int, record_prefix, record_span
+from ..codec.tidb.table import to_table
+from ..codec.tidb.table_info import partition_ids
+from ..events import (
+    PUT,
+    Checkpoint,
+    Chunk,
+    CreateTable,
+    Ddl,
+    Item,
+    KvChange,
+    RowChange,
+    SnapshotProgress,
+    TableProgress,
+    Transaction,
+    Ts,
+)
+from ..failpoint import reach
+from ..mounter import RowReader, SchemaHistory, TableAt
+from ..puller.puller import SnapshotReport
+from ..puller.tikv.client import TikvClient
+from ..routing import TableFilter
+from ..sink import Deliver
+
+CHUNK_ROWS: Final = 5_000
+CHUNK_BYTES: Final = 4 << 20
+"""A chunk has at most so many rows, and about so many bytes."""
+
+ROOM: Final = 1 << 30
+"""Chunks have timestamps from this far below the snapshot's on: four seconds by the clock. What was
+committed since comes after them all, and what was before is in them."""
+
+_Pair: TypeAlias = tuple[bytes, bytes]
+
+
+class TikvSnapshot:
+    """Loads all followed rows as of one ts, which the cluster keeps readable for as long as it takes.
+
+    A restart reads at the same ts again, and goes on behind what every sink has.
+    """
+
+    def __init__(
+        self, client: TikvClient, history: SchemaHistory, tables: TableFilter, source: str, at: Ts
+    ) -> None:
+        self._client = client
+        self._history = history
+        self._tables = tables
+        self._source = source
+        self._at = at
+        self._rows = 0
+
+    def steps(
+        self, loading: SnapshotProgress, sink_checkpoints: Sequence[Checkpoint]
+    ) -> Iterator[Item | SnapshotReport]:
+        """What to deliver, in order. `loading` is what every sink has, `sink_checkpoints` are their checkpoints.
+
+        Raises Retryable and Fatal. Waits for the cluster.
+        """
+        begun = [at.ts for at in sink_checkpoints if at.loading is not None and at.ts < self._at]
+        self._numbers = count(max([self._at - ROOM, *begun]) + 1)
+        tables = list(self._history.tables(self._at, self._tables.matches))
+        for done, table in enumerate(tables):
+            yield SnapshotReport(table.name, self._rows, 0, done, len(tables))
+            yield from self._table(table, loading.get(table.name))
+        yield SnapshotReport("", self._rows, 0, len(tables), len(tables))
+        yield Transaction(self._at, self._at, self._source, [], str(self._at), chunk=Chunk(""))
+
+    def _table(self, table: TableAt, have: TableProgress | None) -> Iterator[Item]:
+        if have is not None and have.last is None:
+            return
+        reader = RowReader(table)
+        if have is None:
+            yield self._creation(table)
+        if not table.info.pk_is_handle or partition_ids(table.info) or self._unsigned(table):
+            yield from self._whole(table, reader)
+        else:
+            yield from self._chunks(table, reader, have)
+
+    def _unsigned(self, table: TableAt) -> bool:
+        """Whether the keys are in another order than the numbers they stand for."""
+        wanted = ColumnFlag.PRI_KEY | ColumnFlag.UNSIGNED
+        return any(column.flags & wanted == wanted for column in table.info.columns)
+
+    def _creation(self, table: TableAt) -> Ddl:
+        ts = next(self._numbers)
+        made = CreateTable(to_table(table.schema, table.info))
+        return Ddl(ts, ts, self._source, table.schema, table.info.name, "", (made,), position=str(self._at))
+
+    def _chunks(self, table: TableAt, reader: RowReader, have: TableProgress | None) -> Iterator[Item]:
+        """By the integer key: each chunk is a transaction of its own, and a restart goes on behind it."""
+        start, end = record_span(table.info.id)
+        if have is not None and have.last:
+            start = record_prefix(table.info.id) + encode_int(have.last[0]) + b"\0"
+        for pairs in self._pages(start, end):
+            _, handle = decode_record_key(pairs[-1][0])
+            assert isinstance(handle, int)
+            yield self._transaction(table, reader, pairs, TableProgress((handle,)))
+        yield self._transaction(table, reader, [], TableProgress())
+
+    def _whole(self, table: TableAt, reader: RowReader) -> Iterator[Item]:
+        """In one transaction, however large: there is no place in it to go on from."""
+        ts = next(self._numbers)
+        for physical_id in partition_ids(table.info) or (table.info.id,):
+            for pairs in self._pages(*record_span(physical_id)):
+                rows = self._read(reader, pairs, ts)
+                yield Transaction(
+                    ts, ts, self._source, rows, last=False, chunk=Chunk(table.name, TableProgress(()))
+                )
+        yield Transaction(ts, ts, self._source, [], str(self._at), chunk=Chunk(table.name, TableProgress()))
+
+    def _transaction(
+        self, table: TableAt, reader: RowReader, pairs: list[_Pair], loaded: TableProgress
+    ) -> Transaction:
+        ts = next(self._numbers)
+        rows = self._read(reader, pairs, ts)
+        return Transaction(ts, ts, self._source, rows, str(self._at), chunk=Chunk(table.name, loaded))
+
+    def _read(self, reader: RowReader, pairs: list[_Pair], ts: Ts) -> list[RowChange]:
+        self._rows += len(pairs)
+        rows = reader.read([KvChange(ts, ts, PUT, key, value) for key, value in pairs])
+        return [row for row in rows if row is not None]
+
+    def _pages(self, start: bytes, end: bytes) -> Iterator[list[_Pair]]:
+        client = self._client
+        low, high = self._tables.keys
+        start, end = max(start, low), min(end, high or end)
+        if start >= end:
+            return
+        found = client.kv.scan(start, end, self._at)
+        while pairs := client.run(_take(found)):
+            reach("snapshot.chunk_read")
+            yield pairs
+
+
+async def _take(found: AsyncIterator[_Pair]) -> list[_Pair]:
+    """The next of what is found, for one chunk."""
+    pairs: list[_Pair] = []
+    size = 0
+    async for pair in found:
+        pairs.append(pair)
+        size += len(pair[1])
+        if len(pairs) >= CHUNK_ROWS or size >= CHUNK_BYTES:
+            break
+    return pairs
+
+
+class _Read(Struct, frozen=True):
+    """To itself: go on reading."""
+
+
+_READ = _Read()
+
+
+class TikvLoader(PooledActor):
+    """Delivers a snapshot, a chunk a turn, and then calls `loaded`. In a system for blocking work."""
+
+    def __init__(
+        self,
+        steps: Iterator[Item | SnapshotReport],
+        mount: Target,
+        coordinator: Target,
+        loaded: Callable[[], None],
+    ) -> None:
+        super().__init__()
+        self._steps = steps
+        self._mount = mount
+        self._conductor = coordinator
+        self._loaded = loaded
+
+    def on_start(self) -> None:
+        self.actor_inbox.post(_READ)
+
+    def on_receive(self, _message: Any) -> None:
+        try:
+            step = next(self._steps, None)
+        except CancelledError:  # the feed is being closed, and the client with it
+            self.stop()
+            return
+        if step is None:
+            self._loaded()
+            return
+        if isinstance(step, SnapshotReport):
+            self.send(self._conductor, step)
+        else:
+            self.send(self._mount, Deliver([step]))
+        self.actor_inbox.post(_READ)

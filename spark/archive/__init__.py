@@ -1,0 +1,1 @@
+"""Archive compaction: the latest change of each key."""

@@ -1,0 +1,191 @@
+"""Archive compaction: of the changes up to a ts only the latest row of each key stays.
+
+Files are folded table by table, each in one step: the new files are made and synced in a hidden folder, its
+new name makes them count, then they are moved to where readers look, and the files that they replace are
+removed. A run that was killed leaves a folder that the next one removes, or finishes. The sink may write
+meanwhile: it only adds files whose changes are newer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+import msgspec
+import pyarrow.parquet as pq
+from msgspec import Struct
+
+from ...errors import InvariantViolated, SinkError
+from ...events import Table, Ts
+from ...sink.files.parquet_columns import DDL_FOLDER, TABLE
+from ...sink.files.parquet_directory import (
+    HIDDEN,
+    NEW,
+    SUFFIX,
+    File,
+    commit,
+    discard,
+    files,
+    folders,
+    publish,
+    read_schema,
+)
+from ...store.disk import lock, sync, write
+from .fold import FOLDED, Layout, fold
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PREFIX: Final = "fold-"
+_OLD: Final = "replaces.json"
+
+
+class TableReport(Struct, frozen=True):
+    """What compaction did to a table; sizes are those of the files that it took, and made of them."""
+
+    table: str
+    folded_to: Ts = 0
+    """Every change up to there is folded: the last of a file, at or below the ts that was asked for."""
+    files_before: int = 0
+    files_after: int = 0
+    rows_before: int = 0
+    rows_after: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+    left: str = ""
+    """Why it was left as it is."""
+
+
+class Report(Struct, frozen=True):
+    """What compaction did."""
+
+    tables: list[TableReport]
+
+
+def compact_archive(spark: SparkSession, directory: str | Path, up_to_ts: Ts) -> Report:
+    """Fold the changes at or below `up_to_ts` into the latest row of each key.
+
+    Files that hold later changes too stay as they are, and tables without a key. Raises SinkError if the
+    directory is no archive, has a file that can't be read, or is being compacted by somebody else.
+    """
+    directory = Path(directory)
+    if not (directory / HIDDEN).is_dir():
+        raise SinkError(f"{directory} is no archive: it has no {HIDDEN}")
+    with _alone(directory / HIDDEN):
+        _recover(directory)
+        tables = [name for name in folders(directory) if name != DDL_FOLDER]
+        return Report([_compact(spark, directory, name, up_to_ts) for name in tables])
+
+
+@contextmanager
+def _alone(hidden: Path) -> Iterator[None]:
+    try:
+        descriptor = lock(hidden / "fold.lock")
+    except BlockingIOError:
+        raise SinkError(f"{hidden.parent} is being compacted by another process: wait for it") from None
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _recover(directory: Path) -> None:
+    """Finish or remove what a killed run left."""
+    for path in (directory / HIDDEN).glob(f"{_PREFIX}*"):
+        if path.name.endswith(NEW):
+            discard(path)
+        else:
+            _finish(directory, path)
+
+
+def _finish(directory: Path, made: Path) -> None:
+    """The new files count: move them to where readers look, then remove what they replace."""
+    publish(made, directory)
+    old = [directory / name for name in json.loads((made / _OLD).read_text())]
+    for path in old:
+        path.unlink(missing_ok=True)
+    for folder in {path.parent for path in old}:
+        sync(folder)
+    discard(made)
+    sync(made.parent)
+
+
+def _compact(spark: SparkSession, directory: Path, folder: str, up_to_ts: Ts) -> TableReport:
+    name = unquote(folder.removeprefix("table="))
+    found = files(directory, folder)
+    taken = _up_to(
+        found, up_to_ts, _last_batches(directory)
+    )  # in this order: a batch says so before its files
+    layouts = layouts_of(taken)
+    left = reason_to_leave(taken, layouts)
+    if left:
+        return TableReport(name, left=left)
+    making = directory / HIDDEN / f"{_PREFIX}{folder}{NEW}"
+    discard(making)
+    making.mkdir()
+    rows = fold(spark, layouts, making, folder)
+    made = sorted(making.rglob(f"*{SUFFIX}"))
+    if (written := sum(_rows(path) for path in made)) != rows:
+        raise InvariantViolated(f"{folder}: {rows} keys were folded into {written} rows")
+    report = TableReport(
+        name,
+        taken[-1].last,
+        len(taken),
+        len(made),
+        sum(_rows(file.path) for file in taken),
+        rows,
+        sum(file.path.stat().st_size for file in taken),
+        sum(path.stat().st_size for path in made),
+    )
+    write(making / _OLD, json.dumps([str(file.path.relative_to(directory)) for file in taken]).encode())
+    _finish(directory, commit(making))
+    return report
+
+
+def _last_batches(directory: Path) -> set[Path]:
+    """Files that a streaming query may still replace: it does its last batch again after a failure."""
+    records = (directory / HIDDEN).glob("spark-*.json")
+    return {directory / name for record in records for name in json.loads(record.read_text())["names"]}
+
+
+def _up_to(found: Sequence[File], up_to_ts: Ts, open_files: set[Path]) -> list[File]:
+    """The first files whose changes are all at or below the ts, and all before those of the rest."""
+    rest = [file.first for file in found if file.last > up_to_ts or file.path in open_files]
+    bound = min(rest, default=up_to_ts + 1)
+    return [file for file in found if file.last < bound]
+
+
+def layouts_of(taken: Sequence[File]) -> list[Layout]:
+    """The files by the layout of their table. Raises SinkError for one that isn't whole."""
+    found: dict[bytes, Layout] = {}
+    for file in taken:
+        schema = read_schema(file.path)
+        content = (schema.metadata or {}).get(TABLE)
+        if content is None:
+            raise SinkError(f"{file.path} is none of the archive's files: remove it")
+        if content not in found:
+            table = msgspec.json.decode(content, type=Table)
+            found[content] = Layout(table, schema.serialize().to_pybytes(), [])
+        found[content].paths.append(str(file.path))
+    return list(found.values())
+
+
+def reason_to_leave(taken: Sequence[File], layouts: Sequence[Layout]) -> str:
+    """Why there is nothing to do, or it can't be done."""
+    if not taken:
+        return "no file has only changes up to that ts"
+    if all(FOLDED in file.path.name for file in taken):
+        return "it is folded up to that ts"
+    keys = {tuple(layout.table.columns[index].name for index in layout.table.key) for layout in layouts}
+    if () in keys:
+        return "it has no key"
+    return "its key was changed" if len(keys) > 1 else ""
+
+
+def _rows(path: Path) -> int:
+    return int(pq.read_metadata(path).num_rows)

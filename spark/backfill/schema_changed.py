@@ -1,0 +1,13 @@
+"""A table that changes while it is read."""
+
+from __future__ import annotations
+
+from ...errors import TidemillError
+
+
+class SchemaChanged(TidemillError):
+    """The table isn't any more what the plan says."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} was altered while it was read")
+        self.name = name

@@ -1,0 +1,1 @@
+"""Offsets of a stream, for each kind of source."""

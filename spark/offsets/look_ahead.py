@@ -1,0 +1,121 @@
+"""Reads a binlog ahead of the tasks, by the feed's own decoder and clock, and keeps only where its
+transactions end."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from msgspec import Struct
+
+from ...codec.mysql.entry import COMMIT, ROLLBACK_MARKER, ROWS, decode_commit
+from ...codec.mysql.layout import Layouts
+from ...events import KvChange, Ts, compose_ts
+from ...puller.mysql.binlog import FORMAT_DESCRIPTION, BinlogDecoder
+from ...puller.mysql.options import MysqlOptions
+from ...puller.mysql.position import CommitClock, Position
+from ...puller.mysql.stream import Dump
+from ...puller.mysql.tables import Follows, is_user_schema
+from ...puller.mysql.transactions import Transactions
+from .offset import Offset
+
+_MAX_PIECE: Final = 1 << 20
+
+
+class Mark(Struct, frozen=True):
+    """The end of a transaction, and how much of what is followed was in those since the mark before."""
+
+    ts: Ts
+    position: str
+    bytes: int = 0
+    """Of row images and statements; 0: nothing that a task would give."""
+    rows: int = 0
+
+    def joined(self, later: Mark) -> Mark:
+        return Mark(later.ts, later.position, self.bytes + later.bytes, self.rows + later.rows)
+
+
+class LookAheadReader:
+    """Goes from `start` on, and stays connected. Used by one thread.
+
+    It gives every transaction the ts that it has in a task which begins at `start`.
+    """
+
+    def __init__(self, options: MysqlOptions, follows: Follows, start: Offset, *, counts_rows: bool) -> None:
+        """Only with `counts_rows` are rows decoded, and counted: it takes eight times as long."""
+        self._options = options
+        self._counts_rows = counts_rows
+        self._layouts = Layouts()
+        self._transactions = Transactions(CommitClock(start.ts), _MAX_PIECE)
+        self._decoder = BinlogDecoder(
+            Position.parse(start.position),
+            self._transactions,
+            lambda schema, table: is_user_schema(schema) and follows(schema, table),
+            self._layouts.number_of,
+        )
+        self._dump: Dump | None = None
+        self._marks: deque[Mark] = deque()
+        self._bytes = self._rows = 0  # of the open transaction
+
+    @property
+    def position(self) -> Position:
+        """After the last transaction that was read."""
+        return self._decoder.position
+
+    def peek(self, until: Position) -> Mark | None:
+        """The next mark up to `until`; None if there is none, or no more. Waits for the server to send it.
+
+        Raises Retryable, after which it goes on where it was, and SourceError, when the position is gone.
+        """
+        while not self._marks and self.position.rank < until.rank:
+            for change in self._read():
+                self._note(change)
+        mark = self._marks[0] if self._marks else None
+        return mark if mark is not None and Position.parse(mark.position).rank <= until.rank else None
+
+    def take(self) -> None:
+        """The mark that was seen is done with."""
+        self._marks.popleft()
+
+    def _read(self) -> list[KvChange]:
+        if self._dump is None:
+            self._dump = Dump(self._options, self.position)
+            server = self._dump.server
+            self._decoder.resume(server.epoch_seconds, server.zone)
+        try:
+            self._decoder.feed(self._dump.read())
+        except BaseException:
+            self.close()
+            raise
+        changes = self._decoder.take()
+        return [] if changes is None else changes.changes
+
+    def _note(self, change: KvChange) -> None:
+        kind = change.key[-1]
+        if kind == COMMIT:
+            position = decode_commit(change.value).position
+            self._marks.append(Mark(change.commit_ts, position, self._bytes, self._rows))
+        if kind in (COMMIT, ROLLBACK_MARKER):
+            self._bytes = self._rows = 0
+            return
+        self._bytes += len(change.value)
+        if kind == ROWS and self._counts_rows:
+            self._rows += len(self._layouts.layout(change.region_id).decode_rows(change.value, 0, 0))
+
+    def close(self) -> None:
+        """Let the connection go. Safe to repeat."""
+        dump, self._dump = self._dump, None
+        if dump is not None:
+            dump.close()
+
+
+def created(options: MysqlOptions, file: str) -> Ts:
+    """When a binlog file was begun. Raises Retryable and SourceError."""
+    dump = Dump(options, Position(file, 4))
+    try:
+        while True:
+            for payload in dump.read():
+                if payload[5] == FORMAT_DESCRIPTION:
+                    return compose_ts(int.from_bytes(payload[1:5], "little") * 1000)
+    finally:
+        dump.close()

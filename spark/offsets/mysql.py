@@ -1,0 +1,223 @@
+"""Offsets of a MariaDB server: a place in its binlog, and the clock's ts there."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from ...errors import CheckpointError, ConfigError, SourceError, TidemillError
+from ...events import Table, Ts, compose_ts, physical_ms
+from ...puller.mysql.connection import Session, connect, disconnect, identify, query, translated
+from ...puller.mysql.options import MysqlOptions
+from ...puller.mysql.position import Position
+from ...puller.mysql.requirements import survey
+from ...puller.mysql.stream import own_server_id
+from ...puller.mysql.tables import find_tables, is_user_schema
+from ...routing import TableFilter
+from ...sources.source import no_table_matches
+from ..read.options import ReadOptions
+from ..read.parts import WHOLE, Part
+from .look_ahead import LookAheadReader, Mark, created
+from .offset import Limit, Offset
+
+IDLE_BYTES: Final = 16 << 20
+"""So much of the binlog that has nothing of the followed tables makes a batch all the same: else the offset
+would stay behind until its place is purged."""
+
+_VIEW: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+_END: Final = "SHOW STATUS LIKE 'binlog_snapshot%'"
+_NOW: Final = "SELECT UNIX_TIMESTAMP(NOW(6))"
+
+
+class MysqlOffsets:
+    """Raises Retryable and Fatal; used by one thread."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        found = options.feed(Path(), WHOLE).source
+        assert isinstance(found, MysqlOptions)
+        self._given = options
+        self._options = replace(found, server_id=own_server_id())
+        self._filter = TableFilter(options.patterns)
+        self._session: Session | None = None
+        self._look_ahead: LookAheadReader | None = None
+        self._start = Offset(0, "", "")
+        """Where the look_ahead began to count, ..."""
+        self._seen = Mark(0, "")
+        """... and what it has seen since."""
+        with self._connected() as session:
+            self.source = identify(session).source
+
+    def tables(self) -> list[Table]:
+        found = survey(self._options, lambda *name: is_user_schema(name[0]) and self._filter.matches(*name))
+        with self._connected() as session:
+            names = [(one.schema, one.name) for one in find_tables(session)]
+        if unmatched := self._filter.unmatched(names):
+            raise ConfigError(no_table_matches(unmatched))
+        found.raise_errors()
+        return [one.table for one in found.tables]
+
+    def latest(self) -> Offset:
+        with self._connected() as session:
+            query(session, _VIEW)
+            status = dict(query(session, _END))
+            seconds = query(session, _NOW)[0][0]
+            query(session, "COMMIT")
+        position = Position(status["Binlog_snapshot_file"], int(status["Binlog_snapshot_position"]))
+        return Offset(compose_ts(int(seconds * 1000)), str(position), self.source)
+
+    def earliest(self) -> Offset:
+        return self._beginning(self._files()[0])
+
+    def at(self, ts: Ts) -> Offset:
+        end = self.latest()
+        if ts > end.ts:
+            raise ConfigError(f"ts {ts} is yet to come: the clock of {self.source} is at {end.ts}")
+        files = self._files()
+        place = bisect_right(files, ts, key=self._created)
+        if not place:
+            raise SourceError(
+                f"what follows ts {ts} is gone: the binlog of {self.source} begins with {files[0]}, which is "
+                "younger; begin anew with a snapshot (binlog_expire_logs_seconds says how long it is kept)"
+            )
+        found = self._beginning(files[place - 1])
+        with closing(
+            LookAheadReader(self._options, self._filter.matches, found, counts_rows=False)
+        ) as look_ahead:
+            until = Position.parse(end.position)
+            while (mark := look_ahead.peek(until)) is not None and mark.ts <= ts:
+                found = Offset(mark.ts, mark.position, self.source)
+                look_ahead.take()
+        return found
+
+    def at_position(self, position: str) -> Offset:
+        try:
+            place = Position.parse(position)
+        except CheckpointError as error:
+            raise ConfigError(str(error)) from None
+        end = self.latest().position
+        if place.rank > Position.parse(end).rank:
+            raise ConfigError(f"{position} is yet to come: the binlog of {self.source} ends at {end}")
+        return Offset(self._created(place.file), position, self.source)
+
+    def check(self, start: Offset) -> None:
+        if start.source != self.source:
+            raise CheckpointError(
+                f"the offset is of {start.source}, and {self._options.address} is {self.source}: connect to "
+                "that one, or give the query another checkpointLocation"
+            )
+        end = self.latest().position
+        if Position.parse(start.position).rank > Position.parse(end).rank:
+            raise CheckpointError(
+                f"the query is at {start.position}, and the binlog of {self.source} ends before, at {end}: "
+                "it was reset or restored from a backup; begin anew with another checkpointLocation"
+            )
+
+    def following(self, start: Offset, end: Offset | None, limit: Limit) -> Offset:
+        """Whole transactions up to the limit, at least one. Where none has anything to give it stays at
+        `start`, unless they are many."""
+        until = Position.parse((end or self.latest()).position)
+        if until.rank < Position.parse(start.position).rank:
+            raise ConfigError(f"the end, {until}, lies before the start, {start.position}")
+        look_ahead = self._scout_from(start, limit)
+        while (mark := look_ahead.peek(until)) is not None:
+            further = self._seen.joined(mark)
+            if self._seen.bytes and _exceeds(further, limit):
+                break
+            self._seen = further
+            look_ahead.take()
+        seen = self._seen
+        if seen.bytes or _is_far(start.position, seen.position):
+            return Offset(seen.ts, seen.position, self.source)
+        return start
+
+    def _scout_from(self, start: Offset, limit: Limit) -> LookAheadReader:
+        seen = self._seen
+        if self._look_ahead is None or start not in (
+            self._start,
+            Offset(seen.ts, seen.position, self.source),
+        ):
+            self._let_scout_go()
+            counts_rows = bool(limit.rows)
+            self._look_ahead = LookAheadReader(
+                self._options, self._filter.matches, start, counts_rows=counts_rows
+            )
+            self._start = Offset(0, "", "")
+        if start != self._start:
+            self._start, self._seen = start, Mark(start.ts, start.position)
+        return self._look_ahead
+
+    def _let_scout_go(self) -> None:
+        look_ahead, self._look_ahead = self._look_ahead, None
+        if look_ahead is not None:
+            look_ahead.close()
+
+    def bounds(self, start: Offset, end: Offset, part: Part = WHOLE) -> None:
+        """A binlog is one stream."""
+
+    def lag(self, at: Offset) -> dict[str, Any]:
+        end = self.latest()
+        behind = Position.parse(at.position).rank < Position.parse(end.position).rank
+        return {
+            **end.fields(),
+            "lagSeconds": max(0.0, (physical_ms(end.ts) - physical_ms(at.ts)) / 1000) if behind else 0.0,
+            "backlogBytes": self._bytes_between(at.position, end.position) if behind else 0,
+        }
+
+    def _bytes_between(self, start: str, end: str) -> int:
+        first, last = Position.parse(start), Position.parse(end)
+        if first.file == last.file:
+            return last.offset - first.offset
+        with self._connected() as session:
+            sizes = [
+                int(size)
+                for file, size in query(session, "SHOW BINARY LOGS")
+                if first.rank[0] <= Position(file, 0).rank[0] < last.rank[0]
+            ]
+        return sum(sizes) - first.offset + last.offset
+
+    def close(self) -> None:
+        self._let_scout_go()
+        session, self._session = self._session, None
+        if session is not None:
+            disconnect(session)
+
+    # --- the server
+
+    @contextmanager
+    def _connected(self) -> Iterator[Session]:
+        """The session; after an error the next one is new."""
+        if self._session is None:
+            self._session = connect(self._options)
+        try:
+            with translated(self._options):
+                yield self._session
+        except TidemillError:
+            disconnect(self._session)
+            self._session = None
+            raise
+
+    def _files(self) -> list[str]:
+        """Of the binlog, from the first on."""
+        with self._connected() as session:
+            return [str(row[0]) for row in query(session, "SHOW BINARY LOGS")]
+
+    def _created(self, file: str) -> Ts:
+        # As another replica than the look_ahead, whom the server would cut off.
+        return created(replace(self._options, server_id=own_server_id()), file)
+
+    def _beginning(self, file: str) -> Offset:
+        return Offset(self._created(file), str(Position(file, 4)), self.source)
+
+
+def _exceeds(mark: Mark, limit: Limit) -> bool:
+    return 0 < limit.bytes < mark.bytes or 0 < limit.rows < mark.rows
+
+
+def _is_far(start: str, end: str) -> bool:
+    """Of what lies between two positions nothing was of interest: whether to pass it now."""
+    first, last = Position.parse(start), Position.parse(end)
+    return first.file != last.file or last.offset - first.offset >= IDLE_BYTES

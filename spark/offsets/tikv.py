@@ -1,0 +1,117 @@
+"""Offsets of a TiKV cluster: a ts is all there is to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from ...actors import SystemClock
+from ...codec.tidb.table import to_table
+from ...codec.tidb.table_info import TableInfo
+from ...errors import CheckpointError, ConfigError, SourceError
+from ...events import Table, Ts, physical_ms
+from ...puller.tikv.client import TikvClient
+from ...puller.tikv.options import TikvOptions
+from ...puller.tikv.schema import TableNames, read_schema
+from ...routing import TableFilter
+from ...sources.source import no_table_matches
+from ..read.options import ReadOptions
+from ..read.parts import WHOLE, Part, PartFilter
+from ..read.ranges import Ranges
+from .offset import Limit, Offset
+
+
+class TikvOffsets:
+    """Raises Retryable and Fatal; used by one thread."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        found = options.feed(Path(), WHOLE).source
+        assert isinstance(found, TikvOptions)
+        self._options = options
+        self._client: Final = TikvClient(found, SystemClock(), Random())
+        self._client.start()
+        self.source = f"tikv cluster {self._client.pd.cluster_id}"
+        self._ranges: dict[Part, Ranges] = {}
+
+    def tables(self) -> list[Table]:
+        wanted = TableFilter(self._options.patterns)
+        found = _Tables(wanted)
+        self._client.run(read_schema(self._client.kv, self._now(), found))
+        if unmatched := wanted.unmatched(found.names):
+            raise ConfigError(no_table_matches(unmatched))
+        return found.tables
+
+    def latest(self) -> Offset:
+        return self._offset(self._now())
+
+    def earliest(self) -> Offset:
+        return self._offset(self._collected() + 1)
+
+    def at(self, ts: Ts) -> Offset:
+        now = self._now()
+        if ts > now:
+            raise ConfigError(f"ts {ts} is yet to come: {self.source} has come to {now}")
+        self._check_kept(ts)
+        return self._offset(ts)
+
+    def at_position(self, position: str) -> Offset:
+        raise ConfigError(f"{position!r}: {self.source} has timestamps, and no positions")
+
+    def check(self, start: Offset) -> None:
+        if start.source != self.source:
+            raise CheckpointError(
+                f"the offset is of {start.source}, and {self._options.url} is {self.source}: connect to that "
+                "one, or give the query another checkpointLocation"
+            )
+        self._check_kept(start.ts)
+
+    def following(self, start: Offset, end: Offset | None, limit: Limit) -> Offset:  # noqa: ARG002
+        """A cluster doesn't say how much there is between two timestamps: there is no limit but the end."""
+        return max(start, end or self.latest(), key=lambda offset: offset.ts)
+
+    def bounds(self, start: Offset, end: Offset, part: Part = WHOLE) -> tuple[bytes, ...] | None:
+        options = self._options
+        if options.partitions == 1 or not options.split_tables:
+            return None
+        if part not in self._ranges:
+            wanted = PartFilter(options.patterns, part)
+            self._ranges[part] = Ranges(self._client, wanted, options.partitions)
+        return self._client.run(self._ranges[part].bounds(start.ts, end.ts))
+
+    def lag(self, at: Offset) -> dict[str, Any]:
+        end = self.latest()
+        return {**end.fields(), "lagSeconds": max(0.0, (physical_ms(end.ts) - physical_ms(at.ts)) / 1000)}
+
+    def close(self) -> None:
+        self._client.stop()
+
+    def _offset(self, ts: Ts) -> Offset:
+        return tikv_offset(ts, self.source)
+
+    def _now(self) -> Ts:
+        return self._client.run(self._client.pd.tso())
+
+    def _collected(self) -> Ts:
+        return self._client.run(self._client.pd.gc_safe_point())
+
+    def _check_kept(self, ts: Ts) -> None:
+        collected = self._collected()
+        if ts <= collected:
+            raise SourceError(
+                f"what follows ts {ts} may be gone: the GC safe point of {self.source} is {collected}; begin "
+                "anew with a snapshot (a longer tidb_gc_life_time keeps more)"
+            )
+
+
+def tikv_offset(ts: Ts, source: str) -> Offset:
+    return Offset(ts, str(ts), source)
+
+
+class _Tables(TableNames):
+    def __init__(self, wanted: TableFilter) -> None:
+        super().__init__(wanted)
+        self.tables: list[Table] = []
+
+    def follow(self, schema: str, info: TableInfo) -> None:
+        self.tables.append(to_table(schema, info))

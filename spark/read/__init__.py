@@ -1,0 +1,1 @@
+"""Batch and streaming readers of the data source, and the tasks they plan."""

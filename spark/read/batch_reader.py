@@ -1,0 +1,101 @@
+"""`spark.read.format("tidemill")`: a snapshot, or the changes between two timestamps."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import Final
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+
+from ..offsets.offset import Offset, Offsets
+from ..offsets.offsets import batch_range, open_offsets
+from ..offsets.tikv import tikv_offset
+from .bounded import change_items, snapshot_items
+from .filters import Pushed
+from .options import ReadOptions
+from .output import Output
+from .partition import TaskPartition
+from .parts import WHOLE, Part
+from .pick import Pick
+
+KEEP_SECONDS: Final = 600
+"""So long TiKV keeps old versions for a batch that has died; a batch that runs renews it."""
+
+
+class BatchReader(DataSourceReader):
+    """Asked for its partitions in a process of the driver, read by tasks."""
+
+    def __init__(self, options: ReadOptions, output: Output) -> None:
+        if options.is_tikv:
+            name = f"{options.name[:50]}-{uuid4().hex[:12]}"
+            source = {"gc_ttl_seconds": str(KEEP_SECONDS), **options.source}
+            options = replace(options, name=name, source=source)
+        self.options = options
+        self.output = output
+        self.pushed = Pushed()
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Raises Retryable and Fatal."""
+        with closing(open_offsets(self.options)) as offsets:
+            offsets.tables()
+            if self.options.reads_changes:
+                return self._of_changes(offsets, *batch_range(self.options, offsets))
+            return self._of_snapshot(offsets)
+
+    def _of_changes(self, offsets: Offsets, start: Offset, end: Offset) -> list[InputPartition]:
+        options, part = self.options, self._part
+        if options.is_tikv:  # where a ts is a position, too
+            start, end = _narrowed(start, end, self.pushed)
+        if start.ts >= end.ts:
+            return []
+        parts = part.divided(options.partitions, offsets.bounds(start, end, part))
+        return [TaskPartition(one, start, end) for one in parts]
+
+    def _of_snapshot(self, offsets: Offsets) -> list[InputPartition]:
+        options, part = self.options, self._part
+        at = offsets.at(options.ts) if options.ts else offsets.latest()
+        # Whoever writes the rows into a sink needs a table's definition before them.
+        has_creations = self.output.is_raw and "ddl" in self._operations
+        bounds = None if has_creations else offsets.bounds(at, at, part)
+        # MariaDB: one consistent view, so one session.
+        parts = part.divided(options.partitions if options.is_tikv else 1, bounds)
+        return [TaskPartition(one, None, at) for one in parts]
+
+    @property
+    def _part(self) -> Part:
+        return replace(WHOLE, schemas=self.pushed.schemas, tables=self.pushed.tables)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Raises Retryable and Fatal."""
+        if not isinstance(partition, TaskPartition):  # what Spark makes of no partitions at all
+            return
+        partition.planner.check()
+        part, start, end = partition.part, partition.start, partition.end
+        if start is None:
+            items = snapshot_items(self.options, part, end)
+        else:
+            items = change_items(self.options, part, start, end)
+        with closing(items):
+            yield from self.output.batches(Pick(part, self._operations), items)
+
+    @property
+    def _operations(self) -> Collection[str]:
+        wanted, pushed = self.options.operations, self.pushed.operations
+        return wanted if pushed is None else pushed.intersection(wanted)
+
+
+class PushingReader(BatchReader):
+    """For sessions with spark.sql.python.filterPushdown.enabled: Spark refuses it in others."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        return self.pushed.push(filters)
+
+
+def _narrowed(start: Offset, end: Offset, pushed: Pushed) -> tuple[Offset, Offset]:
+    after = start.ts if pushed.after is None else max(start.ts, pushed.after)
+    up_to = end.ts if pushed.up_to is None else min(end.ts, pushed.up_to)
+    return tikv_offset(after, start.source), tikv_offset(up_to, end.source)

@@ -1,0 +1,60 @@
+"""The changes between two offsets, and snapshots: read by tasks that keep no state."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import closing
+
+import pyarrow as pa
+
+from ...events import Checkpoint, Item, Transaction
+from ...sink.resume_filter import creates_for_snapshot
+from ..envelope import Encoder
+from ..offsets.offset import Offset
+from .options import ReadOptions
+from .parts import Part
+from .pick import Pick
+from .scratch import scratch
+from .task import follow
+
+
+def changes(options: ReadOptions, part: Part, start: Offset, end: Offset) -> Generator[pa.RecordBatch]:
+    """What was committed in (start, end] in the part's tables, in commit order, as envelope batches.
+
+    Depends on nothing but its arguments and the source. Closing it early stops all it has started. Raises
+    Retryable and Fatal.
+    """
+    encoder = Encoder(Pick(part, options.operations), json=options.values == "json")
+    with closing(change_items(options, part, start, end)) as found:
+        for items in found:
+            batch = encoder.encode(items)
+            if batch.num_rows:
+                yield batch
+
+
+def change_items(options: ReadOptions, part: Part, start: Offset, end: Offset) -> Generator[list[Item]]:
+    """As `changes`, before they are made into columns. Rows of other parts may be among them."""
+    if start.position == end.position:
+        return
+    with scratch(options.scratch_dir) as directory:
+        feed = options.feed(directory, part, end.position, snapshot=False)
+        with closing(follow(feed, start.checkpoint, options.source_timeout)) as batches:
+            for batch in batches:
+                # The feed ends at the first transaction that reaches the position, or lies behind it.
+                yield [item for item in batch if item.commit_ts <= end.ts]
+
+
+def snapshot_items(options: ReadOptions, part: Part, at: Offset) -> Generator[list[Item]]:
+    """The rows of the part's tables, of TiKV's as of `at.ts`, of MariaDB's as of now."""
+    start = Checkpoint(0, at.position, {}, at.source) if options.is_tikv else None
+    until = at.position if options.is_tikv else "now"
+    with scratch(options.scratch_dir) as directory:
+        feed = options.feed(directory, part, until)
+        with closing(follow(feed, start, options.source_timeout)) as batches:
+            for batch in batches:
+                yield [item for item in batch if _is_loaded(item)]
+
+
+def _is_loaded(item: Item) -> bool:
+    """Or a table that is about to be."""
+    return item.chunk is not None if isinstance(item, Transaction) else creates_for_snapshot(item)

@@ -1,0 +1,76 @@
+"""The columns that a reader gives to Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Protocol
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from ...errors import ConfigError
+from ...events import Item, Table
+from ..envelope import Encoder
+from .options import ReadOptions
+from .pick import Pick
+from .schema import envelope_type, table_type
+from .typed import TypedEncoder
+
+
+class Encodes(Protocol):
+    def encode(self, items: Iterable[Item]) -> pa.RecordBatch: ...
+
+
+class Output:
+    """The raw envelope, or the columns of one table; all of them, or those that `schema` names."""
+
+    def __init__(self, options: ReadOptions, table: Table | None, schema: StructType) -> None:
+        """Raises ConfigError if `schema` has what there is not."""
+        self._options = options
+        self.is_raw: Final = table is None
+        self._table = table
+        self._names = schema.names
+        full = full_type(table)
+        _check(schema, full)
+        self.schema: Final[pa.Schema] = to_arrow_schema(schema, timezone="UTC")
+        self._selects = schema != full
+        has_images = "before" in self._names or "after" in self._names
+        self.values: Final = options.values if has_images else "none"
+        """Whether the envelope's images have to be made, as in the options."""
+
+    def batches(self, pick: Pick, found: Iterable[Sequence[Item]]) -> Iterator[pa.RecordBatch]:
+        """The rows of `found` that are picked, without empty batches."""
+        encoder = self._encoder(pick)
+        for items in found:
+            batch = encoder.encode(items)
+            if batch.num_rows:
+                yield self.selected(batch)
+
+    def _encoder(self, pick: Pick) -> Encodes:
+        if self._table is not None:
+            return TypedEncoder(self._table, pick, invalid_dates=self._options.invalid_dates)
+        return Encoder(pick, json=self.values == "json")
+
+    def selected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns that are wanted of one that has them all."""
+        if not self._selects:
+            return batch
+        columns = [batch.column(name) for name in self._names]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def full_type(table: Table | None) -> StructType:
+    return envelope_type() if table is None else table_type(table)
+
+
+def _check(schema: StructType, full: StructType) -> None:
+    known = {field.name: field.dataType for field in full}
+    for field in schema:
+        if field.name not in known:
+            raise ConfigError(f"schema: there is no column {field.name}; there are {', '.join(known)}")
+        if field.dataType != known[field.name]:
+            raise ConfigError(
+                f"schema: column {field.name} is {known[field.name].simpleString()}, not "
+                f"{field.dataType.simpleString()}; leave the schema out, or name columns as they are"
+            )

@@ -1,0 +1,114 @@
+"""Key ranges of about the same size: how the tables of a TiKV cluster are divided among tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from ...codec.tidb.key import record_span
+from ...codec.tidb.table_info import TableInfo, holds_rows, partition_ids
+from ...events import Ts
+from ...puller.tikv.client import TikvClient
+from ...puller.tikv.kv.region_bounds import region_bounds
+from ...puller.tikv.schema import TableNames, read_schema, schema_version
+from ...puller.tikv.span import table_span
+from ...routing import TableFilter
+
+REGION: Final = 16
+"""A region of a table that has several counts as much as so many tables that have less than one."""
+
+LOOK_SECONDS: Final = 60.0
+"""PD is asked for the regions no more often: those of 10,000 tables take it a while."""
+
+
+class Ranges:
+    """Where the followed tables are cut. Only from the loop's thread."""
+
+    def __init__(self, client: TikvClient, wanted: TableFilter, count: int) -> None:
+        """Into at most `count` ranges."""
+        self._client = client
+        self._wanted = wanted
+        self._count = count
+        self._version = -1
+        self._keys: list[_Keys] = []
+        self._next = 0.0
+        self._bounds: tuple[bytes, ...] = ()
+
+    async def bounds(self, start: Ts, end: Ts) -> tuple[bytes, ...] | None:
+        """The raw keys between the ranges for what was committed in (start, end], in order.
+
+        None where the schema changes in between: rows of a table, of which a TRUNCATE makes another one,
+        and the change itself keep their order only in one place. Raises Retryable, SourceError.
+        """
+        kv, clock = self._client.kv, self._client.clock
+        version = await schema_version(kv, end)
+        if start != end and await schema_version(kv, start) != version:
+            return None
+        if version != self._version:
+            tables = _Tables(self._wanted)
+            await read_schema(kv, end, tables)
+            self._version, self._keys = version, sorted(tables.keys)
+        elif clock.now() < self._next:
+            return self._bounds
+        self._bounds = tuple(even(await self._pieces(), self._count))
+        self._next = clock.now() + LOOK_SECONDS
+        return self._bounds
+
+    async def _pieces(self) -> list[Piece]:
+        spans = [table_span(keys.id) for keys in self._keys]
+        pieces = []
+        for keys, bounds in zip(self._keys, await region_bounds(self._client.cache, spans), strict=True):
+            start, _ = record_span(keys.id)
+            weight = REGION if bounds else 1
+            if keys.divisible:
+                pieces += [Piece(key, weight) for key in (start, *bounds)]
+            else:
+                pieces.append(Piece(start, weight * (1 + len(bounds))))
+        return pieces
+
+
+class Piece(Struct, frozen=True):
+    """What isn't cut: a table or a part of it."""
+
+    start: bytes
+    """Raw key."""
+    weight: int
+
+
+def even(pieces: Sequence[Piece], count: int) -> list[bytes]:
+    """Where to cut a row of pieces into at most `count` ranges of about the same weight."""
+    total = sum(piece.weight for piece in pieces)
+    bounds: list[bytes] = []
+    before = 0
+    for piece in pieces:
+        if before * count >= total * (len(bounds) + 1):
+            bounds.append(piece.start)
+        before += piece.weight
+    return bounds
+
+
+class _Keys(Struct, frozen=True, order=True):
+    """The keys of a table, or of a partition of one."""
+
+    id: int
+    divisible: bool
+
+
+class _Tables(TableNames):
+    def __init__(self, wanted: TableFilter) -> None:
+        super().__init__(wanted)
+        self.keys: list[_Keys] = []
+
+    def follow(self, schema: str, info: TableInfo) -> None:  # noqa: ARG002
+        if holds_rows(info):
+            divisible = _is_divisible(info)
+            self.keys += [_Keys(id_, divisible) for id_ in partition_ids(info) or (info.id,)]
+
+
+def _is_divisible(info: TableInfo) -> bool:
+    """Whether rows are told apart by nothing but their keys. Where another value is unique, it may go from
+    one row to another, and the order of the two changes matters."""
+    is_clustered = info.pk_is_handle or info.is_common_handle
+    return not any(index.unique and not (index.primary and is_clustered) for index in info.indexes)

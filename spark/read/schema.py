@@ -1,0 +1,70 @@
+"""How tables appear in Spark: the types of their columns, exact or refused."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import types as t
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from ...events import Column, Table
+from ..envelope import ENVELOPE
+
+MOST_DIGITS: Final = 38
+"""Of a decimal; one with more is a string."""
+
+_SIMPLE: Final[dict[str, t.DataType]] = {
+    "float": t.FloatType(),
+    "double": t.DoubleType(),
+    "year": t.ShortType(),
+    "date": t.DateType(),
+    "datetime": t.TimestampNTZType(),
+    "timestamp": t.TimestampType(),
+    "time": t.DayTimeIntervalType(t.DayTimeIntervalType.DAY, t.DayTimeIntervalType.SECOND),
+    **dict.fromkeys(("char", "varchar", "text", "enum", "set", "json"), t.StringType()),
+    **dict.fromkeys(("binary", "varbinary", "blob"), t.BinaryType()),
+}
+_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
+_INTEGERS: Final[list[tuple[int, t.DataType]]] = [
+    (8, t.ByteType()),
+    (16, t.ShortType()),
+    (32, t.IntegerType()),
+    (64, t.LongType()),
+]
+_UNSIGNED_64: Final = t.DecimalType(20, 0)
+
+
+def column_type(column: Column) -> t.DataType:
+    """The narrowest that holds every value of the column."""
+    kind = column.kind
+    if kind == "decimal":
+        is_narrow = column.length <= MOST_DIGITS
+        return t.DecimalType(column.length, column.scale) if is_narrow else t.StringType()
+    if kind == "bit":
+        return _integer(column.length + 1)
+    if kind in _BITS:
+        return _integer(_BITS[kind] + column.unsigned)
+    return _SIMPLE[kind]
+
+
+def _integer(bits: int) -> t.DataType:
+    """With its sign."""
+    return next((found for most, found in _INTEGERS if bits <= most), _UNSIGNED_64)
+
+
+def envelope_type() -> t.StructType:
+    """The raw envelope."""
+    return from_arrow_schema(ENVELOPE)
+
+
+def row_type(table: Table) -> t.StructType:
+    """One row; every column may be null, for a change may be older than the column."""
+    return t.StructType([t.StructField(c.name, column_type(c)) for c in table.columns])
+
+
+def table_type(table: Table) -> t.StructType:
+    """The changes of one table, with its columns in `before` and `after`."""
+    row = row_type(table)
+    order = [t.StructField(name, t.LongType(), False) for name in ("commit_ts", "start_ts", "sequence")]
+    images = [t.StructField(name, row) for name in ("before", "after")]
+    return t.StructType([*order, t.StructField("op", t.StringType(), False), *images])

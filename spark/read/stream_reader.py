@@ -1,0 +1,188 @@
+"""`spark.readStream.format("tidemill")`: changes, micro-batch by micro-batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Any, Final
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from ...errors import CheckpointError
+from ..capture import client
+from ..capture.captures import captures_of
+from ..offsets.offset import Limit, Offset, Offsets
+from .options import ReadOptions
+from .output import Output
+from .partition import TaskPartition
+from .parts import WHOLE
+from .stream_task import batches
+from .watch import Watch
+
+LEASE: Final = "lease"
+TABLES: Final = "tables"
+"""The patterns with which the query began."""
+BOUNDS: Final = "bounds"
+"""Beside the fields of an offset: raw keys in hex, between the ranges that its batch is divided into. Without
+them it is divided by the tables' names."""
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """One lives in a process of the driver, for as long as the query; tasks only `read`."""
+
+    def __init__(self, options: ReadOptions, output: Output, *, splits_tables: bool = False) -> None:
+        """Raises ConfigError."""
+        self.options = options
+        self.output = output
+        self.captures = captures_of(options)
+        self._splits_tables = splits_tables and self.captures is None
+        """A capture knows no keys."""
+        self._refusals: list[str] = []
+        self._watch: Watch | None = None  # never in a task
+        self._at: Offset | None = None
+        self._is_new = False
+        self._end: Offset | None = None
+        """Of a query that reads only what is there: where that ended when it began."""
+
+    # --- in the driver
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        self._is_new = self._at is None  # Spark asks once more behind the first batch
+        return self._fields(self._source.ask(self._initial), {})
+
+    def _initial(self, offsets: Offsets) -> Offset:
+        offsets.tables()
+        options = self.options
+        if options.starting_position:
+            return offsets.at_position(options.starting_position)
+        match options.starting_ts:
+            case "latest":
+                return offsets.latest()
+            case "earliest":
+                return offsets.earliest()
+            case ts:
+                return offsets.at(int(ts))
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """TiKV doesn't say how much there is, and has no limit."""
+        options = self.options
+        if options.is_tikv:
+            return ReadAllAvailable()
+        if options.max_rows:
+            return ReadMaxRows(options.max_rows)
+        return ReadMaxBytes(options.max_bytes) if options.max_bytes else ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """`start` if there is no news. Raises Retryable and Fatal."""
+        self._at = begin = Offset.read(start)
+        self._check_tables(start)
+        found = self._source.following(begin, self._end, _limit(limit))
+        if self._is_new and found == begin:
+            # Spark keeps no beginning, only the ends of batches: with an empty one the query begins here, and
+            # not wherever the source is when it is started again.
+            found = Offset(begin.ts + 1, begin.position, begin.source)
+        self._is_new = False
+        if found == begin:
+            return start
+        return {**self._fields(found, start), **self._bounds(begin, found)}
+
+    def _fields(self, offset: Offset, before: dict[str, Any]) -> dict[str, Any]:
+        """The query's lease of its captures goes from offset to offset, and so through Spark's checkpoint: a
+        driver that is started again has the same."""
+        found = {**offset.fields(), TABLES: [*self.options.patterns]}
+        if self.captures is None and LEASE not in before:
+            return found
+        return {**found, LEASE: before.get(LEASE) or uuid4().hex}
+
+    def _check_tables(self, start: dict[str, Any]) -> None:
+        """Raise CheckpointError for a query that began with others: what they had before would be missing."""
+        now = [*self.options.patterns]
+        if (before := start.get(TABLES, now)) != now:
+            raise CheckpointError(
+                f"the query's checkpoint is of the tables {', '.join(before)}, and now they are "
+                f"{', '.join(now)}: keep them, or give the query a checkpointLocation of its own"
+            )
+
+    def _bounds(self, start: Offset, end: Offset) -> dict[str, Any]:
+        """Kept, as regions may be others when the batch is planned again, and its partitions must not be."""
+        if not self._splits_tables:
+            return {}
+        bounds = self._source.ask(lambda offsets: offsets.bounds(start, end))
+        return {} if bounds is None else {BOUNDS: [key.hex() for key in bounds]}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._end = self._source.ask(lambda offsets: offsets.latest())
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        """The source's end, and how far the query is behind it."""
+        at = self._at
+        if at is None:
+            return None
+        found = self._source.ask(lambda offsets: offsets.lag(at))
+        return {**found, "captureRefused": "; ".join(self._refusals)} if self._refusals else found
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        begin, until = Offset.read(start), Offset.read(end)
+        if begin.position == until.position:
+            return []
+        lease = str(end.get(LEASE, ""))
+        parts = WHOLE.divided(self.options.partitions, _keys(end))
+        return [TaskPartition(part, begin, until, lease) for part in parts]
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Spark has written down that a batch ended there. Never raises: what a capture keeps for longer is
+        freed with the next one."""
+        if self.captures is not None and LEASE in end:
+            self._refusals = client.acknowledge(
+                self.captures.addresses, str(end[LEASE]), Offset.read(end), access=self.captures.access
+            )
+
+    def stop(self) -> None:
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.close()
+
+    @property
+    def _source(self) -> Watch:
+        if self._watch is None:
+            self._watch = Watch(self.options)
+        return self._watch
+
+    # --- in tasks
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Raises Retryable and Fatal."""
+        assert isinstance(partition, TaskPartition)
+        partition.planner.check()
+        with closing(batches(self.options, self.output, partition, self.captures)) as found:
+            yield from found
+
+
+def _keys(end: dict[str, Any]) -> list[bytes] | None:
+    if BOUNDS not in end:
+        return None
+    try:
+        return [bytes.fromhex(key) for key in end[BOUNDS]]
+    except (TypeError, ValueError):
+        raise CheckpointError(
+            f"the query's checkpoint holds the bounds {end[BOUNDS]!r}, which aren't keys in hex; give the "
+            "query a checkpointLocation of its own"
+        ) from None
+
+
+def _limit(limit: ReadLimit) -> Limit:
+    match limit:
+        case ReadMaxRows(max_rows=rows):
+            return Limit(rows=rows)
+        case ReadMaxBytes(max_bytes=size):
+            return Limit(bytes=size)
+    return Limit()

@@ -1,0 +1,125 @@
+"""A local feed from a checkpoint to an end, read as it goes: what a task of Spark does."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from threading import Event
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from ...actors import SystemClock
+from ...embedded import Handover, HandoverClosed
+from ...engine.options import FeedOptions
+from ...engine.pipeline import Pipeline, Unavailable
+from ...errors import Retryable
+from ...events import Checkpoint, Ddl, Item, Sorted
+from ...sink.python import PythonSink
+from ...sources.source import Source, SourceInfo, open_source
+
+AGAIN_SECONDS: Final = 0.5
+"""Between attempts to begin."""
+
+
+def follow(
+    options: FeedOptions, start: Checkpoint | None, patience_seconds: float
+) -> Generator[Sequence[Item]]:
+    """The items behind `start` up to `options.until`, as they come; None takes a snapshot first.
+
+    Closing the iterator stops the feed's threads. Raises Retryable once the source couldn't be read for
+    `patience_seconds`, and Fatal.
+    """
+    handover = Handover()
+    task = _begin(options, start, handover, patience_seconds)
+    try:
+        while (items := handover.get()) is not None:
+            yield task.with_refusals(items)
+        if task.error is not None:
+            raise task.error
+    finally:
+        handover.close()
+        task.close()
+
+
+def _begin(
+    options: FeedOptions, start: Checkpoint | None, handover: Handover, patience_seconds: float
+) -> Task:
+    clock = SystemClock()
+    until = clock.now() + patience_seconds
+    options.data_dir.mkdir(parents=True, exist_ok=True)
+    while True:
+        try:
+            return Task(options, start, handover, patience_seconds)
+        except Unavailable as error:
+            pause = max(AGAIN_SECONDS, error.wait or 0.0)
+            if clock.now() + pause > until:
+                raise
+            Event().wait(pause)
+
+
+class Task(Pipeline):
+    """Ends for good where a feed would begin again: what was handed over can't be taken back, and Spark
+    repeats the whole task."""
+
+    def __init__(
+        self, options: FeedOptions, start: Checkpoint | None, handover: Handover, patience_seconds: float
+    ) -> None:
+        self._handover = handover
+        self._patience_seconds = patience_seconds
+        clock = SystemClock()
+        self._unrefused = _Unrefused(open_source(options, clock))
+        sink = PythonSink("spark", handover.put, _Start(start))
+        super().__init__(options, [sink], clock, self._unrefused)
+
+    def with_refusals(self, items: Sequence[Item]) -> Sequence[Item]:
+        return [self._unrefused.restored(item) if isinstance(item, Ddl) else item for item in items]
+
+    def admit(self, found: SourceInfo) -> None:
+        """A table may have been dropped since; the driver has looked at the patterns."""
+
+    def fails(self, who: str, error: str, seconds: float) -> None:
+        super().fails(who, error, seconds)
+        if self._clock.now() - self.retries[who].since >= self._patience_seconds:
+            self.end(Retryable(f"{who} didn't answer for {self._patience_seconds:.0f} s: {error}"))
+
+    def end(self, error: BaseException | None) -> None:
+        super().end(None if isinstance(error, HandoverClosed) else error)
+        self._handover.finish()
+
+
+class _Unrefused:
+    """A source whose schema changes all go through: what can't be followed is for the reader to judge."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._refused: dict[Ddl, Ddl] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+    def mount(self, released: Sorted) -> list[Item]:
+        return [
+            self._passing(item) if isinstance(item, Ddl) and item.refusal else item
+            for item in self._source.mount(released)
+        ]
+
+    def _passing(self, refused: Ddl) -> Ddl:
+        ddl = replace(refused, refusal="", if_exists=False)
+        self._refused[ddl] = refused
+        return ddl
+
+    def restored(self, ddl: Ddl) -> Ddl:
+        return self._refused.pop(ddl, ddl)
+
+
+class _Start:
+    """In place of a stored checkpoint: where the task begins, each time."""
+
+    def __init__(self, checkpoint: Checkpoint | None) -> None:
+        self._checkpoint = checkpoint
+
+    def load(self) -> tuple[Checkpoint, int] | None:
+        return None if self._checkpoint is None else (self._checkpoint, 0)
+
+    def save(self, checkpoint: Checkpoint, length: int = 0) -> None:
+        """Spark knows when a task is done."""

@@ -1,0 +1,130 @@
+"""Changes of one table as Arrow batches with its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from ...errors import SourceError
+from ...events import Column, Ddl, Item, Row, RowChange, Table, Transaction
+from ..envelope import to_batch
+from .pick import Pick
+from .schema import column_type, table_type
+
+_DATES: Final = {"date": date, "datetime": datetime, "timestamp": datetime}
+_Values = Callable[[Sequence[Any]], Sequence[Any]]
+
+
+class TypedEncoder:
+    """Items to batches with the columns of `table`; other tables must not be among them.
+
+    A row of an older layout has nulls where it lacks a column. One of another type raises SourceError, and so
+    does a change of the table as a whole, unless it isn't picked.
+    """
+
+    def __init__(self, table: Table, pick: Pick, *, invalid_dates: str = "fail") -> None:
+        self.schema: pa.Schema = to_arrow_schema(table_type(table), timezone="UTC")
+        self._table = table
+        self._row_type: pa.StructType = self.schema.field("after").type
+        self._pick = pick
+        self._nullify = invalid_dates == "null"
+        self._places: dict[Table, list[int | None] | None] = {}
+        self._last: tuple[Table | None, list[int | None] | None] = None, None
+        self._convert = [self._conversion(column) for column in table.columns]
+
+    def encode(self, items: Iterable[Item]) -> pa.RecordBatch:
+        """The rows of `items`, maybe none."""
+        picked: list[tuple[int, RowChange]] = []
+        for item in items:
+            self._pick.begins(item)
+            if isinstance(item, Transaction):
+                picked += self._pick.rows(item)
+            elif self._pick.ddl(item) is not None:
+                _check(item)
+        if not picked:
+            return to_batch([], self.schema)
+        rows = [row for _, row in picked]
+        columns = [
+            pa.array([row.commit_ts for row in rows], pa.int64()),
+            pa.array([row.start_ts for row in rows], pa.int64()),
+            pa.array([number for number, _ in picked], pa.int64()),
+            pa.array([row.op for row in rows], pa.string()),
+            self._images([self._fitted(row.table, row.before) for row in rows]),
+            self._images([self._fitted(row.table, row.after) for row in rows]),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _images(self, rows: list[Row | None]) -> pa.StructArray:
+        nothing = (None,) * len(self._table.columns)
+        columns = zip(*[nothing if row is None else row for row in rows], strict=True)
+        fields = list(self._row_type)
+        arrays = [
+            pa.array(convert(values), field.type)
+            for values, convert, field in zip(columns, self._convert, fields, strict=True)
+        ]
+        missing = pa.array([row is None for row in rows], pa.bool_())
+        return pa.StructArray.from_arrays(arrays, fields=fields, mask=missing)
+
+    # --- layouts
+
+    def _fitted(self, table: Table, row: Row | None) -> Row | None:
+        if row is None:
+            return None
+        last, places = self._last
+        if table is not last:  # to hash a table takes longer than to read a row
+            if table not in self._places:
+                self._places[table] = self._places_in(table)
+            places = self._places[table]
+            self._last = table, places
+        return row if places is None else tuple([None if i is None else row[i] for i in places])
+
+    def _places_in(self, table: Table) -> list[int | None] | None:
+        """Where `table` has our columns; None: in the same places."""
+        at = {column.name: place for place, column in enumerate(table.columns)}
+        for column in self._table.columns:
+            other = table.columns[at[column.name]] if column.name in at else column
+            if column_type(other) != column_type(column):
+                raise SourceError(
+                    f"column {column.name} of {table.full_name} was {other.kind} and is {column.kind} now: "
+                    "leave out the option table, the raw envelope holds both"
+                )
+        places = [at.get(column.name) for column in self._table.columns]
+        return None if places == [*range(len(table.columns))] else places
+
+    # --- values
+
+    def _conversion(self, column: Column) -> _Values:
+        if column.kind in _DATES:
+            return lambda values: self._dates(column, values)
+        if column.kind == "decimal" and pa.types.is_string(self._row_type.field(column.name).type):
+            return lambda values: [None if v is None else f"{v:.{column.scale}f}" for v in values]
+        return _as_they_are
+
+    def _dates(self, column: Column, values: Sequence[Any]) -> Sequence[Any]:
+        """Those that no calendar has are text."""
+        if not any(type(value) is str for value in values):
+            return values
+        if self._nullify:
+            return [None if type(value) is str else value for value in values]
+        text = next(value for value in values if type(value) is str)
+        raise SourceError(
+            f"column {column.name} of {self._table.full_name} holds {text!r}, which is no {column.kind} in "
+            "Spark: set option invalidDates to null to read such values as null, or read the raw envelope"
+        )
+
+
+def _check(ddl: Ddl) -> None:
+    """Raise SourceError for a change of the table that its rows don't tell."""
+    if ddl.refusal and not ddl.query.lstrip().upper().startswith("CREATE"):
+        raise SourceError(
+            f"{ddl.full_name} was changed in a way that its rows don't tell: {ddl.query[:200]}; read the raw "
+            "envelope, where this is a row, or set option operations to insert,update,delete to pass over it"
+        )
+
+
+def _as_they_are(values: Sequence[Any]) -> Sequence[Any]:
+    return values

@@ -1,0 +1,70 @@
+"""A stream's questions to its source, in the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event
+from typing import Final, TypeVar
+
+from ...actors import SystemClock
+from ...errors import Retryable
+from ..offsets.offset import Limit, Offset, Offsets
+from ..offsets.offsets import open_offsets
+from .options import ReadOptions
+from .task import AGAIN_SECONDS
+
+T = TypeVar("T")
+
+PAUSE_SECONDS: Final = 0.2
+TIKV_PAUSE_SECONDS: Final = 1.0
+"""Between questions without news, if the options don't say; a cluster can't say whether there are any."""
+
+
+class Watch:
+    """Asks again while the source can't be reached, and not too often. For one thread."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._clock = SystemClock()
+        default = TIKV_PAUSE_SECONDS if options.is_tikv else PAUSE_SECONDS
+        self._pause_seconds = options.poll_seconds or default
+        self._next = 0.0
+        self._offsets: Offsets | None = None
+        self._checked = False
+
+    def following(self, start: Offset, end: Offset | None, limit: Limit) -> Offset:
+        """How far the next batch goes; without news it takes a while the next time."""
+        _wait(self._next - self._clock.now())
+        found = self.ask(lambda offsets: self._following(offsets, start, end, limit))
+        if self._options.is_tikv or found == start:
+            self._next = self._clock.now() + self._pause_seconds
+        return found
+
+    def _following(self, offsets: Offsets, start: Offset, end: Offset | None, limit: Limit) -> Offset:
+        if not self._checked:
+            offsets.check(start)
+            self._checked = True
+        return offsets.following(start, end, limit)
+
+    def ask(self, question: Callable[[Offsets], T]) -> T:
+        """The answer, even if it takes a while. Raises Retryable once it takes too long, and Fatal."""
+        until = self._clock.now() + self._options.source_timeout
+        while True:
+            try:
+                if self._offsets is None:
+                    self._offsets = open_offsets(self._options)
+                return question(self._offsets)
+            except Retryable as error:
+                if self._clock.now() >= until:
+                    raise
+                _wait(max(AGAIN_SECONDS, error.wait or 0.0))
+
+    def close(self) -> None:
+        offsets, self._offsets = self._offsets, None
+        if offsets is not None:
+            offsets.close()
+
+
+def _wait(seconds: float) -> None:
+    if seconds > 0:
+        Event().wait(seconds)

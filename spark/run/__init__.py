@@ -1,0 +1,1 @@
+"""`tidemill run --engine spark`."""

@@ -1,0 +1,161 @@
+"""What the sinks of a feed lack before their queries begin: the rows that are there.
+
+A backfill loads them, in tasks of Spark. The local engine, in the driver, does where that can't, where a
+snapshot of its own is half done, and where a feed has no snapshot and follows its source from some place on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any, Final
+
+from ...cli.progress import Progress
+from ...engine.feed import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Feed
+from ...engine.options import FeedOptions
+from ...engine.pipeline import check_patterns
+from ...errors import ConfigError, Retryable
+from ...events import Checkpoint
+from ...sink import Sink
+from ..backfill.backfilled import Backfilled, opened
+from ..backfill.directory import Directory
+from ..backfill.fill import Stopped, fill
+from ..backfill.fill_status import FillStatus
+from ..backfill.not_loadable import NotLoadable
+from ..backfill.options import BackfillOptions
+from ..backfill.run import directory_of
+from .options import SparkOptions
+from .start import Start, check_partitions, find_start, is_loaded, take_over
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger("tidemill")
+
+LOOK_SECONDS: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """All sinks of a feed, brought to where their queries begin."""
+
+    spark: SparkSession
+    options: FeedOptions
+    section: Mapping[str, Any]
+    """The source's, of the feed.toml."""
+    how: SparkOptions
+    sinks: Mapping[str, Sink]
+    """Not open."""
+    progress: Progress
+    stopping: Event
+    rows: dict[str, int] = field(default_factory=dict)
+    """By sink, those that were loaded."""
+
+    def starts(self) -> dict[str, Start]:
+        """Of each sink's query; of none, if it was stopped. Raises as feeds do."""
+        there = {name: find_start(sink) for name, sink in self.sinks.items()}
+        check_partitions(there, self.how.partitions)
+        check_patterns(self.options, anew=not any(map(_position, there.values())))
+        begun = {name: at for name, at in there.items() if isinstance(at, Start)}
+        fresh = [name for name in self.sinks if name not in begun]
+        self._load({name: there[name] for name in fresh if not is_loaded(there[name])})
+        if self.stopping.is_set():
+            return {}
+        self._forget_files([_position(find_start(self.sinks[name])) for name in fresh])
+        return begun | {name: take_over(self.sinks[name], self.how.partitions) for name in fresh}
+
+    def _load(self, lacking: Mapping[str, Start | Checkpoint | None]) -> None:
+        by_spark = [name for name, at in lacking.items() if self._is_for_spark(name, at)]
+        if by_spark and not self._by_spark(by_spark):
+            by_spark = []
+        by_local = [name for name in lacking if name not in by_spark]
+        if by_local and not self.stopping.is_set():
+            self._by_local(by_local)
+
+    # --- by Spark
+
+    @property
+    def _directory(self) -> Path:
+        return directory_of(self.options, self.how)
+
+    def _is_for_spark(self, name: str, at: Start | Checkpoint | None) -> bool:
+        if not self.options.source.loads:
+            return False
+        if not _position(at):
+            return True  # nothing of a snapshot is there
+        done = _finished(self._directory)
+        if done is not None and done.offset.position == _position(at):
+            return True
+        log.warning("sink %s is in the middle of a snapshot of the local engine, which goes on with it", name)
+        return False
+
+    def _by_spark(self, names: Sequence[str]) -> bool:
+        """Whether it could; also if it was stopped."""
+        sinks = [self.sinks[name] for name in names]
+        pause = FIRST_PAUSE_SECONDS
+        with FillStatus(self.spark, self.options, sinks, self.progress, self.stopping) as status:
+            while not self.stopping.is_set():
+                try:
+                    self._fill(sinks, status)
+                    break
+                except Stopped:
+                    break
+                except NotLoadable as error:
+                    log.warning("loaded by the local engine, not by Spark: %s", error)
+                    Directory(self._directory).remove()
+                    return False
+                except Retryable as error:
+                    status.waits(f"{error}; trying again in {pause:.1f} s")
+                    self.stopping.wait(max(pause, error.wait or 0.0))
+                    pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+        return True
+
+    def _fill(self, sinks: Sequence[Sink], status: FillStatus) -> None:
+        settings = BackfillOptions(chunk_rows=self.how.chunk_rows)
+        # Without patience: whoever waits here can be stopped.
+        done = fill(self.spark, self.options, self.section, sinks, self._directory, settings, status, 0.0)
+        self.rows.update({sink.name: done.rows for sink in sinks})
+
+    def _forget_files(self, positions: Sequence[str]) -> None:
+        """Of the backfill that loaded sinks up to there, maybe before a kill."""
+        done = _finished(self._directory)
+        if done is not None and not done.is_kept and done.offset.position in positions:
+            done.remove()
+
+    # --- by the local engine
+
+    def _by_local(self, names: Sequence[str]) -> None:
+        """Up to `until`, or else to where the source ends now."""
+        options = replace(self.options, until=self.options.until or "now")
+        feed = Feed(options, [self.sinks[name] for name in names])
+        feed.start()
+        try:
+            while not feed.wait(LOOK_SECONDS):
+                self.progress.show(feed.status())
+                if self.stopping.is_set():
+                    feed.stop()
+        finally:
+            feed.stop()
+            feed.wait()
+        if feed.error is not None:
+            raise feed.error
+        self.rows.update({sink.name: sink.rows for sink in feed.status().sinks})
+
+
+def _position(at: Start | Checkpoint | None) -> str:
+    match at:
+        case Start(offset):
+            return offset.position
+        case Checkpoint(position=position):
+            return position
+    return ""
+
+
+def _finished(directory: Path) -> Backfilled | None:
+    with suppress(ConfigError):  # there is none
+        return opened(directory)
+    return None

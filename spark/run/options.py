@@ -1,0 +1,137 @@
+"""How Spark is used by the commands: the table `[spark]` of a feed.toml, and flags over it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from msgspec import Meta
+
+from ... import config
+from ...errors import ConfigError
+from ..option_values import addresses
+
+SECTION: Final = "spark"
+MASTER: Final = "local[2]"
+_MASTERS: Final = re.compile(
+    r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|spark://\S+:\d+|yarn|k8s://\S+"
+)
+_TRIGGER: Final = re.compile(r"\d+ (millisecond|second|minute|hour|day)s?")
+_OF_CAPTURES: Final = ("capture_token_file", "capture_tls", "capture_ca_file", "capture_wait_seconds")
+
+
+def check_master(master: str) -> None:
+    """Raise ConfigError unless Spark knows such a master."""
+    if not _MASTERS.fullmatch(master):
+        raise ConfigError(
+            f"master: {master!r} is none; accepted: local, local[2], local[*], spark://host:7077, yarn, k8s://…"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkOptions:
+    """Raises ConfigError for what isn't accepted or doesn't go together."""
+
+    master: str = MASTER
+    partitions: Annotated[int, Meta(ge=1, le=10_000)] = 1
+    """In how many parts the tables are followed; with 1 transactions stay whole."""
+    trigger: str = "0 seconds"
+    """A batch so often; 0: one after the other."""
+    directory: Path | None = None
+    """Where rows are while they are loaded, the same for the driver and all executors; None: `backfill` in
+    the feed's data directory."""
+    chunk_rows: Annotated[int, Meta(ge=1)] = 100_000
+    """About so many rows are loaded by one task."""
+    capture: tuple[str, ...] = ()
+    """Addresses of captures, host:port, that are asked before the source."""
+    capture_token_file: Path | None = None
+    """On the driver's machine; the captures are shown what is in it."""
+    capture_tls: bool = False
+    """Whether they are to show a certificate that the system trusts; a `capture_ca_file` says so too."""
+    capture_ca_file: Path | None = None
+    """On the driver's machine, PEM: who signed the captures' certificates."""
+    capture_wait_seconds: Annotated[float, Meta(ge=0)] = 20.0
+    """How long a task waits for what a capture has yet to read, before it reads the source."""
+    config: Mapping[str, str] = field(default_factory=dict)
+    """More settings of Spark, by their names."""
+
+    def __post_init__(self) -> None:
+        check_master(self.master)
+        if not _TRIGGER.fullmatch(self.trigger):
+            raise ConfigError(
+                f"{SECTION}.trigger: {self.trigger!r} is none; accepted: a number of milliseconds, seconds, "
+                'minutes, hours or days, for instance "10 seconds"'
+            )
+        try:
+            self.capture and addresses(",".join(self.capture))
+        except ValueError as error:
+            raise ConfigError(f"{SECTION}.capture: {error}") from None
+        for name in _OF_CAPTURES:
+            if not self.capture and getattr(self, name) != _DEFAULTS[name]:
+                raise ConfigError(
+                    f"{SECTION}.{name}: it is for captures; give their addresses as {SECTION}.capture"
+                )
+        for name in self.config:
+            if not name.startswith("spark."):
+                raise ConfigError(f'{SECTION}.config.{name}: a setting of Spark begins with "spark."')
+
+    @property
+    def captures(self) -> dict[str, str]:
+        """What the data source is told of them."""
+        if not self.capture:
+            return {}
+        found = {
+            "capture": ",".join(self.capture),
+            "captureTls": str(self.capture_tls).lower(),
+            "captureWaitSeconds": str(self.capture_wait_seconds),
+        }
+        files = {"captureTokenFile": self.capture_token_file, "captureCaFile": self.capture_ca_file}
+        return found | {name: str(path) for name, path in files.items() if path is not None}
+
+
+_DEFAULTS: Final = {
+    name: made.default for name, made in SparkOptions.__dataclass_fields__.items() if name in _OF_CAPTURES
+}
+
+
+def spark_options(found: Mapping[str, Any], flags: Mapping[str, Any] | None = None) -> SparkOptions:
+    """From the tables of a feed.toml, and from what was given beside it, where None is nothing.
+
+    Raises ConfigError.
+    """
+    section = found.get(SECTION, {})
+    if not isinstance(section, Mapping):
+        raise ConfigError(f"{SECTION}: expected a table")
+    given = {key: _plain(value) for key, value in (flags or {}).items() if value is not None}
+    settings = {**_settings(section), **_settings(given)}
+    return config.build(SparkOptions, {**section, **given, "config": settings}, SECTION)
+
+
+def _plain(value: object) -> object:
+    return str(value) if isinstance(value, Path) else value
+
+
+def _settings(table: Mapping[str, Any]) -> dict[str, str]:
+    """As text, by their whole names: TOML makes tables of the dots in a name without quotes."""
+    found = table.get("config", {})
+    if not isinstance(found, Mapping):
+        raise ConfigError(f'{SECTION}.config: expected a table, for instance "spark.executor.memory" = "2g"')
+    return dict(_flat(found, ""))
+
+
+def _flat(table: Mapping[str, Any], before: str) -> Iterator[tuple[str, str]]:
+    for key, value in table.items():
+        match value:
+            case bool():
+                yield before + key, str(value).lower()
+            case str() | int() | float():
+                yield before + key, str(value)
+            case Mapping():
+                yield from _flat(value, f"{before}{key}.")
+            case _:
+                raise ConfigError(
+                    f"{SECTION}.config.{before}{key}: expected a text, a number or a truth value"
+                )

@@ -1,0 +1,55 @@
+"""`tidemill run feed.toml --engine spark`: the same feed, its stream read and written by Spark's tasks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from threading import Event
+from typing import Any
+
+from ...cli.progress import open_progress
+from ...engine.feed import reject_duplicates
+from ...engine.options import feed_options, make_data_dir
+from ..session.quiet import LOG, quiet_session
+from .captures import captures_to_ask
+from .load import Load
+from .options import spark_options
+from .start import local_sinks
+from .stopping import set_by_signals
+from .stream import Stream
+
+
+def run(found: Mapping[str, Any], *, as_json: bool = False, **flags: Any) -> int:
+    """Run the feed of these tables of a feed.toml until it is stopped or reaches `until`; 0, the exit status.
+
+    `flags` go over the file's table `[spark]`. Raises ConfigError, and what stops the feed.
+    """
+    options, how = feed_options(found), spark_options(found, flags)
+    sinks = local_sinks(options)
+    reject_duplicates([*sinks.values()])
+    make_data_dir(options)
+    captures = captures_to_ask(found["source"], options, how)
+    progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
+    stopping = Event()
+    try:
+        with set_by_signals(stopping):
+            spark = quiet_session(options.name, how.master, how.config, options.data_dir / LOG)
+        with set_by_signals(stopping):
+            load = Load(
+                spark=spark,
+                options=options,
+                section=found["source"],
+                how=how,
+                sinks=sinks,
+                progress=progress,
+                stopping=stopping,
+            )
+            starts = load.starts()
+            if not stopping.is_set():
+                stream = Stream(
+                    options, how, found["source"], starts, sinks, load.rows, captures, progress, stopping
+                )
+                stream.run(spark)
+    finally:
+        progress.close()
+    return 0

@@ -1,0 +1,80 @@
+"""The data source as `tidemill run` uses it: it may end at a position, and is given its lease."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceStreamReader
+from pyspark.sql.streaming.datasource import ReadLimit
+from pyspark.sql.types import StructType
+
+from ...puller.mysql.position import Position
+from ..data_source import TidemillSource
+from ..offsets.offset import Offset, Offsets
+from ..read.options import ReadOptions, read_options
+from ..read.output import Output
+from ..read.schema import envelope_type
+from ..read.stream_reader import StreamReader
+
+FORMAT = "tidemill-run"
+UNTIL = "until"
+LEASE = "lease"
+"""Under which it reads from captures; who runs the queries acknowledges what all of them have."""
+
+
+class RunSource(TidemillSource):
+    """Of its own options it takes `until`, with the trigger availableNow, and `lease`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        given = dict(self.options)
+        until, lease = given.pop(UNTIL, ""), given.pop(LEASE, "")
+        options = read_options(given)
+        return BoundedReader(options, self._output(options, schema), until, lease)
+
+    def schema(self) -> StructType:
+        return envelope_type()
+
+
+class BoundedReader(StreamReader):
+    """Reads what there is up to `until`; empty: up to the source's end as the query begins."""
+
+    def __init__(self, options: ReadOptions, output: Output, until: str, lease: str) -> None:
+        super().__init__(options, output)
+        self._until = until
+        self._lease = lease
+        self._first: dict[str, Any] | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Spark asks again before each batch until there is a first one."""
+        if self._first is None:
+            self._first = super().initialOffset()
+        return self._first
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        if self._until:
+            self._end = self._source.ask(self._given_end)
+        else:
+            super().prepareForTriggerAvailableNow()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        end = self._end
+        if end is not None and not self.options.is_tikv:
+            loaded = Position.parse(Offset.read(start).position)
+            if (
+                Position.parse(end.position).rank < loaded.rank
+            ):  # rows are given whole, as of when they are read
+                return start
+        return super().latestOffset(start, limit)
+
+    def _given_end(self, offsets: Offsets) -> Offset:
+        return offsets.at(int(self._until)) if self.options.is_tikv else offsets.at_position(self._until)
+
+    def _fields(self, offset: Offset, before: dict[str, Any]) -> dict[str, Any]:
+        return super()._fields(offset, {**before, LEASE: self._lease} if self.captures else {})
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Not alone: other queries of the feed may be behind."""

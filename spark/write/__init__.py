@@ -1,0 +1,1 @@
+"""Writers of the data source, for every kind of sink."""

@@ -1,0 +1,171 @@
+"""Files as targets: each task makes its own out of sight, and the driver lets those of a batch be seen.
+
+    <query>-<batch>-<partition>.ndjson                       lines, in one directory
+    table=shop.orders/date=…/<first>-<last>-…-<query>-<batch>-<partition>.parquet
+    _tidemill/spark-<query>/<batch>/…                        files in the making
+    _tidemill/spark-<query>.json                             the files of the last batch
+
+A batch that comes again replaces its files: their names say which they are. So what an attempt of a task
+leaves that wasn't the one that counts is never seen.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+import msgspec
+from msgspec import Struct
+from pyspark.sql.datasource import WriterCommitMessage
+
+from ...errors import SinkError
+from ...events import Checkpoint
+from ...sink import Sink, open_sink
+from ...store.disk import replace, sync
+from .options import NAME, WriteOptions
+from .place import Place
+
+HIDDEN: Final = "_tidemill"
+LINES: Final = "rows.ndjson"
+_JOURNALS: Final = f"{HIDDEN}/journal-*"
+
+
+class Made(WriterCommitMessage):
+    """What a task has written; without files where its target is no directory."""
+
+    def __init__(self, place: Place, folder: str = "", names: Sequence[str] = ()) -> None:
+        self.place = place
+        self.folder = folder
+        self.names = list(names)
+        self.host = socket.gethostname()
+
+
+class Batch(Struct, frozen=True):
+    """The files that a batch has, or had when it was published before."""
+
+    epoch: int
+    names: list[str]
+
+
+class Files:
+    """One directory, in the hands of one query."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        self._options = options
+        path, _, asked = options.url.partition(":")[2].removeprefix("//").partition("?format=")
+        self.directory = Path(path).absolute()
+        kind = options.sink.get("format", asked)
+        self.is_parquet = options.scheme == "parquet" or kind == "parquet"
+        self._hidden = self.directory / HIDDEN
+
+    # --- in the driver
+
+    def prepare(self) -> None:
+        """Raises SinkError for a directory that isn't ours, or can't be made."""
+        try:
+            if self.directory.exists() and not self._hidden.is_dir():
+                self._check_empty()
+            self.directory.mkdir(exist_ok=True)
+            self._hidden.mkdir(exist_ok=True)
+        except OSError as error:
+            raise SinkError(f"can't write {self.directory}: {error.strerror}") from error
+
+    def _check_empty(self) -> None:
+        if not self.directory.is_dir():
+            raise SinkError(f"{self.directory} is a file: Spark writes a directory of them; name another")
+        if found := min((path.name for path in self.directory.iterdir()), default=""):
+            raise SinkError(f"{self.directory} holds {found} already: empty it, or name another directory")
+
+    def publish(self, made: Sequence[Made]) -> None:
+        """Let the files of a batch be seen, in place of those that it had before. Raises SinkError."""
+        if not made:
+            return
+        query, epoch = made[0].place.query, made[0].place.epoch
+        try:
+            self._publish(self._hidden / f"spark-{_short(query)}", epoch, made)
+        except OSError as error:
+            raise SinkError(f"can't write {self.directory}: {error.strerror}") from error
+
+    def _publish(self, making: Path, epoch: int, made: Sequence[Made]) -> None:
+        moves = {Path(one.folder) / name: self._target(one.place, name) for one in made for name in one.names}
+        for one in made:
+            if one.names and not Path(one.folder).is_dir():
+                raise SinkError(
+                    f"{self.directory} of host {one.host}, where a task wrote, isn't that of the driver's "
+                    f"host {socket.gethostname()}: name a directory that all of them share"
+                )
+        names = {str(path.relative_to(self.directory)) for path in moves.values()}
+        record = making.with_suffix(".json")
+        if not record.exists():
+            made[0].place.check_new(str(self.directory))
+        before = self._before(record, epoch)
+        replace(record, msgspec.json.encode(Batch(epoch, sorted(names | before))))
+        for path, target in sorted(moves.items()):
+            if not target.parent.exists():
+                target.parent.mkdir(parents=True)
+                sync(target.parent.parent)
+            path.replace(target)
+        for name in before - names:
+            (self.directory / name).unlink(missing_ok=True)
+        for folder in {target.parent for target in moves.values()} | {self.directory}:
+            sync(folder)
+        shutil.rmtree(making, ignore_errors=True)
+
+    def _before(self, record: Path, epoch: int) -> set[str]:
+        """The names of its files if it was published before."""
+        found = msgspec.json.decode(record.read_bytes(), type=Batch) if record.exists() else Batch(-1, [])
+        return set(found.names) if found.epoch == epoch else set()
+
+    def _target(self, place: Place, name: str) -> Path:
+        its = f"{_short(place.query)}-{place.epoch:010}-{place.partition:05}"
+        if not self.is_parquet:
+            return self.directory / f"{its}.ndjson"
+        path = self.directory / name
+        return path.with_name(f"{path.stem}-{its}{path.suffix}")
+
+    def discard(self, made: Sequence[Made]) -> None:
+        """Of a batch that failed nothing is seen."""
+        for one in made:
+            if one.folder:
+                shutil.rmtree(one.folder, ignore_errors=True)
+
+    # --- in a task
+
+    def begin(self, place: Place) -> tuple[Path, Sink]:
+        """A folder of this attempt, and a sink that writes in it."""
+        if not self._hidden.is_dir():
+            raise SinkError(
+                f"{self.directory} of the driver's host {self._options.host} isn't there on "
+                f"{socket.gethostname()}: name a directory that all of them share"
+            )
+        above = self._hidden / f"spark-{_short(place.query)}" / str(place.epoch)
+        folder = above / f"{place.partition}-{uuid4().hex}"
+        folder.mkdir(parents=True)
+        url = f"parquet://{folder}" if self.is_parquet else f"file://{folder / LINES}"
+        options = {key: value for key, value in self._options.sink.items() if key != "format"}
+        return folder, open_sink(NAME, url, feed=NAME, store=_Nowhere(), options=options)
+
+    def end(self, place: Place, folder: Path) -> Made:
+        """Once the sink is closed. Raises SinkError if it couldn't finish its files."""
+        if any(path.stat().st_size for path in folder.glob(_JOURNALS)):
+            raise SinkError(f"can't make files in {folder}: is there room on its disk?")
+        found = folder.rglob("*.parquet") if self.is_parquet else folder.glob(LINES)
+        return Made(place, str(folder), sorted(str(path.relative_to(folder)) for path in found))
+
+
+class _Nowhere:
+    """In place of a stored checkpoint: an attempt begins anew each time."""
+
+    def load(self) -> tuple[Checkpoint, int] | None:
+        return None
+
+    def save(self, checkpoint: Checkpoint, length: int = 0) -> None:
+        """What counts is that the whole batch is published."""
+
+
+def _short(query: str) -> str:
+    return query.replace("-", "")[:12]

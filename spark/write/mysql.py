@@ -1,0 +1,70 @@
+"""MySQL and MariaDB as targets of tasks."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Final
+
+from sqlalchemy import URL
+
+from ...codec.checkpoint import encode_checkpoint
+from ...errors import Retryable
+from ...sink.sql.mysql import MySqlTarget
+from ...sink.sql.target import CHECKPOINT_TABLE
+from .place import Overtaken, Place
+
+DDL_SECONDS: Final = 30
+"""So long an attempt waits for another one's schema change before it is tried again from the start."""
+
+
+class SharedMySql(MySqlTarget):
+    """For one partition; several attempts at it may be connected."""
+
+    def __init__(self, place: Place, url: URL, schema: str | None = None) -> None:
+        super().__init__(url, place.feed, schema)
+        self._place = place
+        self._start = encode_checkpoint(place.start).replace("'", "''")
+        self._known = ""
+        self._is_alone = False
+        self._table = f"{self._home}.{CHECKPOINT_TABLE}"
+        self._lock = f"'tidemill {sha256(f'{self._home} {self.feed}'.encode()).hexdigest()[:40]}'"
+
+    def load_checkpoint(self) -> str | None:
+        found = super().load_checkpoint()
+        if found is None:
+            self._place.check_new(self.identity)
+            self._execute(f"INSERT IGNORE INTO {self._table} VALUES ('{self.feed}', 0, '{self._start}')")
+            found = super().load_checkpoint()
+        self._known = found or ""
+        return found
+
+    def begin(self) -> None:
+        super().begin()
+        self._check("FOR UPDATE")
+
+    def _check(self, lock: str) -> None:
+        rows = self._rows(f"SELECT checkpoint FROM {self._table} WHERE feed='{self.feed}' {lock}")
+        if [text for (text,) in rows] != [self._known]:
+            raise Overtaken(self.feed)
+
+    def save_checkpoint(self, previous_ts: int | None, ts: int, content: str) -> bool:
+        self._known = content
+        return super().save_checkpoint(previous_ts, ts, content)
+
+    def alone(self) -> None:
+        """By a lock that goes with the connection: a schema change commits, and lets go of rows' locks."""
+        if not self._is_alone:
+            if self._rows(f"SELECT GET_LOCK({self._lock}, {DDL_SECONDS})")[0][0] != 1:
+                raise Retryable(f"{self.identity}: another attempt at {self.feed} changes a table")
+            self._is_alone = True
+        self._check("")
+
+    def commit(self) -> None:
+        super().commit()
+        if self._is_alone:
+            self._rows(f"SELECT RELEASE_LOCK({self._lock})")
+            self._is_alone = False
+
+    def close(self) -> None:
+        self._is_alone = False
+        super().close()

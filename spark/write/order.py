@@ -1,0 +1,106 @@
+"""A partition's rows as items in commit order, each transaction with its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec.structs import replace
+
+from ...errors import SinkError
+from ...events import Item, Transaction
+from ...sink.resume_filter import creates_for_snapshot
+from ..envelope import Decoder
+
+ORDER: Final = ("commit_ts", "start_ts", "sequence")
+
+
+class Ordered:
+    """Decodes a partition's batches. Nothing is sorted here: Spark does that better, and with spilling."""
+
+    def __init__(self, position: str) -> None:
+        """`position` goes to every item in place of the source's."""
+        self._position = position
+        self._decoder = Decoder()
+        self._last = (-1, -1, -1)
+        self._held: list[Item] = []
+        self.loads: bool | None = None
+        """Whether these are the rows of a snapshot; None before the first."""
+
+    def items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[list[Item]]:
+        """What has one commit ts comes together, as far as a transaction isn't in pieces; between these lists
+        is a place to resume from, or an open transaction. Raises SinkError for rows out of order, and for a
+        snapshot mixed with changes."""
+        for batch in batches:
+            if batch.num_rows:
+                self._check_order(batch)
+                if items := self._released(self._decoder.decode(batch)):
+                    yield items
+        if self._held:
+            yield self._with_ends([*self._held, None])
+
+    def _check_order(self, batch: pa.RecordBatch) -> None:
+        columns = [batch.column(name) for name in ORDER]
+        for name, column in zip(ORDER, columns, strict=True):
+            if column.null_count:
+                raise SinkError(f"the column {name} has nulls: keep it as it was read, it is the rows' order")
+        first = tuple([column[0].as_py() for column in columns])
+        if first > self._last and _rises(columns):
+            self._last = tuple([column[-1].as_py() for column in columns])
+            return
+        raise SinkError(
+            f"the rows of a partition don't come in order, each of them once (at commit_ts {first[0]}): sort "
+            'them before they are written, df.repartition("schema", "table")'
+            '.sortWithinPartitions("commit_ts", "start_ts", "sequence")'
+        )
+
+    def _released(self, fresh: list[Item]) -> list[Item]:
+        """All behind which a transaction goes on, or another commit ts begins; the rest is held."""
+        for item in fresh:
+            self._check_kind(item)
+        items = [*self._held, *fresh]
+        end = len(items) - 1
+        while end and not (_goes_on(items[end - 1], items[end]) or _is_before(items[end - 1], items[end])):
+            end -= 1
+        self._held = items[end:]
+        return self._with_ends(items[: end + 1])
+
+    def _with_ends(self, items: Sequence[Item | None]) -> list[Item]:
+        """All but the last, which says whether the one before it goes on."""
+        return [self._with_end(item, not _goes_on(item, then)) for item, then in pairwise(items) if item]
+
+    def _with_end(self, item: Item, last: bool) -> Item:
+        return replace(item, position=self._position if last else "", last=last)
+
+    def _check_kind(self, item: Item) -> None:
+        loads = item.chunk is not None if isinstance(item, Transaction) else creates_for_snapshot(item)
+        if self.loads is None:
+            self.loads = loads
+        elif loads != self.loads:
+            raise SinkError("the rows of a snapshot and changes are mixed: write one after the other")
+
+
+def _goes_on(item: Item | None, then: Item | None) -> bool:
+    """Whether `then` is more of the same transaction."""
+    return (
+        isinstance(item, Transaction)
+        and isinstance(then, Transaction)
+        and (item.commit_ts, item.start_ts) == (then.commit_ts, then.start_ts)
+    )
+
+
+def _is_before(item: Item, then: Item) -> bool:
+    return item.commit_ts < then.commit_ts
+
+
+def _rises(columns: list[pa.Array]) -> bool:
+    """Whether each row is behind the one before it, by the first column, then the second, then the third."""
+    rises = None
+    for column in reversed(columns):
+        before, after = column[:-1], column[1:]
+        further = pc.greater(after, before)
+        rises = further if rises is None else pc.or_(further, pc.and_(pc.equal(after, before), rises))
+    return bool(pc.all(rises, min_count=0).as_py())

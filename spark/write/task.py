@@ -1,0 +1,107 @@
+"""What a task does with the rows of its partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import chain
+from threading import Event
+from typing import Final, TypeVar
+
+import pyarrow as pa
+from msgspec.structs import replace
+
+from ...actors import SystemClock
+from ...errors import Retryable
+from ...events import Checkpoint, Item
+from ...sink import Delivery, ReplayRequired, Sink
+from .files import Files, Made
+from .options import WriteOptions
+from .order import Ordered
+from .place import Place, Progress
+from .sql import open_sql
+
+AGAIN_SECONDS: Final = 0.2
+"""Between attempts to reach a target, unless it says more."""
+
+T = TypeVar("T")
+
+
+def write_partition(options: WriteOptions, place: Place, batches: Iterable[pa.RecordBatch]) -> Made:
+    """Apply the rows, each once however often this is done. Raises Retryable once the target couldn't be
+    written for long, and Fatal."""
+    ordered = Ordered(place.mark)
+    items = ordered.items(batches)
+    first = next(items, None)
+    if first is None and (options.is_files or not place.begins):
+        return Made(place)
+    some = [] if first is None else [first]
+    loads = bool(ordered.loads)
+    if options.is_files:
+        return _into_files(Files(options), place, chain(some, items), loads)
+    task = _Task(options, open_sql(options, place), place)
+    try:
+        task.write(chain(some, items), loads)
+    finally:
+        task.sink.close()
+    return Made(place)
+
+
+def _into_files(files: Files, place: Place, items: Iterable[list[Item]], loads: bool) -> Made:
+    folder, sink = files.begin(place)
+    sink.open()
+    try:
+        delivery = Delivery(sink, _begins(place.start, loads))
+        for some in items:
+            delivery.accept(some)
+            delivery.run(0.0)
+        delivery.flush(0.0)
+    finally:
+        sink.close()
+    return files.end(place, folder)
+
+
+def _begins(stored: Checkpoint, loads: bool) -> Checkpoint:
+    """As what comes next needs it: rows of a snapshot fill tables, changes find them whole."""
+    return replace(stored, loading=(stored.loading or {}) if loads else None)
+
+
+class _Task:
+    """A partition into a target that keeps how far it is."""
+
+    def __init__(self, options: WriteOptions, sink: Sink, place: Place) -> None:
+        self.sink = sink
+        self._place = place
+        self._timeout = options.timeout
+        self._clock = SystemClock()
+
+    def write(self, items: Iterable[list[Item]], loads: bool) -> None:
+        stored = self._patiently(self.sink.open) or self._place.start
+        progress = Progress(stored, self._place)
+        if progress.is_over:
+            return
+        at = _begins(stored if progress.is_repeat else replace(stored, loading=None), loads)
+        delivery = Delivery(self.sink, at, self._place.start.source)
+        for some in items:
+            progress.check(some)
+            delivery.accept(some)
+            self._patiently(lambda: delivery.run(self._clock.now()))
+        progress.end()
+        self._patiently(lambda: self._finish(delivery))
+
+    def _finish(self, delivery: Delivery) -> None:
+        delivery.run(self._clock.now())
+        delivery.flush(self._clock.now())
+
+    def _patiently(self, attempt: Callable[[], T]) -> T:
+        """Again while the target can't be reached; what it has lost only Spark has, so that ends the task."""
+        until = self._clock.now() + self._timeout
+        while True:
+            try:
+                return attempt()
+            except ReplayRequired:
+                raise
+            except Retryable as error:
+                pause = AGAIN_SECONDS if error.wait is None else error.wait
+                if self._clock.now() + pause > until:
+                    raise
+                Event().wait(pause)

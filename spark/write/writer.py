@@ -1,0 +1,109 @@
+"""`df.write` and `df.writeStream`, `.format("tidemill")`: rows of the raw envelope into a sink."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from ...errors import ConfigError
+from ..envelope import EXACT
+from ..read.schema import envelope_type
+from .files import Files, Made
+from .options import WriteOptions, write_options
+from .order import ORDER
+from .place import task_place
+from .task import write_partition
+
+
+def batch_writer(given: Mapping[str, str], schema: StructType, overwrite: bool) -> DataSourceWriter:
+    """Raises ConfigError for options, and for rows that aren't the envelope's."""
+    options = _checked(given, schema, overwrite)
+    if options.is_files and options.id:
+        raise ConfigError(
+            "option id: a directory of files doesn't know what it has; leave it out, or write a stream"
+        )
+    return BatchWriter(options)
+
+
+def stream_writer(given: Mapping[str, str], schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+    """As `batch_writer`."""
+    return StreamWriter(_checked(given, schema, overwrite))
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """Made in the driver; tasks get copies."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        self.options = options
+        self.job = str(uuid4())
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return write_partition(self.options, task_place(self.options, self.job), iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        _commit(self.options, messages)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        _abort(self.options, messages)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """Made in the driver for every batch; tasks get copies."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        self.options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return write_partition(self.options, task_place(self.options, ""), iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
+        _commit(self.options, messages)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
+        _abort(self.options, messages)
+
+
+def _checked(given: Mapping[str, str], schema: StructType, overwrite: bool) -> WriteOptions:
+    options = write_options(given)
+    if overwrite:
+        raise ConfigError('mode "overwrite": changes are added to what a sink has; use mode("append")')
+    _check_schema(schema)
+    if options.is_files:
+        Files(options).prepare()
+    return options
+
+
+def _check_schema(schema: StructType) -> None:
+    wanted = {field.name: field.dataType for field in envelope_type()}
+    found = {field.name: field.dataType for field in schema}
+    for name in dict.fromkeys((*ORDER, *EXACT)):
+        if found.get(name) != wanted[name]:
+            has = found[name].simpleString() if name in found else "missing"
+            raise ConfigError(
+                f"column {name} is {has}: a sink is given rows of the raw envelope, as the option tables "
+                "reads them, with all their columns; rows of one table with its own columns can't be written"
+            )
+
+
+def _made(messages: Sequence[WriterCommitMessage | None]) -> list[Made]:
+    return [message for message in messages if isinstance(message, Made)]
+
+
+def _commit(options: WriteOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
+    if options.is_files:
+        Files(options).publish(_made(messages))
+
+
+def _abort(options: WriteOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
+    if options.is_files:
+        Files(options).discard(_made(messages))

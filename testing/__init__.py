@@ -1,0 +1,1 @@
+"""Private servers and workloads shared by tests, benchmarks and demos."""
