@@ -25,7 +25,7 @@ from ..puller.tikv.client import TikvClient
 from ..puller.tikv.options import TikvOptions, endpoints
 from ..puller.tikv.puller import TikvPuller
 from ..puller.tikv.span import table_span
-from ..store import Store
+from ..store.store import Store
 from .turns import Server, note, serve_until_ended, serving, take_turns
 
 KINDS = ("committed", "matched")

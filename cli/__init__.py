@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from pathlib import Path
-from typing import Annotated, Any
 
-import msgspec
 import typer
-from msgspec.structs import replace
-from rich.console import Console
 
-from .. import config
-from ..engine.status import FeedStatus, StatusFile
 from ..errors import ConfigError, TidemillError
-from ..spark.run.options import spark_options
-from .flags import DataDir, FeedFile, Json, Name, Sinks, Source, Tables, feed_tables, stopped_by_signals
-from .progress import explanation, open_progress, panel
-from .spark import Directory, Master, Settings, add_commands, settings_of_spark
+from . import feed, spark
+from .bench import bench
 
 app = typer.Typer(
     name="tidemill",
@@ -28,232 +18,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-bench = typer.Typer(no_args_is_help=True, help="Measure, each figure beside a yardstick of the same run.")
 app.add_typer(bench, name="bench")
-
-LOOK_SECONDS = 0.25
-
-
-@app.command()
-def run(
-    file: FeedFile = None,
-    source: Source = None,
-    sink: Sinks = None,
-    table: Tables = None,
-    name: Name = None,
-    data_dir: DataDir = None,
-    until: Annotated[
-        str | None,
-        typer.Option(help='end at this position, or "now" for the source\'s end at the start; else run on'),
-    ] = None,
-    engine: Annotated[
-        str, typer.Option(help="local, or spark: rows are loaded and followed by tasks")
-    ] = "local",
-    master: Master = None,
-    partitions: Annotated[
-        int | None, typer.Option(help="Spark's tasks side by side; 1 keeps transactions whole")
-    ] = None,
-    trigger: Annotated[
-        str | None, typer.Option(help='a batch of Spark so often, as "10 seconds"; else one after the other')
-    ] = None,
-    directory: Directory = None,
-    capture: Annotated[
-        list[str] | None, typer.Option(help="host:port of captures that Spark's tasks ask; may be repeated")
-    ] = None,
-    capture_token_file: Annotated[Path | None, typer.Option(help="what captures are shown")] = None,
-    capture_tls: Annotated[
-        bool | None, typer.Option("--capture-tls", help="captures show a certificate")
-    ] = None,
-    capture_ca_file: Annotated[Path | None, typer.Option(help="PEM, who signed it")] = None,
-    settings: Settings = None,
-    as_json: Json = False,
-) -> None:
-    """Run a feed until it is stopped (Ctrl-C), fails, or reaches --until."""
-    found = feed_tables(file, source, sink, table, name, data_dir)
-    if until is not None:
-        found["until"] = until
-    how: dict[str, Any] = {
-        "master": master,
-        "partitions": partitions,
-        "trigger": trigger,
-        "directory": directory,
-        "capture": capture and [address for text in capture for address in text.split(",")],
-        "capture_token_file": capture_token_file,
-        "capture_tls": capture_tls,
-        "capture_ca_file": capture_ca_file,
-        "config": settings_of_spark(settings),
-    }
-    spark_options(found, how)  # whichever engine: a file that is wrong is wrong
-    match engine:
-        case "local":
-            if given := [key for key, value in how.items() if value]:
-                raise ConfigError(f"--{given[0].replace('_', '-')}: it is for --engine spark")
-            _run(found, as_json)
-        case "spark":
-            try:
-                from ..spark.run.run import run as run_on_spark
-            except ImportError as error:
-                raise ConfigError(f"--engine spark needs: pip install 'tidemill[spark]' ({error})") from error
-
-            run_on_spark(found, as_json=as_json, **how)
-        case _:
-            raise ConfigError(f"--engine: no engine {engine!r}; accepted: local, spark")
-
-
-def _run(found: dict[str, Any], as_json: bool) -> None:
-    from ..engine.feed import Feed
-    from ..engine.options import feed_options, open_sinks
-
-    options = feed_options(found)
-    feed = Feed(options, open_sinks(options))
-    stopping = stopped_by_signals()
-    progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
-    try:
-        feed.start()
-        while not feed.wait(LOOK_SECONDS):
-            progress.show(feed.status())
-            if stopping.is_set():
-                feed.stop()
-        last = feed.status()
-        progress.show(last if as_json else replace(last, detail=""))  # an error is said once, below
-    finally:
-        feed.stop()
-        progress.close()
-    if feed.error is not None:
-        raise feed.error
-
-
-@app.command()
-def status(file: FeedFile = None, name: Name = None, data_dir: DataDir = None, as_json: Json = False) -> None:
-    """Print the state of a feed, running or not."""
-    found = _load(file, name, data_dir)
-    if as_json:
-        typer.echo(msgspec.json.encode(found))
-    else:
-        Console(width=None if sys.stdout.isatty() else 160).print(panel(found))
-    if found.state == "failed":
-        raise typer.Exit(1)
-
-
-@app.command()
-def explain(
-    file: FeedFile = None, name: Name = None, data_dir: DataDir = None, as_json: Json = False
-) -> None:
-    """Say why a feed is slow or stuck: what waits on what, and since when."""
-    found = _load(file, name, data_dir)
-    lines = explanation(found, found.waits)
-    typer.echo(json.dumps(lines) if as_json else "\n".join(lines))
-
-
-@app.command()
-def check(
-    file: FeedFile = None,
-    source: Source = None,
-    sink: Sinks = None,
-    table: Tables = None,
-    name: Name = None,
-    data_dir: DataDir = None,
-    as_json: Json = False,
-) -> None:
-    """Connect, verify rights and settings, show which tables match. Changes nothing."""
-    from ..engine.options import feed_options
-    from ..engine.preflight import check_feed
-
-    found = feed_tables(file, source, sink, table, name, data_dir)
-    spark_options(found)
-    findings = check_feed(feed_options(found))
-    for finding in findings:
-        if as_json:
-            typer.echo(json.dumps({"level": finding.level, "about": finding.about, "text": finding.text}))
-        else:
-            typer.echo(f"{finding.level:7} {finding.about}: {finding.text}")
-    if any(finding.level == "error" for finding in findings):
-        raise typer.Exit(1)
-
-
-@bench.command("actors")
-def bench_actors(as_json: Json = False) -> None:
-    """Tells, asks and 100,000 actors, against pykka.ThreadingActor."""
-    _bench("actors", as_json)
-
-
-@bench.command("sorter")
-def bench_sorter(
-    engine: Annotated[str, typer.Option(help="db, unified or memory")] = "db",
-    tables: Annotated[int, typer.Option(min=1)] = 16,
-    events: Annotated[int, typer.Option(min=1)] = 1_000_000,
-    mode: Annotated[str, typer.Option(help="write, fetch, both, latency or tables")] = "both",
-    memory_tier: Annotated[str, typer.Option(help='bytes that stay in memory, as 0 or "64MiB"')] = "64MiB",
-    as_json: Json = False,
-) -> None:
-    """Workload W1 through a sorter, against bare loops over RocksDB."""
-    size = config.parse_bytes(int(memory_tier) if memory_tier.isdigit() else memory_tier, "--memory-tier")
-    _bench("sorter", as_json, engine=engine, tables=tables, events=events, mode=mode, memory_tier=size)
-
-
-@bench.command("mysql")
-def bench_mysql(as_json: Json = False) -> None:
-    """MariaDB to Python and to MariaDB, against mysql-replication and mariadb-dump."""
-    _bench("mysql", as_json)
-
-
-@bench.command("sink")
-def bench_sink(as_json: Json = False) -> None:
-    """Rows into SQLite and MariaDB, against bare drivers."""
-    _bench("sink", as_json)
-
-
-@bench.command("puller")
-def bench_puller(as_json: Json = False) -> None:
-    """TiKV's change feed up to a table's writer, against a bare gRPC client."""
-    _bench("puller", as_json)
-
-
-@bench.command("mount")
-def bench_mount(as_json: Json = False) -> None:
-    """TiDB's rows to Python values, against loops written for one table."""
-    _bench("mount", as_json)
-
-
-@bench.command("flight")
-def bench_flight(as_json: Json = False) -> None:
-    """A capture's answers, against a plain Arrow Flight server with the same batches."""
-    _bench("flight", as_json)
-
-
-@bench.command("spark")
-def bench_spark(as_json: Json = False) -> None:
-    """A capture's changes into Spark, against a data source that has the same batches."""
-    _bench("spark", as_json)
-
-
-@bench.command("backfill")
-def bench_backfill(as_json: Json = False) -> None:
-    """MariaDB's rows into sorted files, against the same query by plain pymysql."""
-    _bench("backfill", as_json)
-
-
-@bench.command("tikv")
-def bench_tikv(as_json: Json = False) -> None:
-    """TiKV to Python, the whole way, against a bare gRPC client."""
-    _bench("tikv", as_json)
-
-
-add_commands(app)
-
-
-def _bench(name: str, as_json: bool, **settings: Any) -> None:
-    from ..benchmarks.report import BENCHES, report
-
-    result = BENCHES[name](**settings)
-    typer.echo(json.dumps(result) if as_json else report(result))
-
-
-def _load(file: Path | None, name: str | None, data_dir: Path | None) -> FeedStatus:
-    from ..engine.options import feed_directory
-
-    return StatusFile(feed_directory(feed_tables(file, None, None, None, name, data_dir))).load()
+feed.add_commands(app)
+spark.add_commands(app)
 
 
 def main() -> None:
@@ -267,7 +34,3 @@ def main() -> None:
     except TidemillError as error:
         typer.echo(f"tidemill: {error}", err=True)
         sys.exit(1)
-
-
-if __name__ == "__main__":
-    main()

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from ..engine.progress import open_progress
 from ..errors import ConfigError
 from ..spark.run.options import spark_options
 from .flags import DataDir, FeedFile, Json, Name, Sinks, Source, Tables, feed_tables, stopped_by_signals
-from .progress import open_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

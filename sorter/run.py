@@ -64,7 +64,16 @@ class Run:
     """Some changes. Who may touch what: see Tier, which owns these while it holds them."""
 
     __slots__ = (
-        "bytes", "changes", "count", "first", "replacements", "is_sorted", "flushing", "newest", "owners", "place",
+        "bytes",
+        "changes",
+        "count",
+        "first",
+        "flushing",
+        "is_sorted",
+        "newest",
+        "owners",
+        "place",
+        "replacements",
         "tables",
     )  # fmt: skip
 

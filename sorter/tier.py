@@ -77,8 +77,8 @@ class Tier:
             self.flushing_bytes += run.bytes
 
     def take(self, run: Run) -> tuple[list[KvChange] | None, Owners]:
-        """The changes of a run and whose they are, now the caller's; None if it has replacements or is on disk,
-        or on its way there."""
+        """Return the changes of a run and their tables, now the caller's; None if it has replacements, is on
+        disk, or is being flushed."""
         with self._lock:
             if run.changes is None or run.flushing:
                 return None, None

@@ -33,7 +33,8 @@ from ..puller.tikv.schema import TableNames, read_schema
 from ..puller.tikv.span import Span, ddl_spans, intersect, raw_span, table_span
 from ..routing import TableFilter
 from ..sink import Deliver
-from ..store import Scratch, Store
+from ..store.scratch import Scratch
+from ..store.store import Store
 from .source import Said, SourceInfo, Stages, no_table_matches
 from .tikv_snapshot import TikvLoader, TikvSnapshot
 

@@ -65,7 +65,7 @@ class TikvSnapshot:
     def steps(
         self, loading: SnapshotProgress, sink_checkpoints: Sequence[Checkpoint]
     ) -> Iterator[Item | SnapshotReport]:
-        """What to deliver, in order. `loading` is what every sink has, `sink_checkpoints` are their checkpoints.
+        """Yield what to deliver, in order. `loading` is what every sink has.
 
         Raises Retryable and Fatal. Waits for the cluster.
         """

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from tidemill.cli.progress import JsonLines, LogLines, explanation, panel, size
+from tidemill.engine.progress import JsonLines, LogLines, explanation, panel, size
 from tidemill.engine.status import (
     BackfillProgress,
     FeedStatus,

@@ -20,7 +20,7 @@ from ...codec.tidb.table_info import (
 )
 from ...errors import InvariantViolated
 from ...events import Ts
-from ...store import Store
+from ...store.store import Store
 from .cache import InfoCache
 from .effects import DropDatabase, DropTable, Effect, SetDatabase, SetTable, effects
 from .infos import Infos

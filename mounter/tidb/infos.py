@@ -6,7 +6,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from ...store import Batch, Generation, Store
+from ...store.batch import Batch
+from ...store.generation import Generation
+from ...store.store import Store
 
 _WRITE_BYTES: Final = 1 << 20
 """Infos are written in batches of about this much; until then they are in memory."""

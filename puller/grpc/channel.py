@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import grpc
 from grpc import aio
@@ -12,8 +12,7 @@ from grpc import aio
 from ...actors import Clock
 from ...codec.proto import Method
 from ...errors import Retryable, SourceError
-from ..tikv.options import TikvOptions
-from .security import handshake_trouble
+from .security import Security, handshake_trouble
 
 KEEPALIVE_MS: Final = 10_000
 KEEPALIVE_TIMEOUT_MS: Final = 3_000
@@ -24,6 +23,23 @@ _FINAL: Final = {
     grpc.StatusCode.UNAUTHENTICATED: "it doesn't accept who we are; check cert_path and key_path",
     grpc.StatusCode.PERMISSION_DENIED: "it doesn't allow this; check the common names it accepts",
 }
+
+
+class ChannelOptions(Protocol):
+    """What connections need of a source's options."""
+
+    @property
+    def security(self) -> Security: ...
+    @property
+    def stream_window_bytes(self) -> int: ...
+    @property
+    def max_receive_bytes(self) -> int: ...
+    @property
+    def streams_per_connection(self) -> int: ...
+    @property
+    def idle_seconds(self) -> float: ...
+    @property
+    def dial_seconds(self) -> float: ...
 
 
 class CallFailed(Retryable):
@@ -57,7 +73,7 @@ class Channels:
     Raises ConfigError if a file of the security options can't be used.
     """
 
-    def __init__(self, options: TikvOptions, clock: Clock) -> None:
+    def __init__(self, options: ChannelOptions, clock: Clock) -> None:
         self._options = options
         self._clock = clock
         self._credentials = options.security.credentials()
@@ -170,7 +186,7 @@ def _serialize(message: Any) -> bytes:
     return message.SerializeToString()  # type: ignore[no-any-return]
 
 
-def _arguments(options: TikvOptions) -> list[tuple[str, int]]:
+def _arguments(options: ChannelOptions) -> list[tuple[str, int]]:
     return [
         ("grpc.use_local_subchannel_pool", 1),  # else channels to one address share a connection
         ("grpc.http2.lookahead_bytes", options.stream_window_bytes),

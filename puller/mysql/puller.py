@@ -44,8 +44,8 @@ class MysqlPuller(PooledActor):
         sink_checkpoints: Sequence[Checkpoint] = (),
     ) -> None:
         """`follows` says of schema and table whether it is followed. `start` is where to resume, None
-        to begin anew; `sink_checkpoints` are the checkpoints of all sinks. `coordinator` gets Connected, Retrying
-        and SnapshotReport. Raises CheckpointError for a position that can't be read.
+        to begin anew; `sink_checkpoints` are the checkpoints of all sinks. `coordinator` gets
+        Connected, Retrying and SnapshotReport. Raises CheckpointError for a position that can't be read.
         """
         super().__init__()
         self._options = options

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ...actors import ActorSystem, Failed, PooledActor, PooledRef, Target
 from ...errors import Retryable, TidemillError
 from ...events import Ts, compose_ts
-from ...store import Store as ScratchStore
+from ...store.store import Store as ScratchStore
 from ..grpc.sleep import sleep
 from .client import TikvClient
 from .explain import Wait, explain, slow_regions

@@ -25,7 +25,8 @@ class StatementRejected(Exception):
 class Target(Protocol):
     """One connection to a database, for one feed.
 
-    Errors are the driver's own, or StatementRejected, Retryable, SinkError; `explain` turns the driver's into ours.
+    Methods raise the driver's errors, StatementRejected, Retryable or SinkError; `explain` turns the driver's
+    errors into ours.
     """
 
     identity: str

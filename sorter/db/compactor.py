@@ -12,8 +12,9 @@ from msgspec import Struct
 from ... import failpoint
 from ...actors import Timer
 from ...events import Ts
-from ...store import Generation, Store
+from ...store.generation import Generation
 from ...store.plan import Kept, Outcome, Plan, apply_plan, move
+from ...store.store import Store
 from ..admission import AdmissionControl, Part
 from ..run import Place, Run
 from ..tier import Tier

@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from ...actors import PooledRef
 from ...errors import StoreError
-from ...store import Batch, Store
+from ...store.batch import Batch
+from ...store.store import Store
 from ..admission import AdmissionControl, Part
 from ..arrivals import WAKE
 from ..run import Place, Run

@@ -9,7 +9,8 @@ import msgspec
 
 from ...errors import StoreError
 from ...events import KvChange
-from ...store import Batch, Store
+from ...store.batch import Batch
+from ...store.store import Store
 from ..run import Owners, Place, Run
 from .key import block_key, event_key, is_mixed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...errors import StoreError
 from ...events import KvChange
-from ...store import Store
+from ...store.store import Store
 from ..admission import AdmissionControl, Part
 from ..merge import Read, RunsRead
 from ..run import Owners, Run

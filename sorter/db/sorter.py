@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from ...actors import ActorSystem, PooledRef, Target
 from ...events import Ts
-from ...store import Scratch, Store
 from ...store.plan import Outcome, Plan
+from ...store.scratch import Scratch
+from ...store.store import Store
 from ..engine import Engine
 from ..run import Table
 from ..sorter import SorterOptions

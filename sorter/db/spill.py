@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...actors import PooledRef
-from ...store import Batch
+from ...store.batch import Batch
 from ..run import Run, split
 from .db import WRITE_BYTES, Write, Written
 from .layout import Layout

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Final
 
 from ...errors import StoreError
-from ...store import Scratch
+from ...store.scratch import Scratch
 from ..tier import Tier
 
 CACHED_FILES: Final = 256

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ...actors import ActorSystem, PooledRef, Target
 from ...events import Ts
-from ...store import Scratch
+from ...store.scratch import Scratch
 from ..admission import AdmissionControl
 from ..arrivals import Arrivals
 from ..engine import Engine

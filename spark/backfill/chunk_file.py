@@ -17,7 +17,9 @@ from ...errors import StoreError
 from ...events import PUT, KvChange
 from ...sorter.db.layout import LAYOUTS, read_block
 from ...sorter.run import Run, Table
-from ...store import Batch, Generation, Store
+from ...store.batch import Batch
+from ...store.generation import Generation
+from ...store.store import Store
 from .directory import Directory
 from .plan import ChunkPlan, Plan, TablePlan
 from .records import ChunkRecord

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, Self
 from msgspec.structs import replace
 
 from ...actors import SystemClock
-from ...cli.progress import Progress
 from ...engine.options import FeedOptions
+from ...engine.progress import Progress
 from ...engine.status import BackfillProgress, SinkStatus, State, StatusFile, first_status, resident_bytes
 from ...sink import Sink
 from ..run.rate import Rate

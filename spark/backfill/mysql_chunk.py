@@ -20,8 +20,10 @@ from .schema_changed import SchemaChanged
 
 
 def read_mysql(options: MysqlOptions, directory: Directory, plan: Plan, number: int) -> None:
-    """Raises SchemaChanged, Retryable and SourceError. No table is locked, but for a metadata lock until its chunk
-    is read."""
+    """Read one chunk under a metadata lock of its table, and no other lock.
+
+    Raises SchemaChanged, Retryable and SourceError.
+    """
     table, chunk = plan.find(number)
     session = connect(options)
     try:

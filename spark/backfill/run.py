@@ -9,8 +9,8 @@ from pathlib import Path
 from threading import Event
 from typing import Any, Final
 
-from ...cli.progress import open_progress
 from ...engine.options import FeedOptions, feed_options, make_data_dir, open_sinks
+from ...engine.progress import open_progress
 from ...errors import ConfigError, Retryable
 from ...sink import Sink
 from ..run.options import SparkOptions, spark_options

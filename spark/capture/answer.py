@@ -47,7 +47,8 @@ class Answers:
     def stream(self, ticket: Ticket, source: str, wanted: Callable[[], bool]) -> Iterator[Message]:
         """Batches of (start, end], and an empty one with `End` beside it.
 
-        Waits until all of it is held, while the answer is `wanted`. Raises RequestRejected, RangeUnavailable, Retryable.
+        Waits until all of it is held, while the answer is `wanted`. Raises RequestRejected, RangeUnavailable
+        and Retryable.
         """
         self.check(ticket, source)
         start, end = (self._rank_of(offset.position) for offset in (ticket.start, ticket.end))
@@ -63,8 +64,7 @@ class Answers:
         yield to_batch([], ENVELOPE), pa.py_buffer(write(End(rows, ticket.end)))
 
     def check(self, ticket: Ticket, source: str) -> None:
-        """Raise RequestRejected unless the ticket is for this source, `source` by identity, and for tables that are
-        followed."""
+        """Raise RequestRejected unless the ticket is for this source and for followed tables."""
         try:
             ticket.check()
         except ConfigError as error:

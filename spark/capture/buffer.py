@@ -241,7 +241,10 @@ class ChangeBuffer:
         return self._first + bisect_left(numbers, True, key=is_behind)
 
     def read(self, start: Rank, end: Rank) -> Iterator[pa.RecordBatch]:
-        """The rows of (start, end], which `wait` found here. Raises RangeUnavailable if they are freed meanwhile."""
+        """Yield the rows of (start, end], which `wait` found here.
+
+        Raises RangeUnavailable if they are freed meanwhile.
+        """
         with self.changed:
             first = number = self._piece_at(start)
         while True:

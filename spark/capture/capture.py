@@ -20,7 +20,7 @@ from ...engine.feed import Feed
 from ...engine.options import FeedOptions, make_data_dir
 from ...engine.status import FeedStatus
 from ...errors import ConfigError
-from ...store import Scratch
+from ...store.scratch import Scratch
 from .access import Doorkeeper, read_token
 from .answer import Answers
 from .buffer import ChangeBuffer

@@ -14,10 +14,10 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
-from ...cli.progress import Progress
 from ...engine.feed import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Feed
 from ...engine.options import FeedOptions
 from ...engine.pipeline import check_patterns
+from ...engine.progress import Progress
 from ...errors import ConfigError, Retryable
 from ...events import Checkpoint
 from ...sink import Sink

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from threading import Event
 from typing import Any
 
-from ...cli.progress import open_progress
 from ...engine.feed import reject_duplicates
 from ...engine.options import feed_options, make_data_dir
+from ...engine.progress import open_progress
 from ..session.quiet import LOG, quiet_session
 from .captures import captures_to_ask
 from .load import Load

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace as updated
 
 from ...actors import SystemClock
-from ...cli.progress import Progress
 from ...engine.feed import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS
 from ...engine.options import FeedOptions
+from ...engine.progress import Progress
 from ...engine.status import FeedStatus, State, StatusFile, resident_bytes
 from ...errors import Retryable, TidemillError
 from ...sink import Sink

@@ -9,7 +9,7 @@ from tidemill.emulator.sql.sql import Tidb
 from tidemill.events import DELETE, PUT, KvChange
 from tidemill.mounter.tidb.history import SchemaHistory
 from tidemill.mounter.tidb.rows import RowReader
-from tidemill.store import Store
+from tidemill.store.store import Store
 
 
 class Recorded(Tidb):

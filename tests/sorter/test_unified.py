@@ -11,7 +11,7 @@ from tidemill.sorter.tier import Tier
 from tidemill.sorter.unified import pool as pools
 from tidemill.sorter.unified.heap import Barrier
 from tidemill.sorter.unified.pool import BackEndPool
-from tidemill.store import Scratch
+from tidemill.store.scratch import Scratch
 
 from .rig import put
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import tidemill
-from tidemill.cli.progress import explanation
 from tidemill.codec.tidb.key import record_key, record_prefix
 from tidemill.emulator.sql.sql import Tidb
+from tidemill.engine.progress import explanation
 
 from ..services.feeds import eventually
 from .place import TidbPlace

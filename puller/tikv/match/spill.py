@@ -10,7 +10,9 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from ....errors import StoreError
-from ....store import Batch, Generation, Store
+from ....store.batch import Batch
+from ....store.generation import Generation
+from ....store.store import Store
 
 MAX_BYTES: Final = 128 << 20
 """Of prewrites in memory, over all regions of a feed."""

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tidemill.codec.tidb.table_info import encode_table_info, holds_rows
 from tidemill.errors import InvariantViolated
 from tidemill.mounter.tidb.history import Physical, SchemaHistory
-from tidemill.store import Scratch, Store
+from tidemill.store.scratch import Scratch
+from tidemill.store.store import Store
 
 from ...cases import check
 from .model import Tidb

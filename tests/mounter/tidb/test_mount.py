@@ -17,7 +17,7 @@ from tidemill.errors import InvariantViolated, SourceError
 from tidemill.events import DELETE, PUT, Ddl, Item, KvChange, Sorted
 from tidemill.mounter import SchemaHistory, TidbMounter
 from tidemill.routing import TableFilter
-from tidemill.store import Store
+from tidemill.store.store import Store
 
 from ...codec.tidb.ddl_vectors import VECTORS
 from ...codec.tidb.ddl_vectors import lines as vector_lines

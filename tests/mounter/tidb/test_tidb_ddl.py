@@ -16,7 +16,7 @@ from tidemill.events import PUT, AddColumn, CreateTable, Ddl, DropColumn
 from tidemill.mounter import SchemaHistory
 from tidemill.mounter.tidb.ddl import HOW_TO_GO_ON, existing_tables, read_ddl
 from tidemill.routing import TableFilter
-from tidemill.store import Store
+from tidemill.store.store import Store
 
 from ...codec.tidb.ddl_vectors import VERSIONS, effects, transactions
 from .model import Tidb, change_of

@@ -13,7 +13,7 @@ from tidemill.puller.tikv.match.matcher import Matcher
 from tidemill.puller.tikv.match.spill import Shared
 from tidemill.puller.tikv.region import RegionState
 from tidemill.puller.tikv.span import table_span
-from tidemill.store import Store
+from tidemill.store.store import Store
 
 START_TS = 449_000_000_000_000_000
 MESSAGE_ROWS = 4000

@@ -19,7 +19,7 @@ from tidemill.puller.tikv.feed.request import Request
 from tidemill.puller.tikv.options import TikvOptions, endpoints
 from tidemill.puller.tikv.puller import TikvPuller
 from tidemill.puller.tikv.span import table_span
-from tidemill.store import Store
+from tidemill.store.store import Store
 
 WAIT_SECONDS = 20.0
 """Only a test that fails waits for so long."""

@@ -15,7 +15,7 @@ from tidemill.mounter import SchemaHistory
 from tidemill.puller.tikv.ddl import DdlPuller
 from tidemill.puller.tikv.schema import read_schema
 from tidemill.puller.tikv.span import ddl_spans
-from tidemill.store import Store
+from tidemill.store.store import Store
 
 from ...codec.tidb.ddl_vectors import VERSIONS, Written, transactions
 from .rig import Collected, Collector, Rig

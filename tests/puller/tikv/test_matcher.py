@@ -21,7 +21,8 @@ from tidemill.puller.tikv.match.matcher import Matcher, PrewriteNotMatch
 from tidemill.puller.tikv.match.spill import Shared
 from tidemill.puller.tikv.region import RegionState
 from tidemill.puller.tikv.span import UPPER_BOUND, Span
-from tidemill.store import Scratch, Store
+from tidemill.store.scratch import Scratch
+from tidemill.store.store import Store
 
 from ...cases import check
 from .rows import change_data, parsed, row

@@ -12,7 +12,7 @@ from tidemill.puller.tikv.match.matcher import Matcher
 from tidemill.puller.tikv.match.spill import Shared
 from tidemill.puller.tikv.region import RegionState
 from tidemill.puller.tikv.span import Span, table_span
-from tidemill.store import Store
+from tidemill.store.store import Store
 
 REGIONS = 20_000
 

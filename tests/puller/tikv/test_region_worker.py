@@ -25,7 +25,7 @@ from tidemill.puller.tikv.feed.span_puller import Pulled
 from tidemill.puller.tikv.match.spill import Shared as Spill
 from tidemill.puller.tikv.span import Span, table_span
 from tidemill.puller.tikv.topology import RegionInfo
-from tidemill.store import Store
+from tidemill.store.store import Store
 
 PREWRITE, COMMIT, ROLLBACK, COMMITTED, INITIALIZED = 1, 2, 3, 4, 5
 

@@ -15,8 +15,9 @@ from tidemill.spark.analytics import store_job
 from tidemill.spark.analytics.facts import BusyKeys
 from tidemill.spark.analytics.report import StoreReport
 from tidemill.spark.analytics.store_job import analyze_store
-from tidemill.store import Batch, Store
+from tidemill.store.batch import Batch
 from tidemill.store.plan import Kept, apply_plan, decode_plan, encode_plan
+from tidemill.store.store import Store
 
 MINUTE = 60_000
 NOON = 1_700_000_040_000  # a full minute

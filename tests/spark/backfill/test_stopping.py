@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tidemill.cli.progress import open_progress
 from tidemill.engine.options import feed_options
+from tidemill.engine.progress import open_progress
 from tidemill.errors import ConfigError, TidemillError
 from tidemill.spark.backfill.directory import Directory
 from tidemill.spark.backfill.fill_status import FillStatus

@@ -14,7 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ..engine.status import BackfillProgress, FeedStatus, Wait
+from .status import BackfillProgress, FeedStatus, Wait
 
 LINE_SECONDS = 5.0
 """Between two plain log lines while nothing but figures changes."""

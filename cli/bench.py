@@ -1,0 +1,88 @@
+"""The command group `tidemill bench`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from .. import config
+from .flags import Json
+
+bench = typer.Typer(no_args_is_help=True, help="Measure, each figure beside a yardstick of the same run.")
+
+
+@bench.command("actors")
+def bench_actors(as_json: Json = False) -> None:
+    """Tells, asks and 100,000 actors, against pykka.ThreadingActor."""
+    _bench("actors", as_json)
+
+
+@bench.command("sorter")
+def bench_sorter(
+    engine: Annotated[str, typer.Option(help="db, unified or memory")] = "db",
+    tables: Annotated[int, typer.Option(min=1)] = 16,
+    events: Annotated[int, typer.Option(min=1)] = 1_000_000,
+    mode: Annotated[str, typer.Option(help="write, fetch, both, latency or tables")] = "both",
+    memory_tier: Annotated[str, typer.Option(help='bytes that stay in memory, as 0 or "64MiB"')] = "64MiB",
+    as_json: Json = False,
+) -> None:
+    """Workload W1 through a sorter, against bare loops over RocksDB."""
+    size = config.parse_bytes(int(memory_tier) if memory_tier.isdigit() else memory_tier, "--memory-tier")
+    _bench("sorter", as_json, engine=engine, tables=tables, events=events, mode=mode, memory_tier=size)
+
+
+@bench.command("mysql")
+def bench_mysql(as_json: Json = False) -> None:
+    """MariaDB to Python and to MariaDB, against mysql-replication and mariadb-dump."""
+    _bench("mysql", as_json)
+
+
+@bench.command("sink")
+def bench_sink(as_json: Json = False) -> None:
+    """Rows into SQLite and MariaDB, against bare drivers."""
+    _bench("sink", as_json)
+
+
+@bench.command("puller")
+def bench_puller(as_json: Json = False) -> None:
+    """TiKV's change feed up to a table's writer, against a bare gRPC client."""
+    _bench("puller", as_json)
+
+
+@bench.command("mount")
+def bench_mount(as_json: Json = False) -> None:
+    """TiDB's rows to Python values, against loops written for one table."""
+    _bench("mount", as_json)
+
+
+@bench.command("flight")
+def bench_flight(as_json: Json = False) -> None:
+    """A capture's answers, against a plain Arrow Flight server with the same batches."""
+    _bench("flight", as_json)
+
+
+@bench.command("spark")
+def bench_spark(as_json: Json = False) -> None:
+    """A capture's changes into Spark, against a data source that has the same batches."""
+    _bench("spark", as_json)
+
+
+@bench.command("backfill")
+def bench_backfill(as_json: Json = False) -> None:
+    """MariaDB's rows into sorted files, against the same query by plain pymysql."""
+    _bench("backfill", as_json)
+
+
+@bench.command("tikv")
+def bench_tikv(as_json: Json = False) -> None:
+    """TiKV to Python, the whole way, against a bare gRPC client."""
+    _bench("tikv", as_json)
+
+
+def _bench(name: str, as_json: bool, **settings: Any) -> None:
+    from ..benchmarks.report import BENCHES, report
+
+    result = BENCHES[name](**settings)
+    typer.echo(json.dumps(result) if as_json else report(result))
