@@ -13,6 +13,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from .errors import CheckpointError
+
 Ts: TypeAlias = int
 LOGICAL_BITS: Final = 18
 
@@ -28,6 +30,13 @@ def compose_ts(physical_ms: int, logical: int = 0) -> Ts:
 def physical_ms(ts: Ts) -> int:
     """The Unix milliseconds of a TSO."""
     return ts >> LOGICAL_BITS
+
+
+def parse_ts(text: str) -> Ts:
+    """Return the TSO that a TiKV position is. Raises CheckpointError for anything but digits."""
+    if not text.isascii() or not text.isdecimal():
+        raise CheckpointError(f"{text!r} is not a position of TiKV: a TSO is a number")
+    return int(text)
 
 
 # --- before the mounter: bytes -------------------------------------------------------------------

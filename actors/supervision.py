@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .backoff import pause_seconds
+
 if TYPE_CHECKING:
     from .clock import Alarm
     from .ref import PooledRef
@@ -48,7 +50,7 @@ class Restart:
             return None
         if self.max_restarts is not None and failures > self.max_restarts:
             return None
-        return min(self.max_seconds, self.first_seconds * self.factor ** min(failures - 1, 64))
+        return pause_seconds(failures, self.first_seconds, self.max_seconds, self.factor)
 
 
 class Respawn:

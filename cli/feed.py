@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from threading import Event
 from typing import Annotated, Any
 
 import msgspec
@@ -14,9 +15,10 @@ from rich.console import Console
 
 from ..engine.progress import explanation, open_progress, panel
 from ..engine.status import FeedStatus, StatusFile
+from ..engine.stopping import set_by_signals
 from ..errors import ConfigError
 from ..spark.run.options import spark_options
-from .flags import DataDir, FeedFile, Json, Name, Sinks, Source, Tables, feed_tables, stopped_by_signals
+from .flags import DataDir, FeedFile, Json, Name, Sinks, Source, Tables, feed_tables
 from .spark import Directory, Master, Settings, settings_of_spark
 
 SHOW_SECONDS = 0.25
@@ -99,14 +101,14 @@ def _run(found: dict[str, Any], as_json: bool) -> None:
 
     options = feed_options(found)
     feed = Feed(options, open_sinks(options))
-    stopping = stopped_by_signals()
     progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
     try:
-        feed.start()
-        while not feed.wait(SHOW_SECONDS):
-            progress.show(feed.status())
-            if stopping.is_set():
-                feed.stop()
+        with set_by_signals(Event()) as stopping:
+            feed.start()
+            while not feed.wait(SHOW_SECONDS):
+                progress.show(feed.status())
+                if stopping.is_set():
+                    feed.stop()
         last = feed.status()
         progress.show(last if as_json else replace(last, detail=""))  # an error is said once, below
     finally:

@@ -17,8 +17,8 @@ from ..codec.tidb.columns import columns_of
 from ..codec.tidb.job import Job
 from ..codec.tidb.table_info import TableInfo
 from ..engine.status import Wait
-from ..errors import CheckpointError, ConfigError, TidemillError
-from ..events import Item, Sorted, Transaction, Ts
+from ..errors import ConfigError, TidemillError
+from ..events import Item, Sorted, Transaction, Ts, parse_ts
 from ..failpoint import reach
 from ..mounter import SchemaHistory, TidbMounter
 from ..puller.puller import Connected, PullerStatistics, State
@@ -122,9 +122,7 @@ class TikvSource:
             yield "error", no_table_matches(unmatched)
 
     def rank(self, position: str) -> Ts:
-        if not position.isascii() or not position.isdecimal():
-            raise CheckpointError(f"{position!r} is not a position of TiKV: a TSO is a number")
-        return int(position)
+        return parse_ts(position)
 
     def behind(self, sink: str, position: str, end: str) -> str:
         return (

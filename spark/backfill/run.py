@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from ...engine.options import FeedOptions, feed_options, make_data_dir, open_sinks
 from ...engine.progress import open_progress
+from ...engine.stopping import set_by_signals
 from ...errors import ConfigError, Retryable
 from ...sink import Sink
 from ..run.options import SparkOptions, spark_options
 from ..run.start import Start, find_start
-from ..run.stopping import set_by_signals
 from ..session.quiet import LOG, quiet_session
 from .fill import fill
 from .fill_status import FillStatus

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from ...engine.options import FeedOptions
-from ...errors import CheckpointError
-from ...events import Ts
+from ...events import Ts, parse_ts
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import Position
 
@@ -31,10 +30,4 @@ def rank_of(options: FeedOptions) -> RankOf:
     """How the source's positions are ordered; the result raises CheckpointError for what isn't one."""
     if isinstance(options.source, MysqlOptions):
         return lambda position: Position.parse(position).rank
-    return _tso
-
-
-def _tso(position: str) -> int:
-    if not position.isascii() or not position.isdecimal():
-        raise CheckpointError(f"{position!r} is not a position of TiKV: a TSO is a number")
-    return int(position)
+    return parse_ts

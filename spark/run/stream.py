@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace as updated
 
 from ...actors import SystemClock
-from ...engine.feed import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS
 from ...engine.options import FeedOptions
 from ...engine.progress import Progress
+from ...engine.retry import pause_seconds
 from ...engine.status import FeedStatus, State, StatusFile, resident_bytes
 from ...errors import Retryable, TidemillError
 from ...sink import Sink
@@ -89,15 +89,16 @@ class Stream:
 
     def _attend(self, spark: SparkSession, file: StatusFile) -> bool:
         """Whether all of them came to their end. Raises what one failed of."""
-        pause = FIRST_PAUSE_SECONDS
+        failures = 0
         for query in self._queries:
             self._start(query, spark)
         while not self._stopping.wait(LOOK_SECONDS):
             error = self._failure()
             if isinstance(error, Retryable):
+                failures += 1
+                pause = pause_seconds(failures)
                 self._show("warning", f"{error}; trying again in {pause:.1f} s", file)
                 self._stopping.wait(pause)
-                pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
                 self._restart(spark)
             elif error is not None:
                 raise error

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final
 
-from ....actors import Clock
+from ....actors import Backoff, Clock
 from ....codec.proto import TIKV, metapb
 from ....errors import Retryable
-from ...grpc.backoff import Backoff
 from ...grpc.channel import CallFailed, Channels
 from ..options import TikvOptions
 from ..topology import RegionInfo
