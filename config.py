@@ -1,6 +1,6 @@
-"""feed.toml → frozen options. Every stage declares its own options; this fills them in.
+"""feed.toml → frozen options. Every stage declares its own options dataclass; this module fills it in.
 
-A mistake is answered with the key's full name, what is accepted, and the nearest key there is.
+Errors name the key in full, the accepted values, and the nearest known key.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 from .errors import ConfigError
 
 SOURCES = ("mysql", "mariadb", "tikv")
-"""What a source's URL may begin with."""
+"""Accepted schemes of a source's URL."""
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file, `${NAME}` in strings replaced from the environment.
+    """Read the tables of a TOML file; `${NAME}` in strings is replaced from the environment.
 
     Raises ConfigError when the file can't be read, isn't TOML, or names an unset variable.
     """
@@ -44,7 +44,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def build(cls: type[T], table: Mapping[str, Any], where: str) -> T:
-    """An options dataclass from a table of the file, found at `where` (for instance "sorter").
+    """Build an options dataclass from a table of the file, found at `where` (for instance "sorter").
 
     Fields whose name ends in `_bytes` take a number or a string such as "64MiB". Raises ConfigError.
     """
@@ -62,7 +62,7 @@ def build(cls: type[T], table: Mapping[str, Any], where: str) -> T:
 
 
 def keys(cls: type) -> list[str]:
-    """What an options dataclass accepts."""
+    """Return the keys that an options dataclass accepts."""
     return [field.name for field in fields(cls)]
 
 
@@ -83,7 +83,7 @@ def reject_unknown(table: Mapping[str, Any], known: Collection[str], where: str)
 
 
 def parse_bytes(value: object, where: str) -> int:
-    """A size in bytes from a number or a string such as "64MiB". Raises ConfigError."""
+    """Parse a size in bytes: a number, or a string such as "64MiB". Raises ConfigError."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
     if isinstance(value, str) and (match := _SIZE.fullmatch(value)) and match[2] in _UNITS:
