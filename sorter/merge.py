@@ -96,7 +96,7 @@ class Merger(Part):
         self._wanted: list[Run] = []
         """Open runs not requested from a Reader yet, for instance since they are still being flushed."""
         self._tables: list[tuple[Ts, int, Table]] | None = None
-        """Heap of the tables by a resolved ts that may be outdated, see `_resolved_of`. None while most tables
+        """Heap of the tables by a resolved ts that may be outdated (`_resolved_of`). None while most tables
         advance together, when a search among all is cheaper."""
         self._resolved_of = progress.resolved_of
         self._torn: Ts | None = None
