@@ -1,4 +1,4 @@
-"""A Spark session for one machine, or for a cluster that is there."""
+"""Spark sessions on one machine or on a running cluster."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LOCAL_DEFAULTS: Final = {
     "spark.ui.enabled": "false",
 }
 ANSWER_SECONDS: Final = 5.0
-"""So long a master may take to be connected to."""
+"""Time limit for connecting to a master."""
 
 
 def session(
@@ -41,18 +41,18 @@ def session(
     config: Mapping[str, str] | None = None,
     output: IO[bytes] | None = None,
 ) -> SparkSession:
-    """A session with the data source registered, or the one that is there already.
+    """Return a session with the data source registered: the active one, or a new one.
 
-    `config` goes over the defaults here, which suit small batches on few cores. What a JVM that is started
-    writes goes to `output`, a file, or to where this process writes. Raises ConfigError if there is no Java,
-    or `master` is none or doesn't answer.
+    `config` overrides the defaults, which suit small batches on few cores. Output of a new JVM goes to the
+    file `output`, or to this process's streams. Raises ConfigError if there is no Java, or if `master` isn't
+    valid or doesn't answer.
     """
     check_master(master)
     _check_answers(master)
     home = java_home()
     if home is not None:
         os.environ["JAVA_HOME"] = str(home)
-    # Tasks run on the program of this name, on whichever host.
+    # Tasks run the program of this name on every host.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if master.startswith("local"):
@@ -74,7 +74,7 @@ def session(
 
 
 def _check_answers(master: str) -> None:
-    """Raise ConfigError if no master of a standalone cluster does: Spark would ask for over a minute."""
+    """Raise ConfigError if no master of a standalone cluster answers: Spark would try for over a minute."""
     if not master.startswith("spark://"):
         return
     reasons = []
