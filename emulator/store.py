@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import grpc
+
 from ..codec.proto import TIKV, kvrpcpb
 from . import percolator, region_errors, snapshot_read
 from .change_data import ChangeData
@@ -36,6 +38,7 @@ class Store:
         self.slow_seconds = 0.0
         """What it takes before each answer and each message."""
         self._keyspace = keyspace
+        self._cluster_id = options.cluster_id
         self._apply = apply
         self._resolved = resolved
         self._injected = injected
@@ -63,8 +66,11 @@ class Store:
     def _checked(self, name: str, call: Callable[[Region, Any], Any]) -> Any:
         response = TIKV[name].response
 
-        async def behaviour(request: Any, _context: Any) -> Any:
+        async def behaviour(request: Any, context: Any) -> Any:
             await self.delay()
+            if request.context.cluster_id not in (0, self._cluster_id):
+                message = "the cluster id of the request does not match the TiKV cluster"
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, message)
             error, region = self._check(request.context, _keys(request))
             if error is not None or region is None:
                 return response(region_error=error)
@@ -90,6 +96,8 @@ class Store:
             return "store_not_match", b""
         if region is None or self.id not in region.stores:
             return "region_not_found", b""
+        if context.peer.id != region.peer_id(self.id):
+            return "mismatch_peer_id", b""
         if region.leader != self.id:
             return "not_leader", b""
         if context.region_epoch.version != region.version:

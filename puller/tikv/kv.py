@@ -43,7 +43,7 @@ class Kv:
     ) -> None:
         self._pd = pd
         self._page = options.scan_page
-        self._calls = RegionCalls(options, cache, channels, clock, random)
+        self._calls = RegionCalls(options, pd, cache, channels, clock, random)
 
     async def get(self, key: bytes, ts: Ts) -> bytes | None:
         """The value at `ts`; None without one."""
