@@ -79,8 +79,13 @@ class Cluster(Faults):
         return [*(member.server for member in self.pd.members), *stores]
 
     def _described(self, store: Store) -> Any:
-        up = metapb.StoreState.Up
-        return metapb.Store(id=store.id, address=store.server.address, version=self.options.version, state=up)
+        return metapb.Store(
+            id=store.id,
+            address=store.server.address,
+            version=self.options.version,
+            state=metapb.StoreState.Up,
+            node_state=metapb.NodeState.Serving,
+        )
 
     def _store(self, number: int) -> Store:
         return Store(number, self.keyspace, self.options, self._apply, self.resolved, self.injected.take)

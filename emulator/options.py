@@ -24,7 +24,7 @@ class Options:
     cluster_id: int = 7_000_000_000_000_000_001
 
     version: str = "8.1.0"
-    """What the stores say they are."""
+    """What PD and the stores say they are."""
 
     tick_seconds: float | None = 0.2
     """How often resolved ts are sent (TiKV: min-ts-interval, 200 ms); None: only by `Cluster.tick()`."""

@@ -44,7 +44,7 @@ def play(cluster: Faults, line: str) -> str:
             return f"store {cluster.transfer_leader(region_of(cluster, region), *map(int, store))}"
         case (("add_peer" | "remove_peer"), [region, store]):
             getattr(cluster, word)(region_of(cluster, region), int(store))
-        case (("store_down" | "store_up" | "hold_scans" | "free_scans"), [*store]):
+        case (("store_down" | "store_up" | "remove_store" | "hold_scans" | "free_scans"), [*store]):
             getattr(cluster, word)(*map(int, store))
         case "slow_store", [store, seconds]:
             cluster.slow_store(int(store), float(seconds))
@@ -79,6 +79,7 @@ WORDS = (
     "remove_peer",
     "store_down",
     "store_up",
+    "remove_store",
     "slow_store",
     "hold_scans",
     "free_scans",

@@ -221,6 +221,14 @@ def test_a_store_that_goes_down_is_left_for_the_next_leader(cluster, c, rows):
     assert [key for key, _ in scan(c, b"", b"", rows)] == KEYS
 
 
+def test_a_store_that_is_removed_is_left_for_the_others(cluster, c, rows):
+    leader = c.run(c.cache.rpc_context(c.run(c.cache.locate(b"")))).store_id
+    cluster.remove_store(leader)
+    assert [key for key, _ in scan(c, b"", b"", rows)] == KEYS
+    assert c.run(c.pd.store(leader)).tombstone
+    assert leader not in [store.id for store in c.run(c.pd.stores())]
+
+
 def test_with_no_store_left_the_error_names_the_call(rows, cluster):
     with client(cluster.pd_address, store_retry_seconds=0.2) as c:
         for store in (1, 2, 3):
