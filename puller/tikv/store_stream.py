@@ -26,10 +26,12 @@ doesn't check the cluster's id."""
 
 FEATURES: Final = (("features", "stream-multiplexing"),)
 """A region may be asked for several times on one stream. A TiKV that doesn't know it (before 7.x) answers
-UNIMPLEMENTED, and gets the first form of the call."""
+UNIMPLEMENTED, and gets the first form of the call until that breaks: it may come back upgraded."""
 
 MOST_PAUSE_SECONDS: Final = 0.1
 """After a stream broke; so that not all feeds of a store come back at once."""
+
+_NO_MULTIPLEXING: Final = Action("same_region", "NoMultiplexing")
 
 request_ids: Final = count(1)
 
@@ -123,6 +125,8 @@ class StoreStream:
             self._exchange.cancel()
         cut = self._exchange.cancelled() or self._exchange.exception() is not None
         action = Action("same_region", "Reconnect") if cut else self._exchange.result()
+        if not cut:  # the next connection may be to a store that was upgraded meanwhile
+            self.owner.multiplexing = action is not _NO_MULTIPLEXING
         await asyncio.sleep(self.owner.random.random() * MOST_PAUSE_SECONDS)
         self.owner.ended(self)
         await self.owner.worker.atell(Ended(self, action))
@@ -164,8 +168,7 @@ class StoreStream:
 
     def _action(self, error: aio.AioRpcError, failure: Exception) -> Action:
         if error.code() is grpc.StatusCode.UNIMPLEMENTED and self.multiplexing:
-            self.owner.multiplexing = False
-            return Action("same_region", "NoMultiplexing")
+            return _NO_MULTIPLEXING
         if isinstance(failure, SourceError):
             return Action("fatal", error.code().name, error=failure)
         return classify_status(error.code(), error.details() or "")

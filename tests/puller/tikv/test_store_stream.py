@@ -161,6 +161,30 @@ def test_on_an_old_store_a_table_comes_and_goes_and_regions_fail(old, asked, tmp
         assert "DuplicateRequest" not in rig.puller.statistics().failures
 
 
+def test_a_store_that_was_upgraded_is_asked_in_the_new_way_without_a_restart(
+    old, asked, tmp_path, monkeypatch
+):
+    def ways():
+        return [each.multiplexing for each in old.stores[1].change_data.connections]
+
+    with Rig(old, tmp_path) as rig:
+        rig.add(TABLE)
+        rig.add(6)
+        rig.until_resolved(old.tso())
+        assert ways() == [False, False]
+        old.store_down(1)
+        old.store_up(1)
+        rig.until_resolved(old.tso())
+        assert ways() == [False, False]
+        old.store_down(1)
+        monkeypatch.setattr(change_data, "FEATURES", {"stream-multiplexing"})
+        old.store_up(1)
+        ts = old.write([("put", record_key(TABLE, 1), b"one")])
+        rig.until_resolved(ts)
+        rig.eventually(lambda: ways() == [True])
+        assert [change.value for change in rig.tables[TABLE].changes] == [b"one"]
+
+
 def test_a_store_of_a_wrong_version_is_not_asked(tmp_path):
     with Cluster(stores=1, tick_seconds=0.02, version="5.0.0") as cluster, Rig(cluster, tmp_path) as rig:
         rig.add(TABLE)
