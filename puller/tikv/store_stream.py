@@ -88,6 +88,14 @@ class StoreStream:
         """Whether the region may be asked for here."""
         return self.multiplexing or region_id not in self._times
 
+    @property
+    def abandoned(self) -> int:
+        """Regions that the store goes on sending though nobody asks for them any more.
+
+        Only without multiplexing: they stay taken, as it has no word for giving one back.
+        """
+        return 0 if self.multiplexing else len(self._times) - self.live
+
     def send(self, request: Request) -> None:
         """Ask for a region; at most as many are on the way as its store has tokens."""
         request.stream = self
@@ -98,7 +106,7 @@ class StoreStream:
     def deregister(self, request: Request) -> None:
         """Have the store forget a request that the region worker has forgotten."""
         if not self.multiplexing:
-            return  # it knows no such request: the region stays taken here
+            return  # see `abandoned`
         message = cdcpb.ChangeDataRequest(
             header=self._header(), region_id=request.id, request_id=request.request_id
         )
