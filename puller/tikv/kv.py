@@ -80,7 +80,8 @@ class Kv:
     async def scan_locks(self, start: bytes, end: bytes, max_ts: Ts, limit: int = 1024) -> list[Any]:
         """The locks (kvrpcpb.LockInfo) in [start, end) of transactions that began at or before `max_ts`.
 
-        In key order, up to `limit`: if there are as many, more may follow. An empty end is +inf.
+        In key order, each shared lock by itself, up to `limit`: if there are as many, more may follow, also
+        on the last key. An empty end is +inf.
         """
         found: list[Any] = []
         at: bytes | None = start
@@ -88,7 +89,8 @@ class Kv:
             request = kvrpcpb.ScanLockRequest(max_version=max_ts, start_key=at, limit=limit - len(found))
             region, answer = await self._in_region(at, end, "KvScanLock", request)
             _refuse("KvScanLock", answer)
-            found += answer.locks
+            for lock in answer.locks:
+                found += lock.shared_lock_infos if lock.lock_type == kvrpcpb.Op.SharedLock else [lock]
             at = _behind(region, end)
         return found
 
