@@ -21,6 +21,7 @@ from .pd import PdClient
 from .request import Request
 from .sleep import sleep
 from .span import UPPER_BOUND
+from .transactions import PrimaryMismatch
 
 log = logging.getLogger("tidemill.puller")
 
@@ -151,7 +152,12 @@ class LockResolver:
             start_ts = lock.lock_version
             if start_ts in ends or start_ts in alive or lock.lock_type in _PESSIMISTIC:
                 continue
-            status = await self._kv.transaction_status(lock)
+            try:
+                status = await self._kv.transaction_status(lock)
+            except PrimaryMismatch as error:
+                log.warning("a lock on %s is not resolved: %s", lock.key.hex(), error)
+                alive.add(start_ts)
+                continue
             if status.ended:
                 ends[start_ts] = status.commit_ts
                 continue

@@ -124,6 +124,21 @@ def test_a_pessimistic_lock_is_left_alone_whatever_has_become_of_its_primary(mak
     assert list(still.cluster.keyspace.locate_raw(held).shard.locks) == [held]
 
 
+def test_a_lock_whose_primary_names_another_is_left_alone_and_holds_no_other_up(make, caplog):
+    still = make()
+    still.initialise()
+    still.second()
+    start, odd, primary = still.cluster.tso(), record_key(TABLE, 0), record_key(TABLE, 2)
+    for key, named in ((odd, primary), (primary, record_key(TABLE, 3))):
+        still.cluster.prewrite(start, [("put", key, b"odd")], primary=named, ttl_ms=3_000)
+    still.cluster.leave_lock(KEY, ttl_ms=3_000)
+    for _ in range(30):
+        still.second()
+    assert still.resolved == 1
+    assert set(still.cluster.keyspace.locate_raw(KEY).shard.locks) == {odd, primary}
+    assert f"a lock of transaction {start} names {primary.hex()} as its primary" in caplog.text
+
+
 def share(cluster, key, number, op="shared_pessimistic"):
     """Let that many transactions hold a key together; none of them lives."""
     for start in [cluster.tso() for _ in range(number)]:
