@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from ..events import Ts
 from .keyspace import Keyspace
-from .oracle import Oracle
+from .oracle import MAX_TS, Oracle
 from .region import Region
-from .txn_status import MAX_TS
 
 if TYPE_CHECKING:
     from .change_data import ChangeData
@@ -45,7 +44,7 @@ class Resolved:
         return now
 
     def observe(self, ts: Ts) -> None:
-        """Note that somebody has seen what is committed up to `ts`; the greatest ts of all says nothing."""
+        """Note that somebody has seen what is committed up to `ts`; MAX_TS says nothing."""
         if ts != MAX_TS:
             self.max_ts = max(self.max_ts, ts)
 

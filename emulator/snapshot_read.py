@@ -7,9 +7,9 @@ from typing import Any
 
 from ..codec.proto import kvrpcpb
 from ..events import Ts
-from .percolator import lock_info, lock_info_on
+from .lock_info import lock_info, lock_info_on
+from .oracle import MAX_TS
 from .shard import DELETE, LOCK, PUT, Lock, Shard
-from .txn_status import MAX_TS
 
 
 def blocking(shard: Shard, key: bytes, ts: Ts, passed: Collection[Ts]) -> Lock | None:

@@ -7,10 +7,10 @@ from typing import Any
 
 from ..codec.proto import kvrpcpb
 from ..events import LOGICAL_BITS, Ts
-from .percolator import Refused, Rows, committed, lock_info, rollback
+from .lock_info import lock_info
+from .oracle import MAX_TS
+from .percolator import Refused, Rows, committed, rollback
 from .shard import Lock, Shard
-
-MAX_TS = (1 << 64) - 1
 
 
 def check_txn_status(shard: Shard, request: Any, rows: Rows) -> Any:

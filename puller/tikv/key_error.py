@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from google.protobuf.text_format import MessageToString
-
 _WORDS: Final = ("retryable", "abort")
 """Those that carry a sentence of the store; the others are messages."""
 
@@ -20,4 +18,4 @@ def sentence(error: Any) -> str:
 
 
 def _contents(message: Any) -> str:
-    return str(MessageToString(message, as_one_line=True))
+    return " ".join(line.strip() for line in str(message).splitlines())
