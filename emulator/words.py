@@ -54,6 +54,10 @@ def play(cluster: Faults, line: str) -> str:
             ttl = next((int(option[4:]) for option in options if option.startswith("ttl=")), 3_000)
             start = cluster.leave_lock(key_of(key), ttl_ms=ttl, committed="committed" in options)
             return f"start {start}"
+        case "async_lock", [key, *options]:
+            ttl = next((int(option[4:]) for option in options if option.startswith("ttl=")), 3_000)
+            complete = "complete" in options
+            return f"start {cluster.leave_async_commit(key_of(key), ttl_ms=ttl, complete=complete)}"
         case (("drop_streams" | "cut_streams"), [*store]):
             getattr(cluster, word)(*map(int, store))
         case (("pause_streams" | "resume_streams"), [*store]):
@@ -86,6 +90,7 @@ WORDS = (
     "fail_next",
     "fail_feed",
     "lock",
+    "async_lock",
     "drop_streams",
     "cut_streams",
     "pause_streams",

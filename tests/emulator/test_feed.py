@@ -265,7 +265,7 @@ def test_a_commit_below_what_was_resolved_is_refused(make_client):
     feed, _ = join(client)
     ts = client.cluster.tick()
     client.cluster.prewrite(ts - 1, [("put", b"a", b"1")])
-    with pytest.raises(Exception, match="CommitTsExpired"):
+    with pytest.raises(Exception, match="commit_ts_expired"):
         client.cluster.commit(ts - 1, [b"a"], ts)
     client.cluster.tick()
     assert lines(feed.fence())[-1] == f"0/[2] resolved {ts}"

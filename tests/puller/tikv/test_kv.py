@@ -7,6 +7,7 @@ import pytest
 from tidemill.codec.proto import kvrpcpb
 from tidemill.emulator.cluster import Cluster
 from tidemill.errors import Retryable, SourceError
+from tidemill.puller.tikv.transactions import PrimaryMismatch
 
 from .client import client
 
@@ -331,7 +332,8 @@ def test_a_transactions_locks_are_resolved_region_by_region_or_key_by_key(cluste
 
 
 def test_the_status_of_a_transaction(cluster, c, rows):
-    alive = cluster.leave_lock(b"k001", b"x", ttl_ms=600_000)
+    alive = cluster.tso()
+    cluster.prewrite(alive, [("put", b"k001", b"x"), ("put", b"k003", b"x")], ttl_ms=600_000)
     status = c.run(c.kv.check_txn_status(b"k001", alive, current_ts=cluster.tso()))
     assert not status.ended
     assert (status.lock.key, status.lock.lock_version, status.lock.lock_ttl) == (b"k001", alive, 600_000)
@@ -341,3 +343,13 @@ def test_the_status_of_a_transaction(cluster, c, rows):
         c.kv.check_txn_status(b"k002", missing, current_ts=cluster.tso(), rollback_if_not_exist=True)
     )
     assert (status.ended, status.commit_ts) == (True, 0)
+
+
+def test_only_a_primary_lock_tells_what_became_of_its_transaction(cluster, c, rows):
+    start = cluster.tso()
+    cluster.prewrite(start, [("put", b"k001", b"x"), ("put", b"k002", b"x")], primary=b"k003", ttl_ms=0)
+    cluster.prewrite(start, [("put", b"k004", b"x")], primary=b"k002", ttl_ms=0)
+    said = f"primary_mismatch: a lock of transaction {start} names 6b303032 as its primary, but .* 6b303033"
+    with pytest.raises(PrimaryMismatch, match=said):
+        c.run(c.kv.get(b"k004", cluster.tso()))
+    assert [lock.key for lock in locks(c)] == [b"k001", b"k002", b"k004"]
