@@ -118,6 +118,7 @@ def _ways(kind: Kind, column: ColumnInfo) -> tuple[Storage, Callable[[Any], Any]
             return storage.BYTES, _same, lambda value: _bytes(value).ljust(column.length, b"\0")
         case "varbinary" | "blob":
             return storage.BYTES, _same, _bytes
+    # Text that isn't UTF-8 (written past TiDB's check) is refused: TiDB prints its bytes, and no str has them.
     return storage.BYTES, bytes.decode, str.encode
 
 

@@ -308,3 +308,10 @@ def test_a_checksum_of_the_newer_version_is_not_over_the_key():
 def test_a_checksum_of_an_unknown_version_is_refused():
     info, (key, value) = with_checksums(0)
     assert "version 3" in refused(info, value[:-5] + b"\3" + value[-4:], key)
+
+
+def test_a_key_whose_column_is_in_no_row_is_refused():
+    info = table()
+    virtual = replace(info, columns=(replace(info.columns[0], generated="1", stored=False),))
+    with pytest.raises(SourceError, match="isn't one of rows"):
+        RowDecoder("s", virtual).decode([(record_key(7, 1), build_row({}, (), [0]))])
