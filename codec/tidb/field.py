@@ -107,7 +107,7 @@ def _ways(kind: Kind, column: ColumnInfo) -> tuple[Storage, Callable[[Any], Any]
         case "timestamp":
             return storage.MOMENT, lambda bare: decode_timestamp(bare, scale), encode_datetime
         case "time":
-            return storage.DURATION, decode_duration, encode_duration
+            return storage.DURATION, (lambda bare: decode_duration(bare, scale)), encode_duration
         case "enum":
             return storage.UINT, ("", *column.elements).__getitem__, _enum(column)
         case "set":
@@ -118,7 +118,7 @@ def _ways(kind: Kind, column: ColumnInfo) -> tuple[Storage, Callable[[Any], Any]
             return storage.BYTES, _same, lambda value: _bytes(value).ljust(column.length, b"\0")
         case "varbinary" | "blob":
             return storage.BYTES, _same, _bytes
-    # Text that isn't UTF-8 (written past TiDB's check) is refused: TiDB prints its bytes, and no str has them.
+    # Text that isn't UTF-8 (written past TiDB's check) is refused: TiDB prints its bytes, which no str has.
     return storage.BYTES, bytes.decode, str.encode
 
 

@@ -10,11 +10,10 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any, Final
 
 from .json import DATE, Duration, Json, Moment, Opaque, Uint64
-from .time import pack, printed_date, printed_datetime, printed_duration
+from .time import decode_duration, pack, printed_date, printed_datetime, printed_duration
 
 _ESCAPED: Final = re.compile('["\\\\\x00-\x1f\u2028\u2029\ud800-\udfff]')
 _SHORT: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -79,7 +78,7 @@ def _scalar(value: Json) -> str:
         case Moment():
             return f'"{_printed(value)}"'
         case Duration():
-            return f'"{printed_duration(timedelta(0, 0, value.nanoseconds // 1000), _SCALE)}"'
+            return f'"{printed_duration(decode_duration(value.nanoseconds, _SCALE), _SCALE)}"'
     raise TypeError(f"JSON has no value {value!r}")
 
 
