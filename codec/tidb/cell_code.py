@@ -29,6 +29,7 @@ NAMES: Final[dict[str, Any]] = {
     "UINT": _unpackers("BHIQ"),
     "DOUBLE": Packing(">d").unpack_from,
     "BITS": Packing(">Q").unpack_from,
+    "KEY": Packing(">9x2sQ").unpack,
     "PARTS": Packing("<HBBHH").unpack_from,
     "UTC": UTC,
     "date": date,
@@ -93,6 +94,15 @@ def cell_code(cell: Cell, names: dict[str, Any]) -> Iterator[str]:
         case _:
             yield from _ordered(cell)
             yield f"v{i} = read{i}(data[{a}:{b}])"
+
+
+def handle_code(i: int, field: Field) -> Iterator[str]:
+    """The lines that read column number `i` from an integer handle: eight bytes with the sign bit flipped,
+    after the `_r` of a key of 19."""
+    yield "mark, n = KEY(key)"
+    yield "if mark != b'_r':"
+    yield "    raise ValueError('the key is not that of a row')"
+    yield f"v{i} = n {'^' if is_unsigned(field.column) else '-'} {1 << 63}"
 
 
 def _ordered(cell: Cell) -> Iterator[str]:
