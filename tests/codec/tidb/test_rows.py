@@ -217,6 +217,37 @@ def test_a_fraction_finer_than_its_column_is_cut_as_tidb_prints_it(type_, scale,
         assert RowDecoder("s", info).decode([(record_key(7, 1), row)]) == [(1, value)]
 
 
+@pytest.mark.parametrize("collation", ["utf8mb4_bin", "utf8mb4_general_ci", "utf8mb4_unicode_ci", "gbk_bin"])
+@pytest.mark.parametrize("row_format", [1, 2])
+def test_with_the_old_collations_a_key_holds_the_text_and_the_value_does_not(collation, row_format):
+    text = {"charset": "utf8mb4", "collation": collation}
+    info = clustered(
+        column(1, Type.VARCHAR, ColumnFlag.NOT_NULL, length=20, **text), column(2, Type.LONG), key=(0,)
+    )
+    encoder = RowEncoder("s", info, row_format=row_format, new_collations=False)
+    key, value = encoder.encode(("Ab  ", 5))
+    assert key == record_key(7, b"\1Ab  \0\0\0\0\xfb")
+    assert b"Ab" not in value
+    assert RowDecoder("s", info).decode([(key, value)]) == [("Ab  ", 5)]
+
+
+@pytest.mark.parametrize(
+    ("members", "values"), [(("a", ""), ["0", "a", ""]), (("0", ""), ["00", "0", ""]), (("a",), ["", "a"])]
+)
+def test_the_index_0_of_an_enum_is_no_member(members, values):
+    info = table(column(2, Type.ENUM, elements=members, **TEXT))
+    for row_format in (1, 2):
+        encoder = RowEncoder("s", info, row_format=row_format)
+        for index, value in enumerate(values):
+            row = (
+                build_row({2: bytes([index])}, ())
+                if row_format == 2
+                else join_row({2: (Flag.UVARINT, index)})
+            )
+            assert RowDecoder("s", info).decode([(record_key(7, 1), row)]) == [(1, value)]
+            assert encoder.encode((1, value)) == (record_key(7, 1), row)
+
+
 # --- refused -------------------------------------------------------------------------------------
 
 
