@@ -11,7 +11,7 @@ import pytest
 
 from tidemill.benchmarks.mariadb import MariaDb
 from tidemill.codec.mysql.entry import COMMIT, TEXT_ROWS, VOID, decode_commit
-from tidemill.events import Chunk, Ddl, KvChange, Transaction, physical_ms
+from tidemill.events import Checkpoint, Chunk, Ddl, KvChange, Transaction, compose_ts, physical_ms
 from tidemill.puller.puller import Connected, Retrying, SnapshotProgress, Statistics
 
 from .conftest import Client
@@ -155,6 +155,23 @@ def test_a_start_without_snapshot_begins_at_the_end_and_says_so_at_once(sql: Cli
     with follow(sql, position=str(end)) as again:
         again.wait_for(lambda: transactions(again))
     assert transactions(again) == transactions(pulling)
+
+
+def test_what_follows_a_given_position_has_the_time_at_which_it_was_written(own: Client) -> None:
+    an_hour_ago = own("SELECT UNIX_TIMESTAMP() - 3600")[0][0]
+    own("CREATE TABLE t (id INT)", f"SET timestamp = {an_hour_ago}", "FLUSH BINARY LOGS")
+    start = str(binlog_end(own.server))
+    own(f"SET timestamp = {an_hour_ago + 60}", "INSERT INTO t VALUES (1)")
+    own(f"SET timestamp = {an_hour_ago + 1800}", "INSERT INTO t VALUES (2)", "INSERT INTO t VALUES (3)")
+    with follow(own, position=start) as pulling:
+        pulling.wait_for(lambda: len(transactions(pulling)) == 3)
+    made = [item for item in pulling.items if isinstance(item, Transaction) and item.rows]
+    first, second = (compose_ts((an_hour_ago + seconds) * 1000) for seconds in (60, 1800))
+    assert [item.commit_ts for item in made] == [first, second, second + 1]
+    with follow(own, start=Checkpoint(first, made[0].position), position=start) as restarted:
+        restarted.wait_for(lambda: len(transactions(restarted)) == 2)
+    again = [item for item in restarted.items if isinstance(item, Transaction) and item.rows]
+    assert [item.commit_ts for item in again] == [second, second + 1]
 
 
 def test_new_files_are_followed(sql: Client) -> None:
