@@ -11,7 +11,7 @@ from tidemill.codec.proto import cdcpb, kvrpcpb
 from tidemill.codec.tidb.key import decode_bytes
 from tidemill.emulator.words import key_of
 
-from ..services.feeds import eventually
+from ..progress import eventually
 from .client import Client, Feed
 
 KINDS = {"put": 0, "delete": 1, "lock": 2, "insert": 4, "pessimistic": 5, "absent": 6}

@@ -14,6 +14,7 @@ from tidemill.codec.mysql.entry import COMMIT, TEXT_ROWS, VOID, decode_commit
 from tidemill.events import Checkpoint, Chunk, Ddl, KvChange, Transaction, compose_ts, physical_ms
 from tidemill.puller.puller import Connected, Retrying, SnapshotProgress, Statistics
 
+from ..progress import STALL_SECONDS
 from .conftest import Client
 from .pulling import Copy, Pulling, binlog_end, rows_of, source_rows
 
@@ -191,7 +192,7 @@ def test_statistics_count_what_was_read(sql: Client) -> None:
         pulling.wait_until_told(Connected)
         sql("INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (2)")
         pulling.wait_for(lambda: len(transactions(pulling)) == 2)
-        found = pulling.puller.ask(Statistics(), timeout=10)
+        found = pulling.puller.ask(Statistics(), timeout=STALL_SECONDS)
         end = binlog_end(sql.server)
     assert found.state == "following"
     assert (found.row_events, found.transactions, found.retries) == (2, 2, 0)
@@ -262,7 +263,7 @@ def test_a_server_that_is_killed_and_started_again_is_followed_on(own: Client) -
             own.reconnect()
             own(f"INSERT INTO t VALUES ({number + 100}, 'after')")
             pulling.catch_up(binlog_end(own.server))
-        found = pulling.puller.ask(Statistics(), timeout=10)
+        found = pulling.puller.ask(Statistics(), timeout=STALL_SECONDS)
     assert rows_of(copy) == source_rows(own.server, "shop")
     assert found.retries >= 3
 
@@ -341,7 +342,7 @@ def test_questions_that_pile_up_while_the_output_is_full_are_answered_later(sql:
         answers = [pulling.puller.ask(Statistics(), block=False) for _ in range(inbox.capacity - 2)]
         pulling.release()
         pulling.wait_for(lambda: len(transactions(pulling)) == 1)
-        assert all(answer.get(timeout=10).retries == 0 for answer in answers)
+        assert all(answer.get(timeout=STALL_SECONDS).retries == 0 for answer in answers)
 
 
 # --- DDL during the snapshot ---------------------------------------------------------------------

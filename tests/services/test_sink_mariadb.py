@@ -15,6 +15,7 @@ from tidemill.sink import Delivery, DeliveryOptions, open_sink
 from tidemill.sink.sql.mysql import MySqlTarget
 from tidemill.sink.text import datetime_text, time_text
 
+from ..progress import eventually
 from ..sink import kinds
 from ..sink.conformance import HISTORY, STATES, expected, feed
 from ..sink.sql_conformance import SqlConformance, assert_refused, loaded
@@ -32,7 +33,6 @@ from ..sink.world import (
     transaction,
     update,
 )
-from .feeds import eventually
 
 
 class MariaDbPlace:

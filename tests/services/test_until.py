@@ -15,6 +15,8 @@ from tidemill.options import checkpoint_file, feed_options, open_sinks
 from tidemill.puller.puller import PullerStatistics
 from tidemill.sink.python import PythonSink
 
+from ..progress import feed_ended
+
 
 def run(server: MariaDb, database: str, folder: Path, *copies: str, tables: tuple[str, ...] = ()) -> None:
     options = feed_options(
@@ -27,7 +29,7 @@ def run(server: MariaDb, database: str, folder: Path, *copies: str, tables: tupl
     )
     feed = Feed(options, open_sinks(options))
     feed.start()
-    assert feed.wait(60), feed.status()
+    feed_ended(feed)
     if feed.error is not None:
         raise feed.error
     assert feed.status().state == "finished"
@@ -71,7 +73,7 @@ def test_a_busy_puller_s_old_position_is_not_shown(mariadb, database, tmp_path, 
     sink = PythonSink("python", lambda items: asked.wait(), checkpoint_file(options, "python"))
     feed = Feed(options, [sink])
     feed.start()
-    assert feed.wait(60), feed.status()
+    feed_ended(feed)
     status = feed.status()
     assert status.position == status.sinks[0].position != ""
 
