@@ -12,7 +12,7 @@ from tidemill.codec.proto import cdcpb, kvrpcpb
 from tidemill.codec.tidb.key import decode_bytes
 from tidemill.emulator.words import key_of
 
-from ..services.feeds import eventually
+from ..progress import eventually
 from .client import Client, Feed
 
 KINDS = {

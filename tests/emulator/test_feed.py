@@ -10,6 +10,7 @@ import pytest
 from tidemill.codec.proto import cdcpb
 from tidemill.codec.tidb.key import encode_bytes
 
+from ..progress import STALL_SECONDS
 from .script import told
 
 TYPES = cdcpb.Event.LogType
@@ -172,7 +173,7 @@ def test_a_feature_that_the_store_lacks_is_unimplemented(make_client):
     method = "/cdcpb.ChangeData/EventFeedV2"
     call = client.channel(client.address(1)).stream_stream(method)
     with pytest.raises(grpc.RpcError) as raised:
-        next(call(iter([]), metadata=[("features", "stream-multiplexing,telepathy")], timeout=30))
+        next(call(iter([]), metadata=[("features", "stream-multiplexing,telepathy")], timeout=STALL_SECONDS))
     assert (raised.value.code().name, raised.value.details()) == ("UNIMPLEMENTED", "telepathy")
 
 

@@ -18,6 +18,8 @@ from tidemill.benchmarks.mariadb import MariaDb
 from tidemill.benchmarks.process import following
 from tidemill.failpoint import POINTS as ALL_POINTS
 
+from ..progress import Stalled, ended
+
 FEED = """\
 name = "kill"
 data_dir = "{directory}/state"
@@ -66,8 +68,8 @@ def run_until_killed(config: Path, point: str, nth: int, log: Path) -> bool:
             stderr=output,
         )
         try:
-            status = child.wait(timeout=90)
-        except subprocess.TimeoutExpired:
+            status = ended(child)
+        except Stalled:
             child.kill()
             child.wait()
             return False

@@ -27,8 +27,8 @@ from tidemill.spark.schema import envelope_type
 from tidemill.spark.stream_reader import StreamReader
 from tidemill.spark.tikv_offsets import TikvOffsets, tikv_offset
 
+from ..progress import eventually
 from ..services.conftest import Client
-from ..services.feeds import eventually
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,8 +17,8 @@ from tidemill.spark.offset import Limit
 from tidemill.spark.options import read_options
 from tidemill.spark.tikv_offsets import tikv_offset
 
+from ..progress import eventually
 from ..services.conftest import Client
-from ..services.feeds import eventually
 from . import history
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from tidemill.spark.batch_reader import BatchReader
 from tidemill.spark.data_source import TidemillSource
 from tidemill.spark.options import read_options
 
+from ..progress import eventually
 from ..services.conftest import Client
-from ..services.feeds import eventually
 from . import history
 
 if TYPE_CHECKING:

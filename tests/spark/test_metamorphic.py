@@ -30,8 +30,8 @@ from tidemill.spark.capture.options import capture_options
 from tidemill.spark.envelope import Encoder
 from tidemill.spark.offset import Offset
 
+from ..progress import eventually
 from ..puller.tikv.test_metamorphic import ORDINARY, SEEDS, SOAK, WORDS
-from ..services.feeds import eventually
 from . import history, queries, ways
 from .maria_life import REFUSED, MariaLife
 from .tikv_life import TikvLife, Written, feed_options

@@ -38,8 +38,8 @@ from tidemill.spark.run_captures import Acknowledging
 from tidemill.spark.run_errors import explain
 from tidemill.status import StatusFile
 
+from ..progress import ended, eventually, feed_ended
 from ..services.conftest import Client
-from ..services.feeds import eventually
 from . import history
 from .capture.beds import MariaBed, Running
 from .test_writer import copy_locally, rows_in_sqlite
@@ -371,10 +371,10 @@ def test_tasks_that_die_again_and_again_change_every_row_once(
     options = feed_options(found)
     local = Feed(options, open_sinks(options))
     local.start()
-    assert local.wait(60)
+    feed_ended(local)
     change_much(sql)
     with running(found, tmp_path / "log", failpoint, master="local[2,60]", config=SMALL) as process:
-        assert process.wait(SOON_SECONDS) == 0, (tmp_path / "log").read_text()
+        assert ended(process, SOON_SECONDS) == 0, (tmp_path / "log").read_text()
     same(sql, copied)
     assert "Python worker exited unexpectedly" in (tmp_path / "state" / "spark.log").read_text()
 
@@ -388,7 +388,7 @@ def test_a_driver_that_is_killed_as_it_loads_and_as_it_streams_goes_on(
     log = tmp_path / "log"
     sql(f"INSERT INTO item SELECT seq + 10000, 'there' FROM seq_1_to_{THERE}")
     with running(found, log, "sink.before_commit:3", config=SMALL, chunk_rows=1_000) as process:
-        assert process.wait(SOON_SECONDS) == -signal.SIGKILL, log.read_text()
+        assert ended(process, SOON_SECONDS) == -signal.SIGKILL, log.read_text()
     assert 0 < sql(f"SELECT COUNT(*) FROM {copied}.item")[0][0] < THERE
     sql("INSERT INTO item (id, name) VALUES (-1, 'zero')")
     with running(found, log, config=SMALL) as process, mariadb.connect() as connection:
@@ -402,11 +402,12 @@ def test_a_driver_that_is_killed_as_it_loads_and_as_it_streams_goes_on(
         process.wait()
     with running(found, log, config=SMALL) as process:
         eventually(
-            lambda: sql(f"SELECT COUNT(*) FROM {copied}.copy_counts")[0][0] > 4 * TRANSACTIONS + THERE, 90
+            lambda: sql(f"SELECT COUNT(*) FROM {copied}.copy_counts")[0][0] > 4 * TRANSACTIONS + THERE,
+            SOON_SECONDS,
         )
         eventually(lambda: _state(tmp_path, process.pid) == "normal", SOON_SECONDS)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0, log.read_text()
+        assert ended(process, SOON_SECONDS) == 0, log.read_text()
     same(sql, copied, THERE + 1)
     assert _state(tmp_path, process.pid) == "stopped"
     events = re.findall(r"event=(\w+)", log.read_text())

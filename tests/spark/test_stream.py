@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from tidemill.benchmarks.mariadb import MariaDb
 from tidemill.emulator.sql import Tidb
 
+from ..progress import eventually
 from ..services.conftest import Client
-from ..services.feeds import eventually
 from . import history
 from .job import Job
 
