@@ -36,6 +36,7 @@ from tidemill.spark.offset import Offset
 from tidemill.spark.run import run
 from tidemill.spark.run_captures import Acknowledging
 from tidemill.spark.run_errors import explain
+from tidemill.spark.run_queries import SinkQuery
 from tidemill.status import StatusFile
 
 from ..services.conftest import Client
@@ -51,6 +52,7 @@ PROGRAM = """\
 import json, sys
 from tidemill.spark.run import run
 from tidemill.spark.run_errors import explain
+from tidemill.spark.run_queries import SinkQuery
 found, options = json.loads(sys.argv[1])
 run(found, **options)
 """
@@ -163,6 +165,23 @@ def test_until_a_position_ends_there(
     shutil.rmtree(tmp_path / "state" / "spark" / "a")
     assert ids("now") == [1, 2, 3], "the target knows what it has, without Spark's checkpoint"
     assert spark.streams.active == []
+
+
+def test_a_query_whose_start_fails_for_now_is_started_again(
+    spark: SparkSession, sql: Client, mariadb: MariaDb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql("CREATE TABLE item (id INT PRIMARY KEY)", "INSERT INTO item VALUES (1)")
+    really, failures = SinkQuery.start, ["Python worker failed to connect back."]
+
+    def start(query: SinkQuery, *args: Any) -> None:
+        if failures:
+            raise RuntimeError(failures.pop())
+        really(query, *args)
+
+    monkeypatch.setattr(SinkQuery, "start", start)
+    run(feed(tmp_path, mariadb.url(), f"{sql.database}.*", {"url": f"sqlite:///{tmp_path}/a.db"}))
+    assert not failures
+    assert in_sqlite(tmp_path / "a.db", f"{sql.database}.item") == [(1,)]
 
 
 def test_what_a_backfill_cannot_load_the_local_engine_loads(
