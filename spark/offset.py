@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from ..errors import CheckpointError
 from ..events import Checkpoint, Table, Ts
+from ..puller.mysql.position import Position
 from .parts import WHOLE, Part
 
 _FIELDS: Final[dict[str, type]] = {"ts": int, "position": str, "source": str}
@@ -39,6 +40,12 @@ class Offset(Struct, frozen=True):
     def fields(self) -> dict[str, Any]:
         """For Spark's JSON."""
         return {"ts": self.ts, "position": self.position, "source": self.source}
+
+    def is_after(self, other: Offset) -> bool:
+        """True if the source, the same for both, was at `other` first."""
+        if self.position.isdecimal():  # a ts
+            return self.ts > other.ts
+        return Position.parse(self.position).rank > Position.parse(other.position).rank
 
     @property
     def checkpoint(self) -> Checkpoint:
