@@ -48,7 +48,7 @@ class Stream:
         progress: Progress,
         stopping: Event,
     ) -> None:
-        """`loaded` are the rows that each sink was given before, by this process."""
+        """`loaded` are the rows that each sink was given before."""
         self._options = options
         self._section = section
         self._progress = progress

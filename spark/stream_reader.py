@@ -112,7 +112,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._source.following(begin, end, limit)
 
     def _query_start(self) -> Offset | None:
-        """The source's end then; None for the raw envelope. Raises ConfigError if the table isn't as loaded."""
+        """The source's end then; None for the raw envelope. Raises ConfigError if the table was altered."""
         table = self.output.table
         if table is not None and self._started is None:
             self._started = self._source.ask(lambda offsets: query_start(offsets, table))
