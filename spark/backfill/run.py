@@ -16,6 +16,7 @@ from ...sink import Sink
 from ..quiet import LOG, quiet_session
 from ..run_options import SparkOptions, spark_options
 from ..run_start import Start, find_start
+from ..starting import starting
 from ..stopping import set_by_signals
 from .fill import fill
 from .fill_status import FillStatus
@@ -49,6 +50,7 @@ def run(
     _check_not_begun(sinks)
     settings = settings or BackfillOptions(chunk_rows=how.chunk_rows)
     try:
+        progress.show(starting(options, sinks))
         with set_by_signals(stopping):
             spark = quiet_session(options.name, how.master, how.config, options.data_dir / LOG)
         with set_by_signals(stopping), FillStatus(spark, options, sinks, progress, stopping) as status:

@@ -21,7 +21,7 @@ import pytest
 from tidemill.benchmarks.mariadb import MariaDb
 from tidemill.emulator.sql import Tidb
 from tidemill.errors import CheckpointError, ConfigError, Retryable
-from tidemill.events import Batch, Checkpoint
+from tidemill.events import Batch, Checkpoint, compose_ts
 from tidemill.feed import Feed
 from tidemill.options import feed_options, open_sinks
 from tidemill.sink import Sink
@@ -36,6 +36,8 @@ from tidemill.spark.offset import Offset
 from tidemill.spark.run import run
 from tidemill.spark.run_captures import Acknowledging
 from tidemill.spark.run_errors import explain
+from tidemill.spark.run_log import QueryLog
+from tidemill.spark.run_queries import SinkQuery
 from tidemill.status import StatusFile
 
 from ..progress import ended, eventually, feed_ended
@@ -51,6 +53,7 @@ PROGRAM = """\
 import json, sys
 from tidemill.spark.run import run
 from tidemill.spark.run_errors import explain
+from tidemill.spark.run_queries import SinkQuery
 found, options = json.loads(sys.argv[1])
 run(found, **options)
 """
@@ -124,7 +127,7 @@ def test_a_feed_of_tikv_goes_on_where_its_snapshot_ended(
     assert sum(line["op"] == "delete" for line in lines) == 1
     status = StatusFile(tmp_path / "state").load()
     assert status.state == "finished"
-    assert [sink.rows for sink in status.sinks] == [22, 22]
+    assert [sink.rows for sink in status.sinks] == [24 + 22, 24 + 22]
     assert spark.streams.active == []
 
     with pytest.raises(ConfigError, match="begun with 2"):
@@ -163,6 +166,44 @@ def test_until_a_position_ends_there(
     shutil.rmtree(tmp_path / "state" / "spark" / "a")
     assert ids("now") == [1, 2, 3], "the target knows what it has, without Spark's checkpoint"
     assert spark.streams.active == []
+
+
+def test_a_feed_says_that_it_starts_and_its_log_how_old_a_batch_is(
+    spark: SparkSession,
+    sql: Client,
+    mariadb: MariaDb,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    sql("CREATE TABLE item (id INT PRIMARY KEY)", "INSERT INTO item VALUES (1)")
+    found = feed(tmp_path, mariadb.url(), f"{sql.database}.*", {"url": f"sqlite:///{tmp_path}/a.db"})
+    run(found, as_json=True)
+    first = json.loads(capfd.readouterr().out.splitlines()[0])
+    assert (first["state"], first["detail"]) == ("starting", "starting Spark")
+    before = compose_ts(int(sql("SELECT UNIX_TIMESTAMP()")[0][0]) * 1000)
+    sql("INSERT INTO item VALUES (2)")
+    run(found)
+    log = QueryLog(tmp_path / "state" / "spark" / "a")
+    assert before <= log.end(log.begun)["oldest"] <= log.end(log.begun)["ts"]
+    status = StatusFile(tmp_path / "state").load()
+    assert (status.rows, status.sinks[0].lag_seconds) == (2, 0.0)
+
+
+def test_a_query_whose_start_fails_for_now_is_started_again(
+    spark: SparkSession, sql: Client, mariadb: MariaDb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql("CREATE TABLE item (id INT PRIMARY KEY)", "INSERT INTO item VALUES (1)")
+    really, failures = SinkQuery.start, ["Python worker failed to connect back."]
+
+    def start(query: SinkQuery, *args: Any) -> None:
+        if failures:
+            raise RuntimeError(failures.pop())
+        really(query, *args)
+
+    monkeypatch.setattr(SinkQuery, "start", start)
+    run(feed(tmp_path, mariadb.url(), f"{sql.database}.*", {"url": f"sqlite:///{tmp_path}/a.db"}))
+    assert not failures
+    assert in_sqlite(tmp_path / "a.db", f"{sql.database}.item") == [(1,)]
 
 
 def test_what_a_backfill_cannot_load_the_local_engine_loads(
