@@ -14,7 +14,7 @@ from ..errors import ConfigError
 from ..puller.mysql.options import MysqlOptions
 from ..puller.tikv.options import TikvOptions, endpoints
 from ..routing import TableFilter
-from ..sink import Sink, open_sink
+from ..sink import PERCENT_ENCODE, Sink, open_sink
 from ..sorter import SorterOptions
 from .checkpoint import CheckpointFile
 
@@ -104,8 +104,13 @@ def _address(url: str) -> dict[str, Any]:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise ConfigError(f"source.url: {error}") from None
-    if parts.path.strip("/") or parts.query:
+        # The error's own text could hold a part of the password.
+        reason = PERCENT_ENCODE if "@" in url else str(error)
+        raise ConfigError(f"source.url: {reason}") from None
+    rest = parts.path.strip("/") + parts.query + parts.fragment
+    if "@" in rest:
+        raise ConfigError(f"source.url: {PERCENT_ENCODE}")
+    if rest:
         raise ConfigError("source.url: ends after host and port; the tables are chosen by source.tables")
     given: dict[str, Any] = {"host": parts.hostname, "port": port}
     given |= {

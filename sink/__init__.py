@@ -4,9 +4,10 @@ from .actor import RetryDelay, SinkActor, spawn_sink
 from .delivery import Delivery, DeliveryOptions, DeliveryStatistics, ReplayRequired
 from .messages import Acknowledged, Deliver, Flush
 from .resume_filter import ResumeFilter
-from .sink import CheckpointStore, Sink, open_sink
+from .sink import PERCENT_ENCODE, CheckpointStore, Sink, open_sink
 
 __all__ = [
+    "PERCENT_ENCODE",
     "Acknowledged",
     "CheckpointStore",
     "Deliver",

@@ -78,6 +78,10 @@ ACCEPTED = (
     "sqlite:///file, mysql://user@host/, mariadb://user@host/, file:///rows.ndjson, parquet:///directory "
     "or a function"
 )
+PERCENT_ENCODE = (
+    "the user name or password has a character that means something else in a URL: percent-encode it "
+    "(/ is %2F, # is %23, ? is %3F, @ is %40)"
+)
 _NO_OPTIONS: Mapping[str, Any] = {}
 
 
@@ -155,9 +159,15 @@ def _path(name: str, target: str, path: str, example: str) -> Path:
 
 def _parsed(name: str, target: str) -> URL:
     try:
-        return make_url(target)
+        url = make_url(target)
     except ArgumentError:
         raise ConfigError(f"sink {name}: {target!r} is not a URL; accepted: {ACCEPTED}") from None
+    except ValueError:
+        reason = PERCENT_ENCODE if "@" in target else f"{target!r} has a port that is not a number"
+        raise ConfigError(f"sink {name}: {reason}") from None
+    if "@" in (url.host or "") or (url.host and "@" in (url.database or "")):
+        raise ConfigError(f"sink {name}: {PERCENT_ENCODE}")
+    return url
 
 
 def _checked(name: str, options: Mapping[str, Any], accepted: Mapping[str, type]) -> dict[str, Any]:

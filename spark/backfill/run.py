@@ -15,6 +15,7 @@ from ...engine.stopping import set_by_signals
 from ...errors import ConfigError, Retryable
 from ...sink import Sink
 from ..launch.quiet import LOG, quiet_session
+from ..launch.starting import starting
 from ..run.options import SparkOptions, spark_options
 from ..run.start import Start, find_start
 from .fill import fill
@@ -49,6 +50,7 @@ def run(
     _check_not_begun(sinks)
     settings = settings or BackfillOptions(chunk_rows=how.chunk_rows)
     try:
+        progress.show(starting(options, sinks))
         with set_by_signals(stopping):
             spark = quiet_session(options.name, how.master, how.config, options.data_dir / LOG)
         with set_by_signals(stopping), FillStatus(spark, options, sinks, progress, stopping) as status:

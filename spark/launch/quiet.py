@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 LOG: Final = "spark.log"
 """Name of Spark's log in a feed's data directory."""
-_QUIET: Final = {"spark.log.level": "OFF"}
+_QUIET: Final = {
+    "spark.log.level": "OFF",
+    "spark.sql.streaming.noDataProgressEventInterval": "500ms",  # a query reports soon that it found nothing
+}
 _WRONG: Final = re.compile("Error|Exception")
 _SAID_LINES: Final = 2
 

@@ -17,6 +17,7 @@ from ..data_source import register
 from ..run.options import MASTER, check_master
 from .executors import watch_for_executors
 from .java import java_home
+from .spark_home import installed_pyspark
 
 _DEFAULTS: Final = {
     "spark.ui.showConsoleProgress": "false",
@@ -59,14 +60,15 @@ def session(
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else it warns of the host's name
     defaults = _DEFAULTS | (_LOCAL_DEFAULTS if master.startswith("local") else {})
     settings = {**defaults, **(config or {})}
-    if output is not None and SparkContext._active_spark_context is None:
-        conf = SparkConf().setMaster(master).setAppName(name).setAll([*settings.items()])
-        streams = {"stdout": output, "stderr": output}
-        SparkContext(conf=conf, gateway=launch_gateway(conf, streams))  # type: ignore[no-untyped-call]
-    builder = SparkSession.Builder().appName(name).master(master)
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    with installed_pyspark(master):
+        if output is not None and SparkContext._active_spark_context is None:
+            conf = SparkConf().setMaster(master).setAppName(name).setAll([*settings.items()])
+            streams = {"stdout": output, "stderr": output}
+            SparkContext(conf=conf, gateway=launch_gateway(conf, streams))  # type: ignore[no-untyped-call]
+        builder = SparkSession.Builder().appName(name).master(master)
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        spark = builder.getOrCreate()
     register(spark)
     if not master.startswith("local"):
         watch_for_executors(spark)

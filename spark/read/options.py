@@ -44,6 +44,8 @@ class ReadOptions:
     """Whether the envelope's `before` and `after` are made: json or none."""
     invalid_dates: str = "fail"
     """What becomes of a date that Spark has no value for, in a typed column: fail or null."""
+    schema_changes: str = "fail"
+    """What a stream with typed columns does about a row whose table has others by then: fail."""
     operations: tuple[str, ...] = values_of.OPERATIONS
     partitions: int = 1
     split_tables: bool = True
@@ -135,6 +137,7 @@ _OPTIONS: Final[values_of.Options] = {
     "table": ("table", values_of.table_name),
     "values": ("values", values_of.one_of("json", "none")),
     "invalidDates": ("invalid_dates", values_of.one_of("fail", "null")),
+    "schemaChanges": ("schema_changes", values_of.one_of("fail")),
     "operations": ("operations", values_of.operations),
     "partitions": ("partitions", values_of.whole(1, 10_000)),
     "splitTables": ("split_tables", values_of.yes_or_no),

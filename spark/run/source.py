@@ -18,6 +18,8 @@ from ..read.stream_reader import StreamReader
 
 FORMAT = "tidemill-run"
 UNTIL = "until"
+OLDEST = "oldest"
+"""Beside the fields of an offset: a ts, before which its batch has no change."""
 LEASE = "lease"
 """Under which it reads from captures; who runs the queries acknowledges what all of them have."""
 
@@ -68,7 +70,11 @@ class BoundedReader(StreamReader):
                 Position.parse(end.position).rank < loaded.rank
             ):  # rows are given whole, as of when they are read
                 return start
-        return super().latestOffset(start, limit)
+        found = super().latestOffset(start, limit)
+        if found == start:
+            return start
+        begin = Offset.read(start)
+        return {**found, OLDEST: self._source.ask(lambda offsets: offsets.oldest(begin))}
 
     def _given_end(self, offsets: Offsets) -> Offset:
         return offsets.at(int(self._until)) if self.options.is_tikv else offsets.at_position(self._until)
