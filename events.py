@@ -122,8 +122,10 @@ class Column(Struct, frozen=True):
 
 
 def not_a_member(members: Sequence[str]) -> str:
-    """The text of an enum's index 0, which a wrong value has: "", as it is printed; where that is a member,
-    the first of "0", "00", … that isn't. MySQL and MariaDB take a text of zeros for index 0."""
+    """Return the text for an enum's index 0, which a wrong value has.
+
+    That is "", as it is printed; if "" is a member, the first of "0", "00", … that isn't.
+    """
     text = ""
     while text in members:
         text += "0"
