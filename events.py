@@ -99,8 +99,8 @@ class Column(Struct, frozen=True):
     prints them; binary, varbinary and blob are `bytes` (BINARY(n) padded to n); date is
     `datetime.date`; datetime is a naive `datetime.datetime`; timestamp is an aware one in UTC; time
     is `datetime.timedelta`. NULL is None. A date that Python has no value for ("0000-00-00") stays
-    the `str` that the source prints. From TiDB the index 0 of an
-    enum, a wrong value, is `not_a_member` of its members; from MariaDB it is "".
+    the `str` that the source prints. The index 0 of an enum, a
+    wrong value, is `not_a_member` of its members.
     """
 
     name: str
