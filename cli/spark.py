@@ -194,7 +194,7 @@ def _directory(file: Path | None, name: str | None, data_dir: Path | None) -> Pa
 
 @contextmanager
 def _session(file: Path | None, master: str | None, settings: list[str] | None) -> Iterator[SparkSession]:
-    from ..spark.session.quiet import quiet_session
+    from ..spark.launch.quiet import quiet_session
 
     found = feed_tables(file, None, None, None, None, None)
     how = spark_options(found, {"master": master, "config": settings_of_spark(settings)})

@@ -1,6 +1,6 @@
-"""Frozen options out of tables and texts. Every stage declares its own options; this fills them in.
+"""Frozen options from tables and texts. Every stage declares its own options dataclass; this fills it in.
 
-A mistake is answered with the key's full name, what is accepted, and the nearest key there is.
+Errors name the key in full, the accepted values, and the nearest known key.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def build(
     form: Form = FILE,
     known: Mapping[str, Any] | None = None,
 ) -> T:
-    """An options dataclass from options found at `where` (for instance "sorter").
+    """Build an options dataclass from options found at `where` (for instance "sorter").
 
     `known` are values of fields that needn't be given. Fields whose name ends in `_bytes` take a number or a
     string such as "64MiB", and fields annotated with Text the text that they parse. Raises ConfigError in the
@@ -51,7 +51,7 @@ def build(
 
 
 def option_fields(cls: type) -> dict[str, str]:
-    """Fields of an options dataclass by the names of their options, in order.
+    """Return the fields of an options dataclass by the names of their options, in order.
 
     Where some fields are annotated with Text, the others are no options.
     """
@@ -60,7 +60,7 @@ def option_fields(cls: type) -> dict[str, str]:
 
 
 def keys(cls: type) -> list[str]:
-    """What an options dataclass accepts."""
+    """Return the names of the fields of an options dataclass."""
     return [field.name for field in fields(cls)]
 
 
@@ -72,7 +72,7 @@ def reject_unknown(table: Mapping[str, Any], known: Collection[str], where: str,
 
 
 def parse_bytes(value: object, where: str) -> int:
-    """A size in bytes from a number or a string such as "64MiB". Raises ConfigError."""
+    """Parse a size in bytes: a number, or a string such as "64MiB". Raises ConfigError."""
     try:
         return _bytes(value)
     except ValueError as error:

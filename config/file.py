@@ -14,7 +14,7 @@ _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file, `${NAME}` in strings replaced from the environment.
+    """Read the tables of a TOML file; `${NAME}` in strings is replaced from the environment.
 
     Raises ConfigError when the file can't be read, isn't TOML, or names an unset variable.
     """

@@ -19,9 +19,10 @@ from .load import Loader
 from .options import MysqlOptions
 from .position import CommitClock, Position
 from .probe import probe
+from .reader import BinlogReader
 from .requirements import survey
 from .snapshot import Snapshot
-from .stream import Dump, own_server_id
+from .stream import own_server_id
 from .tables import Follows, is_user_schema
 from .transactions import Transactions
 
@@ -144,15 +145,15 @@ class Pull:
             )
         if decoder.reached:
             return
-        with closing(Dump(self._options, decoder.position)) as dump:
-            yield self._connected(dump.server)
+        with closing(BinlogReader(self._options, decoder)) as reader:
+            server = reader.connect()
+            yield self._connected(server)
             self._state = "catching up" if until else "following"
             before = self._bytes
-            skew = dump.server.epoch_seconds - self._now()
-            decoder.resume(dump.server.epoch_seconds, dump.server.zone)
+            skew = server.epoch_seconds - self._now()
             while not decoder.reached:
-                decoder.feed(dump.read())
-                self._bytes = before + dump.bytes
+                reader.read()
+                self._bytes = before + reader.bytes
                 if decoder.caught_up:
                     decoder.idle(self._now() + skew - IDLE_MARGIN_SECONDS)
                 changes = decoder.take()

@@ -21,7 +21,8 @@ from ...mounter import Mounter
 from ...puller.mysql.binlog import BinlogDecoder
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import CommitClock, Position
-from ...puller.mysql.stream import Dump, own_server_id
+from ...puller.mysql.reader import BinlogReader
+from ...puller.mysql.stream import own_server_id
 from ...puller.mysql.tables import is_user_schema
 from ...puller.mysql.transactions import Transactions
 from ...routing import TableFilter
@@ -99,10 +100,9 @@ class _Log:
                 self._patience.wait(error)
 
     def _dump(self, decoder: BinlogDecoder) -> Iterator[Raw]:
-        with closing(Dump(self._options, decoder.position)) as dump:
-            decoder.resume(dump.server.epoch_seconds, dump.server.zone)
+        with closing(BinlogReader(self._options, decoder)) as reader:
             while not decoder.reached:
-                decoder.feed(dump.read())
+                reader.read()
                 raw = decoder.take()
                 if raw is not None:
                     self._patience.renew()

@@ -14,9 +14,9 @@ from ...engine.progress import open_progress
 from ...engine.stopping import set_by_signals
 from ...errors import ConfigError, Retryable
 from ...sink import Sink
+from ..launch.quiet import LOG, quiet_session
 from ..run.options import SparkOptions, spark_options
 from ..run.start import Start, find_start
-from ..session.quiet import LOG, quiet_session
 from .fill import fill
 from .fill_status import FillStatus
 from .options import BackfillOptions

@@ -11,7 +11,7 @@ from ...engine.feed import reject_duplicates
 from ...engine.options import feed_options, make_data_dir
 from ...engine.progress import open_progress
 from ...engine.stopping import set_by_signals
-from ..session.quiet import LOG, quiet_session
+from ..launch.quiet import LOG, quiet_session
 from .captures import captures_to_ask
 from .load import Load
 from .options import spark_options

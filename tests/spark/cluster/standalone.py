@@ -19,7 +19,7 @@ from typing import Any, Final, Self, TypeVar
 
 import pyspark
 
-from tidemill.spark.session.java import java_home
+from tidemill.spark.launch.java import java_home
 
 from ...services.feeds import eventually
 
