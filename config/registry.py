@@ -25,7 +25,7 @@ K = TypeVar("K", bound=Kind)
 class Registry(Generic[K]):
     """Packages add to it by entry points of one group, each of which names an entry.
 
-    They are imported when a scheme isn't built in, or when all are listed.
+    They are imported the first time that a scheme isn't built in, or that all kinds are listed.
     """
 
     def __init__(self, group: str, kind: type[K], built_in: Sequence[K]) -> None:
@@ -36,7 +36,7 @@ class Registry(Generic[K]):
         self._has_packages = False
 
     def find(self, scheme: str) -> K | None:
-        """The entry for a scheme; None if there is none, and then `problems` may say why."""
+        """Return the entry for a scheme; None if there is none, and then `problems` may say why."""
         found = self._known(scheme)
         if found is None:
             self._load_packages()
@@ -50,7 +50,7 @@ class Registry(Generic[K]):
 
     @property
     def problems(self) -> str:
-        """What is wrong with installed packages, to be added to an error; empty if nothing is."""
+        """Problems of installed packages, to be added to an error; empty if there are none."""
         return "".join(f"; {problem}" for problem in self._problems)
 
     def _known(self, scheme: str) -> K | None:
@@ -68,7 +68,7 @@ class Registry(Generic[K]):
                 self._problems.append(f"{name} ({self._group}: {entry.name}) {problem}")
 
     def _load(self, entry: EntryPoint) -> str:
-        """Add one; return what is wrong with it."""
+        """Add one kind; return the problem with it, or an empty text."""
         try:
             kind = entry.load()
         except Exception as error:  # another's code: whatever it raises, other kinds are of use

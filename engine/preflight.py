@@ -1,4 +1,4 @@
-"""What stands in the way of a feed, found without changing anything."""
+"""Preflight checks: the source and every target are asked what stands in a feed's way; nothing is changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .options import FeedOptions, sink_context, source_context
 
 
 def check_feed(options: FeedOptions) -> list[Finding]:
-    """Let the source and every target be surveyed. Raises ConfigError for what needs no connection."""
+    """Survey the source and every target. Raises ConfigError for mistakes that show without connecting."""
     reject_duplicates([open_given(sink.given, sink_context(options, sink.name)) for sink in options.sinks])
     source = survey_kind(options.source_kind, options.source, source_context(options, SystemClock()))
     found = [*_about("source", source)]
@@ -25,7 +25,7 @@ def check_feed(options: FeedOptions) -> list[Finding]:
 
 
 def _about(whom: str, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """With the name of whom they are about, and with what ended the survey."""
+    """Yield findings with the name of whom they are about; what a survey raises is one more."""
     try:
         for finding in findings:
             yield replace(finding, about=whom)

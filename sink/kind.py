@@ -1,4 +1,4 @@
-"""What there is to know about one kind of sink: the entry of the registry."""
+"""The entry of the registry for one kind of sink."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .sink import CheckpointStore, Sink
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkContext:
-    """Whose sink it is."""
+    """The feed and the name of one sink, and a store for its checkpoint."""
 
     name: str
-    """The sink's, among those of its feed."""
+    """The sink's name, unique in its feed."""
     feed: str
     """Several feeds may write to one target: each has a checkpoint of its own."""
     store: CheckpointStore
@@ -74,11 +74,11 @@ class SinkKind:
     options: type
     """A frozen dataclass. Its `__post_init__` raises ConfigError for values that don't go together."""
     open: Callable[[Any, Any, SinkContext], Sink]
-    """The sink for a URL and options, not connected yet. Raises ConfigError for the URL, and ImportError
+    """Make the sink for a URL and options, not connected yet. Raises ConfigError for the URL, and ImportError
     where a package is missing that `extra` installs."""
     survey: Callable[[Any, Any, SinkContext], Iterator[Finding]]
-    """Whether the target can be written, and where the feed begins there. Changes nothing; raises
-    TidemillError where it can't go on."""
+    """Find out whether the target can be written, and where the feed begins there. Changes nothing; raises
+    TidemillError if it can't go on."""
     on_spark: SparkWriting
     extra: str = ""
     """The extra of tidemill that it needs."""

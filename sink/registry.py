@@ -26,7 +26,7 @@ _NO_OPTIONS: Final[Mapping[str, Any]] = {}
 
 
 class SinkForm(config.Form):
-    """Options of a [[sink]] section: named by the sink."""
+    """Options of a [[sink]] section; errors name the sink."""
 
     def unknown(self, where: str, key: str, known: Any) -> str:
         return f"{where}: unknown option {key!r}; accepted: {', '.join(known) or 'none'}"
@@ -54,7 +54,7 @@ def given_sink(
     options: Mapping[str, Any] = _NO_OPTIONS,
     form: config.Form = SINK_FORM,
 ) -> GivenSink:
-    """The kind of sink that a URL, or a function, names. Raises ConfigError, naming what is accepted."""
+    """Find the kind for a URL or a function, and build its options. Raises ConfigError."""
     kind = PYTHON if callable(target) else _kind(name, target, options)
     with _blamed(name):
         section = f"sink {name}"
@@ -69,7 +69,7 @@ def open_sink(
     store: CheckpointStore,
     options: Mapping[str, Any] = _NO_OPTIONS,
 ) -> Sink:
-    """The sink for a URL, or for a function that takes items; not opened yet.
+    """Make the sink for a URL, or for a function that takes items; not opened yet.
 
     `store` serves the sinks that can't keep their checkpoint in the target. `options` are the kind's own, of
     its dataclass: `table_name` of SQLite, `schema` of MySQL and MariaDB, `format` of files, `file_bytes` and
@@ -80,7 +80,7 @@ def open_sink(
 
 
 def open_given(given: GivenSink, context: SinkContext) -> Sink:
-    """As `open_sink`, once the options are checked."""
+    """Make a sink whose options are built; not opened yet. Raises ConfigError."""
     kind = given.kind
     with _blamed(context.name):
         try:
@@ -91,7 +91,7 @@ def open_given(given: GivenSink, context: SinkContext) -> Sink:
 
 
 def survey_sink(given: GivenSink, context: SinkContext) -> Iterator[config.Finding]:
-    """What the kind finds out about the target."""
+    """Yield the kind's findings about the target. Raises TidemillError."""
     return given.kind.survey(given.target, given.options, context)
 
 
@@ -115,7 +115,7 @@ def _accepted() -> str:
 
 @contextmanager
 def _blamed(name: str) -> Iterator[None]:
-    """Errors inside name the sink, once."""
+    """Put the sink's name in front of errors, once."""
     try:
         yield
     except ConfigError as error:

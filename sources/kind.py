@@ -1,4 +1,4 @@
-"""What there is to know about one kind of source: the entry of the registry."""
+"""The entry of the registry for one kind of source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .source import Source
 
 
 class SourceOptions(Protocol):
-    """What the options of every kind have: a frozen dataclass, with fields of its own.
+    """The part of the options that all kinds share; each is a frozen dataclass with fields of its own.
 
     Its `__post_init__` raises ConfigError for values that don't go together.
     """
@@ -30,12 +30,12 @@ class SourceOptions(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceContext:
-    """Whose source it is."""
+    """The feed of one source, and what it lends to the source."""
 
     tables: TableFilter
     feed: str
     directory: Path
-    """For what the source spills to disk; made when it is needed, removed at the end."""
+    """For changes that the source spills to disk; created by the source when it needs it."""
     clock: Clock
 
 
@@ -53,10 +53,10 @@ class SourceKind:
     read_url: Callable[[str], dict[str, Any]]
     """Options that a URL gives, by field; a section may override them. Raises ConfigError."""
     open: Callable[[Any, SourceContext], Source]
-    """The source, not connected yet. Raises ImportError where a package is missing that `extra` installs."""
+    """Make the source, not connected yet. Raises ImportError if a package is missing that `extra` installs."""
     survey: Callable[[Any, SourceContext], Iterator[Finding]]
-    """What stands in the way of following the source, and what would be followed. Changes nothing; raises
-    TidemillError where it can't go on."""
+    """Find out what keeps the source from being followed, and which tables would be. Changes nothing; raises
+    TidemillError if it can't go on."""
     extra: str = ""
     """The extra of tidemill that it needs."""
     url_only: frozenset[str] = frozenset()

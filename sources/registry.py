@@ -18,11 +18,11 @@ GROUP: Final = "tidemill.sources"
 SOURCES: Final = config.Registry(GROUP, SourceKind, (MYSQL, TIKV))
 
 OF_ANY: Final = ("url", "tables")
-"""Keys of a source's section that no kind has for itself."""
+"""Keys of a source's section that are the same for every kind."""
 
 
 def source_kind(url: str) -> SourceKind:
-    """Raises ConfigError, naming the schemes that are accepted."""
+    """Return the kind for a URL. Raises ConfigError, naming the accepted schemes."""
     scheme = url.partition(":")[0]
     kind = SOURCES.find(scheme)
     if kind is None:
@@ -34,35 +34,36 @@ def source_kind(url: str) -> SourceKind:
 def source_options(
     url: str, given: Mapping[str, Any], form: config.Form = config.FILE
 ) -> tuple[SourceKind, SourceOptions]:
-    """What a section of a feed.toml without `url` and `tables` says. Raises ConfigError."""
+    """Return a URL's kind, and its options from a section without `url` and `tables`. Raises ConfigError."""
     kind = source_kind(url)
     names = config.option_fields(kind.options)
     known = [*OF_ANY, *(name for name, field in names.items() if field not in kind.url_only)]
     config.reject_unknown(given, known, "source", form)
-    options: SourceOptions = config.build(kind.options, given, "source", form, kind.read_url(url))
+    try:
+        from_url = kind.read_url(url)
+    except ConfigError as error:
+        said = str(error)
+        raise ConfigError(said if said.startswith("source.") else f"source.url: {said}") from None
+    options: SourceOptions = config.build(kind.options, given, "source", form, from_url)
     return kind, options
 
 
 def missing_url(given: Mapping[str, Any]) -> ConfigError:
-    """The error about a section without a URL. Raises ConfigError for a key that no kind has."""
+    """Return the error about a section without a URL. Raises ConfigError for a key that no kind has."""
     names = {name for kind in SOURCES for name in config.option_fields(kind.options)}
     config.reject_unknown(given, [*OF_ANY, *sorted(names)], "source")
-    return ConfigError(f"source.url: missing; for instance {examples()}")
-
-
-def examples() -> str:
-    """URLs, for errors."""
-    return " or ".join(f'"{kind.example}"' for kind in SOURCES)
+    examples = " or ".join(f'"{kind.example}"' for kind in SOURCES)
+    return ConfigError(f"source.url: missing; for instance {examples}")
 
 
 def open_kind(kind: SourceKind, options: SourceOptions, context: SourceContext) -> Source:
-    """The source, not connected yet. Raises ConfigError if a package is missing."""
+    """Make the source, not connected yet. Raises ConfigError if a package is missing."""
     with _needs(kind):
         return kind.open(options, context)
 
 
 def survey_kind(kind: SourceKind, options: SourceOptions, context: SourceContext) -> Iterator[config.Finding]:
-    """What the kind finds out about the source. Raises TidemillError."""
+    """Yield the kind's findings about the source. Raises TidemillError."""
     with _needs(kind):
         yield from kind.survey(options, context)
 

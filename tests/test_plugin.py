@@ -94,6 +94,23 @@ def test_rows_go_from_a_cluster_through_the_plugin_into_sqlite(
     assert "ok      source: follows shop.item\n" in said
 
 
+def test_check_warns_of_what_only_the_local_engine_takes(tidemill: Call, tmp_path: Path) -> None:
+    lines = tmp_path / "rows.csv"
+    lines.touch()
+    config = tmp_path / "feed.toml"
+    config.write_text(
+        f'[source]\nurl = "csv://{lines}"\ntables = ["a.*"]\n[[sink]]\nurl = "csv://{tmp_path}/copy.csv"\n'
+    )
+    local = tidemill("check", config).stdout
+    config.write_text(config.read_text() + "[spark]\npartitions = 2\n")
+    on_spark = tidemill("check", config).stdout
+    assert on_spark.removeprefix(local).splitlines() == [
+        "warning source: source.url: Spark can't read csv, only mysql, tikv: use the local engine",
+        "warning sink sink-1: Spark can't write to csv: its tasks would write to one file at once; use "
+        "file:///directory",
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -105,7 +122,7 @@ def test_rows_go_from_a_cluster_through_the_plugin_into_sqlite(
             ["--source", "tikv://pd:2379", "--engine", "spark", "--sink", "csv:///x.csv"],
             "Spark can't write to csv: its tasks would write to one file at once; use file:///directory",
         ),
-        (["--source", "csv://", "--sink", "csv:///x.csv"], "'csv://' names no file; for instance csv:///"),
+        (["--source", "csv://", "--sink", "csv:///x.csv"], "source.url: 'csv://' names no file; for "),
         (
             ["--source", "cvs:///x.csv", "--sink", "csv:///x.csv"],
             "source.url: no source 'cvs'; accepted: mysql, mariadb, tikv, csv",
