@@ -53,7 +53,7 @@ class SourceKind:
     read_url: Callable[[str], dict[str, Any]]
     """Options that a URL gives, by field; a section may override them. Raises ConfigError."""
     open: Callable[[Any, SourceContext], Source]
-    """Make the source, not connected yet. Raises ImportError if a package is missing that `extra` installs."""
+    """Make the source, not connected yet. Raises ImportError if a package of `extra` is missing."""
     survey: Callable[[Any, SourceContext], Iterator[Finding]]
     """Find out what keeps the source from being followed, and which tables would be. Changes nothing; raises
     TidemillError if it can't go on."""
