@@ -8,7 +8,7 @@ Timestamps are TiDB TSOs: physical milliseconds << 18 | logical counter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -99,7 +99,8 @@ class Column(Struct, frozen=True):
     prints them; binary, varbinary and blob are `bytes` (BINARY(n) padded to n); date is
     `datetime.date`; datetime is a naive `datetime.datetime`; timestamp is an aware one in UTC; time
     is `datetime.timedelta`. NULL is None. A date that Python has no value for ("0000-00-00") stays
-    the `str` that the source prints.
+    the `str` that the source prints. From TiDB the index 0 of an
+    enum, a wrong value, is `not_a_member` of its members; from MariaDB it is "".
     """
 
     name: str
@@ -118,6 +119,17 @@ class Column(Struct, frozen=True):
     default: str | None = None
     """The DEFAULT clause as SQL text in the source's dialect; None where there is none."""
     on_update: str | None = None
+
+
+def not_a_member(members: Sequence[str]) -> str:
+    """Return the text for an enum's index 0, which a wrong value has.
+
+    That is "", as it is printed; if "" is a member, the first of "0", "00", … that isn't.
+    """
+    text = ""
+    while text in members:
+        text += "0"
+    return text
 
 
 class Table(Struct, frozen=True):

@@ -195,9 +195,11 @@ def _directory(file: Path | None, name: str | None, data_dir: Path | None) -> Pa
 @contextmanager
 def _session(file: Path | None, master: str | None, settings: list[str] | None) -> Iterator[SparkSession]:
     from ..spark.launch.quiet import quiet_session
+    from ..spark.launch.starting import STARTING
 
     found = feed_tables(file, None, None, None, None, None)
     how = spark_options(found, {"master": master, "config": settings_of_spark(settings)})
+    _say(STARTING)
     spark = quiet_session("tidemill", how.master, how.config)
     try:
         yield spark

@@ -262,9 +262,9 @@ class Feed:
         puller, progress, sorter = pipeline.puller_statistics, pipeline.snapshot, pipeline.sorter.statistics()
         read = puller.resolved_ts if puller is not None else 0
         sinks = [self._sink_status(pipeline, one, read, now) for one in pipeline.deliveries]
-        position = puller.position if puller is not None else ""
-        if not position:  # the puller has not said anything yet, or the feed was over before it was asked
-            position = self._status.position or next((sink.position for sink in sinks), "")
+        # A busy puller's last answer, if there is one yet, may be older than the sinks' checkpoints.
+        positions = [puller.position if puller is not None else "", *(sink.position for sink in sinks)]
+        position = pipeline.furthest(positions) or self._status.position
         warning = "; ".join(retry.sentence(self._clock.now()) for retry in pipeline.retries.values())
         self._status = replace(
             self._status,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from threading import Event
 from typing import Any
@@ -303,6 +303,10 @@ class Pipeline:
 
     def ask_puller(self) -> None:
         self.puller_statistics = self._source.statistics() or self.puller_statistics
+
+    def furthest(self, positions: Iterable[str]) -> str:
+        """The last of the positions in the source's order; empty if all are."""
+        return max(filter(None, positions), key=self._source.rank, default="")
 
     def _turns(self) -> Iterator[tuple[str, str, float]]:
         """Who is in a driver, for whose answer, since when."""

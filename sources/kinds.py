@@ -7,6 +7,7 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from ..config import Finding
+from ..config.url import PERCENT_ENCODE
 from ..errors import ConfigError
 from ..puller.mysql.options import MysqlOptions
 from ..puller.tikv.options import TikvOptions, endpoints
@@ -20,8 +21,13 @@ def _address(url: str) -> dict[str, Any]:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise ConfigError(f"source.url: {error}") from None
-    if parts.path.strip("/") or parts.query:
+        # The error's own text could hold a part of the password.
+        reason = PERCENT_ENCODE if "@" in url else str(error)
+        raise ConfigError(f"source.url: {reason}") from None
+    rest = parts.path.strip("/") + parts.query + parts.fragment
+    if "@" in rest:
+        raise ConfigError(f"source.url: {PERCENT_ENCODE}")
+    if rest:
         raise ConfigError("source.url: ends after host and port; the tables are chosen by source.tables")
     given: dict[str, Any] = {"host": parts.hostname, "port": port}
     given |= {

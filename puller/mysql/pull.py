@@ -123,11 +123,13 @@ class Pull:
 
     def _begin(self) -> None:
         """Without a snapshot: at the given position, or where the binlog ends now."""
+        if self._options.position:
+            # The clock starts from the log: the time of the first file read, then of its transactions.
+            self._start_at(Position.parse(self._options.position))
+            return
         found = probe(self._options)
-        given = self._options.position
-        decoder = self._start_at(Position.parse(given) if given else found.end)
         # Sends a first checkpoint, so that a restart doesn't begin later than this start.
-        decoder.idle(found.server.epoch_seconds)
+        self._start_at(found.end).idle(found.server.epoch_seconds)
 
     def _start_at(self, position: Position) -> BinlogDecoder:
         self._decoder = BinlogDecoder(position, self._transactions, self._follows, self._layouts.number_of)

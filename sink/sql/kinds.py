@@ -9,6 +9,7 @@ from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from ...config import Finding
+from ...config.url import PERCENT_ENCODE
 from ...errors import ConfigError
 from ..kind import ByRows, SinkContext, SinkKind
 from ..sink import Sink
@@ -41,11 +42,17 @@ def _survey_mysql(url: str, options: MySqlOptions, context: SinkContext) -> Iter
 
 
 def parsed(url: str) -> URL:
-    """Raises ConfigError for what SQLAlchemy doesn't take for a URL."""
+    """Parse a database's URL. Raises ConfigError, which doesn't show a password."""
     try:
-        return make_url(url)
+        found = make_url(url)
     except ArgumentError:
         raise ConfigError(f"{url!r} is not a URL of a database") from None
+    except ValueError:
+        reason = PERCENT_ENCODE if "@" in url else f"{url!r} has a port that is not a number"
+        raise ConfigError(reason) from None
+    if "@" in (found.host or "") or (found.host and "@" in (found.database or "")):
+        raise ConfigError(PERCENT_ENCODE)
+    return found
 
 
 SQLITE: Final = SinkKind(

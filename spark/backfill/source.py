@@ -1,4 +1,4 @@
-"""The source's own options out of a reader's."""
+"""The source's options, from those of a reader."""
 
 from __future__ import annotations
 

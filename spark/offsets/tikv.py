@@ -78,6 +78,10 @@ class TikvOffsets:
             self._ranges[part] = Ranges(self._client, wanted, options.partitions)
         return self._client.run(self._ranges[part].bounds(start.ts, end.ts))
 
+    def oldest(self, at: Offset) -> Ts:
+        """A cluster doesn't say: none is older than `at`."""
+        return at.ts
+
     def lag(self, at: Offset) -> dict[str, Any]:
         end = self.latest()
         return {**end.fields(), "lagSeconds": max(0.0, (physical_ms(end.ts) - physical_ms(at.ts)) / 1000)}

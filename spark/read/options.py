@@ -42,6 +42,8 @@ class ReadOptions:
     """Whether the envelope's `before` and `after` are made: json or none."""
     invalid_dates: Annotated[str, Text("invalidDates", values_of.one_of("fail", "null"))] = "fail"
     """What becomes of a date that Spark has no value for, in a typed column: fail or null."""
+    schema_changes: Annotated[str, Text("schemaChanges", values_of.one_of("fail"))] = "fail"
+    """What a stream with typed columns does about a row whose table has others by then: fail."""
     operations: Annotated[tuple[str, ...], Text("operations", values_of.operations)] = values_of.OPERATIONS
     partitions: Annotated[int, Text("partitions", values_of.whole(1, 10_000))] = 1
     split_tables: Annotated[bool, Text("splitTables", values_of.yes_or_no)] = True

@@ -54,7 +54,7 @@ class Load:
     progress: Progress
     stopping: Event
     rows: dict[str, int] = field(default_factory=dict)
-    """By sink, those that were loaded."""
+    """By sink, those that it was given before, by this run or an earlier one."""
 
     def starts(self) -> dict[str, Start]:
         """Of each sink's query; of none, if it was stopped. Raises as feeds do."""

@@ -17,6 +17,8 @@ from ..read.stream_reader import StreamReader
 
 FORMAT = "tidemill-run"
 UNTIL = "until"
+OLDEST = "oldest"
+"""Beside the fields of an offset: a ts, before which its batch has no change."""
 LEASE = "lease"
 """Under which it reads from captures; who runs the queries acknowledges what all of them have."""
 
@@ -66,7 +68,11 @@ class BoundedReader(StreamReader):
             loaded = Offset.read(start)
             if reading.rank(end.position) < reading.rank(loaded.position):
                 return start  # rows are given whole, as of when they are read
-        return super().latestOffset(start, limit)
+        found = super().latestOffset(start, limit)
+        if found == start:
+            return start
+        begin = Offset.read(start)
+        return {**found, OLDEST: self._source.ask(lambda offsets: offsets.oldest(begin))}
 
     def _given_end(self, offsets: Offsets) -> Offset:
         return (

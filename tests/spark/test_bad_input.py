@@ -27,8 +27,8 @@ from tidemill.spark.read.parts import WHOLE
 from tidemill.spark.read.schema import envelope_type
 from tidemill.spark.read.stream_reader import StreamReader
 
+from ..progress import eventually
 from ..services.conftest import Client
-from ..services.feeds import eventually
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

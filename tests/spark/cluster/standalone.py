@@ -21,7 +21,7 @@ import pyspark
 
 from tidemill.spark.launch.java import java_home
 
-from ...services.feeds import eventually
+from ...progress import eventually
 
 SPARK_HOME: Final = Path(pyspark.__file__).parent
 PATIENCE_SECONDS: Final = 180
