@@ -20,7 +20,7 @@ ABOVE = {
     "engine": {"sources", "config"},
     "embedded": {"engine", "sources", "config"},
     "emulator": set(),
-    "testing": {"emulator", "embedded"},
+    "testing": {"emulator", "embedded", "engine"},
     "spark": {"engine", "sources", "embedded", "config"},
     "cli": {"engine", "spark", "benchmarks", "config"},
     "benchmarks": {"engine", "sources", "config", "embedded", "spark", "cli", "emulator", "testing"},

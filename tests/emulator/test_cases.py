@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ..cases import check
+from tidemill.testing.cases import check
+
 from .script import Script
 
 CASES = sorted(Path(__file__).parent.glob("cases/*.txt"))

@@ -20,10 +20,10 @@ from tidemill.errors import SinkError
 from tidemill.events import Batch, Checkpoint, CreateTable, Ddl
 from tidemill.puller.puller import Connected
 from tidemill.sink import Sink, open_sink
+from tidemill.testing.changes import MemoryStore
 from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.mariadb_client import Client
 
-from ..sink.world import MemoryStore
-from .conftest import Client
 from .pulling import Pulling
 
 CASES = Path(__file__).with_name("existing_rows.txt")

@@ -14,12 +14,8 @@ from tidemill.events import AddColumn, Column, DropColumn, Table, Transaction
 from tidemill.sink import Delivery, DeliveryOptions, open_sink
 from tidemill.sink.sql.mysql import MySqlTarget
 from tidemill.sink.text import datetime_text, time_text
-
-from ..progress import eventually
-from ..sink import kinds
-from ..sink.conformance import HISTORY, STATES, expected, feed
-from ..sink.sql_conformance import SqlConformance, assert_refused, loaded
-from ..sink.world import (
+from tidemill.testing import column_kinds as kinds
+from tidemill.testing.changes import (
     LOOSE,
     ORDERS,
     PAIRS,
@@ -33,6 +29,10 @@ from ..sink.world import (
     transaction,
     update,
 )
+from tidemill.testing.progress import eventually
+
+from ..sink.conformance import HISTORY, STATES, expected, feed
+from ..sink.sql_conformance import SqlConformance, assert_refused, loaded
 
 
 class MariaDbPlace:

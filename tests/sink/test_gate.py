@@ -24,8 +24,18 @@ from tidemill.events import (
     Transaction,
 )
 from tidemill.sink.resume_filter import CREATED, ResumeFilter
-
-from .world import LOOSE, ORDERS, PAIRS, at, chunk, create, delete, insert, transaction, update
+from tidemill.testing.changes import (
+    LOOSE,
+    ORDERS,
+    PAIRS,
+    at,
+    chunk,
+    create,
+    delete,
+    insert,
+    transaction,
+    update,
+)
 
 
 def test_what_the_checkpoint_has_is_dropped():

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tidemill.events import DELETE, PUT, KvChange
+from tidemill.testing.cases import check
 
-from ..cases import check
 from .rig import ENGINES, Rig, parts
 
 VERBS = {DELETE: "delete", PUT: "put"}

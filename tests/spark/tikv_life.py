@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from tidemill.codec.tidb.key import record_key
 from tidemill.emulator.faults.schedule import Schedule
-from tidemill.emulator.percolator import RequestRejected
+from tidemill.emulator.percolator import Rejected
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.emulator.sql.transaction import SqlTransaction
 from tidemill.events import RowChange, Ts
@@ -68,7 +68,7 @@ class Writer:
     def write(self, mutations: list[tuple[str, bytes, bytes]], *, start_ts: Ts = 0) -> Ts:
         try:
             return self._tidb.write(mutations, start_ts=start_ts)
-        except RequestRejected:  # its locks outlived their time, and others have rolled it back
+        except Rejected:  # its locks outlived their time, and others have rolled it back
             self._tidb.rollback(start_ts, [key for _, key, _ in mutations])
             raise
 
@@ -233,7 +233,7 @@ class TikvLife:
                 todo.append(found)
         try:
             commit_ts = txn.commit()
-        except RequestRejected:
+        except Rejected:
             return False
         if commit_ts:
             self.commits.append(commit_ts)

@@ -15,9 +15,8 @@ from tidemill.errors import InvariantViolated
 from tidemill.mounter.tidb.history import Physical, SchemaHistory
 from tidemill.store.scratch import Scratch
 from tidemill.store.store import Store
-
-from ...cases import check
-from .model import Tidb
+from tidemill.testing.cases import check
+from tidemill.testing.tidb_model import Tidb
 
 CASES = sorted(Path(__file__).parent.glob("cases/history-*.txt"))
 

@@ -18,10 +18,10 @@ from tidemill.events import DELETE, PUT, Ddl, Item, KvChange, Sorted
 from tidemill.mounter import SchemaHistory, TidbMounter
 from tidemill.routing import TableFilter
 from tidemill.store.store import Store
+from tidemill.testing.tidb_model import Tidb, change_of
 
 from ...codec.tidb.ddl_vectors import VECTORS
 from ...codec.tidb.ddl_vectors import lines as vector_lines
-from .model import Tidb, change_of
 
 
 class Bench:

@@ -17,9 +17,9 @@ from tidemill.mounter import SchemaHistory
 from tidemill.mounter.tidb.ddl import HOW_TO_GO_ON, existing_tables, read_ddl
 from tidemill.routing import TableFilter
 from tidemill.store.store import Store
+from tidemill.testing.tidb_model import Tidb, change_of
 
 from ...codec.tidb.ddl_vectors import VERSIONS, effects, transactions
-from .model import Tidb, change_of
 from .test_history import statement
 
 HERE = Path(__file__).parent

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from tidemill.errors import InvariantViolated
 from tidemill.puller.frontier import Frontier
 from tidemill.puller.tikv.span import Span
-
-from ...cases import check
+from tidemill.testing.cases import check
 
 CASES = Path(__file__).with_name("frontier.txt")
 

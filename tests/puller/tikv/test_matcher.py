@@ -23,8 +23,8 @@ from tidemill.puller.tikv.region import RegionState
 from tidemill.puller.tikv.span import UPPER_BOUND, Span
 from tidemill.store.scratch import Scratch
 from tidemill.store.store import Store
+from tidemill.testing.cases import check
 
-from ...cases import check
 from .rows import change_data, parsed, row
 
 CASES = Path(__file__).with_name("matcher.txt")

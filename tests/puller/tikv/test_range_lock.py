@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from tidemill.errors import InvariantViolated
 from tidemill.puller.tikv.feed.range_lock import Cancelled, Locked, RangeLock, Stale, Waiting
 from tidemill.puller.tikv.span import Span
-
-from ...cases import check
+from tidemill.testing.cases import check
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,8 @@ from tidemill.codec.proto import PD, metapb, pdpb
 from tidemill.errors import Retryable
 from tidemill.puller.tikv.span import UPPER_BOUND, span_of
 from tidemill.puller.tikv.topology import RegionInfo
+from tidemill.testing.cases import check
 
-from ...cases import check
 from .client import client
 from .scripted import ScriptedPd, served
 

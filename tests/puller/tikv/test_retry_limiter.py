@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from tidemill.actors import ManualClock
 from tidemill.puller.tikv.feed.retry_limiter import ROUND, ROUND_SECONDS, RetryLimiter
-
-from ...cases import check
+from tidemill.testing.cases import check
 
 CASES = Path(__file__).with_name("retry_limiter.txt")
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.puller.tikv.feed.token_limiter import REGION_SCAN_LIMIT, TokenLimiter
-
-from ...cases import check
+from tidemill.testing.cases import check
 
 CASES = Path(__file__).with_name("token_limiter.txt")
 

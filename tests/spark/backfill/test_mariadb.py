@@ -26,8 +26,8 @@ from tidemill.spark.backfill.options import BackfillOptions
 from tidemill.spark.backfill.progress import BackfillProgress, ProgressBar
 from tidemill.spark.backfill.run import run
 from tidemill.spark.envelope import Decoder
+from tidemill.testing.mariadb_client import Client
 
-from ...services.conftest import Client
 from .world import (
     HeldBack,
     Writer,
