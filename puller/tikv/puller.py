@@ -15,7 +15,7 @@ from ...actors import ActorSystem, Failed, PooledActor, PooledRef, Target
 from ...errors import Retryable, TidemillError
 from ...events import Ts, compose_ts
 from ...store.store import Store as ScratchStore
-from ..grpc.sleep import sleep
+from ..grpc.loop import sleep
 from .client import TikvClient
 from .explain import Wait, explain, slow_regions
 from .feed.event_feed import EventFeed
