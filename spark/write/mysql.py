@@ -10,7 +10,6 @@ from sqlalchemy import URL
 from ...codec.checkpoint import encode_checkpoint
 from ...errors import Retryable
 from ...sink.sql.mysql import MySqlTarget
-from ...sink.sql.target import CHECKPOINT_TABLE
 from .place import Overtaken, Place
 
 DDL_SECONDS: Final = 30
@@ -26,14 +25,16 @@ class SharedMySql(MySqlTarget):
         self._start = encode_checkpoint(place.start).replace("'", "''")
         self._known = ""
         self._is_alone = False
-        self._table = f"{self._home}.{CHECKPOINT_TABLE}"
-        self._lock = f"'tidemill {sha256(f'{self._home} {self.feed}'.encode()).hexdigest()[:40]}'"
+        self._table = self.home.checkpoints
+        self._lock = f"'tidemill {sha256(f'{self.home.name} {self.feed}'.encode()).hexdigest()[:40]}'"
 
     def load_checkpoint(self) -> str | None:
         found = super().load_checkpoint()
         if found is None:
             self._place.check_new(self.identity)
-            self._execute(f"INSERT IGNORE INTO {self._table} VALUES ('{self.feed}', 0, '{self._start}')")
+            self.session.execute(
+                f"INSERT IGNORE INTO {self._table} VALUES ('{self.feed}', 0, '{self._start}')"
+            )
             found = super().load_checkpoint()
         self._known = found or ""
         return found
@@ -43,7 +44,7 @@ class SharedMySql(MySqlTarget):
         self._check("FOR UPDATE")
 
     def _check(self, lock: str) -> None:
-        rows = self._rows(f"SELECT checkpoint FROM {self._table} WHERE feed='{self.feed}' {lock}")
+        rows = self.session.rows(f"SELECT checkpoint FROM {self._table} WHERE feed='{self.feed}' {lock}")
         if [text for (text,) in rows] != [self._known]:
             raise Overtaken(self.feed)
 
@@ -54,7 +55,7 @@ class SharedMySql(MySqlTarget):
     def alone(self) -> None:
         """By a lock that goes with the connection: a schema change commits, and lets go of rows' locks."""
         if not self._is_alone:
-            if self._rows(f"SELECT GET_LOCK({self._lock}, {DDL_SECONDS})")[0][0] != 1:
+            if self.session.rows(f"SELECT GET_LOCK({self._lock}, {DDL_SECONDS})")[0][0] != 1:
                 raise Retryable(f"{self.identity}: another attempt at {self.feed} changes a table")
             self._is_alone = True
         self._check("")
@@ -62,7 +63,7 @@ class SharedMySql(MySqlTarget):
     def commit(self) -> None:
         super().commit()
         if self._is_alone:
-            self._rows(f"SELECT RELEASE_LOCK({self._lock})")
+            self.session.rows(f"SELECT RELEASE_LOCK({self._lock})")
             self._is_alone = False
 
     def close(self) -> None:
