@@ -18,11 +18,11 @@ from ...failpoint import reach
 from ..per_table import PerTable
 from . import mysql_text as text
 from .mysql_ddl import alteration, altered, session_zone
-from .mysql_home import OWN_SCHEMA, Home
+from .mysql_home import Home
 from .mysql_plan import Plan, Statement
 from .mysql_session import UTC, MySqlSession, quoted
 from .runs import Run
-from .target import MISSING, StatementRejected, check_columns, effective
+from .target import MISSING, OWN_SCHEMA, StatementRejected, check_columns, effective
 
 _PACKET_CHARS: Final = 1 << 20
 """About the size at which larger packets stop being faster."""

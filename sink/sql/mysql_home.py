@@ -13,9 +13,6 @@ from .target import CHECKPOINT_TABLE
 INTENT_TABLE: Final = "tidemill_ddl"
 """One row a feed, while a statement runs that commits by itself: what it is to change."""
 
-OWN_SCHEMA: Final = "tidemill"
-"""The schema of these tables when the copied ones go to their own schemas."""
-
 _FEED: Final = "feed VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PRIMARY KEY"
 _TEXT: Final = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL"
 _HOME_TABLES: Final = {

@@ -18,8 +18,7 @@ from tidemill.emulator.sql.sql import Tidb
 from tidemill.emulator.sql.transaction import SqlTransaction
 from tidemill.events import RowChange, Ts
 from tidemill.puller.tikv.feed.options import FeedOptions
-from tidemill.spark.offsets.offset import Offset
-from tidemill.spark.offsets.tikv import tikv_offset
+from tidemill.spark.offsets.offset import Offset, ts_offset
 
 from ..puller.tikv.test_metamorphic import FORCED, WORDS
 
@@ -151,7 +150,7 @@ class TikvLife:
         return self.offset(self.tidb.tso())
 
     def offset(self, ts: Ts) -> Offset:
-        return tikv_offset(ts, f"tikv cluster {self.tidb.options.cluster_id}")
+        return ts_offset(ts, f"tikv cluster {self.tidb.options.cluster_id}")
 
     @property
     def hits(self) -> Counter[str]:
