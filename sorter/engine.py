@@ -14,8 +14,8 @@ from .admission import AdmissionControl, Part
 from .arrivals import WAKE, Arrivals
 from .intake import Intake, Spill
 from .merge import Merger, Progress
-from .run import Table
 from .sorter import SorterOptions, SorterStatistics
+from .table import Table
 from .tier import Tier
 from .writer import Writer
 
