@@ -13,7 +13,7 @@ import pykka
 
 from ..actors import ActorSystem, Clock, Failed, MailboxFull, PooledActor, PooledRef, Waiting
 from ..errors import CheckpointError, ConfigError, InvariantViolated, Retryable, TidemillError
-from ..events import Checkpoint, Item, Sorted, Transaction
+from ..events import Checkpoint, Item, Rows, Sorted, Transaction
 from ..puller.puller import Connected, PullerStatistics, Retrying, SnapshotReport
 from ..sink import Acknowledged, Deliver, Delivery, Flush, Sink, spawn_sink
 from ..sorter import open_sorter
@@ -70,8 +70,11 @@ class DecodeActor(PooledActor):
         counts: Counts,
         until: Any,
         loading: bool,
+        decodes: bool = True,
     ) -> None:
+        """With `decodes` rows are decoded here, ahead of the sinks that read them."""
         super().__init__()
+        self._decodes = decodes
         self._until = until
         self._passed = False
         self._loading = loading
@@ -85,6 +88,10 @@ class DecodeActor(PooledActor):
             items = self._up_to(items, self._until)
         if not items:
             return
+        if self._decodes:
+            for item in items:
+                if isinstance(item, Transaction) and isinstance(item.rows, Rows):
+                    item.rows.decode()
         self._counts.add(items)
         deliver = Deliver(items)
         for sink in self._sinks:
@@ -185,6 +192,7 @@ class Pipeline:
             self.counts,
             self._until,
             any(at is None or at.loading is not None for at in found.values()),
+            any(getattr(sink, "reads_rows", True) for sink in sinks),
             name="mount",
             capacity=4,
             supervisor=coordinator,

@@ -6,8 +6,9 @@ from functools import cached_property
 from threading import Lock
 from typing import Final
 
-from ...events import RowChange, Table, Ts
-from .rows import RowsDecoder
+from ...events import RowChange, Run, Table, Ts
+from .rows import RowsDecoder, op_of
+from .run import EventRun, TextRun
 from .table_map import TableMap, parse_table_map
 from .text_rows import TextRowsDecoder
 
@@ -22,6 +23,19 @@ class Layout:
     def table(self) -> Table:
         """Raises SourceError where the Table_map can't be read or has what isn't supported."""
         return self._source if isinstance(self._source, Table) else self._table_map.table
+
+    def run(self, event: bytes, commit_ts: Ts, start_ts: Ts) -> Run:
+        """The row changes of one rows event (ROWS), not decoded yet. Raises SourceError for other events."""
+        op = op_of(event)
+        if op is None:
+            return Run(
+                commit_ts, start_ts, self.table, "insert", self.decode_rows(event, commit_ts, start_ts)
+            )
+        return EventRun(commit_ts, start_ts, self.table, op, None, self._rows, event)
+
+    def text_run(self, packets: bytes, commit_ts: Ts, start_ts: Ts) -> Run:
+        """The inserts of a stretch of snapshot rows (TEXT_ROWS), not decoded yet."""
+        return TextRun(commit_ts, start_ts, self.table, "insert", None, self._text_rows, packets)
 
     def decode_rows(self, event: bytes, commit_ts: Ts, start_ts: Ts) -> list[RowChange]:
         """The row changes of one rows event (ROWS), in order; SourceError where it can't be read."""

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from struct import Struct as Packing
+from threading import Lock
 from typing import Final
 
 from ...errors import SourceError
-from ...events import RowChange, Ts
+from ...events import Op, RowChange, Ts
 from .row_code import RowsReader, compile_rows, unreadable_column
 from .table_map import TableMap
 from .values import UNREADABLE
 
-_OPS: Final = {23: "insert", 24: "update", 25: "delete", 30: "insert", 31: "update", 32: "delete"}
+_OPS: Final[dict[int, Op]] = {
+    23: "insert",
+    24: "update",
+    25: "delete",
+    30: "insert",
+    31: "update",
+    32: "delete",
+}
 """Rows events by type: as MariaDB and MySQL up to 5.5 write them, and as MySQL does since 5.6."""
 _EXTENSIBLE: Final = 30
 """From this type on the head may hold more than table and flags."""
@@ -20,6 +28,11 @@ _HEAD_BYTES: Final = 19 + 8  # header, table id, flags
 _CHECKSUM_BYTES: Final = 4
 _event_bytes = Packing("<9xI").unpack_from
 _extra_bytes = Packing(f"<{_HEAD_BYTES}xH").unpack_from
+
+
+def op_of(event: bytes) -> Op | None:
+    """What a rows event does; None for an event that isn't one."""
+    return _OPS.get(event[4]) if len(event) > _HEAD_BYTES else None
 
 
 class RowsDecoder:
@@ -32,6 +45,8 @@ class RowsDecoder:
         self._width = bytes((count,)) if count < 251 else b"\xfc" + count.to_bytes(2, "little")
         self._bitmap_bytes = (count + 7) // 8
         self._readers: dict[int, tuple[bytes, RowsReader]] = {}
+        self.lock: Final = Lock()
+        """Held to decode a run, which several sinks may ask for at once."""
 
     def decode(self, event: bytes, commit_ts: Ts, start_ts: Ts) -> list[RowChange]:
         """The changes of one rows event, in order: with its header and without its checksum.

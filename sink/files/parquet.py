@@ -46,6 +46,8 @@ class ParquetSink:
     A segment of the journal becomes files as a whole: they take its place in one rename.
     """
 
+    reads_rows = False
+
     def __init__(
         self,
         name: str,

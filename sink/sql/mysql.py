@@ -23,8 +23,8 @@ from ...failpoint import reach
 from ..per_table import PerTable
 from . import mysql_text as text
 from .defaults import LOAD_ANEW, needs_clock
+from .groups import Group
 from .mysql_plan import Plan, Statement
-from .runs import Run
 from .target import CHECKPOINT_TABLE, MISSING, StatementRejected, check_columns, effective
 
 INTENT_TABLE: Final = "tidemill_ddl"
@@ -154,12 +154,12 @@ class MySqlTarget:
 
     # --- rows
 
-    def apply(self, runs: Sequence[Run]) -> None:
+    def apply(self, groups: Sequence[Group]) -> None:
         most = min(_PACKET_CHARS, self._packet_bytes // _PACKET_SHARE)
         waiting: list[Statement] = []
         size = 0
-        for run in runs:
-            for statement in self._plans[run.table].statements(run, most):
+        for group in groups:
+            for statement in self._plans[group.table].statements(group, most):
                 if waiting and size + len(statement.text) > most:
                     self._send(waiting)
                     waiting, size = [], 0

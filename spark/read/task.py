@@ -68,7 +68,7 @@ class Task(Pipeline):
         self._patience_seconds = patience_seconds
         clock = SystemClock()
         self._unrefused = _Unrefused(open_source(options, clock))
-        sink = PythonSink("spark", handover.put, _Start(start))
+        sink = PythonSink("spark", handover.put, _Start(start), reads_rows=False)
         super().__init__(options, [sink], clock, self._unrefused)
 
     def with_refusals(self, items: Sequence[Item]) -> Sequence[Item]:
