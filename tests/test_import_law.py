@@ -29,13 +29,13 @@ ABOVE = {
 FOREIGN = {
     "actors": {"pykka"},
     "store": {"rocksdict", "msgspec"},
-    "codec": {"msgspec", "google"},
+    "codec": {"msgspec", "google", "numpy", "pyarrow"},
     "sorter": {"msgspec"},
     "mounter": {"msgspec"},
     "routing": set(),
     "puller": {"msgspec", "pymysql", "pymysqlreplication", "grpc"},
     "emulator": {"msgspec", "grpc"},
-    "sink": {"msgspec", "sqlalchemy", "pymysql", "pyarrow"},
+    "sink": {"msgspec", "sqlalchemy", "pymysql", "pyarrow", "numpy"},
 }
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
 from struct import Struct as Packing
 
 from ...errors import SourceError
 from ...events import RowChange, Run
 from .rows import RowsDecoder
 from .text_rows import TextRowsDecoder
+from .values import UNREADABLE
 
 _end_position = Packing("<13xI").unpack_from
 
@@ -17,6 +19,28 @@ class EventRun(Run, eq=False, gc=False):
 
     decoder: RowsDecoder
     event: bytes
+    _starts: array[int] | None = None
+
+    def __len__(self) -> int:
+        if self.decoded is not None:
+            return len(self.decoded)
+        images = len(self.starts())
+        return images // 2 if self.op == "update" else images
+
+    def starts(self) -> array[int]:
+        """Where each row image of the event begins, an update's two after each other; as int64.
+
+        Raises SourceError if the event isn't whole.
+        """
+        if self._starts is None:
+            try:
+                found = array("q", self.decoder.starts(self.event))
+            except (SourceError, *UNREADABLE):
+                found = array("q")
+            if not found or (self.op == "update" and len(found) % 2):
+                self.changes()  # says what is wrong
+            self._starts = found
+        return self._starts
 
     def changes(self) -> list[RowChange]:
         if self.decoded is None:
