@@ -143,4 +143,5 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["measure"]:
         print(json.dumps(measure(*json.loads(sys.argv[2]))))
     else:
-        print(json.dumps(run(**{k: int(v) for k, _, v in (a.partition("=") for a in sys.argv[1:])})))
+        given: dict[str, Any] = {k: int(v) for k, _, v in (a.partition("=") for a in sys.argv[1:])}
+        print(json.dumps(run(**given)))

@@ -48,6 +48,34 @@ def read_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
     return _image(columns, before), _image(columns, after)
 
 
+def raw_images(runs: Sequence[Run]) -> tuple[bytes, pa.Array] | None:
+    """The source's bytes of each change, an update's two images together, and the Table_map that reads them.
+
+    Returns None for runs that aren't all of one layout of a binlog. Raises SourceError for an event that isn't
+    whole; the values aren't looked at.
+    """
+    first = runs[0]
+    if not isinstance(first, EventRun) or not first.decoder.payload:
+        return None
+    decoder, events, offsets, base = first.decoder, [], [], 0
+    for run in runs:
+        if not isinstance(run, EventRun) or run.decoder is not decoder:
+            return None
+        starts = np.frombuffer(run.starts(), np.int64)
+        starts = starts[::2] if run.op == "update" else starts
+        found = np.empty((len(starts), 2), np.int64)
+        found[:, 0] = starts
+        found[:-1, 1] = starts[1:]
+        found[-1:, 1] = len(run.event)
+        offsets.append(found.reshape(-1) + base)
+        events.append(run.event)
+        base += len(run.event)
+    ends = np.concatenate(offsets)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(events))]
+    every = pa.Array.from_buffers(pa.large_binary(), max(0, len(ends) - 1), buffers)
+    return decoder.payload, every.take(pa.array(np.arange(0, len(ends), 2))).cast(pa.binary())
+
+
 def _indexes(runs: Sequence[Run], places: Sequence[Any]) -> tuple[Any, Any]:
     """The number of each change's image before and after it; -1 where there is none."""
     befores, afters, first = [], [], 0

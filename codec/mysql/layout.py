@@ -6,7 +6,7 @@ from functools import cached_property
 from threading import Lock
 from typing import Final
 
-from ...events import RowChange, Run, Table, Ts
+from ...events import Op, RowChange, Run, Table, Ts
 from .rows import RowsDecoder, op_of
 from .run import EventRun, TextRun
 from .table_map import TableMap, parse_table_map
@@ -33,6 +33,11 @@ class Layout:
             )
         return EventRun(commit_ts, start_ts, self.table, op, None, self._rows, event)
 
+    def images_run(self, images: bytes, op: Op, commit_ts: Ts, start_ts: Ts) -> EventRun:
+        """The changes of row images, an update's two after each other, as an event has them."""
+        event = self._rows.event(images, op)
+        return EventRun(commit_ts, start_ts, self.table, op, None, self._rows, event)
+
     def text_run(self, packets: bytes, commit_ts: Ts, start_ts: Ts) -> Run:
         """The inserts of a stretch of snapshot rows (TEXT_ROWS), not decoded yet."""
         return TextRun(commit_ts, start_ts, self.table, "insert", None, self._text_rows, packets)
@@ -53,7 +58,8 @@ class Layout:
 
     @cached_property
     def _rows(self) -> RowsDecoder:
-        return RowsDecoder(self._table_map)
+        assert isinstance(self._source, bytes)
+        return RowsDecoder(self._table_map, self._source)
 
     @cached_property
     def _text_rows(self) -> TextRowsDecoder:

@@ -23,6 +23,7 @@ _OPS: Final[dict[int, Op]] = {
     32: "delete",
 }
 """Rows events by type: as MariaDB and MySQL up to 5.5 write them, and as MySQL does since 5.6."""
+_KINDS: Final[dict[Op, int]] = {"insert": 23, "update": 24, "delete": 25}
 _EXTENSIBLE: Final = 30
 """From this type on the head may hold more than table and flags."""
 
@@ -40,7 +41,9 @@ def op_of(event: bytes) -> Op | None:
 class RowsDecoder:
     """Decodes the rows events that follow one Table_map."""
 
-    def __init__(self, table_map: TableMap) -> None:
+    def __init__(self, table_map: TableMap, payload: bytes = b"") -> None:
+        """`payload` is what `table_map` was parsed from."""
+        self.payload: Final = payload
         self._table = table_map.table
         self.fields = table_map.fields
         count = len(table_map.fields)
@@ -75,6 +78,15 @@ class RowsDecoder:
         if _event_bytes(event)[0] - len(event) not in (0, _CHECKSUM_BYTES):
             raise ValueError
         return self._walk(event, start, len(event))
+
+    def event(self, images: bytes, op: Op) -> bytes:
+        """A rows event with these images, as `decode` takes it; without a place in the binlog."""
+        kind = _KINDS[op]
+        columns, _ = self._readers.get(kind) or self._reader(kind)
+        size = _HEAD_BYTES + len(columns) + len(images)
+        return b"".join(
+            (bytes((0, 0, 0, 0, kind)), bytes(4), size.to_bytes(4, "little"), bytes(14), columns, images)
+        )
 
     def _begin(self, event: bytes) -> tuple[RowsReader, int]:
         """What reads its row images, and where they begin."""

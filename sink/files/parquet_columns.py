@@ -128,7 +128,7 @@ class Layout:
         if image.columns is None:
             return pa.nulls(count, self._image_type)
         arrays = [
-            _as_text(values, column.scale) if column.kind in _TEMPORAL else values
+            as_text(values, column.scale) if column.kind in _TEMPORAL else values
             for values, column in zip(image.columns, self.table.columns, strict=True)
         ]
         return pa.StructArray.from_arrays(arrays, fields=self._fields, mask=image.absent)
@@ -165,7 +165,7 @@ def counted(firsts: Sequence[int], sizes: Sequence[int]) -> pa.Array:
     return pa.array(np.arange(ends[-1]) + np.repeat(np.asarray(firsts) - (ends - sizes), sizes))
 
 
-def _as_text(values: pa.Array, scale: int) -> pa.Array:
+def as_text(values: pa.Array, scale: int) -> pa.Array:
     """Dates and times as the source prints them."""
     if pa.types.is_duration(values.type):
         texts = [None if value is None else time_text(value, scale) for value in values.to_pylist()]
