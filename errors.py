@@ -15,11 +15,11 @@ from __future__ import annotations
 
 
 class TidemillError(Exception):
-    """Everything that tidemill raises on purpose."""
+    """Base of all errors that tidemill raises."""
 
 
 class Retryable(TidemillError):
-    """What was asked could not be done now.
+    """The operation can't be done now.
 
     `wait` is the least number of seconds before trying again; None leaves it to the caller's backoff.
     """

@@ -14,6 +14,8 @@ from typing import Any, Final, Literal, TypeAlias, overload
 
 from msgspec import Struct
 
+from .errors import CheckpointError
+
 Ts: TypeAlias = int
 LOGICAL_BITS: Final = 18
 
@@ -29,6 +31,13 @@ def compose_ts(physical_ms: int, logical: int = 0) -> Ts:
 def physical_ms(ts: Ts) -> int:
     """The Unix milliseconds of a TSO."""
     return ts >> LOGICAL_BITS
+
+
+def parse_ts(text: str) -> Ts:
+    """Return the TSO that a TiKV position is. Raises CheckpointError for anything but digits."""
+    if not text.isascii() or not text.isdecimal():
+        raise CheckpointError(f"{text!r} is not a position of TiKV: a TSO is a number")
+    return int(text)
 
 
 # --- before the mounter: bytes -------------------------------------------------------------------
@@ -91,7 +100,8 @@ class Column(Struct, frozen=True):
     prints them; binary, varbinary and blob are `bytes` (BINARY(n) padded to n); date is
     `datetime.date`; datetime is a naive `datetime.datetime`; timestamp is an aware one in UTC; time
     is `datetime.timedelta`. NULL is None. A date that Python has no value for ("0000-00-00") stays
-    the `str` that the source prints.
+    the `str` that the source prints. The index 0 of an enum, a
+    wrong value, is `not_a_member` of its members.
     """
 
     name: str
@@ -110,6 +120,17 @@ class Column(Struct, frozen=True):
     default: str | None = None
     """The DEFAULT clause as SQL text in the source's dialect; None where there is none."""
     on_update: str | None = None
+
+
+def not_a_member(members: Sequence[str]) -> str:
+    """Return the text for an enum's index 0, which a wrong value has.
+
+    That is "", as it is printed; if "" is a member, the first of "0", "00", … that isn't.
+    """
+    text = ""
+    while text in members:
+        text += "0"
+    return text
 
 
 class Table(Struct, frozen=True):

@@ -1,6 +1,7 @@
 """Actors on shared threads: pykka's classes, bounded mailboxes and nothing that blocks a worker."""
 
 from .actor import PooledActor, Target
+from .backoff import Backoff, pause_seconds
 from .clock import Alarm, Clock, ManualClock, SystemClock
 from .future import PooledFuture
 from .mailbox import Mailbox, MailboxFull, Waiting
@@ -17,6 +18,7 @@ __all__ = [
     "ActorStatistics",
     "ActorSystem",
     "Alarm",
+    "Backoff",
     "Clock",
     "DeadlockError",
     "Failed",
@@ -35,4 +37,5 @@ __all__ = [
     "Target",
     "Timer",
     "Waiting",
+    "pause_seconds",
 ]

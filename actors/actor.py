@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Target(Protocol):
-    """What an actor can send to: a PooledRef or a Stream."""
+    """A target of messages: a PooledRef or a Stream."""
 
     @property
     def actor_inbox(self) -> Mailbox: ...
@@ -28,13 +28,12 @@ class Target(Protocol):
 class PooledActor(pykka.Actor):
     """An actor that shares its system's worker threads; made by `ActorSystem.spawn`.
 
-    `__init__` runs in the thread that spawns it, everything else in its turns: one at a time, in
-    whatever worker. A turn must not wait for anything but the work itself (in a system meant for
-    blocking work: a driver).
+    `__init__` runs in the thread that spawns it, everything else in its turns: one at a time, on any
+    worker. A turn must not block, except on a driver in a system meant for blocking work.
 
-    Override `on_receive`, or `on_receive_batch` where a batch is cheaper than its messages one by
-    one; asks always come to `on_receive`. `on_start` runs before the first message, also after a
-    restart; `on_stop` after the last; `on_failure` instead of it when the actor fails, restart or not.
+    Override `on_receive`, or `on_receive_batch` where handling a batch is cheaper; asks always come to
+    `on_receive`. `on_start` runs before the first message, also after a restart; `on_stop` after the
+    last; `on_failure` replaces it when the actor fails, even if it is restarted.
     """
 
     _process: Process
@@ -66,11 +65,13 @@ class PooledActor(pykka.Actor):
         return self._process.system.clock
 
     def send(self, target: Target, message: Any) -> None:
-        """Send without waiting. While the target is full, it and what follows waits in this actor's
-        outbox, and the actor gets no messages. What goes to a stopped target is dropped and counted.
+        """Send without blocking.
 
-        Actors that wait for each other in a circle are found: the one that closes it fails with a
-        DeadlockError. That includes sending to itself with a full mailbox; `after(0, ...)` never waits.
+        While the target is full, this message and later ones stay in the actor's outbox, and the actor gets
+        no messages. A message to a stopped target is dropped and counted.
+
+        Actors that wait for each other in a circle are detected: the one that closes the circle fails with
+        a DeadlockError, as does an actor that sends to its own full mailbox. `after(0, ...)` never waits.
         """
         self._process.send(target.actor_inbox, message)
 

@@ -1,4 +1,4 @@
-"""What becomes of an actor: started, running, failed, started again, stopped."""
+"""The life cycle of an actor: started, running, failed, restarted, stopped."""
 
 from __future__ import annotations
 

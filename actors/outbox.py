@@ -1,4 +1,4 @@
-"""What an actor has sent and a full mailbox has not yet taken."""
+"""Messages that an actor has sent and a full mailbox has not yet accepted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a system can say about its actors: who waits, on what, since when."""
+"""Statistics of a system: its actors, and which of them wait, on what, since when."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ActorStatistics:
-    """One actor, at a moment. Counts are since it was spawned, restarts included."""
+    """One actor at one moment. Counts start at its spawn and include restarts."""
 
     name: str
     state: str
@@ -27,7 +27,7 @@ class ActorStatistics:
     """Messages accepted: those delivered, dropped, in the mailbox or taken out for its turn."""
     delivered: int
     dropped: int
-    """Left when it stopped."""
+    """Messages left in the mailbox when it stopped."""
     polls: int
     failed: int
     outbox: int
@@ -85,22 +85,22 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class SystemStatistics:
-    """A system at a moment."""
+    """A system at one moment."""
 
     name: str
     workers: int
     actors: tuple[ActorStatistics, ...]
     """In the order spawned; without those that have stopped."""
     waiting: tuple[Waiting, ...]
-    """Who waits for room in the mailbox of one of these actors: actors, threads and tasks. An actor
-    that waits for room elsewhere (another system, a stream) shows so in its own figures."""
+    """Actors, threads and tasks that wait for room in the mailbox of one of these actors. An actor that
+    waits for room elsewhere (another system, a stream) has it in its own figures."""
     totals: Totals
     """Over all actors, those that have stopped included."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamStatistics:
-    """A stream at a moment."""
+    """A stream at one moment."""
 
     name: str
     depth: int

@@ -1,10 +1,12 @@
-"""What happens when an actor fails."""
+"""Failure and restart of actors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from .backoff import pause_seconds
 
 if TYPE_CHECKING:
     from .clock import Alarm
@@ -18,11 +20,11 @@ class Failed:
     ref: PooledRef[Any]
     name: str
     message: Any
-    """What it was handling and will not get again: a message, for on_receive_batch the list of
-    messages, or None in on_start, on_stop and for a deadlock."""
+    """The message it was handling, which is not delivered again. For on_receive_batch the list of
+    messages; None in on_start, on_stop and for a deadlock."""
     error: BaseException
     restart_seconds: float | None = None
-    """It starts again after so long; None: it has stopped."""
+    """Seconds until it is restarted; None if it has stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,15 +34,15 @@ class Restart:
     first_seconds: float = 0.1
     """The pause after the first failure."""
     factor: float = 2.0
-    """Each further pause is so many times the one before ..."""
+    """Factor from one pause to the next."""
     max_seconds: float = 30.0
-    """... up to this."""
+    """Longest pause."""
     max_restarts: int | None = None
     """Restarts in a row before the actor is stopped; None: no end."""
     healthy_seconds: float = 60.0
-    """Running for so long ends the row: the next failure counts as the first."""
+    """After running this long without a failure, the next failure counts as the first."""
     errors: tuple[type[BaseException], ...] = (Exception,)
-    """What a restart may cure; any other error stops the actor."""
+    """Errors that a restart may cure; any other stops the actor."""
 
     def pause(self, failures: int, error: BaseException) -> float | None:
         """Seconds to pause after the n-th failure in a row; None to stop."""
@@ -48,11 +50,11 @@ class Restart:
             return None
         if self.max_restarts is not None and failures > self.max_restarts:
             return None
-        return min(self.max_seconds, self.first_seconds * self.factor ** min(failures - 1, 64))
+        return pause_seconds(failures, self.first_seconds, self.max_seconds, self.factor)
 
 
 class Respawn:
-    """How to make an actor again, and how often in a row that was needed."""
+    """Restarts one actor, and counts its failures in a row."""
 
     __slots__ = ("alarm", "failed_at", "make", "policy", "row")
 

@@ -46,7 +46,7 @@ class ActorSystem:
         self._processes: dict[str, Process] = {}
         self._numbers = count(1)
         self._gone = Totals()
-        """Of the actors that have stopped."""
+        """Counts of the actors that have stopped."""
         self._stopping = False
         self._to_stop: list[Process] = []
         self._stopping_now: Process | None = None
@@ -81,10 +81,10 @@ class ActorSystem:
         restart: Restart | None = None,
         **kwargs: Any,
     ) -> PooledRef[A]:
-        """Make `actor_class(*args, **kwargs)` and start it.
+        """Create `actor_class(*args, **kwargs)` and start it.
 
         `capacity` is its mailbox's bound in messages. `supervisor` gets `Failed` when it fails; with
-        `restart` it is made again from the same arguments and goes on with the same ref and mailbox.
+        `restart` it is created again from the same arguments and keeps its ref and mailbox.
         Raises ValueError if the name is taken, RuntimeError if the system is stopped.
         """
         if name is None:
@@ -118,7 +118,7 @@ class ActorSystem:
         return ref
 
     def statistics(self) -> SystemStatistics:
-        """A look at every actor, about 5 µs each; nobody is stopped for it."""
+        """Return the statistics of every actor, about 5 µs each, without stopping any."""
         with self._lock:
             processes = list(self._processes.values())
             totals = replace(self._gone)
@@ -133,7 +133,7 @@ class ActorSystem:
         )
 
     def waiting(self) -> list[Waiting]:
-        """What `statistics` says of who waits for room, at 0.1 µs an actor."""
+        """Return the `waiting` part of `statistics`, at 0.1 µs per actor."""
         with self._lock:
             processes = list(self._processes.values())
         return [entry for process in processes if process.line for entry in process.waiting()]
@@ -184,7 +184,7 @@ class ActorSystem:
         return True
 
     def _stop_next(self) -> None:
-        """Of those spawned before the stop, the last that has not stopped yet."""
+        """Stop the youngest actor that was spawned before the stop and still runs."""
         process = None
         with self._lock:
             while process is None and self._to_stop:
@@ -194,7 +194,7 @@ class ActorSystem:
             process.stop()
 
     def forget(self, process: Life) -> None:
-        """It has stopped."""
+        """Remove an actor that has stopped."""
         with self._lock:
             del self._processes[process.name]
             self._gone.add(process)

@@ -1,8 +1,9 @@
 """Rows of TiDB to Python values, beside loops written by hand for that one table.
 
-Eight columns of mixed types in TiDB's row format 2. The loops take the places of all values by one
-`struct.unpack`, the values by slices and `struct`; they know the table by heart and check nothing. `by_hand`
-makes the same values; `by_hand_packed` leaves dates packed and decimals as their bytes.
+Eight columns of mixed types in TiDB's row format 2; `mount_format_1` reads the same rows in format 1. The
+loops take the places of all values by one `struct.unpack`, the values by slices and `struct`; they know the
+table by heart and check nothing. `by_hand` makes the same values; `by_hand_packed` leaves dates packed and
+decimals as their bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ..codec.tidb.column_type import ColumnFlag, Type
 from ..codec.tidb.row_decoder import RowDecoder
@@ -40,29 +41,32 @@ _COLUMNS = (
 def run(*, rows: int = 200_000, batch: int = 1_000, rounds: int = 5) -> dict[str, Any]:
     """One result in the form that all benchmarks share; figures are rows a second."""
     info = _table()
-    pairs = _rows(info, rows)
+    pairs, old_pairs = _rows(info, rows, 2), _rows(info, rows, 1)
     decoder = RowDecoder("bench", info)
     batches = [pairs[at : at + batch] for at in range(0, rows, batch)]
+    old_batches = [old_pairs[at : at + batch] for at in range(0, rows, batch)]
     works: dict[str, Callable[[Pairs], Any]] = {
         "mount": decoder.decode,
+        "mount_format_1": decoder.decode,
         "by_hand": _by_hand,
         "by_hand_packed": _by_hand_packed,
     }
-    if decoder.decode(pairs[:batch]) != _by_hand(pairs[:batch]):
-        raise RuntimeError("the loop by hand makes other values")
+    if not decoder.decode(pairs[:batch]) == decoder.decode(old_pairs[:batch]) == _by_hand(pairs[:batch]):
+        raise RuntimeError("the loop by hand, or format 1, makes other values")
     seconds: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(rounds):  # in turn, so that a machine's drift meets all
         for name, work in works.items():
-            seconds[name].append(_seconds(work, batches))
+            seconds[name].append(_seconds(work, old_batches if name == "mount_format_1" else batches))
     figures = {name: round(rows / statistics.median(taken)) for name, taken in seconds.items()}
-    mount = figures.pop("mount")
+    mount, old = figures.pop("mount"), figures.pop("mount_format_1")
     return {
         "bench": "mount",
         "settings": {"rows": rows, "batch": batch, "rounds": rounds, "columns": len(_COLUMNS)},
-        "figures": {"mount": mount},
+        "figures": {"mount": mount, "mount_format_1": old},
         "yardstick": figures,
         "ratio": {
             "mount": round(mount / figures["by_hand"], 3),
+            "format_1_to_2": round(old / mount, 3),
             "mount_packed": round(mount / figures["by_hand_packed"], 3),
         },
     }
@@ -86,8 +90,8 @@ def _table() -> TableInfo:
     return TableInfo(id=104, name="mounted", columns=tuple(columns), pk_is_handle=True)
 
 
-def _rows(info: TableInfo, count: int) -> Pairs:
-    encoder = RowEncoder("bench", info)
+def _rows(info: TableInfo, count: int, row_format: Literal[1, 2]) -> Pairs:
+    encoder = RowEncoder("bench", info, row_format=row_format)
     start = datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001
     return [
         encoder.encode(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from threading import Event
 from typing import Annotated, Any
 
 import msgspec
@@ -14,9 +15,10 @@ from rich.console import Console
 
 from ..engine.progress import explanation, open_progress, panel
 from ..engine.status import FeedStatus, StatusFile
+from ..engine.stopping import set_by_signals
 from ..errors import ConfigError
-from ..spark.run.options import spark_options
-from .flags import DataDir, FeedFile, Json, Name, Sinks, Source, Tables, feed_tables, stopped_by_signals
+from ..spark.run.options import SECTION, spark_options
+from .flags import DataDir, FeedFile, Json, Name, Sinks, Source, Tables, feed_tables
 from .spark import Directory, Master, Settings, settings_of_spark
 
 SHOW_SECONDS = 0.25
@@ -99,14 +101,14 @@ def _run(found: dict[str, Any], as_json: bool) -> None:
 
     options = feed_options(found)
     feed = Feed(options, open_sinks(options))
-    stopping = stopped_by_signals()
     progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
     try:
-        feed.start()
-        while not feed.wait(SHOW_SECONDS):
-            progress.show(feed.status())
-            if stopping.is_set():
-                feed.stop()
+        with set_by_signals(Event()) as stopping:
+            feed.start()
+            while not feed.wait(SHOW_SECONDS):
+                progress.show(feed.status())
+                if stopping.is_set():
+                    feed.stop()
         last = feed.status()
         progress.show(last if as_json else replace(last, detail=""))  # an error is said once, below
     finally:
@@ -148,10 +150,14 @@ def check(
     """Connect, verify rights and settings, show which tables match. Changes nothing."""
     from ..engine.options import feed_options
     from ..engine.preflight import check_feed
+    from ..spark.run.preflight import check_on_spark
 
     found = feed_tables(file, source, sink, table, name, data_dir)
     spark_options(found)
-    findings = check_feed(feed_options(found))
+    options = feed_options(found)
+    findings = check_feed(options)
+    if SECTION in found:
+        findings += check_on_spark(options)
     for finding in findings:
         if as_json:
             typer.echo(json.dumps({"level": finding.level, "about": finding.about, "text": finding.text}))

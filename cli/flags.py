@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
-from threading import Event
 from typing import Annotated, Any
 
 import typer
@@ -47,16 +45,3 @@ def feed_tables(
     if data_dir is not None:
         found["data_dir"] = str(data_dir)
     return found
-
-
-def stopped_by_signals() -> Event:
-    """Is set by SIGINT and SIGTERM. A second one doesn't wait for what hangs; nothing is lost by that."""
-    stopping = Event()
-
-    def stop(number: int, _frame: object) -> None:
-        stopping.set()
-        signal.signal(number, signal.SIG_DFL)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
-    return stopping

@@ -7,15 +7,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
 from ..engine.progress import open_progress
+from ..engine.stopping import set_by_signals
 from ..errors import ConfigError
 from ..spark.run.options import spark_options
-from .flags import DataDir, FeedFile, Json, Name, Sinks, Source, Tables, feed_tables, stopped_by_signals
+from .flags import DataDir, FeedFile, Json, Name, Sinks, Source, Tables, feed_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,11 +68,11 @@ def capture(
         "disk_bytes": disk_bytes,
     }
     options, kept = capture_options(feed_tables(file, source, None, table, name, data_dir), flags)
-    stopping = stopped_by_signals()
     progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
     host = kept.listen.rpartition(":")[0]
     try:
-        serve(options, kept, stopping, progress.show, lambda port: _say(f"listens on {host}:{port}"))
+        with set_by_signals(Event()) as stopping:
+            serve(options, kept, stopping, progress.show, lambda port: _say(f"listens on {host}:{port}"))
     finally:
         progress.close()
 
@@ -192,10 +194,12 @@ def _directory(file: Path | None, name: str | None, data_dir: Path | None) -> Pa
 
 @contextmanager
 def _session(file: Path | None, master: str | None, settings: list[str] | None) -> Iterator[SparkSession]:
-    from ..spark.session.quiet import quiet_session
+    from ..spark.launch.quiet import quiet_session
+    from ..spark.launch.starting import STARTING
 
     found = feed_tables(file, None, None, None, None, None)
     how = spark_options(found, {"master": master, "config": settings_of_spark(settings)})
+    _say(STARTING)
     spark = quiet_session("tidemill", how.master, how.config)
     try:
         yield spark

@@ -22,7 +22,7 @@ from .faults.faults import Faults
 from .faults.injected import Injected
 from .keyspace import Keyspace
 from .loop import LoopThread
-from .options import Options
+from .options import CommitMode, Options
 from .oracle import Oracle
 from .pd import Member, PlacementDriver
 from .percolator import Row
@@ -79,8 +79,13 @@ class Cluster(Faults):
         return [*(member.server for member in self.pd.members), *stores]
 
     def _described(self, store: Store) -> Any:
-        up = metapb.StoreState.Up
-        return metapb.Store(id=store.id, address=store.server.address, version=self.options.version, state=up)
+        return metapb.Store(
+            id=store.id,
+            address=store.server.address,
+            version=self.options.version,
+            state=metapb.StoreState.Up,
+            node_state=metapb.NodeState.Serving,
+        )
 
     def _store(self, number: int) -> Store:
         return Store(number, self.keyspace, self.options, self._apply, self.resolved, self.injected.take)
@@ -117,13 +122,20 @@ class Cluster(Faults):
         """The last of `count` new timestamps."""
         return self._loop.call(self.oracle.next, count)
 
-    def write(self, mutations: list[tuple[str, bytes, bytes]], *, start_ts: Ts = 0) -> Ts:
+    def write(
+        self,
+        mutations: list[tuple[str, bytes, bytes]],
+        *,
+        start_ts: Ts = 0,
+        mode: CommitMode | None = None,
+    ) -> Ts:
         """Prewrite and commit a transaction; its commit ts.
 
-        A mutation is (op, raw key, value); ops are "put", "insert", "delete", "lock". Of one key the last
-        counts. Raises Rejected, with nothing written, where another transaction is in the way.
+        A mutation is (op, raw key, value); ops are "put", "insert", "delete", "lock", "shared". Of one key
+        the last counts; `mode` is `commit_mode` of the options if not given. Raises Rejected, with nothing
+        written, where another transaction is in the way.
         """
-        return self._loop.run(self.transactions.write(mutations, start_ts))
+        return self._loop.run(self.transactions.write(mutations, start_ts, mode or self.options.commit_mode))
 
     def prewrite(
         self,
@@ -134,11 +146,23 @@ class Cluster(Faults):
         ttl_ms: int = 3_000,
         generation: int = 0,
         min_commit_ts: Ts = 0,
-    ) -> None:
-        """Lock the keys; `primary` is the first one if not given. Raises Rejected."""
-        self._loop.run(
+        secondaries: list[bytes] | None = None,
+    ) -> Ts:
+        """Lock the keys; `primary` is the first one if not given. Raises Rejected.
+
+        Further ops are "pessimistic" and "shared_pessimistic". With `secondaries`, all keys of the
+        transaction but its primary, it commits asynchronously: that it does at the greatest of what its
+        prewrites return. For others this returns 0.
+        """
+        return self._loop.run(
             self.transactions.prewrite(
-                start_ts, mutations, primary or mutations[0][1], ttl_ms, generation, min_commit_ts
+                start_ts,
+                mutations,
+                primary or mutations[0][1],
+                ttl_ms,
+                generation,
+                min_commit_ts,
+                secondaries,
             )
         )
 

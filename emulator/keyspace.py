@@ -123,8 +123,7 @@ class Keyspace:
     def add_peer(self, region: Region, store: int) -> None:
         if store in region.stores:
             raise ValueError(f"add_peer: region {region.id} has a peer on store {store}")
-        region.stores = (*region.stores, store)
-        region.conf_ver += 1
+        region.add_peer(store)
 
     def remove_peer(self, region: Region, store: int) -> None:
         if store not in region.stores or store == region.leader:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 
 from .server import Tls
+
+CommitMode: TypeAlias = Literal["two_phase", "async_commit", "one_pc"]
+"""one_pc commits asynchronously what lies in several regions, async_commit in two phases what has more than
+256 keys, as TiDB does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +29,7 @@ class Options:
     cluster_id: int = 7_000_000_000_000_000_001
 
     version: str = "8.1.0"
-    """What the stores say they are."""
+    """What PD and the stores say they are."""
 
     tick_seconds: float | None = 0.2
     """How often resolved ts are sent (TiKV: min-ts-interval, 200 ms); None: only by `Cluster.tick()`."""
@@ -57,11 +62,16 @@ class Options:
     required_version: str = ""
     """Clients below it are refused with a compatibility error."""
 
+    commit_mode: CommitMode = "two_phase"
+    """How in-process transactions commit, if they don't say so themselves."""
+
     tls: Tls | None = None
 
     def __post_init__(self) -> None:
         for name in ("stores", "pd_members", "replicas", "quota_bytes", "scan_rows", "scan_bytes", "scans"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: {getattr(self, name)}; it must be at least 1")
+        if self.commit_mode not in get_args(CommitMode):
+            raise ValueError(f"commit_mode: {self.commit_mode!r}; one of {', '.join(get_args(CommitMode))}")
         if self.tick_seconds is not None and self.tick_seconds <= 0:
             raise ValueError(f"tick_seconds: {self.tick_seconds}; it must be above 0, or None for none")

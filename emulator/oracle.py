@@ -6,6 +6,8 @@ from ..actors.clock import Clock
 from ..events import LOGICAL_BITS, Ts, compose_ts
 
 MAX_LOGICAL = (1 << LOGICAL_BITS) - 1
+MAX_TS: Ts = (1 << 64) - 1
+"""Given for the newest there is, without a timestamp."""
 
 
 class Oracle:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import grpc
@@ -34,7 +34,13 @@ class PlacementDriver:
         """pdpb.Member."""
         scheme = "https" if self.options.tls else "http"
         url = f"{scheme}://{self.members[index].server.address}"
-        return pdpb.Member(name=f"pd-{index}", member_id=index + 1, client_urls=[url], peer_urls=[url])
+        return pdpb.Member(
+            name=f"pd-{index}",
+            member_id=index + 1,
+            client_urls=[url],
+            peer_urls=[url],
+            binary_version=f"v{self.options.version}",
+        )
 
     def header(self, error: str = "", kind: int = 0) -> Any:
         """pdpb.ResponseHeader."""
@@ -83,7 +89,10 @@ class Member:
             if self._pd.leader != self._index:
                 await context.abort(grpc.StatusCode.UNAVAILABLE, "not leader")
             await self._check_cluster(request, context)
-            return call(request)
+            try:
+                return call(request)
+            except ValueError as error:  # what PD has no place for in a header
+                return await context.abort(grpc.StatusCode.UNKNOWN, str(error))
 
         return behaviour
 
@@ -106,7 +115,10 @@ class Member:
                 message = "generate timestamp failed, requested pd is not leader of cluster"
                 await context.abort(grpc.StatusCode.UNKNOWN, message)
             await self._check_cluster(request, context)
-            count = request.count or 1
+            count = request.count
+            if not count:
+                message = "generate timestamp failed, tso count should be positive"
+                await context.abort(grpc.StatusCode.UNKNOWN, message)
             last = self._pd.oracle.next(count)
             timestamp = pdpb.Timestamp(physical=last >> LOGICAL_BITS, logical=last & MAX_LOGICAL)
             await context.write(pdpb.TsoResponse(header=self._pd.header(), count=count, timestamp=timestamp))
@@ -124,7 +136,7 @@ class Member:
         stores = [
             store
             for store in self._pd.stores.values()
-            if not (request.exclude_tombstone_stores and store.state == metapb.StoreState.Tombstone)
+            if not (request.exclude_tombstone_stores and store.node_state == metapb.NodeState.Removed)
         ]
         return pdpb.GetAllStoresResponse(header=self._pd.header(), stores=stores)
 
@@ -163,6 +175,9 @@ class Member:
         )
 
     def _batch_scan_regions(self, request: Any) -> Any:
+        response = pdpb.BatchScanRegionsResponse
+        if wrong := _wrong(request.ranges):
+            return response(header=self._pd.header(f"invalid key range, {wrong}"))
         found: dict[int, Region] = {}
         for span in request.ranges:
             if 0 < request.limit <= len(found):
@@ -171,7 +186,7 @@ class Member:
             scanned = self._pd.keyspace.scan(span.start_key, span.end_key, limit)
             found |= {region.id: region for region in scanned}
         regions = [self._pd.region(region) for region in found.values()]
-        return pdpb.BatchScanRegionsResponse(header=self._pd.header(), regions=regions)
+        return response(header=self._pd.header(), regions=regions)
 
     # --- safe points
 
@@ -180,15 +195,23 @@ class Member:
 
     def _update_service_gc_safe_point(self, request: Any) -> Any:
         now_s = self._pd.oracle.now_ms() / 1000
-        response = pdpb.UpdateServiceGCSafePointResponse
-        try:
-            service, hold = self._pd.safe_points.update(
-                request.service_id, request.TTL, request.safe_point, now_s
-            )
-        except ValueError as error:
-            return response(header=self._pd.header(str(error)))
+        service, hold = self._pd.safe_points.update(
+            request.service_id, request.TTL, request.safe_point, now_s
+        )
         ttl = min(hold.until_s - now_s, (1 << 63) - 1)
         ttl_s = int(ttl) if ttl < 1 << 62 else (1 << 63) - 1
-        return response(
+        return pdpb.UpdateServiceGCSafePointResponse(
             header=self._pd.header(), service_id=service, TTL=ttl_s, min_safe_point=hold.safe_point
         )
+
+
+def _wrong(ranges: Iterable[Any]) -> str:
+    """What PD has against these pdpb.KeyRanges; "" if nothing."""
+    end = b""
+    for span in ranges:
+        if span.start_key < end:
+            return "ranges overlapped"
+        if span.end_key and span.start_key > span.end_key:
+            return "start key > end key"
+        end = span.end_key
+    return ""

@@ -12,8 +12,21 @@ from typing import Any
 from msgspec import Struct
 
 from ..codec.proto import cdcpb, kvrpcpb
-from ..events import LOGICAL_BITS, Ts
-from .shard import CHECK_NOT_EXISTS, DELETE, INSERT, LOCK, PESSIMISTIC, PUT, Attempt, Lock, Shard, Write
+from ..events import Ts
+from .lock_info import lock_info_on
+from .shard import (
+    CHECK_NOT_EXISTS,
+    DELETE,
+    INSERT,
+    LOCK,
+    PUT,
+    SHARED,
+    SHARED_PESSIMISTIC,
+    Attempt,
+    Lock,
+    Shard,
+    Write,
+)
 
 PREWRITE: int = cdcpb.Event.LogType.PREWRITE
 COMMIT: int = cdcpb.Event.LogType.COMMIT
@@ -53,28 +66,72 @@ class Rejected(Exception):
 
 def prewrite(
     shard: Shard, attempt: Attempt, mutations: Iterable[Mutation], generation: int, rows: Rows
-) -> None:
-    """Lock all keys, or none: Rejected names every lock in the way, or the first other obstacle."""
-    todo = []
-    locked = []
-    for op, key, value in mutations:
-        held = shard.locks.get(key)
-        if held is not None and held.start_ts != attempt.start_ts:
-            locked.append(kvrpcpb.KeyError(locked=lock_info(key, held)))
-        elif held is None or held.op == PESSIMISTIC or generation > held.generation:
-            if held is None:
-                if _committed(shard, key, attempt.start_ts) is not None:
-                    continue
-                _check(shard, attempt, op, key)
-            if op != CHECK_NOT_EXISTS:
-                todo.append((PUT if op == INSERT else op, key, value))
-    if locked:
-        raise Rejected(locked)
+) -> Ts:
+    """Lock all keys, or none: Rejected names every lock in the way, or the first other obstacle.
+
+    Returns the least commit ts of an asynchronous commit, once it is committed the commit ts; 0 for others.
+    """
+    todo, least = _admit(shard, attempt, mutations, generation)
     for op, key, value in todo:
         if rows is not None and op in (PUT, DELETE):
             old = shard.value(key)
             rows.append(Row(PREWRITE, key, attempt.start_ts, 0, op, value, old, generation))
         shard.lock(key, Lock(attempt, op, value, generation))
+    return least
+
+
+def commit_at_once(shard: Shard, attempt: Attempt, mutations: Iterable[Mutation], rows: Rows) -> Ts:
+    """Write all keys, or none, as committed at the attempt's min_commit_ts (1PC): nobody sees a lock.
+
+    Returns the commit ts, which is another if it was committed before.
+    """
+    todo, commit_ts = _admit(shard, attempt, mutations, 0)
+    if not commit_ts:
+        raise Rejected([kvrpcpb.KeyError(abort=f"{attempt.start_ts} has begun to commit in two phases")])
+    for op, key, value in todo:
+        if rows is not None and op in (PUT, DELETE):
+            old = shard.value(key)
+            rows.append(Row(COMMITTED, key, attempt.start_ts, commit_ts, op, value, old))
+        shard.lock(key, Lock(attempt, op, value))
+        _settle(shard, key, attempt.start_ts, commit_ts)
+    return commit_ts
+
+
+def _admit(
+    shard: Shard, attempt: Attempt, mutations: Iterable[Mutation], generation: int
+) -> tuple[list[Mutation], Ts]:
+    """What has yet to be locked, and the least commit ts of an asynchronous commit; raises Rejected."""
+    todo = []
+    locked = []
+    least = attempt.min_commit_ts if attempt.async_commit else 0
+    for op, key, value in mutations:
+        obstacle = _obstacle(shard, attempt, op, key)
+        if obstacle is not None:
+            locked.append(kvrpcpb.KeyError(locked=obstacle))
+            continue
+        held = shard.lock_of(key, attempt.start_ts)
+        if held is not None and not held.pessimistic and generation <= held.generation:
+            least = held.attempt.min_commit_ts if held.attempt.async_commit else 0
+            continue
+        if held is None:
+            write = committed(shard, key, attempt.start_ts)
+            if write is not None:
+                least = write.commit_ts
+                continue
+            _check(shard, attempt, op, key)
+        if op != CHECK_NOT_EXISTS:
+            todo.append((PUT if op == INSERT else op, key, value))
+    if locked:
+        raise Rejected(locked)
+    return todo, least
+
+
+def _obstacle(shard: Shard, attempt: Attempt, op: int, key: bytes) -> Any:
+    """kvrpcpb.LockInfo of other transactions' locks on a key; None if they are not in the way."""
+    others = [lock for lock in shard.locks_on(key) if lock.start_ts != attempt.start_ts]
+    if not others or (op in (SHARED, SHARED_PESSIMISTIC) and others[0].shared):
+        return None
+    return lock_info_on(key, others)
 
 
 def _check(shard: Shard, attempt: Attempt, op: int, key: bytes) -> None:
@@ -83,7 +140,7 @@ def _check(shard: Shard, attempt: Attempt, op: int, key: bytes) -> None:
         raise Rejected([_conflict(attempt, key, attempt.start_ts, 0, "SelfRolledBack")])
     if latest is None:
         return
-    if latest.commit_ts >= max(attempt.start_ts, attempt.for_update_ts):
+    if latest.commit_ts > max(attempt.start_ts, attempt.for_update_ts):
         raise Rejected([_conflict(attempt, key, latest.start_ts, latest.commit_ts, "Optimistic")])
     if op in (INSERT, CHECK_NOT_EXISTS) and shard.read(key, latest.commit_ts) is not None:
         raise Rejected([kvrpcpb.KeyError(already_exist=kvrpcpb.AlreadyExist(key=key))])
@@ -104,33 +161,44 @@ def _conflict(attempt: Attempt, key: bytes, start_ts: Ts, commit_ts: Ts, reason:
 
 def commit(shard: Shard, start_ts: Ts, commit_ts: Ts, keys: Iterable[bytes], rows: Rows) -> None:
     """Turn this transaction's locks on `keys` into versions; all or, when Rejected, none."""
-    keys = [key for key in keys if _committable(shard, key, start_ts, commit_ts)]
-    for key in keys:
-        lock = shard.unlock(key)
-        if lock.op == PESSIMISTIC:
+    found = [(key, _committable(shard, key, start_ts, commit_ts)) for key in keys]
+    for key, lock in found:
+        if lock is None:
             continue
-        shard.add(key, Write(commit_ts, start_ts, lock.op, lock.value))
-        if rows is not None and lock.op != LOCK:
+        if lock.pessimistic:
+            shard.release(key, start_ts)
+            continue
+        _settle(shard, key, start_ts, commit_ts)
+        if rows is not None and lock.op in (PUT, DELETE):
             short = lock.value if len(lock.value) <= SHORT_VALUE_BYTES else b""
             rows.append(Row(COMMIT, key, start_ts, commit_ts, lock.op, short))
 
 
-def _committable(shard: Shard, key: bytes, start_ts: Ts, commit_ts: Ts) -> bool:
-    lock = shard.locks.get(key)
-    if lock is None or lock.start_ts != start_ts:
-        if _committed(shard, key, start_ts) is not None:
-            return False
-        raise Rejected([kvrpcpb.KeyError(retryable=f"TxnLockNotFound: start_ts {start_ts}, key {key.hex()}")])
+def _settle(shard: Shard, key: bytes, start_ts: Ts, commit_ts: Ts) -> None:
+    lock = shard.unlock(key, start_ts)
+    shard.add(key, Write(commit_ts, start_ts, LOCK if lock.shared else lock.op, lock.value))
+
+
+def _committable(shard: Shard, key: bytes, start_ts: Ts, commit_ts: Ts) -> Lock | None:
+    """The lock that may be committed; None where that is done already."""
+    lock = shard.lock_of(key, start_ts)
+    if lock is None:
+        if committed(shard, key, start_ts) is not None:
+            return None
+        said = f"TxnLockNotFound: start_ts {start_ts}, key {key.hex()}"
+        missing = kvrpcpb.TxnLockNotFound(key=key)
+        raise Rejected([kvrpcpb.KeyError(retryable=said, txn_lock_not_found=missing)])
     least = max(lock.attempt.min_commit_ts, lock.attempt.floor + 1, start_ts + 1)
     if commit_ts < least:
-        raise Rejected(
-            [kvrpcpb.KeyError(retryable=f"CommitTsExpired: commit_ts {commit_ts} is below {least}, "
-                                        f"the min_commit_ts of {key.hex()}")]
-        )  # fmt: skip
-    return True
+        expired = kvrpcpb.CommitTsExpired(
+            start_ts=start_ts, attempted_commit_ts=commit_ts, key=key, min_commit_ts=least
+        )
+        raise Rejected([kvrpcpb.KeyError(commit_ts_expired=expired)])
+    return lock
 
 
-def _committed(shard: Shard, key: bytes, start_ts: Ts) -> Write | None:
+def committed(shard: Shard, key: bytes, start_ts: Ts) -> Write | None:
+    """The version that this transaction has committed."""
     for write in shard.versions(key):
         if write.start_ts == start_ts:
             return write
@@ -143,56 +211,18 @@ def rollback(shard: Shard, start_ts: Ts, keys: Iterable[bytes], rows: Rows) -> N
     """Remove this transaction's locks on `keys` and see that it can't lock them again."""
     keys = list(keys)
     for key in keys:
-        write = _committed(shard, key, start_ts)
+        write = committed(shard, key, start_ts)
         if write is not None:
             message = f"Committed: start_ts {start_ts}, commit_ts {write.commit_ts}, key {key.hex()}"
             raise Rejected([kvrpcpb.KeyError(abort=message)])
     for key in keys:
-        lock = shard.locks.get(key)
-        if start_ts in shard.rollbacks.get(key, ()):
-            continue
+        held = shard.lock_of(key, start_ts) is not None
+        marked = start_ts in shard.rollbacks.get(key, ())
         shard.roll_back(key, start_ts)
-        if lock is not None and lock.start_ts == start_ts:
-            shard.unlock(key)
-        if rows is not None:
+        if held:
+            shard.unlock(key, start_ts)
+        if rows is not None and (held or not marked):
             rows.append(Row(ROLLBACK, key, start_ts))
-
-
-def check_txn_status(shard: Shard, request: Any, rows: Rows) -> Any:
-    """What became of a transaction, by its primary; an expired lock is rolled back.
-
-    Answers a kvrpcpb.CheckTxnStatusResponse.
-    """
-    actions, answer = kvrpcpb.Action, kvrpcpb.CheckTxnStatusResponse()
-    key, start_ts = request.primary_key, request.lock_ts
-    lock = shard.locks.get(key)
-    if lock is not None and lock.start_ts == start_ts:
-        if (start_ts >> LOGICAL_BITS) + lock.attempt.ttl_ms < request.current_ts >> LOGICAL_BITS:
-            rollback(shard, start_ts, [key], rows)
-            answer.action = actions.TTLExpireRollback
-            return answer
-        _push(lock, request, answer)
-        answer.lock_ttl = lock.attempt.ttl_ms
-        answer.lock_info.CopyFrom(lock_info(key, lock))
-        return answer
-    write = _committed(shard, key, start_ts)
-    if write is not None:
-        answer.commit_version = write.commit_ts
-    elif start_ts not in shard.rollbacks.get(key, ()):
-        if not request.rollback_if_not_exist:
-            missing = kvrpcpb.TxnNotFound(start_ts=start_ts, primary_key=key)
-            raise Rejected([kvrpcpb.KeyError(txn_not_found=missing)])
-        rollback(shard, start_ts, [key], rows)
-        answer.action = actions.LockNotExistRollback
-    return answer
-
-
-def _push(lock: Lock, request: Any, answer: Any) -> None:
-    """A reader that waits pushes the commit above itself, where the lock agreed to that."""
-    attempt, caller = lock.attempt, request.caller_start_ts
-    if attempt.min_commit_ts and attempt.min_commit_ts <= caller < 1 << 63:
-        attempt.min_commit_ts = max(caller + 1, request.current_ts)
-        answer.action = kvrpcpb.Action.MinCommitTSPushed
 
 
 def resolve(shard: Shard, fates: Iterable[tuple[Ts, Ts]], keys: Sequence[bytes], rows: Rows) -> None:
@@ -201,24 +231,8 @@ def resolve(shard: Shard, fates: Iterable[tuple[Ts, Ts]], keys: Sequence[bytes],
     Of `keys`, or of the whole region if there are none.
     """
     for start_ts, commit_ts in fates:
-        held = [key for key in keys or shard.locks if key in shard.locks]
-        mine = [key for key in held if shard.locks[key].start_ts == start_ts]
+        mine = [key for key in keys or shard.locked(start_ts) if shard.lock_of(key, start_ts) is not None]
         if commit_ts:
             commit(shard, start_ts, commit_ts, mine, rows)
         else:
             rollback(shard, start_ts, mine, rows)
-
-
-def lock_info(key: bytes, lock: Lock) -> Any:
-    """kvrpcpb.LockInfo."""
-    attempt = lock.attempt
-    return kvrpcpb.LockInfo(
-        primary_lock=attempt.primary,
-        lock_version=attempt.start_ts,
-        key=key,
-        lock_ttl=attempt.ttl_ms,
-        txn_size=attempt.size,
-        lock_type=lock.op,
-        lock_for_update_ts=attempt.for_update_ts,
-        min_commit_ts=attempt.min_commit_ts,
-    )

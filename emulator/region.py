@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 
 STORES_PER_REGION_ID = 1_000
 """A peer's id is region id * this + store id: nothing to keep per peer."""
+ADDED_SHIFT = 40
+"""Of a peer that was added later its id has, above this bit, the region's conf_ver of then."""
 
 
 class Region:
     """Keys [start, end), encoded; b"" is open. 270,000 of them are common: what few need is made late."""
 
-    __slots__ = ("_shard", "conf_ver", "end", "feed", "id", "leader", "start", "stores", "version")
+    __slots__ = ("_added", "_shard", "conf_ver", "end", "feed", "id", "leader", "start", "stores", "version")
 
     def __init__(self, id: int, start: bytes, end: bytes, stores: tuple[int, ...], leader: int) -> None:  # noqa: A002
         self.id = id
@@ -30,6 +32,7 @@ class Region:
         """The store of the leading peer."""
         self.version = 1
         self.conf_ver = 1
+        self._added: dict[int, int] | None = None
         self._shard: Shard | None = None
         self.feed: list[Subscription] | None = None
         """Who is told of its changes, on the leader's store."""
@@ -64,9 +67,20 @@ class Region:
     def holds_raw(self, key: bytes) -> bool:
         return self.holds(encode_bytes(key))
 
+    def peer_id(self, store: int) -> int:
+        """The id of the peer on that store; one that comes back to a store has another."""
+        added = 0 if self._added is None else self._added.get(store, 0)
+        return (added << ADDED_SHIFT) + self.id * STORES_PER_REGION_ID + store
+
     def peer(self, store: int) -> Any:
         """metapb.Peer on that store."""
-        return metapb.Peer(id=self.id * STORES_PER_REGION_ID + store, store_id=store)
+        return metapb.Peer(id=self.peer_id(store), store_id=store)
+
+    def add_peer(self, store: int) -> None:
+        """Put a new peer on a store that has none."""
+        self.stores = (*self.stores, store)
+        self.conf_ver += 1
+        self._added = {**(self._added or {}), store: self.conf_ver}
 
     def to_proto(self) -> Any:
         """metapb.Region, as of now."""

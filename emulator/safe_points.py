@@ -34,12 +34,21 @@ class SafePoints:
     def update(self, service: bytes, ttl_s: int, safe_point: Ts, now_s: float) -> tuple[bytes, Hold]:
         """Set a service's safe point, unless it lies below the least; the least one then.
 
-        A TTL of 0 or below removes the service. Raises ValueError where PD refuses.
+        A TTL of 0 or below removes the service. Raises ValueError where PD refuses: it looks at the name
+        and the TTL only where it has something to write down.
         """
-        if service == GC_WORKER and ttl_s != FOREVER:
-            raise ValueError(f"TTL of gc_worker's service safe point must be {FOREVER}")
         if ttl_s <= 0:
+            if service == GC_WORKER:
+                raise ValueError("cannot remove service safe point of gc_worker")
             self.holds.pop(service, None)
         elif safe_point >= self.least(now_s)[1].safe_point:
+            self._check(service, ttl_s)
             self.holds[service] = Hold(safe_point, now_s + ttl_s)
         return self.least(now_s)
+
+    @staticmethod
+    def _check(service: bytes, ttl_s: int) -> None:
+        if not service:
+            raise ValueError("service id of service safepoint cannot be empty")
+        if service == GC_WORKER and ttl_s != FOREVER:
+            raise ValueError("TTL of gc_worker's service safe point must be infinity")

@@ -6,8 +6,9 @@ ones, so that a key written once costs one entry.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import TypeVar
 
 from msgspec import Struct
@@ -21,6 +22,8 @@ LOCK: int = kvrpcpb.Op.Lock
 INSERT: int = kvrpcpb.Op.Insert
 PESSIMISTIC: int = kvrpcpb.Op.PessimisticLock
 CHECK_NOT_EXISTS: int = kvrpcpb.Op.CheckNotExists
+SHARED: int = kvrpcpb.Op.SharedLock
+SHARED_PESSIMISTIC: int = kvrpcpb.Op.SharedPessimisticLock
 
 T = TypeVar("T")
 
@@ -45,10 +48,14 @@ class Attempt(Struct, gc=False):
     for_update_ts: Ts = 0
     floor: Ts = 0
     """Up to here a resolved ts was sent while it was open: it must commit above."""
+    async_commit: bool = False
+    """Committed once all keys are locked, at the greatest min_commit_ts of them."""
+    secondaries: tuple[bytes, ...] = ()
+    """The other keys of an asynchronous commit; only the primary lock names them."""
 
 
 class Lock(Struct, gc=False):
-    """`op` is PUT, DELETE, LOCK or PESSIMISTIC."""
+    """`op` is PUT, DELETE, LOCK, PESSIMISTIC, SHARED or SHARED_PESSIMISTIC."""
 
     attempt: Attempt
     op: int
@@ -59,17 +66,30 @@ class Lock(Struct, gc=False):
     def start_ts(self) -> Ts:
         return self.attempt.start_ts
 
+    @property
+    def shared(self) -> bool:
+        """True if other transactions may hold the key in the same way."""
+        return self.op in (SHARED, SHARED_PESSIMISTIC)
+
+    @property
+    def pessimistic(self) -> bool:
+        """True if it waits for a prewrite to take its place."""
+        return self.op in (PESSIMISTIC, SHARED_PESSIMISTIC)
+
 
 class Shard:
     """Raw keys to versions and locks. Loop thread only."""
 
-    __slots__ = ("_fresh", "_keys", "latest", "locks", "older", "open", "rollbacks")
+    __slots__ = ("_fresh", "_keys", "latest", "locks", "older", "open", "rollbacks", "shared")
 
     def __init__(self) -> None:
         self.latest: dict[bytes, Write] = {}
         self.older: dict[bytes, list[Write]] = {}
         """Ascending; only of keys written more than once."""
         self.locks: dict[bytes, Lock] = {}
+        """Those that one transaction holds alone."""
+        self.shared: dict[bytes, dict[Ts, Lock]] = {}
+        """By start ts, those that several may hold together; no key is here and in `locks`."""
         self.rollbacks: dict[bytes, set[Ts]] = {}
         self.open: dict[Ts, list[int]] = {}
         """By start ts: how many locks hold the resolved ts, and the floor under it."""
@@ -111,33 +131,73 @@ class Shard:
             write = next((write for write in self.versions(key) if write.op != LOCK), None)
         return b"" if write is None else write.value
 
+    def lock_of(self, key: bytes, start_ts: Ts) -> Lock | None:
+        """This transaction's lock on a key."""
+        lock = self.locks.get(key)
+        if lock is not None and lock.start_ts == start_ts:
+            return lock
+        return self.shared[key].get(start_ts) if key in self.shared else None
+
+    def locks_on(self, key: bytes) -> list[Lock]:
+        """All locks on a key, by start ts: one, or any number of shared ones."""
+        if key in self.shared:
+            return [lock for _, lock in sorted(self.shared[key].items())]
+        return [self.locks[key]] if key in self.locks else []
+
+    def locked(self, start_ts: Ts) -> list[bytes]:
+        """The keys that this transaction holds."""
+        return [key for key in [*self.locks, *self.shared] if self.lock_of(key, start_ts) is not None]
+
     def lock(self, key: bytes, lock: Lock) -> None:
         """Put a lock, or the same transaction's newer one in its place."""
-        held = self.locks.get(key)
-        if held is not None:
-            self._count(held, -1)
-        elif key not in self.latest and key not in self.rollbacks:
+        if not self._known(key):
             self._fresh.append(key)
-        self.locks[key] = lock
+        if self.lock_of(key, lock.start_ts) is not None:
+            self.unlock(key, lock.start_ts)
+        if lock.shared:
+            self.shared.setdefault(key, {})[lock.start_ts] = lock
+        else:
+            self.locks[key] = lock
         self._count(lock, 1)
 
-    def unlock(self, key: bytes) -> Lock:
+    def unlock(self, key: bytes, start_ts: Ts) -> Lock:
+        """Take this transaction's lock off a key."""
+        if key in self.shared:
+            lock = self.shared[key].pop(start_ts)
+            if not self.shared[key]:
+                del self.shared[key]
+            return lock
         lock = self.locks.pop(key)
         self._count(lock, -1)
         return lock
 
+    def release(self, key: bytes, start_ts: Ts) -> None:
+        """Take this transaction's lock off a key that it leaves as it was."""
+        self.unlock(key, start_ts)
+        if not self._known(key):
+            self.forget([key])
+
     def add(self, key: bytes, write: Write) -> None:
-        """Commit a version; its key was locked."""
+        """Commit a version; its key was locked.
+
+        It may be older than the newest one: transactions that shared a lock commit in any order.
+        """
         before = self.latest.get(key)
+        if before is not None and before.commit_ts > write.commit_ts:
+            insort(self.older.setdefault(key, []), write, key=attrgetter("commit_ts"))
+            return
         if before is not None:
             self.older.setdefault(key, []).append(before)
         self.latest[key] = write
 
     def roll_back(self, key: bytes, start_ts: Ts) -> None:
         """Note that this transaction can never lock the key again."""
-        if key not in self.latest and key not in self.rollbacks and key not in self.locks:
+        if not self._known(key):
             self._fresh.append(key)
         self.rollbacks.setdefault(key, set()).add(start_ts)
+
+    def _known(self, key: bytes) -> bool:
+        return key in self.latest or key in self.rollbacks or key in self.locks or key in self.shared
 
     def _count(self, lock: Lock, by: int) -> None:
         """Only locks that carry data hold the resolved ts, as in TiKV."""
@@ -178,6 +238,7 @@ class Shard:
         self._move(self.latest, other.latest, keys)
         self._move(self.older, other.older, keys)
         self._move(self.locks, other.locks, keys)
+        self._move(self.shared, other.shared, keys)
         self._move(self.rollbacks, other.rollbacks, keys)
         self._recount()
 

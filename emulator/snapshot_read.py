@@ -7,10 +7,9 @@ from typing import Any
 
 from ..codec.proto import kvrpcpb
 from ..events import Ts
-from .percolator import lock_info
+from .lock_info import lock_info, lock_info_on
+from .oracle import MAX_TS
 from .shard import DELETE, LOCK, PUT, Lock, Shard
-
-MAX_TS = (1 << 64) - 1
 
 
 def blocking(shard: Shard, key: bytes, ts: Ts, passed: Collection[Ts]) -> Lock | None:
@@ -21,7 +20,7 @@ def blocking(shard: Shard, key: bytes, ts: Ts, passed: Collection[Ts]) -> Lock |
     attempt = lock.attempt
     if attempt.start_ts > ts or attempt.min_commit_ts > ts or attempt.start_ts in passed:
         return None
-    if ts == MAX_TS and attempt.primary == key:
+    if ts == MAX_TS and attempt.primary == key and not attempt.async_commit:
         return None  # a point read of the newest: what is not yet committed is not there
     return lock
 
@@ -56,14 +55,20 @@ def scan(shard: Shard, request: Any, start: bytes, end: bytes) -> Any:
 
 
 def scan_locks(shard: Shard, request: Any, start: bytes, end: bytes) -> Any:
-    """kvrpcpb.ScanLockRequest → ScanLockResponse: locks of transactions up to max_version."""
+    """kvrpcpb.ScanLockRequest → ScanLockResponse: locks of transactions up to max_version.
+
+    Shared locks of a key come wrapped in one, and each of them counts for the limit: the last ones of a key
+    may be cut off.
+    """
     answer = kvrpcpb.ScanLockResponse()
-    for key in shard.range(start, end) if shard.locks else ():
-        lock = shard.locks.get(key)
-        if lock is not None and lock.start_ts <= request.max_version:
-            answer.locks.append(lock_info(key, lock))
-            if request.limit and len(answer.locks) >= request.limit:
-                break
+    room = request.limit or MAX_TS
+    for key in shard.range(start, end) if shard.locks or shard.shared else ():
+        found = [lock for lock in shard.locks_on(key) if lock.start_ts <= request.max_version][:room]
+        if found:
+            answer.locks.append(lock_info_on(key, found))
+            room -= len(found)
+        if not room:
+            break
     return answer
 
 
@@ -84,7 +89,7 @@ def collect_garbage(shard: Shard, safe_point: Ts) -> None:
             shard.rollbacks[key] = marks
         else:
             shard.rollbacks.pop(key, None)
-            if not kept and key not in shard.locks:
+            if not kept and not shard.locks_on(key):
                 empty.append(key)
     shard.forget(empty)
 

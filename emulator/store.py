@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import grpc
+
 from ..codec.proto import TIKV, kvrpcpb
-from . import percolator, snapshot_read
+from . import percolator, snapshot_read, txn_status
 from .change_data import ChangeData
 from .faults import region_errors
 from .keyspace import Keyspace
@@ -37,6 +39,7 @@ class Store:
         self.slow_seconds = 0.0
         """What it takes before each answer and each message."""
         self._keyspace = keyspace
+        self._cluster_id = options.cluster_id
         self._apply = apply
         self._resolved = resolved
         self._injected = injected
@@ -56,6 +59,7 @@ class Store:
             "KvBatchRollback": self._rollback,
             "KvScanLock": self._scan_lock,
             "KvCheckTxnStatus": self._check_txn_status,
+            "KvCheckSecondaryLocks": self._check_secondary_locks,
             "KvResolveLock": self._resolve_lock,
         }
         made = {TIKV[name].path: unary(TIKV[name], self._checked(name, call)) for name, call in calls.items()}
@@ -64,8 +68,11 @@ class Store:
     def _checked(self, name: str, call: Callable[[Region, Any], Any]) -> Any:
         response = TIKV[name].response
 
-        async def behaviour(request: Any, _context: Any) -> Any:
+        async def behaviour(request: Any, context: Any) -> Any:
             await self.delay()
+            if request.context.cluster_id not in (0, self._cluster_id):
+                message = "the cluster id of the request does not match the TiKV cluster"
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, message)
             error, region = self._check(request.context, _keys(request))
             if error is not None or region is None:
                 return response(region_error=error)
@@ -91,6 +98,8 @@ class Store:
             return "store_not_match", b""
         if region is None or self.id not in region.stores:
             return "region_not_found", b""
+        if context.peer.id != region.peer_id(self.id):
+            return "mismatch_peer_id", b""
         if region.leader != self.id:
             return "not_leader", b""
         if context.region_epoch.version != region.version:
@@ -103,15 +112,18 @@ class Store:
     # --- reads
 
     def _get(self, region: Region, request: Any) -> Any:
+        self._resolved.observe(request.version)
         return snapshot_read.get(region.shard, request)
 
     def _scan(self, region: Region, request: Any) -> Any:
+        self._resolved.observe(request.version)
         start, end = request.start_key, request.end_key
         if request.reverse:
             start, end = end, start
         return snapshot_read.scan(region.shard, request, *self._within(region, start, end))
 
     def _scan_lock(self, region: Region, request: Any) -> Any:
+        self._resolved.observe(request.max_version)
         span = self._within(region, request.start_key, request.end_key)
         return snapshot_read.scan_locks(region.shard, request, *span)
 
@@ -125,21 +137,41 @@ class Store:
     # --- writes
 
     def _prewrite(self, region: Region, request: Any) -> Any:
+        attempt, one_pc = self._attempt(region, request)
+        mutations = [(mutation.op, mutation.key, mutation.value) for mutation in request.mutations]
+        try:
+            if one_pc:
+                commit_ts = self._apply(region, percolator.commit_at_once, attempt, mutations)
+                return kvrpcpb.PrewriteResponse(min_commit_ts=commit_ts, one_pc_commit_ts=commit_ts)
+            least = self._apply(region, percolator.prewrite, attempt, mutations, 0)
+        except Rejected as refused:
+            return kvrpcpb.PrewriteResponse(errors=refused.errors)
+        return kvrpcpb.PrewriteResponse(min_commit_ts=least)
+
+    def _attempt(self, region: Region, request: Any) -> tuple[Attempt, bool]:
+        """Of a prewrite, and whether it commits at once.
+
+        One whose commit ts would be above its max_commit_ts goes back to two phases.
+        """
+        start_ts, for_update_ts = request.start_version, request.for_update_ts
+        least, highest = request.min_commit_ts, request.max_commit_ts
+        calculates = request.use_async_commit or request.try_one_pc
+        if calculates:
+            found = self._resolved.least_commit_ts(start_ts, for_update_ts, least)
+            calculates = not highest or found <= highest
+            least = found if calculates else least
         attempt = Attempt(
-            request.start_version,
+            start_ts,
             request.primary_lock,
             request.lock_ttl,
             request.txn_size,
-            request.min_commit_ts,
-            request.for_update_ts,
+            least,
+            for_update_ts,
             self._resolved.floor(region),
+            calculates,
+            tuple(request.secondaries) if calculates else (),
         )
-        mutations = [(mutation.op, mutation.key, mutation.value) for mutation in request.mutations]
-        try:
-            self._apply(region, percolator.prewrite, attempt, mutations, 0)
-        except Rejected as refused:
-            return kvrpcpb.PrewriteResponse(errors=refused.errors)
-        return kvrpcpb.PrewriteResponse()
+        return attempt, calculates and request.try_one_pc
 
     def _commit(self, region: Region, request: Any) -> Any:
         start, ts = request.start_version, request.commit_version
@@ -151,10 +183,16 @@ class Store:
         return self._step(region, kvrpcpb.BatchRollbackResponse(), step)
 
     def _check_txn_status(self, region: Region, request: Any) -> Any:
+        for ts in (request.lock_ts, request.current_ts, request.caller_start_ts):
+            self._resolved.observe(ts)
         try:
-            return self._apply(region, percolator.check_txn_status, request)
+            return self._apply(region, txn_status.check_txn_status, request)
         except Rejected as refused:
             return kvrpcpb.CheckTxnStatusResponse(error=refused.errors[0])
+
+    def _check_secondary_locks(self, region: Region, request: Any) -> Any:
+        self._resolved.observe(request.start_version)
+        return self._apply(region, txn_status.check_secondary_locks, request.keys, request.start_version)
 
     def _resolve_lock(self, region: Region, request: Any) -> Any:
         fates = [(request.start_version, request.commit_version)] if request.start_version else []
@@ -177,7 +215,12 @@ def _keys(request: Any) -> list[bytes]:
             return [request.key]
         case kvrpcpb.PrewriteRequest():
             return [mutation.key for mutation in request.mutations]
-        case kvrpcpb.CommitRequest() | kvrpcpb.BatchRollbackRequest() | kvrpcpb.ResolveLockRequest():
+        case (
+            kvrpcpb.CommitRequest()
+            | kvrpcpb.BatchRollbackRequest()
+            | kvrpcpb.ResolveLockRequest()
+            | kvrpcpb.CheckSecondaryLocksRequest()
+        ):
             return list(request.keys)
         case kvrpcpb.CheckTxnStatusRequest():
             return [request.primary_key]

@@ -10,18 +10,31 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
+from msgspec.structs import replace
+
 from ..events import Ts
 from . import percolator
 from .keyspace import Keyspace
+from .options import CommitMode
 from .oracle import Oracle
 from .percolator import Rejected
 from .region import Region
 from .resolved import Resolved
-from .shard import DELETE, INSERT, LOCK, PESSIMISTIC, PUT, Attempt
+from .shard import DELETE, INSERT, LOCK, PESSIMISTIC, PUT, SHARED, SHARED_PESSIMISTIC, Attempt
 
-OPS = {"put": PUT, "delete": DELETE, "insert": INSERT, "lock": LOCK, "pessimistic": PESSIMISTIC}
+OPS = {
+    "put": PUT,
+    "delete": DELETE,
+    "insert": INSERT,
+    "lock": LOCK,
+    "pessimistic": PESSIMISTIC,
+    "shared": SHARED,
+    "shared_pessimistic": SHARED_PESSIMISTIC,
+}
 BATCH = 1024
 """Keys of one step; between steps others have their turn."""
+ASYNC_COMMIT_KEYS = 256
+"""TiDB's: the primary lock of an asynchronous commit names all other keys."""
 TTL_MS = 3_000
 """TiDB's for a small transaction."""
 
@@ -45,19 +58,28 @@ class Transactions:
         self._resolved = resolved
         self._patience_seconds = patience_seconds
 
-    async def write(self, mutations: Sequence[tuple[str, bytes, bytes]], start_ts: Ts = 0) -> Ts:
+    async def write(
+        self, mutations: Sequence[tuple[str, bytes, bytes]], start_ts: Ts = 0, mode: CommitMode = "two_phase"
+    ) -> Ts:
         """Prewrite and commit; the commit ts. Rejected leaves no lock behind."""
         start_ts = start_ts or self._oracle.next()
         mutations = last_of_each_key(mutations)
         keys = [mutation[1] for mutation in mutations]
         if not keys:
             raise ValueError("mutations: a transaction needs at least one")
+        commit_ts = 0
         try:
-            await self.prewrite(start_ts, mutations, keys[0], TTL_MS)
+            if mode == "one_pc":
+                commit_ts = await self._commit_at_once(start_ts, mutations)
+                if commit_ts:
+                    return commit_ts
+            asynchronous = mode != "two_phase" and len(keys) <= ASYNC_COMMIT_KEYS
+            secondaries = keys[1:] if asynchronous else None
+            commit_ts = await self.prewrite(start_ts, mutations, keys[0], TTL_MS, secondaries=secondaries)
         except Rejected:
             await self.rollback(start_ts, keys)
             raise
-        return await self.commit(start_ts, keys)
+        return await self.commit(start_ts, keys, commit_ts)
 
     async def prewrite(
         self,
@@ -67,13 +89,41 @@ class Transactions:
         ttl_ms: int = TTL_MS,
         generation: int = 0,
         min_commit_ts: Ts = 0,
-    ) -> None:
+        secondaries: Sequence[bytes] | None = None,
+    ) -> Ts:
+        """Lock the keys. With `secondaries`, all keys but the primary, for an asynchronous commit.
+
+        Returns the commit ts of that if these are all its keys, 0 for a commit in two phases.
+        """
         attempt = Attempt(start_ts, primary, ttl_ms, len(mutations), min_commit_ts)
+        asked = self._oracle.next() + 1 if secondaries is not None else 0
+        commit_ts = 0
         mutations = last_of_each_key(mutations)
         async for region, batch in self._batches(mutations, _key):
             steps = [(OPS[op], key, value) for op, key, value in batch]
+            if secondaries is not None:
+                attempt = self._calculating(region, attempt, asked)
+                attempt.secondaries = tuple(secondaries)
             attempt.floor = max(attempt.floor, self._resolved.floor(region))
-            self._apply(region, percolator.prewrite, attempt, steps, generation)
+            commit_ts = max(commit_ts, self._apply(region, percolator.prewrite, attempt, steps, generation))
+        return commit_ts
+
+    async def _commit_at_once(self, start_ts: Ts, mutations: Sequence[tuple[str, bytes, bytes]]) -> Ts:
+        """Commit in one step where one region has all keys; the commit ts, 0 if several have them."""
+        first, last = mutations[0][1], mutations[-1][1]
+        region = await self._roomy(first)
+        if not region.holds_raw(last):
+            return 0
+        steps = [(OPS[op], key, value) for op, key, value in mutations]
+        attempt = Attempt(start_ts, first, TTL_MS, len(mutations))
+        attempt = self._calculating(region, attempt, self._oracle.next() + 1)
+        return int(self._apply(region, percolator.commit_at_once, attempt, steps))
+
+    def _calculating(self, region: Region, attempt: Attempt, asked: Ts) -> Attempt:
+        """Of one region, with the least commit ts that all who have read or heard of it allow."""
+        least = self._resolved.least_commit_ts(attempt.start_ts, attempt.for_update_ts, asked)
+        floor = self._resolved.floor(region)
+        return replace(attempt, min_commit_ts=least, floor=floor, async_commit=True)
 
     async def commit(self, start_ts: Ts, keys: Sequence[bytes], commit_ts: Ts = 0) -> Ts:
         """`keys` ascend."""

@@ -18,6 +18,7 @@ from ..store.plan import Outcome
 from .options import FeedOptions, make_data_dir
 from .pipeline import Pipeline, Unavailable
 from .plan_inbox import PlanInbox
+from .retry import pause_seconds
 from .status import (
     FeedStatus,
     Retry,
@@ -46,8 +47,6 @@ RATE_SECONDS = 5.0
 """The rows per second are those of this time."""
 IDLE_SECONDS = 5.0
 """A sink that has everything read, of no longer ago than this, is shown without lag."""
-FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
-"""Between pipelines, while each fails for a reason that may pass."""
 
 
 class Feed:
@@ -67,7 +66,7 @@ class Feed:
         self._file = StatusFile(options.data_dir)
         self._plans = PlanInbox(options.data_dir)
         self._pipeline: Pipeline | None = None
-        self._pause = FIRST_PAUSE_SECONDS
+        self._failures = 0  # of pipelines, in a row
         self._retry: Retry | None = None  # what the next pipeline is waited for
         self._on_end: Callable[[], object] = lambda: None
         self._stop = Event()
@@ -138,7 +137,7 @@ class Feed:
                         return
                 except Unavailable as error:
                     if pipeline is not None and pipeline.progressed:
-                        self._pause, self._retry = FIRST_PAUSE_SECONDS, None
+                        self._failures, self._retry = 0, None
                     self._wait_before_next(error)
             self._say("stopped")
         except BaseException as error:  # whatever it is, the feed has failed of it
@@ -171,8 +170,8 @@ class Feed:
         return not self._stop.is_set()
 
     def _wait_before_next(self, error: Unavailable) -> None:
-        seconds = max(self._pause, error.wait or 0.0)
-        self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+        self._failures += 1
+        seconds = max(error.wait or 0.0, pause_seconds(self._failures))
         now = self._clock.now()
         since = self._retry.since if self._retry is not None else now
         self._retry = Retry(error.who, str(error), now + seconds, since)
@@ -263,9 +262,9 @@ class Feed:
         puller, progress, sorter = pipeline.puller_statistics, pipeline.snapshot, pipeline.sorter.statistics()
         read = puller.resolved_ts if puller is not None else 0
         sinks = [self._sink_status(pipeline, one, read, now) for one in pipeline.deliveries]
-        position = puller.position if puller is not None else ""
-        if not position:  # the puller has not said anything yet, or the feed was over before it was asked
-            position = self._status.position or next((sink.position for sink in sinks), "")
+        # A busy puller's last answer, if there is one yet, may be older than the sinks' checkpoints.
+        positions = [puller.position if puller is not None else "", *(sink.position for sink in sinks)]
+        position = pipeline.furthest(positions) or self._status.position
         warning = "; ".join(retry.sentence(self._clock.now()) for retry in pipeline.retries.values())
         self._status = replace(
             self._status,

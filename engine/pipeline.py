@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from threading import Event
 from typing import Any
@@ -17,9 +17,9 @@ from ..events import Checkpoint, Item, Rows, Sorted, Transaction
 from ..puller.puller import Connected, PullerStatistics, Retrying, SnapshotReport
 from ..sink import Acknowledged, Deliver, Delivery, Flush, Sink, spawn_sink
 from ..sorter import open_sorter
-from ..sources.source import Source, SourceInfo, Stages, no_table_matches, open_source
+from ..sources.source import Source, SourceInfo, Stages, no_table_matches
 from .checkpoint import ON_SPARK, lowest
-from .options import FeedOptions
+from .options import FeedOptions, open_source
 from .status import Retry, Wait
 
 log = logging.getLogger("tidemill")
@@ -311,6 +311,10 @@ class Pipeline:
 
     def ask_puller(self) -> None:
         self.puller_statistics = self._source.statistics() or self.puller_statistics
+
+    def furthest(self, positions: Iterable[str]) -> str:
+        """The last of the positions in the source's order; empty if all are."""
+        return max(filter(None, positions), key=self._source.rank, default="")
 
     def _turns(self) -> Iterator[tuple[str, str, float]]:
         """Who is in a driver, for whose answer, since when."""

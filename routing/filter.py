@@ -1,4 +1,4 @@
-"""Which tables a feed follows."""
+"""The choice of the tables that a feed follows."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class TableFilter:
     """
 
     keys: tuple[bytes, bytes] = b"", b""
-    """Of a source whose rows have keys: only those from the first up to but not including the second are
-    followed; empty: no bound."""
+    """Range of row keys that is followed, for a source whose rows have keys: from the first up to but not
+    including the second; empty: no bound."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         if not patterns:
@@ -38,11 +38,11 @@ class TableFilter:
         return False
 
     def touches(self, schema: str) -> bool:
-        """Whether tables of this schema may be followed."""
+        """True if tables of this schema may match."""
         return any(wanted and schema_re.match(schema) for wanted, schema_re, _ in self._rules)
 
     def unmatched(self, tables: Sequence[tuple[str, str]]) -> list[str]:
-        """The patterns, exclusions aside, that match none of these (schema, table) names."""
+        """Return the patterns, without exclusions, that match none of these (schema, table) names."""
         return [
             pattern
             for pattern, (wanted, schema_re, table_re) in zip(self.patterns, self._rules, strict=True)

@@ -1,4 +1,4 @@
-"""Where Writers wait for the Intake, and longer while the sorter has enough."""
+"""Admission control: Writers wait here for the Intake, and longer while the sorter is full."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from .writer import Writer
 
 LEAVING_BYTES: Final = 16 << 20
-"""Beyond this, what goes to disk waits for the disk."""
+"""Bytes on their way to disk above which the Intake waits for the disk."""
 
 READY_BYTES: Final = 8 << 20
-"""With this much here, in memory or on disk, what can leave does so before more comes in. It keeps the
-Merger busy; more would only wait longer, and cost the way through the disk."""
+"""Bytes ready to leave, in memory or on disk, above which they leave before more is taken in. This much
+keeps the Merger busy; more would only wait longer and go through the disk."""
 
 
 class AdmissionControl:
-    """The Writers that have something, first come first served.
+    """The Writers that have changes, first come first served.
 
-    While the gate is shut the Intake takes nothing from them: their mailboxes fill, and the sources
-    wait. Whoever changes what `is_needed` looks at calls `open_if_possible` afterwards, so an Intake
-    that finds it needed, shuts it and finds it still needed is sure to be woken later.
+    While admission is closed the Intake takes nothing from them: their mailboxes fill, and the sources
+    wait. Code that changes what `is_needed` reads calls `open_if_possible` afterwards, so an Intake that
+    closes admission and still finds it needed is certain to be woken later.
     """
 
     def __init__(self, tier: Tier, arrivals: Arrivals, clock: Clock) -> None:
@@ -37,18 +37,18 @@ class AdmissionControl:
         self._arrivals = arrivals
         self._clock = clock
         self.intake: Mailbox | None = None
-        """Whom to wake; set once it is spawned."""
+        """The Intake's mailbox, which is woken; set when the Intake is spawned."""
         self.writers: deque[Writer] = deque()
         self.shut_since: float | None = None
-        """The clock's `now()` when the gate was shut; None while it is open."""
+        """The clock's `now()` when admission was closed; None while it is open."""
         self.is_closed = False
-        """The sorter is closed or has failed: what comes is dropped."""
+        """True if the sorter is closed or has failed: further changes are dropped."""
         self._busy = False
         self._lock = Lock()  # guards what follows
         self._advanced: dict[int, Ts] = {}
 
     def arrive(self, writer: Writer) -> None:
-        """A Writer has something, and is not here yet."""
+        """Add a Writer that has changes and isn't queued yet."""
         self.writers.append(writer)
         # In this order, and the reverse in `rest` and `close`: one of the two sees the other.
         if self.is_closed:
@@ -58,7 +58,7 @@ class AdmissionControl:
             self._wake()
 
     def advance(self, resolved: Mapping[int, Ts]) -> None:
-        """Tables, by id, are resolved so far; the Intake sees to it in the order of what it takes."""
+        """Record resolved ts by table id; the Intake applies them in order with the changes it takes."""
         with self._lock:
             self._advanced.update(resolved)
         if not self._busy:
@@ -66,7 +66,7 @@ class AdmissionControl:
             self._wake()
 
     def advanced(self) -> dict[int, Ts]:
-        """What was advanced since the last time."""
+        """Return and clear the resolved ts recorded since the last call."""
         if not self._advanced:
             return {}
         with self._lock:
@@ -74,14 +74,14 @@ class AdmissionControl:
         return advanced
 
     def rest(self) -> bool:
-        """The Intake has nothing left to take; False if something came meanwhile."""
+        """Note that the Intake is idle; False if a Writer arrived meanwhile."""
         self._busy = False
         if self.writers or self._advanced:
             self._busy = True
         return not self._busy
 
     def is_needed(self) -> bool:
-        """Whether more from the sources would do no good now."""
+        """True if the sorter has enough, so that taking in more would only cost space."""
         tier = self._tier
         if tier.quota_bytes is None:
             return False
@@ -90,7 +90,7 @@ class AdmissionControl:
         return self._arrivals.busy and tier.used_bytes + tier.stored_bytes > READY_BYTES
 
     def shut_if_needed(self) -> bool:
-        """For the Intake: True if it must wait to be woken."""
+        """Close admission if needed; True if the Intake must wait to be woken."""
         if not self.is_needed():
             return False
         self.shut_since = self._clock.now()
@@ -105,7 +105,7 @@ class AdmissionControl:
             self._wake()
 
     def close(self) -> None:
-        """From now on what comes is dropped, so that nobody waits."""
+        """Drop all further changes, so that no source waits."""
         self.is_closed = True
         self.shut_since = None
         self._discard()
@@ -124,8 +124,8 @@ class AdmissionControl:
 
 
 class Part(PooledActor):
-    """An actor of a sorter. When it fails no source waits for the sorter any more, and nothing is kept:
-    who supervises it hears of the failure and must be able to stop the rest."""
+    """An actor of a sorter. Its failure closes admission, so that no source waits and its supervisor can stop
+    the rest."""
 
     def __init__(self, gate: AdmissionControl) -> None:
         self._gate = gate

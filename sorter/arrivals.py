@@ -1,4 +1,4 @@
-"""What has come in, for the Merger."""
+"""Runs and resolved timestamps on their way to the Merger."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ WAKE: Final = Wake()
 class Arrivals:
     """New runs and resolved timestamps, from any thread, until the Merger collects them.
 
-    One message wakes the Merger however many tables have something, and none while it is busy: so
-    100,000 tables don't fill its mailbox, and an idle Merger hears at once.
+    One message wakes the Merger for any number of tables, and none is sent while it is busy: 100,000 tables
+    don't fill its mailbox, and an idle Merger is woken at once.
     """
 
     def __init__(self) -> None:
@@ -32,12 +32,12 @@ class Arrivals:
         self._advanced: dict[Table, Ts] = {}
         self._removed: list[Table] = []
         self.busy = False
-        """From what wakes the Merger until it has nothing left to send."""
+        """True from waking the Merger until it has nothing left to send."""
 
     def post(self, runs: list[Run], resolved: Mapping[Table, Ts], now: float) -> bool:
-        """Hand over runs and what was resolved with them, together; True if the Merger must be woken.
+        """Hand over runs with their resolved ts; True if the Merger must be woken.
 
-        Runs alone don't wake it: they can't leave before a resolved ts does.
+        Runs alone don't wake it: they can't leave until a resolved ts advances.
         """
         with self._lock:
             self._runs += runs
@@ -52,13 +52,13 @@ class Arrivals:
             return moved and self._wake()
 
     def add(self, table: Table) -> bool:
-        """A table was added; True if the Merger must be woken."""
+        """Add a table; True if the Merger must be woken."""
         with self._lock:
             self._advanced[table] = table.resolved
             return self._wake()
 
     def remove(self, table: Table) -> bool:
-        """A table is no more, and nothing of it will be heard; True if the Merger must be woken."""
+        """Remove a table and ignore its later changes; True if the Merger must be woken."""
         with self._lock:
             table.removed = True
             self._advanced.pop(table, None)
@@ -66,7 +66,7 @@ class Arrivals:
             return self._wake()
 
     def collect(self) -> tuple[list[Run], dict[Table, Ts], list[Table]]:
-        """What came since the last time: runs, the tables that advanced or were added, those removed."""
+        """Return the runs, the tables advanced or added, and the tables removed since the last call."""
         with self._lock:
             runs, self._runs = self._runs, []
             advanced, self._advanced = self._advanced, {}

@@ -1,4 +1,4 @@
-"""What the Merger has open of a run, and what it takes of several."""
+"""Merge cursors over runs, and the slices taken from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .run import Owners, Run, Table, floor, has_repeated, once, sort, sort_owned
 
 
 class MergeCursor:
-    """A run that is being merged: its changes from `at` on; None while they are being read."""
+    """A run that is being merged. Its changes from `at` on; None while they are read from disk."""
 
     __slots__ = ("at", "changes", "is_sorted", "owners", "run")
 
@@ -28,7 +28,7 @@ class MergeCursor:
         self.changes, self.owners = without_removed(self.run.tables, owners, changes)
 
     def find(self, bound: KvChange) -> int:
-        """Where the changes at or above the bound begin, once they are behind the others; `at` may move."""
+        """Partition the changes by the bound; return the index of the first at or above it. May move `at`."""
         assert self.changes is not None
         if self.run.newest < bound.commit_ts:
             return len(self.changes)
@@ -42,8 +42,8 @@ class MergeCursor:
         return bisect_left(self.changes, bound, self.at)
 
     def _part(self, ts: Ts) -> int:
-        """Move what lies before `ts` to the front: a third of the cost of sorting, and mostly the rest of
-        what is left later leaves as a whole."""
+        """Move the changes before `ts` to the front: a third of the cost of sorting, and the rest mostly
+        leaves later as a whole."""
         changes = self.changes or []
         before = [change.commit_ts < ts for change in changes]
         after = list(map(not_, before))
@@ -54,7 +54,7 @@ class MergeCursor:
 
 
 class Slice(Struct, frozen=True, gc=False):
-    """Changes of a run that leave together."""
+    """Changes of one run that leave together."""
 
     run: Run
     changes: list[KvChange]
@@ -63,7 +63,7 @@ class Slice(Struct, frozen=True, gc=False):
 
 
 def join(slices: list[Slice]) -> list[KvChange]:
-    """The changes in commit order, without what came twice."""
+    """Return the changes in commit order, without duplicates."""
     if not slices:
         return []
     if len(slices) == 1 and slices[0].is_sorted:

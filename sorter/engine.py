@@ -1,4 +1,4 @@
-"""What the engines have in common: their tables, and the Merger that all tables flow into."""
+"""The base of the engines: their tables, and the Merger that all tables flow into."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .writer import Writer
 _uids = count(1)
 
 NO_BOUND: Final = 1 << 16
-"""The capacity of a mailbox whose senders bound themselves: by one wake-up, or one answer a question."""
+"""Capacity of a mailbox whose senders are bounded otherwise: one wake-up, or one answer per question."""
 
 
 class Engine:
@@ -125,7 +125,7 @@ class Engine:
         return waits
 
     def _waiting_writers(self) -> list[Wait]:
-        """Writers before the shut gate, and who waits for room in their mailboxes."""
+        """Return the Writers that wait for admission, and the senders that wait for room in a Writer."""
         since = self._gate.shut_since
         if since is None:
             return []

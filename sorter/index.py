@@ -1,4 +1,4 @@
-"""Which runs are on disk, and where."""
+"""The runs on disk, and their places."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .run import Place, Run
 
 
 class Index:
-    """The runs in each window that aren't read back yet: about 400 bytes for a block of 1,000 changes.
+    """The unread runs of each generation: about 400 bytes of memory for a block of 1,000 changes.
 
     Guarded by the Tier's lock.
     """
@@ -17,7 +17,7 @@ class Index:
         self._runs: dict[Any, dict[Run, None]] = {}
         self._live_bytes: dict[Any, int] = {}
         self.memory_bytes = 0
-        """What the runs would take in memory."""
+        """Bytes that the runs would take in memory."""
 
     def add(self, run: Run, place: Place) -> None:
         run.place = place
@@ -40,7 +40,7 @@ class Index:
         self.memory_bytes -= run.bytes
 
     def live_bytes(self, window: Any) -> int:
-        """Bytes of a window that are still to be read."""
+        """Return the bytes of a generation that are still to be read."""
         return self._live_bytes.get(window, 0)
 
     def runs(self, window: Any) -> list[Run]:

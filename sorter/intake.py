@@ -1,4 +1,4 @@
-"""What takes the changes of all tables in."""
+"""Intake: takes in the changes of all tables."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from .tier import Tier
 from .writer import Writer
 
 TURN_CHANGES: Final = 16384
-"""A turn takes about this much: enough that small lists of many tables become one large run."""
+"""Changes taken in one turn, about: enough that small lists of many tables become one large run."""
 
 ROUND_CHANGES: Final = 1024
-"""Having this much, a turn ends with the round, before the first table comes again: what is of one round
-is likely to be resolved together, and leaves in whole runs."""
+"""Changes after which a turn ends with the round over all tables: changes of one round are likely to be
+resolved together, and leave in whole runs."""
 
 RUN_CHANGES: Final = 2500
-"""A run holds at most this many changes ..."""
+"""Maximum number of changes in a run."""
 RUN_BYTES: Final = 1 << 20
-"""... and about this much: the Merger opens runs as a whole."""
+"""Maximum bytes of a run, about: the Merger opens runs as a whole."""
 
 Spill = Callable[[list[Run]], Iterator[tuple[PooledRef[Any], Any]]]
-"""Whom to tell what, so that runs go to disk."""
+"""Returns the actors and messages that send runs to disk."""
 
 
 class Intake(Part):
-    """Makes runs of what the sources told the Writers, puts them into the memory tier and sends to disk
-    what no longer fits there. While the disk is behind, or the Merger is, it takes nothing.
+    """Makes runs of the changes told to the Writers, puts them into the memory tier, and spills what exceeds
+    its quota. It takes nothing while the disk or the Merger lags behind.
 
-    A run has the changes of all tables whose turn it was and that go to disk together, as they came:
-    the Merger sorts them once, with the others that leave with them.
+    A run holds the unsorted changes of several tables that spill together: the Merger sorts them once,
+    with everything that leaves with them.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Intake(Part):
             self.send(self.actor_ref, WAKE)
 
     def _advance(self, advanced: dict[int, Ts]) -> None:
-        """Resolve tables, or let it wait behind the changes that a Writer still has."""
+        """Resolve tables, after the changes that their Writers still hold."""
         resolved: dict[Table, Ts] = {}
         writers = self._writers
         for table_id, ts in advanced.items():
@@ -107,8 +107,8 @@ class Intake(Part):
     def _collect(
         self, asks: list[Ask]
     ) -> tuple[dict[Any, tuple[list[Table], list[list[KvChange]]]], dict[Table, Ts]]:
-        """Messages of about a turn: by what goes to disk together the tables and their lists, and what
-        they resolved."""
+        """Take the messages of about one turn. Returns tables and lists of changes by spill group, and the
+        resolved ts by table."""
         writers = self._gate.writers
         groups: dict[Any, tuple[list[Table], list[list[KvChange]]]] = {}
         resolved: dict[Table, Ts] = {}

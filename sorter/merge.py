@@ -20,11 +20,10 @@ from .run import Owners, Run, Table, floor, split
 from .tier import Tier
 
 READ_BYTES: Final = 1 << 20
-"""A Read asks for about this much: what comes first can leave while the rest is read."""
+"""Bytes that a Read asks for, about: the first runs can leave while the rest is read."""
 
 SORTED_BYTES: Final = 1 << 20
-"""A Sorted carries about this much, more if its changes vary much in size, or
-what has one commit ts is opened as a whole and larger."""
+"""Bytes of a Sorted, about; more if its changes vary much in size, or one commit ts is larger."""
 
 
 class Read(Struct, frozen=True):
@@ -35,39 +34,39 @@ class Read(Struct, frozen=True):
 
 
 class RunsRead(Struct, frozen=True):
-    """From a Reader: runs, their changes and whose they are, in the order of the Read."""
+    """From a Reader: runs, their changes and owners, in the order of the Read."""
 
     runs: list[tuple[Run, list[KvChange], Owners]]
 
 
 class Progress:
-    """How far the Merger is, for others to look at."""
+    """The Merger's progress, readable from any thread."""
 
     __slots__ = ("resolved", "resolved_of", "sent")
 
     def __init__(self) -> None:
         self.resolved: Ts = 0
-        """The least over the tables."""
+        """The lowest resolved ts of all tables."""
         self.sent: Ts = 0
-        """Sent with the last Sorted: nothing at or below may follow."""
+        """The resolved ts of the last Sorted: nothing at or below it may follow."""
         self.resolved_of: dict[Table, Ts] = {}
 
     def slowest(self) -> Table | None:
-        """The table with the least resolved ts."""
+        """The table with the lowest resolved ts."""
         resolved_of = self.resolved_of.copy()
         return min(resolved_of, key=resolved_of.__getitem__, default=None)
 
 
 MANY: Final = 16
-"""If more than one table in this many has moved, the least resolved ts is looked for among all."""
+"""If more than 1/16 of the tables advanced, the lowest resolved ts is searched among all of them."""
 
 
 class Merger(Part):
     """Sends whole transactions of all tables downstream, as far as every table is resolved.
 
-    Runs are opened in the order of their first changes, up to `open_bytes`. What lies before the
-    first run that isn't open, or isn't read yet, can leave. So one pass over the runs merges any
-    number of tables and transactions of any size, and tables without changes cost nothing.
+    Runs are opened in the order of their first changes, up to `open_bytes`. Changes before the first run
+    that isn't open, or isn't read yet, can leave. One pass over the runs so merges any number of tables and
+    transactions of any size, and tables without changes cost nothing.
     """
 
     def __init__(
@@ -93,15 +92,15 @@ class Merger(Part):
         self._open: list[MergeCursor] = []
         self._opened_bytes = 0
         self._reading: dict[Run, MergeCursor] = {}
-        """Those open that aren't back from disk, by their first change."""
+        """Open runs that are still read from disk, by their first change."""
         self._wanted: list[Run] = []
-        """Those of them that no Reader was asked for yet, some since they aren't on disk yet."""
+        """Open runs not requested from a Reader yet, for instance since they are still being flushed."""
         self._tables: list[tuple[Ts, int, Table]] | None = None
-        """Heap of the tables by resolved ts, which may have moved since: see `_resolved_of`. None until
-        a few move alone: where all do, looking at all is cheaper."""
+        """Heap of the tables by a resolved ts that may be outdated (`_resolved_of`). None while most tables
+        advance together, when a search among all is cheaper."""
         self._resolved_of = progress.resolved_of
         self._torn: Ts | None = None
-        """The commit ts that was sent in part."""
+        """The commit ts that was sent in part; None if there is none."""
 
     def on_receive_batch(self, messages: Sequence[Any]) -> None:
         for message in messages:
@@ -147,7 +146,7 @@ class Merger(Part):
             self._progress.resolved = max(self._progress.resolved, least)
 
     def _least(self) -> Ts:
-        """The least resolved ts, of the few tables that may have it."""
+        """Return the lowest resolved ts, found among the few tables that may have it."""
         of = self._resolved_of
         if self._tables is None:
             self._tables = [(ts, table.uid, table) for table, ts in of.items()]
@@ -164,7 +163,7 @@ class Merger(Part):
                 heapreplace(tables, (resolved, uid, table))
 
     def _forget_removed(self) -> None:
-        """Let go of what the removed tables had, and of runs that have nothing else."""
+        """Drop the changes of removed tables, and runs that hold nothing else."""
         self._waiting = [entry for entry in self._waiting if not self._tier.forget_removed(entry[3])]
         heapify(self._waiting)
         self._wanted = [run for run in self._wanted if not self._tier.forget_removed(run)]
@@ -190,7 +189,7 @@ class Merger(Part):
     # --- merging ---------------------------------------------------------------------------------
 
     def _step(self) -> bool:
-        """Open what there is room for and send what can leave; True if there is more to do at once."""
+        """Open as many runs as there is room for, send what can leave; True if there is more to do."""
         self._open_runs()
         bound = self._bound()
         whole = bound.commit_ts > self._progress.resolved
@@ -198,7 +197,7 @@ class Merger(Part):
             bound = floor(bound.commit_ts)
         slices = self._take_below(bound)
         if not slices and not whole and not self._reading:
-            # One commit ts fills all that may be open: it leaves in stretches.
+            # One commit ts fills all that may be open: it leaves in several parts.
             bound = self._bound()
             slices = self._take_below(bound)
             if not slices:  # every open run begins with the change that the next one begins with
@@ -238,7 +237,7 @@ class Merger(Part):
         self._opened_bytes += run.bytes
 
     def _refuse(self, run: Run, changes: list[KvChange] | None, owners: Owners) -> NoReturn:
-        """A source has resolved what it had not sent."""
+        """Raise InvariantViolated: a source sent a change at or below its resolved ts."""
         whose = run.whose
         ts = run.first.commit_ts
         if changes is not None and owners is not None:
@@ -250,7 +249,7 @@ class Merger(Part):
         )
 
     def _request(self) -> None:
-        """Ask the Readers for what is wanted, in Reads of a bounded size."""
+        """Request the wanted runs from the Readers, in Reads of a bounded size."""
         by_store: dict[int, list[Run]] = {}
         wanted, self._wanted = self._wanted, []
         for run in wanted:
@@ -263,7 +262,7 @@ class Merger(Part):
                 self.send(self._readers[store], Read(part, self.actor_ref))
 
     def _bound(self) -> KvChange:
-        """Less than everything that isn't loaded or may not leave yet."""
+        """Return a bound below everything that isn't in memory or may not leave yet."""
         bound = floor(self._progress.resolved + 1)
         if self._waiting:
             bound = min(bound, self._waiting[0][1])
@@ -272,7 +271,7 @@ class Merger(Part):
         return bound
 
     def _take_below(self, bound: KvChange) -> list[Slice]:
-        """RunsRead changes before the bound."""
+        """Take the changes in memory below the bound."""
         slices = []
         done = False
         for stretch in self._open:
@@ -303,7 +302,7 @@ class Merger(Part):
         self._open = left
 
     def _put_back(self) -> None:
-        """What is open and above the resolved ts waits with the rest, where it can go to disk."""
+        """Put open runs above the resolved ts back into the tier, where they can be spilled."""
         for stretch in self._open:
             assert stretch.changes is not None
             old, changes, owners = stretch.run, stretch.changes, stretch.owners
@@ -323,7 +322,7 @@ class Merger(Part):
     # --- output ----------------------------------------------------------------------------------
 
     def _send(self, slices: list[Slice], bound: KvChange) -> None:
-        """Send what lies before the bound: all that does."""
+        """Send all changes before the bound."""
         changes = join(slices)
         size = sum(s.run.bytes * len(s.changes) // s.run.count for s in slices)
         step = max(1, len(changes) * SORTED_BYTES // max(size, SORTED_BYTES))
@@ -335,7 +334,7 @@ class Merger(Part):
         self._send_sorted(changes[start:] if start else changes, bound)
 
     def _send_sorted(self, changes: list[KvChange], following: KvChange) -> None:
-        """Send changes, if there is anything to say; none before `following` will come after them."""
+        """Send a Sorted unless it would say nothing; no change before `following` comes later."""
         progress = self._progress
         resolved = min(progress.resolved, following.commit_ts - 1)
         last = changes[-1].commit_ts if changes else self._torn
@@ -348,6 +347,6 @@ class Merger(Part):
 
 
 def _cut(changes: list[KvChange], start: int, end: int) -> int:
-    """Where to cut at `end` or before: between two commit ts, unless one fills all from `start`."""
+    """Return where to cut, at or before `end`: between two commit ts unless one fills all from `start`."""
     first = bisect_left(changes, floor(changes[end].commit_ts), start, end)
     return first if first > start else end

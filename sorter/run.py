@@ -1,4 +1,4 @@
-"""Changes wherever they are kept: in runs, each of one table or of several."""
+"""Runs: changes of one or several tables, in memory or on disk."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ..events import KvChange, Ts
 _commit_ts: Final = attrgetter("commit_ts")
 
 _OBJECT_BYTES: Final = 208
-"""What a change takes beyond its contents: the struct, the headers of its bytes and ints, two slots."""
+"""Memory overhead of a change: the struct, the headers of its bytes and ints, two list slots."""
 
 
 _STRIDE: Final = 13
-"""One change in so many is looked at for an estimate; a prime, so that it keeps step with no pattern."""
+"""An estimate samples every 13th change; a prime, so that it doesn't follow a pattern."""
 
 
 class Table:
-    """One keyspace of a sorter: a table, or a source stream that is in order already."""
+    """A keyspace of a sorter: one table, or a source stream that is already in order."""
 
     __slots__ = ("group", "id", "removed", "resolved", "since", "store", "uid")
 
@@ -35,33 +35,33 @@ class Table:
         self.store = store
         """The number of the store that its changes go to."""
         self.group = store if group is None else group
-        """Tables with the same may share a run; they have the same store."""
+        """Tables of the same group may share a run; they have the same store."""
         self.resolved = resolved
-        """Everything at or below has been added. Written under the lock of Arrivals."""
+        """Everything at or below it has been added. Written under the lock of Arrivals."""
         self.since = since
         """The clock's `now()` when `resolved` last moved."""
         self.removed = False
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where on disk a run is: the keys from `lower` to `upper`, both included, of a window; in a file both
-    are the position."""
+    """Where a run is on disk: the keys from `lower` to `upper`, both included, of a generation; in a file
+    both are the offset."""
 
     window: Any
     """A Generation of a store, or a file."""
     lower: bytes
     upper: bytes
     keys: int
-    """How many of the keys in between are the run's own."""
+    """Number of keys in that range that belong to the run."""
     bytes: int
 
 
 Owners = list[int] | None
-"""Of each change in a list the index of its table in the run's `tables`; None if there is only one."""
+"""For each change, the index of its table in the run's `tables`; None if there is only one table."""
 
 
 class Run:
-    """Some changes. Who may touch what: see Tier, which owns these while it holds them."""
+    """A run of changes. Owned by the Tier while that holds it; see there which thread may use what."""
 
     __slots__ = (
         "bytes",
@@ -88,31 +88,31 @@ class Run:
         is_sorted: bool,
     ) -> None:
         self.tables = tables
-        """All of one group. More than those that have changes here: what was cut shares it."""
+        """Tables of one group; may include tables without changes here, since parts of a cut run share it."""
         self.owners = owners
-        """Unset with `changes`."""
+        """None whenever `changes` is."""
         self.first = first
-        """Sorts at or before every change of the run; has no value, so that it stays small."""
+        """A change that sorts at or before every change of the run; without a value, to stay small."""
         self.newest = newest
         """The highest commit ts."""
         self.is_sorted = is_sorted
         self.count = len(changes)
         self.bytes = size
-        """What the changes take in memory."""
+        """Bytes that the changes take in memory."""
         self.changes: list[KvChange] | None = changes
-        """None once they are taken, or kept elsewhere: in `place`, or by the `replacements`."""
+        """None once they are taken, or kept elsewhere: in `place`, or in `replacements`."""
         self.place: Place | None = None
         self.replacements: list[Run] | None = None
         """The runs that this one was merged into, shared with the others that were."""
         self.flushing = False
-        """On its way to disk, still in memory."""
+        """True while it is written to disk and still in memory."""
 
     def __str__(self) -> str:
         return f"{self.whose}: {self.count} changes of commit ts {self.first.commit_ts} to {self.newest}"
 
     @property
     def whose(self) -> str:
-        """The tables that have something in it, for people."""
+        """Describe the tables that have changes in it, for people."""
         numbers = sorted({table.id for table in self.tables})
         if len(numbers) == 1:
             return f"table {numbers[0]}"
@@ -120,7 +120,7 @@ class Run:
 
 
 def floor(ts: Ts) -> KvChange:
-    """Sorts at or before every change of this commit ts, and after all of earlier ones."""
+    """Return a change that sorts before all of this commit ts, and after all of earlier ones."""
     return KvChange(ts, 0, 0, b"", b"")
 
 
@@ -137,7 +137,7 @@ def sort(changes: list[KvChange]) -> bool:
 
 
 def sort_owned(changes: list[KvChange], owners: Owners) -> tuple[list[KvChange], Owners]:
-    """Changes in commit order, and whose they are."""
+    """Return the changes in commit order, and their owners."""
     if owners is None:
         sort(changes)
         return changes, None
@@ -156,12 +156,12 @@ def _are_distinct(changes: list[KvChange]) -> bool:
 
 
 def has_repeated(changes: list[KvChange]) -> bool:
-    """Whether there may be two of the same commit ts and key."""
+    """True if two changes may have the same commit ts and key."""
     return len({(change.commit_ts, change.key) for change in changes}) < len(changes)
 
 
 def once(changes: list[KvChange]) -> list[KvChange]:
-    """Sorted changes of one table, each once: a store that was asked again may send some again."""
+    """Remove duplicates from sorted changes of one table: a store may send some again after a retry."""
     return changes[:1] + [
         change
         for before, change in pairwise(changes)
@@ -173,13 +173,13 @@ def once(changes: list[KvChange]) -> list[KvChange]:
 
 
 def measure(changes: list[KvChange]) -> int:
-    """Bytes that the changes take in memory; of the keys, which are short, one stands for all."""
+    """Return the bytes that the changes take in memory; the first key's length stands for all keys."""
     each = _OBJECT_BYTES + len(changes[0].key)
     return len(changes) * each + sum([len(c.value) + len(c.old_value) for c in changes])
 
 
 def estimate(changes: list[KvChange]) -> int:
-    """About what `measure` says, from a few of many: looking at each value is a third of all the work."""
+    """Estimate `measure` from a sample: looking at each value would be a third of all the work."""
     if len(changes) < 4 * _STRIDE:
         return measure(changes)
     some = changes[::_STRIDE]
@@ -198,7 +198,7 @@ def make_runs(
     max_bytes: int,
     size_of: Callable[[list[KvChange]], int] = measure,
 ) -> list[Run]:
-    """Runs of at most `count` changes and about `max_bytes`, in the order that the changes came in."""
+    """Cut changes, in the order they came, into runs of at most `count` changes and about `max_bytes`."""
     if len(changes) > count:
         parts = _cut(changes, owners, count)
         return [
@@ -215,7 +215,7 @@ def make_runs(
 def cut_sorted(
     tables: Sequence[Table], owners: Owners, changes: list[KvChange], size: int, count: int, max_bytes: int
 ) -> list[Run]:
-    """Runs of at most `count` changes and about `max_bytes` out of sorted changes of `size` bytes."""
+    """Cut sorted changes of `size` bytes into runs of at most `count` changes and about `max_bytes`."""
     step = _step(len(changes), size, count, max_bytes)
     each = size // len(changes)
     runs = []
@@ -242,7 +242,7 @@ def _cut(changes: list[KvChange], owners: Owners, step: int) -> list[tuple[list[
 
 
 def _own(tables: Sequence[Table], owners: Owners) -> tuple[Sequence[Table], Owners]:
-    """Only the tables that own something, each once."""
+    """Return only the tables that own changes, each once, and the owners renumbered."""
     if owners is None:
         return tables, None
     its_tables = dict.fromkeys(map(tables.__getitem__, owners))
@@ -253,7 +253,7 @@ def _own(tables: Sequence[Table], owners: Owners) -> tuple[Sequence[Table], Owne
 
 
 def join_runs(runs: list[Run]) -> tuple[Sequence[Table], Owners]:
-    """Whose the changes of runs in memory are, one run after the other."""
+    """Return the tables and owners of several runs' changes, one run after the other."""
     first = runs[0].tables
     if all(run.owners is None and run.tables[0] is first[0] for run in runs):
         return first, None
@@ -269,7 +269,7 @@ def join_runs(runs: list[Run]) -> tuple[Sequence[Table], Owners]:
 def without_removed(
     tables: Sequence[Table], owners: Owners, changes: list[KvChange]
 ) -> tuple[list[KvChange], Owners]:
-    """The changes of the tables that are still there."""
+    """Return the changes of the tables that were not removed."""
     removed = {n for n, table in enumerate(tables) if table.removed}
     if not removed:
         return changes, owners
@@ -280,7 +280,7 @@ def without_removed(
 
 
 def split(runs: list[Run], size: int) -> list[list[Run]]:
-    """Runs in order, in lists of about `size` bytes."""
+    """Group runs, in order, into lists of about `size` bytes."""
     lists: list[list[Run]] = [[]]
     room = size
     for run in runs:

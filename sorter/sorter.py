@@ -1,4 +1,4 @@
-"""What every sorter does, how it is set up, and which there are."""
+"""The sorter protocol, its options, and the choice of an engine."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from ..store.plan import Outcome, Plan
 
 @dataclass(frozen=True, slots=True)
 class SorterStatistics:
-    """A sorter at a moment."""
+    """A sorter at one moment."""
 
     tables: int
     resolved: Ts
-    """The least over the tables; what lies at or below leaves."""
+    """The lowest resolved ts of all tables; everything at or below it leaves."""
     sent: Ts
-    """Everything at or below has left."""
+    """Everything at or below this ts has left."""
     memory_bytes: int
-    """Changes in memory, those on their way to disk included."""
+    """Bytes of changes in memory, including those on their way to disk."""
     flushing_bytes: int
-    """Changes on their way to disk."""
+    """Bytes of changes on their way to disk."""
     spilled_bytes: int
-    """Changes that went to disk since the start, by what they took in memory."""
+    """Bytes of changes that went to disk since the start, as they were in memory."""
     disk_bytes: int
-    """Written to disk and not dropped yet."""
+    """Bytes written to disk and not dropped yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,48 +61,48 @@ class EventSorter(Protocol):
         """Drop a table with the changes that have not left. Raises KeyError if it isn't there."""
 
     def advance(self, resolved: Mapping[int, Ts]) -> None:
-        """Resolve many tables at once, by id: as if each Writer was told so now, and much cheaper.
+        """Resolve many tables at once, by id: as telling each Writer would, and much cheaper.
 
-        Ids of tables that aren't there are passed over.
+        Unknown ids are ignored.
         """
 
     def acknowledge(self, ts: Ts) -> None:
-        """Everything at or below `ts` will never be needed again: its space comes back."""
+        """Free the space of everything at or below `ts`, which will never be needed again."""
 
     def compact(self, plan: Plan, done: Callable[[list[Outcome]], object]) -> None:
-        """Carry out a plan, between other work; `done` is called once, in whatever thread, with what came
-        of it: with nothing where there is no store."""
+        """Carry out a compaction plan between other work. `done` is called once, in any thread, with the
+        outcomes; with none if the engine has no store."""
 
     def statistics(self) -> SorterStatistics: ...
 
     def explain(self) -> list[Wait]:
-        """What waits on what, and since when; empty if nothing does."""
+        """Return what waits, on what, and since when."""
 
     def close(self) -> None:
-        """Stop the actors and give the directory back. Not from an actor's turn. Safe to repeat."""
+        """Stop the actors and release the directory. Not from an actor's turn. Safe to repeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SorterOptions:
-    """Raises ConfigError, naming what is accepted."""
+    """Options of the sorter. Raises ConfigError that names the accepted values."""
 
     engine: str = "db"
-    """`db` goes to RocksDB beyond `memory_bytes`, `unified` to plain files; `memory` has no bound and no
-    disk."""
+    """`db` spills to RocksDB beyond `memory_bytes`, `unified` to plain files; `memory` has no bound and never
+    spills."""
     directory: Path | None = None
-    """Where `db` and `unified` keep what doesn't fit in memory. It belongs to one process at a time."""
+    """Directory that `db` and `unified` spill to. Used by one process at a time."""
     memory_bytes: int = 64 << 20
-    """Changes of all tables together that stay in memory; 0 sends everything through the disk."""
+    """Bytes of all tables' changes that stay in memory; 0 sends everything through the disk."""
     max_disk_bytes: int | None = None
-    """Going beyond stops the feed with a StoreError; None leaves it to the disk."""
+    """Maximum bytes on disk; exceeding it stops the feed with a StoreError. None: no bound but the disk's."""
     layout: str = "block"
     """`block` writes sorted runs of about 1,000 changes as one value, `event` each change by itself."""
     block_changes: int = 1000
-    """A run on disk holds at most this many changes ..."""
+    """Maximum number of changes in a run on disk."""
     block_bytes: int = 256 << 10
-    """... and about this much."""
+    """Maximum bytes of a run on disk, about."""
     merge_bytes: int = 8 << 20
-    """What may be open while tables are merged. A transaction larger than this leaves in stretches."""
+    """Bytes of runs that may be open while tables are merged; a larger transaction leaves in parts."""
     stores: int = 1
     """RocksDB instances, opened when first written to; a table's changes all go to one. The original has 8,
     for cores that Python's threads can't use: here a second one only halves what is written at once."""
@@ -126,10 +126,10 @@ def open_sorter(
 ) -> EventSorter:
     """Start the engine that the options name.
 
-    `downstream` gets `Sorted` messages, one actor at a time; while it is full the sorter keeps what
-    comes, in memory or on disk. `supervisor` gets `Failed` when an actor fails, which ends the
-    sorter's use: with a StoreError if the disk is at fault. Raises StoreError if the directory can't
-    be used or another process does.
+    `downstream` gets `Sorted` messages; while it is full the sorter keeps the changes, in memory or on
+    disk. `supervisor` gets `Failed` when an actor fails, after which the sorter can't be used: with a
+    StoreError if the disk is at fault. Raises StoreError if the directory can't be used, or another
+    process uses it.
     """
     return _ENGINES[options.engine](options, system, downstream, supervisor)
 

@@ -1,4 +1,4 @@
-"""Runs in memory under one quota, and which of them go to disk when it is used up."""
+"""The memory tier: runs under one quota, and the choice of runs to spill."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .index import Index
 from .run import Owners, Place, Run, cut_sorted, join_runs, sort_owned, without_removed
 
 OVERLAPPING: Final = 8
-"""So many runs of about 1 MiB may overlap without being sorted first."""
+"""Number of runs of about 1 MiB that may overlap without being sorted first."""
 
 
 class Tier:
     """The memory of all tables of a sorter.
 
-    The Intake adds runs, the Merger takes them, DbActors tell which they have stored, in any thread:
-    one lock guards the runs and the counts. What is taken before it leaves never touches the disk. What
-    leaves belongs to whoever writes it, and is read back once it is stored.
+    The Intake adds runs, the Merger takes them, DbActors report which they have stored, in any thread:
+    one lock guards the runs and the counts. A run that is taken before it is flushed never touches the
+    disk. A run being flushed belongs to its writer, and is read back once it is stored.
     """
 
     def __init__(
@@ -31,8 +31,8 @@ class Tier:
         block_bytes: int = 256 << 10,
         keeps_order: bool = False,
     ) -> None:
-        """Without a quota nothing ever goes to disk. `block_*` bound the runs that do, and with
-        `keeps_order` all of them are sorted."""
+        """Without a quota nothing is spilled. `block_*` bound the runs that are; with `keeps_order` all of
+        them are sorted."""
         self.quota_bytes = quota_bytes
         self._block_changes = block_changes
         self._block_bytes = block_bytes
@@ -40,15 +40,15 @@ class Tier:
         self._lock = Lock()
         self._index = Index()
         self._held: dict[Run, None] = {}
-        """In memory and not flushing, in the order they came."""
+        """Runs in memory that aren't being flushed, in the order they came."""
         self._recent: deque[Ts] = deque(maxlen=OVERLAPPING)
-        """The newest ts of the last runs that left alone."""
+        """The newest ts of the last runs that were flushed unmerged."""
         self.used_bytes = 0
         self.flushing_bytes = 0
         self.spilled_bytes = 0
 
     def add(self, runs: Iterable[Run]) -> list[Run]:
-        """Hold runs. Returns runs that the caller must send to disk: maybe these, maybe others."""
+        """Hold runs. Returns the runs that the caller must spill, which may be others."""
         with self._lock:
             for run in runs:
                 self._held[run] = None
@@ -58,13 +58,13 @@ class Tier:
             return self._overflow()
 
     def hold(self, run: Run) -> None:
-        """Hold a run that was taken and isn't needed yet."""
+        """Hold a run again that was taken and isn't needed yet."""
         with self._lock:
             self._held[run] = None
             self.used_bytes += run.bytes
 
     def leave(self, runs: list[Run]) -> list[Run]:
-        """Held runs are on their way to disk now; those that were not taken meanwhile."""
+        """Mark held runs as flushing; return those that were not taken meanwhile."""
         with self._lock:
             left = [run for run in runs if run.changes is not None]
             self._leave(left)
@@ -87,14 +87,14 @@ class Tier:
             return changes, owners
 
     def read(self, run: Run) -> None:
-        """The run was read back from disk."""
+        """Note that the run was read back from disk."""
         with self._lock:
             self._index.remove(run)
 
     def forget_removed(self, run: Run) -> bool:
-        """Some of the run's tables were removed: let go of what they have; True if nothing is left.
+        """Drop the changes of the run's removed tables; True if nothing is left.
 
-        What is on disk or on its way stays as long as other tables have something there.
+        A run on disk or being flushed stays while other tables have changes in it.
         """
         with self._lock:
             replacements = run.replacements
@@ -120,7 +120,7 @@ class Tier:
         return not run.replacements
 
     def replacements(self, run: Run) -> list[Run]:
-        """The runs that this one was merged into; once, for whichever of those merged asks first."""
+        """Return the runs that this one was merged into, to the first of the merged runs that asks."""
         with self._lock:
             assert run.replacements is not None
             replacements = run.replacements[:]
@@ -128,7 +128,7 @@ class Tier:
             return replacements
 
     def stored(self, run: Run, place: Place) -> None:
-        """The run is on disk now."""
+        """Note that the run is on disk."""
         with self._lock:
             self._let_go(run)
             self.spilled_bytes += run.bytes
@@ -136,32 +136,32 @@ class Tier:
                 self._index.add(run, place)
 
     def moved(self, run: Run, place: Place) -> None:
-        """The run is in another place, unless it was read meanwhile."""
+        """Note the run's new place, unless it was read meanwhile."""
         with self._lock:
             if run.place is not None:
                 self._index.remove(run)
                 self._index.add(run, place)
 
     def live_bytes(self, window: Any) -> int:
-        """Bytes of a window that are still to be read."""
+        """Return the bytes of a generation that are still to be read."""
         with self._lock:
             return self._index.live_bytes(window)
 
     def runs_in(self, window: Any) -> list[tuple[Run, Place]]:
-        """The runs of a window that are still to be read."""
+        """Return the runs of a generation that are still to be read."""
         with self._lock:
             return [(run, run.place) for run in self._index.runs(window) if run.place is not None]
 
     @property
     def is_filling(self) -> bool:
-        """Sizes must be measured. Before the quota is half used an estimate will do, see `run.estimate`; and
-        while something is on disk, since what comes then is the next to follow."""
+        """True if sizes must be measured. An estimate (`run.estimate`) is enough before the quota is half
+        used, and while something is on disk, since new runs spill next then."""
         quota = self.quota_bytes
         return bool(quota) and self.used_bytes * 2 > (quota or 0) and not self._index.memory_bytes
 
     @property
     def stored_bytes(self) -> int:
-        """What the runs on disk would take in memory."""
+        """Bytes that the runs on disk would take in memory."""
         return self._index.memory_bytes
 
     def _let_go(self, run: Run) -> None:
@@ -187,7 +187,7 @@ class Tier:
         return [block for runs in picked.values() for block in self._blocks(runs[::-1])]
 
     def _blocks(self, runs: list[Run]) -> list[Run]:
-        """The runs of a group as they go to disk, and small ones merged, so that they don't stay small."""
+        """Return the runs of a group as they go to disk, small ones merged."""
         small = self._block_bytes if len(runs) > 1 else 0
         alone: list[Run] = []
         others: list[Run] = []
@@ -197,7 +197,7 @@ class Tier:
         return alone + self._merge(others) if others else alone
 
     def _merge(self, runs: list[Run]) -> list[Run]:
-        """Make sorted blocks of the runs of a group."""
+        """Merge the runs of a group into sorted blocks."""
         tables, owners = join_runs(runs)
         changes = list(chain.from_iterable(run.changes or () for run in runs))
         changes, owners = sort_owned(changes, owners)
@@ -214,11 +214,11 @@ class Tier:
         return blocks
 
     def _follows(self, run: Run) -> bool:
-        """Whether few of the runs before overlap with this one, as where a source follows the present.
+        """True if few earlier runs overlap with this one, as when a source follows the present.
 
-        Then the Merger will have them in memory together and sort them anyway, so it may go to disk as
-        it is. Otherwise, as in a scan of the past, it is sorted and cut: to merge many, a little of each
-        must be enough.
+        The Merger then has them in memory together and sorts them anyway, so the run may be written as it
+        is. Otherwise, as in an incremental scan, it is sorted and cut, so that merging many runs needs only
+        a little of each in memory.
         """
         recent = self._recent
         follows = len(recent) < OVERLAPPING or run.first.commit_ts > recent[0]

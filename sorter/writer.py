@@ -1,4 +1,4 @@
-"""One table's way into the sorter."""
+"""Writers: the entrance of one table into the sorter."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from .admission import AdmissionControl
 from .run import Table
 
 WRITER_MESSAGES: Final = 64
-"""The capacity of a Writer's mailbox: what a source may be ahead of it."""
+"""Capacity of a Writer's mailbox: how far a source may be ahead of it."""
 
 
 TURN_CHANGES: Final = 8
-"""What a Writer gives in its turn, and at least one message: so none waits long for the others."""
+"""Changes that a Writer gives in its turn, but at least one message, so that no table waits long."""
 
 
 class Writer(Mailbox):
-    """A table's mailbox. The Intake empties those of all tables: a turn of its own for each of 100,000
-    tables would cost more than the work. Takes `Changes`; an ask is answered once they, and all told
-    before, are in the sorter's hands."""
+    """A table's mailbox, which takes `Changes`.
+
+    The Intake empties the mailboxes of all tables: an own turn for each of 100,000 tables would cost more
+    than the work. An ask is answered once its changes, and all told before, are in the sorter."""
 
     __slots__ = ("_gate", "system", "table")
 
@@ -43,8 +44,8 @@ class Writer(Mailbox):
         self._gate.arrive(self)
 
     def drain(self) -> list[Any]:
-        """What its turn brings: the first message, and more if they are small. If something is left, or
-        came in at once, the Writer arrives again behind the others."""
+        """Take the first message, and more if they are small. If something is left, or arrives at once, the
+        Writer queues again after the others."""
         # Mailbox.take and the look for more under one lock.
         with self.lock:
             messages = self.messages
@@ -74,7 +75,7 @@ class Writer(Mailbox):
         return taken
 
     def open(self, messages: list[Any], asks: list[Ask]) -> list[Any]:
-        """The messages themselves; the asks among them are added to `asks`."""
+        """Unwrap the messages; the asks among them are added to `asks`."""
         if not self.marks:
             return messages
         for n, entry in enumerate(messages):
@@ -86,20 +87,20 @@ class Writer(Mailbox):
         return messages
 
     def discard(self) -> None:
-        """Drop what is there; asks are answered."""
+        """Drop the messages; answer the asks among them."""
         asks: list[Ask] = []
         self.open(self.drain(), asks)  # the rest arrives again, and is dropped then
         for ask in asks:
             ask.fail(Fatal(f"{self.name} is closed, the changes were dropped"))
 
     def stop(self, future: PooledFuture[bool] | None = None) -> None:
-        """Accept nothing more; what was accepted is delivered unless the table is removed."""
+        """Accept nothing more; accepted messages are delivered unless the table is removed."""
         closed = self.close()
         if future is not None:
             future.set(closed)
 
 
 class WriterRef(PooledRef[Any]):
-    """Tell it `Changes`."""
+    """The ref of a Writer, which takes `Changes`."""
 
     __slots__ = ()

@@ -35,7 +35,7 @@ def session(
     is no Java, a package is missing, or `master` is none.
     """
     try:
-        from .session.session import session
+        from .launch.session import session
     except ImportError as error:
         raise _missing(error) from error
     return session(name, master, config)

@@ -1,4 +1,4 @@
-"""What is written in one piece."""
+"""A batch of writes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from __future__ import annotations
 class Batch:
     """Keys and values that are written together, in the order they were put.
 
-    Kept as plain pairs: RocksDB's own batch is spent by a write that fails, this one can be written
-    again. Keep it at about 1 MiB, since the write holds the interpreter's lock.
+    They are plain pairs because a failed write uses up RocksDB's own batch; this one can be written again.
+    Keep it at about 1 MiB, since the write holds the interpreter's lock.
     """
 
     __slots__ = ("bytes", "newest", "pairs")
@@ -16,7 +16,7 @@ class Batch:
         self.pairs: list[tuple[bytes, bytes]] = []
         self.bytes = 0
         self.newest = 0
-        """The highest ts of what is in it: the window that takes it lives until then."""
+        """The highest ts in the batch: the generation that takes it lives until that is acknowledged."""
 
     def put(self, key: bytes, value: bytes, newest: int) -> None:
         """Add a pair whose value is needed until everything up to the ts `newest` is acknowledged."""

@@ -1,4 +1,4 @@
-"""Files that are there after a power failure, and locks that end with their process."""
+"""Durable files, and locks that end with their process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def write(path: Path, content: bytes) -> None:
-    """Its content is durable; its name, once the directory is synced. Raises OSError."""
+    """Write a file durably; its name is durable after `sync` of the directory. Raises OSError."""
     with path.open("wb") as file:
         file.write(content)
         file.flush()
@@ -16,7 +16,7 @@ def write(path: Path, content: bytes) -> None:
 
 
 def replace(path: Path, content: bytes) -> None:
-    """A crash leaves the old file or the new one, whole; once this returns, the new one. Raises OSError."""
+    """Replace a file atomically and durably: a crash leaves the old or the new one whole. Raises OSError."""
     fresh = path.with_name(path.name + ".new")
     write(fresh, content)
     fresh.replace(path)
@@ -24,7 +24,7 @@ def replace(path: Path, content: bytes) -> None:
 
 
 def sync(directory: Path) -> None:
-    """What was made, renamed or removed in it is durable. Raises OSError."""
+    """Make creations, renames and removals in the directory durable. Raises OSError."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -33,9 +33,9 @@ def sync(directory: Path) -> None:
 
 
 def lock(path: Path) -> int:
-    """A descriptor that keeps everybody else out until it is closed or its process ends.
+    """Lock a file and return its descriptor; closing it, or the end of the process, releases the lock.
 
-    Raises BlockingIOError if somebody else has it, OSError if the file can't be made.
+    Raises BlockingIOError if another process holds it, OSError if the file can't be created.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:

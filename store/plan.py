@@ -1,4 +1,4 @@
-"""A plan of what to compact: which windows, the most rewarding first, as JSON; and carrying it out."""
+"""A compaction plan as JSON (generations to compact, the most rewarding first), and its execution."""
 
 from __future__ import annotations
 
@@ -17,51 +17,51 @@ VERSION: Final = 1
 
 
 class Step(Struct, frozen=True, forbid_unknown_fields=True):
-    """Move what is still needed out of a window, and drop it."""
+    """Move the live entries out of a generation, and drop it."""
 
     store: str
     """The name of the store's directory."""
     window: str
     dead_bytes: int
-    """What that frees, ..."""
+    """Bytes that the step frees, as of when the plan was made."""
     live_bytes: int
-    """... and what it writes anew, when the plan was made."""
+    """Bytes that the step rewrites, as of when the plan was made."""
 
 
 class Plan(Struct, frozen=True, forbid_unknown_fields=True):
-    """Steps in the order in which they pay. It is advice: what is needed is found out anew at each step, so
-    an old plan wastes work and loses nothing."""
+    """Steps, the most rewarding first. A plan is advice: each step determines again what is live, so an old
+    plan wastes work and loses nothing."""
 
     version: int
     acknowledged: int
-    """The ts up to which everything was taken for dead."""
+    """The acknowledged ts that the plan assumed: everything up to it was counted as dead."""
     steps: list[Step]
     flush: bool = False
-    """Write what is in buffers to files first, for someone who reads the files."""
+    """Flush the buffers to files first, for readers of the files."""
 
 
 class Kept(Struct, frozen=True):
-    """A stretch of keys that is still needed: from `lower` to `upper`, both included."""
+    """A live range of keys, from `lower` to `upper`, both included."""
 
     lower: bytes
     upper: bytes
     bytes: int
     newest: int
-    """The highest ts in it."""
+    """The highest ts in the range."""
     moved: Callable[[Generation], None]
-    """Called with the window where it is from now on."""
+    """Called with the generation that holds the range from now on."""
 
 
 class Outcome(Struct, frozen=True):
-    """What a step came to."""
+    """The result of a step."""
 
     store: str
     window: str
     bytes_before: int
     bytes_after: int
-    """Those that were moved, or all of them where nothing was done."""
+    """Bytes that were moved; all bytes if nothing was done."""
     left: str = ""
-    """Why nothing was done."""
+    """The reason if nothing was done."""
 
 
 StillNeeded: TypeAlias = Callable[[Generation], Iterable[Kept]]
@@ -72,7 +72,7 @@ def encode_plan(plan: Plan) -> str:
 
 
 def decode_plan(text: str | bytes, where: str) -> Plan:
-    """Raises ConfigError, naming `where` the text was."""
+    """Decode a plan. Raises ConfigError that names `where` the text was."""
     try:
         plan = msgspec.json.decode(text, type=Plan)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -85,7 +85,7 @@ def decode_plan(text: str | bytes, where: str) -> Plan:
 def apply_plan(plan: Plan, store: Store, still_needed: StillNeeded) -> list[Outcome]:
     """Carry out the steps that concern this store. Only its Compactor may call this. Raises StoreError.
 
-    `still_needed` tells what of a window is; nothing else of it survives.
+    `still_needed` returns the live ranges of a generation; everything else in it is dropped.
     """
     if plan.flush:
         store.flush()
@@ -113,7 +113,7 @@ def _carry_out(step: Step, store: Store, window: Generation | None, still_needed
 
 
 def move(kept: Kept, store: Store, window: Generation) -> Generation:
-    """Write it anew, into the window that is returned. Raises StoreError."""
+    """Copy a live range into the current generation and return that. Raises StoreError."""
     batch = Batch()
     for key, value in store.iterate(window, kept.lower, kept.upper + b"\0"):
         batch.put(key, value, kept.newest)

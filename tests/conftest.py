@@ -1,6 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Hypothesis' own time limits (0.2 s an example, and how long making examples takes) fail on a busy machine.
+settings.register_profile("progress", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("progress")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

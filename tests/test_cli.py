@@ -41,6 +41,12 @@ STATUS = FeedStatus(
 )
 
 
+ENCODE = (
+    "source.url: the user name or password has a character that means something else in a URL: "
+    "percent-encode it (/ is %2F, # is %23, ? is %3F, @ is %40)"
+)
+
+
 @pytest.fixture
 def call(monkeypatch, capsys):
     """Run a command; its status, what it printed, and what it said on stderr."""
@@ -81,6 +87,14 @@ def config(tmp_path):
         (
             ["run", "--source", "oracle://db", "--table", "shop.*"],
             "source.url: no source 'oracle'; accepted: mysql, mariadb, tikv",
+        ),
+        *(
+            (["run", "--source", f"mysql://root:{password}@db:3306", "--table", "shop.*"], ENCODE)
+            for password in ("pass/word", "1/2", "pass#word", "1#2", "1?2", "pass?word", "[")
+        ),
+        (
+            ["run", "--source", "mysql://db:3306/shop", "--table", "shop.*"],
+            "source.url: ends after host and port; the tables are chosen by source.tables",
         ),
         (
             ["run", "--source", "mysql://db", "--sink", "sqlite:///x.db", "--table", "shop"],

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from ...events import not_a_member
 from .field import Field, Type
 from .values import set_printer
 from .walk import widths_of
@@ -168,7 +169,7 @@ def _fixed(field: Field, data: _Data, at: Ints, valid: Any, size: int) -> pa.Arr
             micros = seconds * 1_000_000 + _fraction(data, at + 4, size - 4)
             return _array(pa.timestamp("us", "UTC"), micros, valid)
         case Type.ENUM:
-            members = pa.array(("", *column.members), pa.large_string())
+            members = pa.array((not_a_member(column.members), *column.members), pa.large_string())
             return members.take(_places(data.uint(at, size), valid))
         case Type.SET:
             bits = data.uint(at, size).astype(np.uint64)

@@ -49,10 +49,10 @@ def read_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
 
 
 def raw_images(runs: Sequence[Run]) -> tuple[bytes, pa.Array] | None:
-    """The source's bytes of each change, an update's two images together, and the Table_map that reads them.
+    """The Table_map of all these runs, and the source's bytes of each change: of an update, both images.
 
-    Returns None for runs that aren't all of one layout of a binlog. Raises SourceError for an event that isn't
-    whole; the values aren't looked at.
+    Returns None for runs that aren't all of one layout of a binlog. Raises SourceError for an event that
+    isn't whole; the values aren't looked at.
     """
     first = runs[0]
     if not isinstance(first, EventRun) or not first.decoder.payload:

@@ -129,7 +129,9 @@ class ChangeData:
 
     def _rows(self, number: int, merged: Any) -> Iterator[Rows]:
         types = _types(merged.type)
-        if not types:
+        if not types:  # no rows, or only rows of type 0, which isn't on the wire
+            if rows := self._plain_rows(number):
+                yield rows_of(rows)
             return
         if types.count(types[0]) == len(types):
             yield self._read(merged, number, None)

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from .column_type import is_unsigned
 from .decimal import MAX_DIGITS, word_bytes, words
 from .field import Field
+from .time import MAX_SCALE, unit_micros
 
 
 def _unpackers(letters: str) -> dict[int, Any]:
@@ -28,6 +29,7 @@ NAMES: Final[dict[str, Any]] = {
     "UINT": _unpackers("BHIQ"),
     "DOUBLE": Packing(">d").unpack_from,
     "BITS": Packing(">Q").unpack_from,
+    "KEY": Packing(">9x2sQ").unpack,
     "PARTS": Packing("<HBBHH").unpack_from,
     "UTC": UTC,
     "date": date,
@@ -38,8 +40,8 @@ NAMES: Final[dict[str, Any]] = {
 }
 """What the code calls."""
 
-_CLOCK: Final = "d >> 9 & 31, d >> 4 & 31, (d & 15) << 2 | s >> 6, s & 63, u | h << 16"
-"""Day, hour, minute, second and microseconds of what PARTS gives."""
+_CLOCK: Final = "d >> 9 & 31, d >> 4 & 31, (d & 15) << 2 | s >> 6, s & 63"
+"""Day, hour, minute and second of what PARTS gives."""
 
 _WORD_LETTERS: Final = ("", "B", "H", "HB", "I")
 """How the struct module reads a decimal's word of so many bytes."""
@@ -80,9 +82,10 @@ def cell_code(cell: Cell, names: dict[str, Any]) -> Iterator[str]:
             yield from _moment(cell)
         case "time":
             yield f"n, = INT[{cell.size}](data, {a})"
-            yield "if n % 1000:"
-            yield "    raise ValueError"
-            yield f"v{i} = timedelta(0, 0, n // 1000)"
+            yield f"if n % {1000 * unit_micros(field.scale)}:"
+            yield f"    v{i} = read{i}(n)"
+            yield "else:"
+            yield f"    v{i} = timedelta(0, 0, n // 1000)"
         case "enum" | "set":
             yield f"n, = UINT[{cell.size}](data, {a})"
             yield f"v{i} = read{i}(n)"
@@ -91,6 +94,15 @@ def cell_code(cell: Cell, names: dict[str, Any]) -> Iterator[str]:
         case _:
             yield from _ordered(cell)
             yield f"v{i} = read{i}(data[{a}:{b}])"
+
+
+def handle_code(i: int, field: Field) -> Iterator[str]:
+    """The lines that read column number `i` from an integer handle: eight bytes with the sign bit flipped,
+    after the `_r` of a key of 19."""
+    yield "mark, n = KEY(key)"
+    yield "if mark != b'_r':"
+    yield "    raise ValueError('the key is not that of a row')"
+    yield f"v{i} = n {'^' if is_unsigned(field.column) else '-'} {1 << 63}"
 
 
 def _ordered(cell: Cell) -> Iterator[str]:
@@ -113,17 +125,20 @@ def _float(cell: Cell) -> Iterator[str]:
 def _moment(cell: Cell) -> Iterator[str]:
     """All but the zero date take eight bytes; parts of them are small integers, which are faster."""
     i, field, a, _ = cell
+    micros = f"u - u % {unit_micros(field.scale)}" if field.scale < MAX_SCALE else "u"
     yield f"if {cell.size} == 8:"
     yield f"    u, h, s, d, m = PARTS(data, {a})"
     yield "    m = m << 2 | d >> 14"
+    if field.kind != "date":
+        yield "    u |= h << 16"
     yield "    try:"
     match field.kind:
         case "date":
             yield f"        v{i} = date(m // 13, m % 13, d >> 9 & 31)"
         case "datetime":
-            yield f"        v{i} = datetime(m // 13, m % 13, {_CLOCK})"
+            yield f"        v{i} = datetime(m // 13, m % 13, {_CLOCK}, {micros})"
         case _:
-            yield f"        v{i} = datetime(m // 13, m % 13, {_CLOCK}, UTC)"
+            yield f"        v{i} = datetime(m // 13, m % 13, {_CLOCK}, {micros}, UTC)"
     yield "    except ValueError:"
     yield f"        v{i} = read{i}(UINT[8](data, {a})[0])"
     yield "else:"

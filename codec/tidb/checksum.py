@@ -6,14 +6,14 @@ count in the order of their ids, NULL and virtual ones not at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from struct import unpack_from
 from typing import Any, Final
 from zlib import crc32
 
 from .columns import Columns
-from .digest import digests
-from .field import Field
+from .digest import any_digests, digests
 from .layout import SECOND_CHECKSUM, Layout, cells_of
 
 _VERSION: Final = 7
@@ -23,7 +23,8 @@ bytes and the key's handle (since v8.4: a restored backup has other keys, and th
 _HANDLE_AT: Final = 11
 
 _MAX_WAYS: Final = 4096
-"""Of printing a row's zero dates; with more of them the row isn't verified."""
+"""Of printing a row's zero dates and reading the columns that its table no longer has; with more of them the
+row isn't verified."""
 
 
 class ChecksumMismatch(ValueError):
@@ -32,34 +33,33 @@ class ChecksumMismatch(ValueError):
 
 def checksum_of(columns: Columns, bare: Mapping[int, Any]) -> int:
     """The checksum that an INSERT writes; `bare` has the row's bare values by column id."""
-    checksum = 0
-    for field, value in _in_order(columns, bare):
-        checksum = crc32(digests(field, value)[0], checksum)
-    return checksum
+    found = sorted(_digests(columns, bare), key=itemgetter(0))
+    return crc32(b"".join(parts[0] for _, parts in found))
 
 
-def _may_be(columns: Columns, bare: Mapping[int, Any], stored: Sequence[int]) -> bool:
-    """Whether a row of these values can have one of the stored checksums."""
+def _digests(columns: Columns, bare: Mapping[int, Any]) -> Iterator[tuple[int, tuple[bytes, ...]]]:
+    """By column id what may have gone into the checksum."""
+    for field in columns.stored:
+        value = bare.get(id_ := field.column.id)
+        if value is not None:
+            yield id_, digests(field, value)
+
+
+def _may_be(found: Iterable[tuple[int, Collection[bytes]]], stored: Sequence[int]) -> bool:
+    """Whether a row can have one of the stored checksums."""
     checksums = {0}
-    for field, value in _in_order(columns, bare):
-        checksums = {crc32(part, checksum) for part in digests(field, value) for checksum in checksums}
+    for _, parts in sorted(found, key=itemgetter(0)):
+        checksums = {crc32(part, checksum) for part in parts for checksum in checksums}
         if len(checksums) > _MAX_WAYS:
             return True
     return not checksums.isdisjoint(stored)
 
 
-def _in_order(columns: Columns, bare: Mapping[int, Any]) -> Iterator[tuple[Field, Any]]:
-    for field in sorted(columns.stored, key=lambda field: field.column.id):
-        value = bare.get(field.column.id)
-        if value is not None:
-            yield field, value
-
-
 def verify(columns: Columns, layout: Layout, key: bytes, value: bytes) -> None:
     """Raises ChecksumMismatch, or one of UNREADABLE if the row can't be read at all.
 
-    A row from before a column was dropped has that column in its checksum, but nothing says what type it was:
-    such a row passes.
+    A row from before a column was dropped has that column in its checksum, and nothing says what type it was:
+    each that its cell may be of is tried.
     """
     cells = cells_of(layout, value)
     at = layout.data + sum(map(len, cells.values()))
@@ -70,15 +70,16 @@ def verify(columns: Columns, layout: Layout, key: bytes, value: bytes) -> None:
     if header & SECOND_CHECKSUM:
         stored += unpack_from("<I", value, at + 5)
     bare = columns.key_values(key)
-    ids = {field.column.id for field in columns.stored}
-    orphans = (cells.keys() | set(layout.nulls)) - ids
+    orphans = cells.keys() - {field.column.id for field in columns.stored}
     for field in columns.stored:
         if (id_ := field.column.id) in cells:
             bare[id_] = field.storage.decode(cells[id_])
-    if not orphans and not _may_be(columns, bare, stored):
+    found = [*_digests(columns, bare), *((id_, any_digests(cells[id_])) for id_ in orphans)]
+    if not _may_be(found, stored):
         expected = " or ".join(f"{checksum:08x}" for checksum in stored)
+        without = f" without the {len(orphans)} that the table no longer has" if orphans else ""
         computed = checksum_of(columns, bare)
-        raise ChecksumMismatch(f"its columns give the checksum {computed:08x}, stored is {expected}")
+        raise ChecksumMismatch(f"its columns give the checksum {computed:08x}{without}, stored is {expected}")
 
 
 def _verify_bytes(version: int, key: bytes, covered: bytes, stored: int) -> None:

@@ -41,8 +41,10 @@ class Columns(Struct, frozen=True):
     def handle_value(self, handle: int | bytes) -> int:
         if not isinstance(handle, int):
             raise ValueError("the key's handle isn't an integer")
-        field = next(field for field in self.stored if field.column.id == self.handle)
-        return handle & (1 << 64) - 1 if field.column.flags & ColumnFlag.UNSIGNED else handle
+        flags = [field.column.flags for field in self.stored if field.column.id == self.handle]
+        if not flags:
+            raise ValueError("the column that the key holds isn't one of rows")
+        return handle & (1 << 64) - 1 if flags[0] & ColumnFlag.UNSIGNED else handle
 
     def _datums(self, handle: int | bytes) -> dict[int, Any]:
         if isinstance(handle, int):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import struct
-from datetime import timedelta
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
 
+from .column_type import ColumnFlag, Type
 from .decimal import decode_decimal
-from .field import Field
-from .time import printed_date, printed_datetime, printed_duration
+from .field import UNREADABLE, Field, field_of
+from .table_info import ColumnInfo
+from .time import MAX_SCALE, decode_duration, printed_date, printed_datetime, printed_duration
 
 
 def digests(field: Field, bare: Any) -> tuple[bytes, ...]:
@@ -28,12 +30,40 @@ def digests(field: Field, bare: Any) -> tuple[bytes, ...]:
             scales = (field.scale,) if bare or not field.scale else (0, field.scale)
             return tuple(_counted(printed_datetime(bare, scale).encode()) for scale in scales)
         case "time":
-            return (_counted(printed_duration(timedelta(0, 0, bare // 1000), field.scale).encode()),)
+            return (_counted(printed_duration(decode_duration(bare, field.scale), field.scale).encode()),)
         case "json":
             return (_counted(field.read(bare).encode()),)
         case "char" | "varchar" | "text" | "binary" | "varbinary" | "blob":
             return (_counted(bare),)
     return (struct.pack("<Q", bare & (1 << 64) - 1),)
+
+
+_ANY: Final = tuple(
+    field_of(ColumnInfo(id=0, name="", offset=0, type=type_, flags=flags, decimal=scale, charset="binary"))
+    for type_, flags, scales in (
+        (Type.LONGLONG, 0, (0,)),
+        (Type.LONGLONG, ColumnFlag.UNSIGNED, (0,)),
+        (Type.DOUBLE, 0, (0,)),
+        (Type.NEWDECIMAL, 0, (0,)),
+        (Type.DATE, 0, (0,)),
+        (Type.DATETIME, 0, range(MAX_SCALE + 1)),
+        (Type.TIME, 0, range(MAX_SCALE + 1)),
+        (Type.JSON, 0, (0,)),
+        (Type.BLOB, 0, (0,)),
+    )
+    for scale in scales
+)
+"""A column of each type that adds to checksums in a way of its own."""
+
+
+def any_digests(cell: bytes) -> set[bytes]:
+    """The bytes that the cell of a column of unknown type may have added to the checksum: nothing either, if
+    it wasn't public when the row was written."""
+    found = {b""}
+    for field in _ANY:
+        with suppress(*UNREADABLE):
+            found.update(digests(field, field.storage.decode(cell)))
+    return found
 
 
 def _counted(text: bytes) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from ...events import Kind
+from ...events import Kind, not_a_member
 from ..mysql.values import set_printer
 from . import storage
 from .column_type import ColumnFlag, is_unsigned, kind_of
@@ -107,9 +107,9 @@ def _ways(kind: Kind, column: ColumnInfo) -> tuple[Storage, Callable[[Any], Any]
         case "timestamp":
             return storage.MOMENT, lambda bare: decode_timestamp(bare, scale), encode_datetime
         case "time":
-            return storage.DURATION, decode_duration, encode_duration
+            return storage.DURATION, (lambda bare: decode_duration(bare, scale)), encode_duration
         case "enum":
-            return storage.UINT, ("", *column.elements).__getitem__, _enum(column)
+            return storage.UINT, (not_a_member(column.elements), *column.elements).__getitem__, _enum(column)
         case "set":
             return storage.UINT, set_printer(column.elements), _set(column)
         case "json":
@@ -118,6 +118,7 @@ def _ways(kind: Kind, column: ColumnInfo) -> tuple[Storage, Callable[[Any], Any]
             return storage.BYTES, _same, lambda value: _bytes(value).ljust(column.length, b"\0")
         case "varbinary" | "blob":
             return storage.BYTES, _same, _bytes
+    # Text that isn't UTF-8 (written past TiDB's check) is refused: TiDB prints its bytes, which no str has.
     return storage.BYTES, bytes.decode, str.encode
 
 
@@ -137,7 +138,7 @@ def _decimal(column: ColumnInfo) -> Callable[[Decimal | int | str], bytes]:
 
 def _enum(column: ColumnInfo) -> Callable[[str], int]:
     numbers = {member: number for number, member in enumerate(column.elements, 1)}
-    numbers.setdefault("", 0)
+    numbers[not_a_member(column.elements)] = 0
 
     def write(value: str) -> int:
         if value not in numbers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -119,6 +119,25 @@ class Database(Struct, frozen=True, kw_only=True):
     state: int = 0
 
 
-TABLES: Final = msgspec.json.Decoder(Table)
-DATABASES: Final = msgspec.json.Decoder(Database)
+_TABLES: Final = msgspec.json.Decoder(Table)
+_DATABASES: Final = msgspec.json.Decoder(Database)
 ENCODER: Final = msgspec.json.Encoder()
+_T = TypeVar("_T")
+
+
+def read_table(data: bytes) -> Table:
+    """Read a table's JSON. Raises ValueError if it can't be."""
+    return decode(_TABLES, data)
+
+
+def read_database(data: bytes) -> Database:
+    """Read a database's JSON. Raises ValueError if it can't be."""
+    return decode(_DATABASES, data)
+
+
+def decode(decoder: msgspec.json.Decoder[_T], data: bytes) -> _T:
+    """Read JSON. Raises ValueError for anything that msgspec refuses, too deep nesting included."""
+    try:
+        return decoder.decode(data)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(str(error)) from error

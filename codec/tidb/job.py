@@ -17,6 +17,7 @@ from msgspec import Raw, Struct, field
 from ...errors import SourceError
 from ...events import Ts
 from .action import Action, action_name
+from .info_json import decode
 from .table_info import (
     DbInfo,
     TableInfo,
@@ -152,9 +153,11 @@ class Job(Struct, frozen=True, kw_only=True):
         infos = (self._read(decode_table_info, raw) for raw in listed)
         return [info for info in infos if info is not None]
 
-    def args(self) -> Any:
-        """What the job's type takes: a list, or from version 2 on a dict. Raises SourceError."""
-        return self._read(msgspec.json.decode, self.raw_args, "arguments")
+    def args(self, type_: Any = Any, *, of: SubJob | None = None) -> Any:
+        """What the job's type, or that of one of its clauses, takes: a list, or from version 2 on a dict;
+        None for nothing. Raises SourceError if it isn't a `type_`."""
+        decoder = msgspec.json.Decoder(type_)
+        return self._read(lambda data: decode(decoder, data), (of or self).raw_args, "arguments")
 
     def sub_jobs(self) -> list[SubJob]:
         """The clauses of a multi-schema change; empty for other jobs."""
@@ -173,7 +176,7 @@ class Job(Struct, frozen=True, kw_only=True):
             return None
         try:
             return decode(data)
-        except (ValueError, msgspec.MsgspecError) as error:
+        except ValueError as error:
             raise self.unreadable(what, error) from error
 
 
@@ -185,8 +188,8 @@ _ID: Final = re.compile(rb'"id"\s*:\s*(\d+)')
 def decode_job(data: bytes, ts: Ts = 0) -> Job:
     """Read a job. Raises SourceError if it can't be: it names the job's id and `ts`, its KV's commit ts."""
     try:
-        return _DECODER.decode(data)
-    except (ValueError, msgspec.MsgspecError) as error:
+        return decode(_DECODER, data)
+    except ValueError as error:
         found = _ID.search(data[:200])
         number = found[1].decode() if found else "of unknown id"
         raise SourceError(

@@ -7,6 +7,7 @@ from typing import Final
 from ...errors import SourceError
 from ...events import PUT, KvChange
 from . import meta
+from .field import UNREADABLE
 from .job import Job, decode_job
 from .key import decode_int, record_prefix
 from .layout import VERSION, cells_of, layout_of
@@ -37,18 +38,32 @@ def read_job(change: KvChange) -> Job | None:
         return None
     if key.startswith(_ROWS):
         try:
-            data = _column(value, JOB_COLUMN)
+            job_id = decode_int(key, len(_ROWS))
         except ValueError as error:
+            raise _bad_key(change, error) from error
+        try:
+            data = _column(value, JOB_COLUMN)
+        except UNREADABLE as error:
             raise SourceError(
-                f"DDL job {decode_int(key, len(_ROWS))} at ts {change.commit_ts} can't be read: its row in"
+                f"DDL job {job_id} at ts {change.commit_ts} can't be read: its row in"
                 f" mysql.tidb_ddl_job: {error}"
             ) from error
         return None if data is None else decode_job(data, change.commit_ts)
     if key[:1] == meta.PREFIX:
-        found = meta.decode_meta_key(key)
+        try:
+            found = meta.decode_meta_key(key)
+        except ValueError as error:
+            raise _bad_key(change, error) from error
         if found.kind == "list" and found.name in (meta.DDL_JOBS, meta.DDL_INDEX_JOBS):
             return decode_job(value, change.commit_ts)
     return None
+
+
+def _bad_key(change: KvChange, why: Exception) -> SourceError:
+    return SourceError(
+        f"the key {change.key.hex()}, written at ts {change.commit_ts} among the DDL jobs, can't be read:"
+        f" {why}. This may be a TiDB newer than tidemill knows"
+    )
 
 
 def _column(value: bytes, wanted: int) -> bytes | None:

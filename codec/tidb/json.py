@@ -8,7 +8,7 @@ the places and lengths of its keys, which are in the order of their bytes. Sourc
 from __future__ import annotations
 
 from struct import Struct as Packing
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -34,6 +34,7 @@ _NUMBERS: Final = {INT64: Packing("<q"), UINT64: Packing("<Q"), FLOAT64: Packing
 _MOMENT: Final = Packing("<Q")
 _DURATION: Final = Packing("<qI")
 _LITERALS: Final[dict[int, bool | None]] = {0: None, 1: True, 2: False}
+_KEEP: Final = "surrogateescape"
 _LITERAL_BYTES: Final[dict[bool | None, bytes]] = {None: b"\0", True: b"\1", False: b"\2"}
 
 Json: TypeAlias = Any
@@ -67,9 +68,9 @@ class Duration(Struct, frozen=True):
 
 
 def json_end(data: bytes, at: int) -> int:
-    """Where the value that begins at `at` ends."""
+    """Where the value that begins at `at` ends. Raises ValueError if there is none."""
     if at >= len(data):
-        raise ValueError(f"JSON is missing at {at}: {data.hex()}")
+        raise ValueError(f"JSON is missing at {at}")
     return _body_end(data[at], data, at + 1)
 
 
@@ -77,7 +78,7 @@ def _body_end(type_: int, data: bytes, at: int) -> int:
     match type_:
         case 0x01 | 0x03:
             if len(data) < at + _HEAD.size:
-                raise ValueError(f"JSON is cut off at {at}: {data.hex()}")
+                raise ValueError(f"JSON is cut off at {at}")
             size: int = _HEAD.unpack_from(data, at)[1]
             return at + size
         case 0x04:
@@ -92,33 +93,82 @@ def _body_end(type_: int, data: bytes, at: int) -> int:
             return start + length
         case 0x11:
             return at + _DURATION.size
-    raise ValueError(f"JSON has no type {type_:#04x}: {data.hex()}")
+    raise ValueError(f"JSON has no type {type_:#04x}")
 
 
 def decode_json(data: bytes) -> Json:
-    """The value that is all of `data`. Raises ValueError, IndexError or struct.error if it isn't JSON."""
+    """The value that is all of `data`. Raises ValueError if it isn't JSON.
+
+    Takes time in proportion to the size of `data`: each byte belongs to one value only, so values that share
+    their places, or contain themselves, run out of bytes. Nesting has no limit, as in older TiDBs.
+    """
     if json_end(data, 0) != len(data):
-        raise ValueError(f"JSON is cut off or has bytes behind it: {data.hex()}")
-    return _decode(data[0], data, 1)
+        raise ValueError("JSON is cut off or has bytes behind it")
+    made: list[Json] = [None]
+    unread, todo = len(data), [_Element(made, 0, data[0], 1, len(data))]
+    while todo:
+        element = todo.pop()
+        end = _body_end(element.type, data, element.at)
+        if end > element.limit:
+            raise ValueError(f"JSON is cut off at {element.at}")
+        if element.type in (OBJECT, ARRAY):
+            value, taken, elements = _open(element.type, data, element.at, end)
+            todo += elements
+        else:
+            value, taken = _leaf(element.type, data, element.at, end), end - element.at
+        unread -= taken
+        if unread < 0:
+            raise ValueError("values of JSON share their bytes")
+        element.container[element.key] = value
+    return made[0]
 
 
-def _decode(type_: int, data: bytes, at: int) -> Json:
-    end = _body_end(type_, data, at)
-    if end > len(data):
-        raise ValueError(f"JSON is cut off at {at}: {data.hex()}")
+class _Element(NamedTuple):
+    """A value that is still to be read, from `at` up to at most `limit`, and its place in a container."""
+
+    container: Any
+    key: int | str
+    type: int
+    at: int
+    limit: int
+
+
+def _open(type_: int, data: bytes, at: int, end: int) -> tuple[Json, int, list[_Element]]:
+    """A container with None in all places, the bytes that its head takes, and what is to come there."""
+    count, size = _HEAD.unpack_from(data, at)
+    entries = at + _HEAD.size + (count * _KEY.size if type_ == OBJECT else 0)
+    if entries + count * _ENTRY.size > end:
+        raise ValueError(f"JSON of {size} bytes can't have {count} elements")
+    taken = entries + count * _ENTRY.size - at
+    keys: list[Any] = list(range(count))
+    if type_ == OBJECT:
+        places = [_KEY.unpack_from(data, at + _HEAD.size + k * _KEY.size) for k in keys]
+        taken += sum(length for _, length in places)
+        if taken > size or any(place + length > size for place, length in places):
+            raise ValueError(f"a key of JSON at {at} is cut off")
+        keys = [_text(data[at + place : at + place + length]) for place, length in places]
+    value: Json = dict.fromkeys(keys) if type_ == OBJECT else [None] * count
+    elements = []
+    for k, key in enumerate(keys):
+        entry = entries + k * _ENTRY.size
+        element_type, place = _ENTRY.unpack_from(data, entry)
+        if element_type == LITERAL:  # it stands in the entry
+            value[key] = _literal(data[entry + 1])
+        else:
+            elements.append(_Element(value, key, element_type, at + place, end))
+    return value, taken, elements
+
+
+def _leaf(type_: int, data: bytes, at: int, end: int) -> Json:
     match type_:
-        case 0x01:
-            return _decode_object(data[at:end])
-        case 0x03:
-            return _decode_array(data[at:end])
         case 0x04:
-            return _LITERALS[data[at]]
+            return _literal(data[at])
         case 0x09 | 0x0B:
             return _NUMBERS[type_].unpack_from(data, at)[0]
         case 0x0A:
             return Uint64(_NUMBERS[type_].unpack_from(data, at)[0])
         case 0x0C:
-            return data[decode_uvarint(data, at)[1] : end].decode()
+            return _text(data[decode_uvarint(data, at)[1] : end])
         case 0x0D:
             return Opaque(data[at], data[decode_uvarint(data, at + 1)[1] : end])
         case 0x11:
@@ -126,26 +176,16 @@ def _decode(type_: int, data: bytes, at: int) -> Json:
     return Moment(type_, _MOMENT.unpack_from(data, at)[0])
 
 
-def _decode_array(body: bytes) -> list[Json]:
-    count = _HEAD.unpack_from(body)[0]
-    return [_element(body, _HEAD.size + k * _ENTRY.size) for k in range(count)]
+def _literal(byte: int) -> bool | None:
+    if byte not in _LITERALS:
+        raise ValueError(f"JSON has no literal {byte:#04x}")
+    return _LITERALS[byte]
 
 
-def _decode_object(body: bytes) -> dict[str, Json]:
-    count = _HEAD.unpack_from(body)[0]
-    entries = _HEAD.size + count * _KEY.size
-    value = {}
-    for k in range(count):
-        at, length = _KEY.unpack_from(body, _HEAD.size + k * _KEY.size)
-        if at + length > len(body):
-            raise ValueError(f"a key of JSON is cut off: {body.hex()}")
-        value[body[at : at + length].decode()] = _element(body, entries + k * _ENTRY.size)
-    return value
-
-
-def _element(body: bytes, at: int) -> Json:
-    type_, place = _ENTRY.unpack_from(body, at)
-    return _decode(type_, body, at + 1 if type_ == LITERAL else place)
+def _text(data: bytes) -> str:
+    """A string or a key. Up to v6.1 a binary string is stored as if it were text: a byte that isn't UTF-8
+    becomes a lone surrogate, so that it is printed as TiDB does, and two such keys stay two."""
+    return data.decode("utf-8", _KEEP)
 
 
 # --- to bytes ------------------------------------------------------------------------------------
@@ -168,7 +208,7 @@ def _encode(value: Json) -> tuple[int, bytes]:
         case float():
             return FLOAT64, _NUMBERS[FLOAT64].pack(value)
         case str():
-            text = value.encode()
+            text = value.encode("utf-8", _KEEP)
             return STRING, encode_uvarint(len(text)) + text
         case Opaque():
             return OPAQUE, bytes((value.type,)) + encode_uvarint(len(value.data)) + value.data
@@ -179,7 +219,7 @@ def _encode(value: Json) -> tuple[int, bytes]:
         case list():
             return ARRAY, _sized(len(value), b"", _HEAD.size, value)
         case dict():
-            return OBJECT, _encode_object({key.encode(): value[key] for key in value})
+            return OBJECT, _encode_object({key.encode("utf-8", _KEEP): value[key] for key in value})
     raise TypeError(f"JSON has no value {value!r}")
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from datetime import timedelta
+from collections.abc import Iterator
 from typing import Any, Final
 
 from .json import DATE, Duration, Json, Moment, Opaque, Uint64
-from .time import pack, printed_date, printed_datetime, printed_duration
+from .time import decode_duration, pack, printed_date, printed_datetime, printed_duration
 
-_ESCAPED: Final = re.compile('["\\\\\x00-\x1f\u2028\u2029]')
+_ESCAPED: Final = re.compile('["\\\\\x00-\x1f\u2028\u2029\ud800-\udfff]')
 _SHORT: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _SCALE: Final = 6
 """Digits of a second's fraction: all, whatever the column had."""
@@ -26,7 +26,42 @@ _LARGE: Final = 1e21
 
 
 def print_json(value: Json) -> str:
-    """One line: a space behind each comma and colon."""
+    """One line: a space behind each comma and colon. Nesting has no limit."""
+    texts: list[str] = []
+    pending = [_pieces(value)]
+    while pending:
+        for piece in pending[-1]:
+            if isinstance(piece, str):
+                texts.append(piece)
+            else:
+                pending.append(_pieces(piece[0]))
+                break
+        else:
+            pending.pop()
+    return "".join(texts)
+
+
+def _pieces(value: Json) -> Iterator[str | tuple[Json]]:
+    """A value's text, in which a 1-tuple stands for the text of a container inside it."""
+    match value:
+        case list():
+            yield "["
+            for k, element in enumerate(value):
+                if k:
+                    yield ", "
+                yield (element,) if isinstance(element, (list, dict)) else _scalar(element)
+            yield "]"
+        case dict():
+            yield "{"
+            for k, (key, element) in enumerate(value.items()):
+                yield f"{', ' if k else ''}{_quoted(key)}: "
+                yield (element,) if isinstance(element, (list, dict)) else _scalar(element)
+            yield "}"
+        case _:
+            yield _scalar(value)
+
+
+def _scalar(value: Json) -> str:
     match value:
         case None:
             return "null"
@@ -38,16 +73,12 @@ def print_json(value: Json) -> str:
             return print_float(value)
         case str():
             return _quoted(value)
-        case list():
-            return f"[{', '.join(map(print_json, value))}]"
-        case dict():
-            return "{" + ", ".join(f"{_quoted(key)}: {print_json(value[key])}" for key in value) + "}"
         case Opaque():
             return f'"base64:type{value.type}:{b64encode(value.data).decode()}"'
         case Moment():
             return f'"{_printed(value)}"'
         case Duration():
-            return f'"{printed_duration(timedelta(0, 0, value.nanoseconds // 1000), _SCALE)}"'
+            return f'"{printed_duration(decode_duration(value.nanoseconds, _SCALE), _SCALE)}"'
     raise TypeError(f"JSON has no value {value!r}")
 
 
@@ -57,6 +88,8 @@ def _quoted(text: str) -> str:
 
 def _escape(found: re.Match[str]) -> str:
     character = found[0]
+    if character >= "\ud800":  # a byte that isn't UTF-8
+        return "\\ufffd"
     return _SHORT.get(character) or f"\\u{ord(character):04x}"
 
 
@@ -88,8 +121,11 @@ def _plain(mantissa: str, power: int) -> str:
 
 
 def parse_json(text: str) -> Json:
-    """The value of a text. Raises ValueError if it isn't JSON."""
-    return json.loads(text, parse_int=_int, parse_constant=_constant)
+    """The value of a text. Raises ValueError if it isn't JSON, or is nested too deep for Python."""
+    try:
+        return json.loads(text, parse_int=_int, parse_constant=_constant)
+    except RecursionError as error:
+        raise ValueError("this JSON is nested too deep") from error
 
 
 def _int(digits: str) -> int | float:

@@ -6,7 +6,7 @@ from typing import Final
 
 from .datum import Bare, Flag, decode_datum, encode_datum
 
-_EMPTY: Final = bytes((Flag.NULL,))
+EMPTY: Final = bytes((Flag.NULL,))
 
 FIRST_BYTES: Final = frozenset((Flag.NULL, Flag.VARINT))
 """What a row of this format begins with: a column's id is a VARINT."""
@@ -15,7 +15,7 @@ FIRST_BYTES: Final = frozenset((Flag.NULL, Flag.VARINT))
 def split_row(value: bytes) -> dict[int, tuple[Flag, Bare]]:
     """The datums by column id. Raises ValueError if it isn't such a row, or is cut off."""
     datums: dict[int, tuple[Flag, Bare]] = {}
-    if value == _EMPTY:
+    if value == EMPTY:
         return datums
     if not value:
         raise ValueError("the row is empty")
@@ -34,4 +34,4 @@ def join_row(datums: dict[int, tuple[Flag, Bare]]) -> bytes:
     parts: list[bytes] = []
     for id_, (flag, bare) in datums.items():
         parts += encode_datum(Flag.VARINT, id_), encode_datum(flag, bare)
-    return b"".join(parts) or _EMPTY
+    return b"".join(parts) or EMPTY

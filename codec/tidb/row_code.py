@@ -13,8 +13,7 @@ from struct import error as StructError  # noqa: N812
 from typing import Any, TypeAlias
 
 from ...events import Row
-from .cell_code import NAMES, Cell, cell_code
-from .column_type import is_unsigned
+from .cell_code import NAMES, Cell, cell_code, handle_code
 from .columns import Columns
 from .field import Field
 from .layout import Layout
@@ -40,7 +39,7 @@ class _Code:
         self._columns = columns
         self._layout = layout
         self._names = {**NAMES, "check": check, "key_values": columns.key_values}
-        self._names |= {"StructError": StructError, "KEY": Packing(">9x2sQ").unpack}
+        self._names["StructError"] = StructError
 
     def compile(self) -> Any:
         layout, count = self._layout, len(self._layout.ids)
@@ -90,17 +89,10 @@ class _Code:
     def _absent(self, i: int, field: Field) -> Iterator[str]:
         id_ = field.column.id
         if id_ == self._columns.handle:
-            yield from self._handle(i, field)
+            yield from handle_code(i, field)
         elif self._is_in_common_handle(field):
             self._names[f"read{i}"] = field.read
             yield f"v{i} = read{i}(handle[{id_}])"
         else:
             self._names[f"default{i}"] = None if id_ in self._layout.nulls else field.default()
             yield f"v{i} = default{i}"
-
-    def _handle(self, i: int, field: Field) -> Iterator[str]:
-        """Eight bytes with the sign bit flipped, behind the `_r` of a key of 19."""
-        yield "mark, n = KEY(key)"
-        yield "if mark != b'_r':"
-        yield "    raise ValueError('the key is not that of a row')"
-        yield f"v{i} = n {'^' if is_unsigned(field.column) else '-'} {1 << 63}"

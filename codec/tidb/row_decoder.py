@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any, Final, NoReturn
 
@@ -13,6 +13,7 @@ from .columns import columns_of
 from .field import UNREADABLE
 from .layout import HEAD, VERSION, Layout, cells_of, layout_of
 from .old_row import FIRST_BYTES, split_row
+from .old_row_code import compile_old_rows
 from .row_code import Pair, RowsReader, compile_rows
 from .table import to_table
 from .table_info import TableInfo
@@ -35,6 +36,7 @@ class RowDecoder:
         self._verifies = verify_checksums
         self._readers: dict[bytes, RowsReader] = {}
         self._head_bytes: dict[bytes, int] = {}
+        self._old_reader: RowsReader | None = None
         self.table = to_table(schema, info)
 
     def decode(self, rows: Sequence[Pair]) -> list[Row]:
@@ -64,7 +66,9 @@ class RowDecoder:
 
     def _new_reader(self, value: bytes) -> RowsReader:
         if value and value[0] in FIRST_BYTES:
-            return self._read_old
+            if self._old_reader is None:
+                self._old_reader = compile_old_rows(self._columns, self._old_row)
+            return self._old_reader
         if not value or value[0] != VERSION:
             raise ValueError("its format isn't known")
         layout = layout_of(value)
@@ -85,15 +89,11 @@ class RowDecoder:
 
         return check
 
-    def _read_old(self, rows: Iterable[Pair], take: Callable[[Row], None]) -> Pair | None:
-        """Rows of format 1."""
-        for key, value in rows:
-            if not value or value[0] not in FIRST_BYTES:
-                return key, value
-            datums: dict[int, Any] = dict(split_row(value))
-            in_key = self._columns.key_values(key)
-            take(tuple([self._old_value(field, datums, in_key) for field in self._columns.visible]))
-        return None
+    def _old_row(self, key: bytes, value: bytes) -> Row:
+        """A row of format 1, whatever its columns are."""
+        datums: dict[int, Any] = dict(split_row(value))
+        in_key = self._columns.key_values(key)
+        return tuple([self._old_value(field, datums, in_key) for field in self._columns.visible])
 
     @staticmethod
     def _old_value(field: Any, datums: dict[int, Any], in_key: dict[int, Any]) -> Any:

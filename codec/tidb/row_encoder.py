@@ -15,7 +15,7 @@ from .layout import build_row
 from .old_row import join_row
 from .sort_key import prefix_of, sort_key
 from .storage import BYTES
-from .table_info import TableInfo
+from .table_info import ColumnInfo, TableInfo
 
 
 class RowEncoder:
@@ -25,8 +25,17 @@ class RowEncoder:
     """
 
     def __init__(
-        self, schema: str, info: TableInfo, *, row_format: Literal[1, 2] = 2, checksum: bool = False
+        self,
+        schema: str,
+        info: TableInfo,
+        *,
+        row_format: Literal[1, 2] = 2,
+        checksum: bool = False,
+        new_collations: bool = True,
     ) -> None:
+        """`new_collations` is the cluster's new_collations_enabled_on_first_bootstrap: without them a
+        clustered key holds each text as it is."""
+        self._new_collations = new_collations
         self._info = info
         self._columns = columns_of(schema, info)
         self._fields = self._columns.visible
@@ -65,7 +74,7 @@ class RowEncoder:
             raise ValueError(f"{columns.full_name} has no clustered key: a row needs a handle")
         fields = {field.column.id: field for field in self._fields}
         return b"".join(
-            _key_datum(fields[id_], bare[id_], part.length)
+            self._key_datum(fields[id_], bare[id_], part.length)
             for id_, part in zip(columns.common_handle, index.columns, strict=True)
         )
 
@@ -88,9 +97,21 @@ class RowEncoder:
         if column.id == self._columns.handle:
             return True
         if column.id in self._columns.common_handle:
-            return column.id not in self._columns.prefixes and key_keeps_text(column)
+            return column.id not in self._columns.prefixes and self._keeps_text(column)
         has_default = (column.default, column.default_bit, column.origin_default, column.origin_default_bit)
         return value is None and has_default == (None, None, None, None)
+
+    def _keeps_text(self, column: ColumnInfo) -> bool:
+        return not self._new_collations or key_keeps_text(column)
+
+    def _key_datum(self, field: Field, bare: Any, length: int) -> bytes:
+        if bare is None:
+            raise ValueError(f"column {field.column.name} of the key can't be NULL")
+        if field.storage is BYTES:
+            bare = prefix_of(bare, length, is_text=field.kind in ("char", "varchar", "text"))
+            if self._new_collations:
+                bare = sort_key(field.column, bare)
+        return encode_datum(field.storage.key_flag, bare)
 
 
 def _written(field: Field, value: Any) -> Any:
@@ -102,12 +123,3 @@ def _written(field: Field, value: Any) -> Any:
 
 def _datum(field: Field, bare: Any) -> tuple[Flag, Bare]:
     return (Flag.NULL, None) if bare is None else (field.storage.row_flag, bare)
-
-
-def _key_datum(field: Field, bare: Any, length: int) -> bytes:
-    if bare is None:
-        raise ValueError(f"column {field.column.name} of the key can't be NULL")
-    if field.storage is BYTES:
-        is_text = field.kind in ("char", "varchar", "text")
-        bare = sort_key(field.column, prefix_of(bare, length, is_text=is_text))
-    return encode_datum(field.storage.key_flag, bare)

@@ -105,7 +105,7 @@ class DbInfo(Struct, frozen=True, kw_only=True):
 
 def decode_db_info(data: bytes) -> DbInfo:
     """Read a database's JSON. Raises ValueError if it can't be."""
-    found = json.DATABASES.decode(data)
+    found = json.read_database(data)
     return DbInfo(
         id=found.id,
         name=found.name.original,
@@ -130,11 +130,17 @@ def encode_db_info(info: DbInfo) -> bytes:
 
 def decode_table_info(data: bytes) -> TableInfo:
     """Read a table's JSON. Raises ValueError if it can't be."""
-    found = json.TABLES.decode(data)
+    found = json.read_table(data)
+    columns, parts = (
+        found.columns or (),
+        [part for each in found.indexes or () for part in each.columns or ()],
+    )
+    if not all(0 <= part.offset < len(columns) for part in parts):
+        raise ValueError(f"an index of table {found.name.original} has a column that isn't there")
     return TableInfo(
         id=found.id,
         name=found.name.original,
-        columns=tuple(map(_column, found.columns or ())),
+        columns=tuple(map(_column, columns)),
         indexes=tuple(map(_index, found.indexes or ())),
         charset=found.charset,
         collation=found.collation,

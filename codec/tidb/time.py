@@ -2,7 +2,8 @@
 
 Packed: (year * 13 + month) << 46 | day << 41 | hour << 36 | minute << 30 | second << 24 | microseconds;
 0 is the zero date. A TIMESTAMP is packed in UTC. A date that Python has no value for stays the text that
-TiDB prints. The functions raise ValueError where the bytes or the text hold no such value.
+TiDB prints. Of a fraction finer than the column's scale, what TiDB doesn't print is cut off. The functions
+raise ValueError where the bytes or the text hold no such value.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ _PRINTED: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?: (\d\d):(\d\d):(\d\d)(?:\
 _DURATION: Final = re.compile(r"(-?)(\d{1,3}):(\d\d):(\d\d)(?:\.(\d{1,6}))?", re.ASCII)
 _MICROSECOND: Final = timedelta(0, 0, 1)
 _SECOND_MICROS: Final = 1_000_000
+
+MAX_SCALE: Final = 6
+"""Digits of a second's fraction that a column has at most."""
 
 
 def pack(fields: Fields) -> int:
@@ -51,21 +55,33 @@ def printed_datetime(packed: int, scale: int) -> str:
 
 def decode_date(packed: int) -> date | str:
     try:
-        return date(*fields_of(packed)[:3])
+        days = packed >> 41
+        return date((days >> 5) // 13, (days >> 5) % 13, days & 31)
     except ValueError:
         return printed_date(packed)
 
 
+def _shown(packed: int, scale: int) -> Fields:
+    """Without the digits of the fraction that TiDB doesn't print of a column of this scale."""
+    *fields, micros = fields_of(packed)
+    return (*fields, micros - micros % unit_micros(scale))  # type: ignore[return-value]
+
+
+def unit_micros(scale: int) -> int:
+    """Microseconds in the last digit that a column of this scale has."""
+    return int(10 ** (MAX_SCALE - scale))
+
+
 def decode_datetime(packed: int, scale: int) -> datetime | str:
     try:
-        return datetime(*fields_of(packed))  # noqa: DTZ001
+        return datetime(*_shown(packed, scale))  # noqa: DTZ001
     except ValueError:
         return printed_datetime(packed, scale)
 
 
 def decode_timestamp(packed: int, scale: int) -> datetime | str:
     try:
-        return datetime(*fields_of(packed), UTC)  # noqa: DTZ001 it is the last
+        return datetime(*_shown(packed, scale), UTC)  # noqa: DTZ001 it is the last
     except ValueError:
         return printed_datetime(packed, scale)
 
@@ -92,12 +108,11 @@ def _parsed(text: str) -> Fields:
     return year, month, day, hour, minute, second, int(fraction.ljust(6, "0"))
 
 
-def decode_duration(nanoseconds: int) -> timedelta:
-    """Exact to the microsecond, finer than which no column is."""
-    micros, rest = divmod(nanoseconds, 1000)
-    if rest:
-        raise ValueError(f"{nanoseconds} ns isn't a whole number of microseconds")
-    return timedelta(0, 0, micros)
+def decode_duration(nanoseconds: int, scale: int) -> timedelta:
+    """Cut towards 0 after the digits that TiDB prints of a column of this scale."""
+    micros = abs(nanoseconds) // 1000
+    micros -= micros % unit_micros(scale)
+    return timedelta(0, 0, micros if nanoseconds >= 0 else -micros)
 
 
 def encode_duration(value: timedelta | str) -> int:

@@ -29,11 +29,30 @@ class LockFaults(Parts):
 
     async def _leave_lock(self, key: bytes, value: bytes, ttl_ms: int, committed: bool, primary: bytes) -> Ts:
         start = self.oracle.next()
-        primary = primary or key[:-1] + bytes([max(key[-1] - 1, 0)]) + b"~primary"
+        primary = primary or _below(key)
         mutations = [("put", primary, b"primary"), ("put", key, value)]
         await self.transactions.prewrite(start, mutations, primary, ttl_ms)
         if committed:
             await self.transactions.commit(start, [primary])
+        return start
+
+    def leave_async_commit(
+        self, key: bytes, value: bytes = b"left", *, ttl_ms: int = 3_000, complete: bool = False
+    ) -> Ts:
+        """Locks of an asynchronous commit whose writer has died; its start ts.
+
+        The primary is another key, just below it. Where the commit is complete both are locked and the
+        transaction is committed, whoever writes it down; else only the primary is and it is rolled back.
+        """
+        return self._loop.run(self._leave_async_commit(key, value, ttl_ms, complete))
+
+    async def _leave_async_commit(self, key: bytes, value: bytes, ttl_ms: int, complete: bool) -> Ts:
+        start = self.oracle.next()
+        primary = _below(key)
+        mutations = [("put", primary, b"primary"), ("put", key, value)]
+        await self.transactions.prewrite(
+            start, mutations if complete else mutations[:1], primary, ttl_ms, secondaries=[key]
+        )
         return start
 
     def heartbeat(self, key: bytes, ttl_ms: int = 20_000) -> None:
@@ -66,3 +85,7 @@ class LockFaults(Parts):
             return self.pd.safe_points.gc
 
         return self._call(collect)
+
+
+def _below(key: bytes) -> bytes:
+    return key[:-1] + bytes([max(key[-1] - 1, 0)]) + b"~primary"

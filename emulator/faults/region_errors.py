@@ -15,6 +15,7 @@ KV_WORDS = (
     "key_not_in_region",
     "server_is_busy",
     "store_not_match",
+    "mismatch_peer_id",
     "stale_command",
 )
 FEED_WORDS = (
@@ -64,6 +65,10 @@ def for_kv(word: str, region: Region | None, context: Any, store_id: int, key: b
             asked = context.peer.store_id
             wrong = errorpb.StoreNotMatch(request_store_id=asked, actual_store_id=store_id)
             error.store_not_match.CopyFrom(wrong)
+        case "mismatch_peer_id":
+            here = 0 if region is None else region.peer_id(store_id)
+            other = errorpb.MismatchPeerId(request_peer_id=context.peer.id, store_peer_id=here)
+            error.mismatch_peer_id.CopyFrom(other)
         case "stale_command":
             error.stale_command.SetInParent()
         case _:

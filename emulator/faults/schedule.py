@@ -31,6 +31,7 @@ class Schedule:
             "store_down": self._store_down,
             "slow_store": self._slow_store,
             "lock": self._lock,
+            "async_lock": self._async_lock,
             "fail_next": self._fail_next,
             "fail_feed": self._fail_feed,
             "drop_streams": lambda: bool(cluster.drop_streams(self._a_store())),
@@ -104,6 +105,11 @@ class Schedule:
     def _lock(self) -> bool:
         key, committed = self._random.choice(self._keys), self._random.random() < 0.5
         return _done(lambda: self._cluster.leave_lock(key + b"~left", ttl_ms=1, committed=committed))
+
+    def _async_lock(self) -> bool:
+        key, complete = self._random.choice(self._keys), self._random.random() < 0.5
+        leave = self._cluster.leave_async_commit
+        return _done(lambda: leave(key + b"~left", ttl_ms=1, complete=complete))
 
     def _fail_next(self) -> bool:
         """Counted when a request takes it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from ...codec.proto import metapb
 from ..parts import Parts
 from ..store import Store
 
@@ -23,6 +24,15 @@ class ServerFaults(Parts):
         """Open it again, on the port it had."""
         if not self._store_of(store).server.up:
             self._loop.run(self.stores[store].server.start())
+
+    def remove_store(self, store: int) -> None:
+        """Take it out of the cluster for good: others lead its regions, to PD it is a tombstone."""
+        self.store_down(store)
+        self._call(self._bury, store)
+
+    def _bury(self, store: int) -> None:
+        self.pd.stores[store].state = metapb.StoreState.Tombstone
+        self.pd.stores[store].node_state = metapb.NodeState.Removed
 
     def slow_store(self, store: int, seconds: float) -> None:
         """Let it take so long before every answer and every message of a stream; 0 ends it."""

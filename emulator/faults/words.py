@@ -44,7 +44,7 @@ def play(cluster: Faults, line: str) -> str:
             return f"store {cluster.transfer_leader(region_of(cluster, region), *map(int, store))}"
         case (("add_peer" | "remove_peer"), [region, store]):
             getattr(cluster, word)(region_of(cluster, region), int(store))
-        case (("store_down" | "store_up" | "hold_scans" | "free_scans"), [*store]):
+        case (("store_down" | "store_up" | "remove_store" | "hold_scans" | "free_scans"), [*store]):
             getattr(cluster, word)(*map(int, store))
         case "slow_store", [store, seconds]:
             cluster.slow_store(int(store), float(seconds))
@@ -54,6 +54,10 @@ def play(cluster: Faults, line: str) -> str:
             ttl = next((int(option[4:]) for option in options if option.startswith("ttl=")), 3_000)
             start = cluster.leave_lock(key_of(key), ttl_ms=ttl, committed="committed" in options)
             return f"start {start}"
+        case "async_lock", [key, *options]:
+            ttl = next((int(option[4:]) for option in options if option.startswith("ttl=")), 3_000)
+            complete = "complete" in options
+            return f"start {cluster.leave_async_commit(key_of(key), ttl_ms=ttl, complete=complete)}"
         case (("drop_streams" | "cut_streams"), [*store]):
             getattr(cluster, word)(*map(int, store))
         case (("pause_streams" | "resume_streams"), [*store]):
@@ -79,12 +83,14 @@ WORDS = (
     "remove_peer",
     "store_down",
     "store_up",
+    "remove_store",
     "slow_store",
     "hold_scans",
     "free_scans",
     "fail_next",
     "fail_feed",
     "lock",
+    "async_lock",
     "drop_streams",
     "cut_streams",
     "pause_streams",

@@ -47,6 +47,7 @@ class Tidb(Cluster):
         return self._loop.call(self._read, key, ts)
 
     def _read(self, key: bytes, ts: Ts) -> bytes | None:
+        self.resolved.observe(ts)
         write = self.keyspace.locate_raw(key).shard.read(key, ts)
         return write.value if write else None
 

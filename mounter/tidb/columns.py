@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import msgspec
-
 from ...codec.tidb.action import Action as JobType
 from ...codec.tidb.job import Job
 from ...codec.tidb.table_info import PUBLIC, ColumnInfo, TableInfo
@@ -67,8 +65,9 @@ def _dropped(job: Job, old: TableInfo, new: TableInfo) -> list[str]:
 
 def _named_to_drop(job: Job) -> set[str]:
     """Columns that a job's clauses are to drop."""
-    parts = [(job.type, job.raw_args), *((part.type, part.raw_args) for part in job.sub_jobs())]
-    dropping = (msgspec.json.decode(raw_args) for type_, raw_args in parts if type_ == JobType.DROP_COLUMN)
+    dropping = [job.args(of=part) for part in job.sub_jobs() if part.type == JobType.DROP_COLUMN]
+    if job.type == JobType.DROP_COLUMN:
+        dropping.append(job.args())
     return {name for args in dropping if (name := _first_name(args))}
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
-import msgspec
-from msgspec import Struct
+from msgspec import MsgspecError, Raw, Struct, convert, field, json
 from msgspec.structs import replace
 
 from ...codec.tidb.action import Action
+from ...codec.tidb.info_json import decode
 from ...codec.tidb.job import Job
 from ...codec.tidb.table_info import DbInfo, TableInfo, decode_table_info, partition_ids
 
@@ -113,24 +113,50 @@ def _exchange(job: Job, present: Present) -> Iterator[Effect]:
     yield SetTable(schema_id, info)
 
 
+class _Renamed(Struct, frozen=True):
+    table_id: int
+    new_schema_id: int
+
+
+class _RenamedTables(Struct, frozen=True):
+    rename_table_infos: list[_Renamed]
+
+
 def _new_schemas(job: Job) -> dict[int, int]:
-    """By table id, the database that each renamed table is in now.
+    """By table id, the database that each renamed table is in now. Raises SourceError.
 
     Version 1 has lists side by side: old databases, new databases, new names, tables, and more.
     """
-    args = job.args()
+    args = job.args(_RenamedTables | list[Any])
+    if isinstance(args, _RenamedTables):
+        return {table.table_id: table.new_schema_id for table in args.rename_table_infos}
     try:
-        if isinstance(args, dict):
-            return {table["table_id"]: table["new_schema_id"] for table in args["rename_table_infos"]}
-        return dict(zip(args[3], args[1], strict=True))
-    except (LookupError, TypeError, ValueError) as error:
-        raise job.unreadable("arguments", repr(error)) from error
+        _, schema_ids, _, table_ids, *_ = args
+        return dict(zip(convert(table_ids, list[int]), convert(schema_ids, list[int]), strict=True))
+    except (TypeError, ValueError, MsgspecError) as error:
+        raise job.unreadable("arguments", error) from error
+
+
+class _RecoveredTable(Struct, frozen=True):
+    info: Raw | None = field(default=None, name="TableInfo")
+
+
+class _RecoveredSchema(Struct, frozen=True):
+    tables: list[_RecoveredTable] | None = field(default=None, name="RecoverTabsInfo")
+
+
+_RECOVERED: Final = json.Decoder(_RecoveredSchema | None)
 
 
 def _recovered(job: Job) -> Iterator[TableInfo]:
-    """The tables that came back with their database, as far as the job names them."""
-    args = job.args()
-    if isinstance(args, list) and args and isinstance(args[0], dict):
-        for table in args[0].get("RecoverTabsInfo") or []:
-            if table.get("TableInfo"):
-                yield decode_table_info(msgspec.json.encode(table["TableInfo"]))
+    """The tables that came back with their database, as far as the job names them. Raises SourceError."""
+    args = job.args(list[Raw] | dict[str, Raw])
+    if not isinstance(args, list) or not args:
+        return
+    try:
+        schema = decode(_RECOVERED, args[0])
+        for table in (schema.tables if schema else None) or ():
+            if table.info is not None:
+                yield decode_table_info(table.info)
+    except ValueError as error:
+        raise job.unreadable("recovered tables", error) from error

@@ -147,6 +147,11 @@ class SchemaHistory:
                 table = self._table_at(version)
             yield table
 
+    def schemas(self) -> list[str]:
+        """The names of the databases that there are after the last job."""
+        with self._lock:
+            return [database.name for database in self._databases.values()]
+
     def physical_tables(self, ts: Ts) -> list[Physical]:
         """What had keys of its own, in order of ids; nothing is read from disk for it."""
         with self._lock:

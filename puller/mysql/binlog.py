@@ -263,8 +263,15 @@ class BinlogDecoder:
     def _refuse(self, logged: LoggedStatement) -> None:
         """If it may change a followed table."""
         tables = changed_tables(logged.without_settings)
-        if tables is None or any(self._follows(schema or logged.schema, name) for schema, name in tables):
+        named = {(schema or logged.schema, name): None for schema, name in tables or ()}
+        followed = [f"{schema}.{name}" for schema, name in named if self._follows(schema, name)]
+        if tables is None or followed:
+            of = (
+                f"of {', '.join(followed)}"
+                if followed
+                else f"of tables that it doesn't name (schema {logged.schema})"
+            )
             raise SourceError(
-                f"after {self._cursor} the binlog has a statement instead of rows, {logged.text[:200]!r}: "
-                "set binlog_format = ROW for all sessions, then take a new snapshot"
+                f"after {self._cursor} the binlog has a statement instead of the rows {of}, "
+                f"{logged.text[:200]!r}: set binlog_format = ROW for all sessions, then take a new snapshot"
             )

@@ -19,9 +19,10 @@ from .load import Loader
 from .options import MysqlOptions
 from .position import CommitClock, Position
 from .probe import probe
+from .reader import BinlogReader
 from .requirements import survey
 from .snapshot import Snapshot
-from .stream import Dump, own_server_id
+from .stream import own_server_id
 from .tables import Follows, is_user_schema
 from .transactions import Transactions
 
@@ -122,11 +123,13 @@ class Pull:
 
     def _begin(self) -> None:
         """Without a snapshot: at the given position, or where the binlog ends now."""
+        if self._options.position:
+            # The clock starts from the log: the time of the first file read, then of its transactions.
+            self._start_at(Position.parse(self._options.position))
+            return
         found = probe(self._options)
-        given = self._options.position
-        decoder = self._start_at(Position.parse(given) if given else found.end)
         # Sends a first checkpoint, so that a restart doesn't begin later than this start.
-        decoder.idle(found.server.epoch_seconds)
+        self._start_at(found.end).idle(found.server.epoch_seconds)
 
     def _start_at(self, position: Position) -> BinlogDecoder:
         self._decoder = BinlogDecoder(position, self._transactions, self._follows, self._layouts.number_of)
@@ -144,15 +147,15 @@ class Pull:
             )
         if decoder.reached:
             return
-        with closing(Dump(self._options, decoder.position)) as dump:
-            yield self._connected(dump.server)
+        with closing(BinlogReader(self._options, decoder)) as reader:
+            server = reader.connect()
+            yield self._connected(server)
             self._state = "catching up" if until else "following"
             before = self._bytes
-            skew = dump.server.epoch_seconds - self._now()
-            decoder.resume(dump.server.epoch_seconds, dump.server.zone)
+            skew = server.epoch_seconds - self._now()
             while not decoder.reached:
-                decoder.feed(dump.read())
-                self._bytes = before + dump.bytes
+                reader.read()
+                self._bytes = before + reader.bytes
                 if decoder.caught_up:
                     decoder.idle(self._now() + skew - IDLE_MARGIN_SECONDS)
                 changes = decoder.take()

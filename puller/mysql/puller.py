@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ...actors import PooledActor, Target
+from ...actors import PooledActor, Target, pause_seconds
 from ...codec.mysql.layout import Layouts
 from ...errors import Retryable
 from ...events import Changes, Checkpoint
@@ -89,11 +89,13 @@ class MysqlPuller(PooledActor):
             self._tell_coordinator(step)
 
     def _retry(self, error: Retryable) -> None:
+        self._failures += 1
         seconds = error.wait
         if seconds is None:
-            seconds = self._options.retry_first_seconds * 2.0 ** min(self._failures, 32)
-            seconds = min(self._options.retry_longest_seconds, seconds)
-        self._failures += 1
+            options = self._options
+            seconds = pause_seconds(
+                self._failures, options.retry_first_seconds, options.retry_longest_seconds
+            )
         self._pull.retries += 1
         self._tell_coordinator(Retrying(str(error), seconds))
         self._steps = self._pull.steps()

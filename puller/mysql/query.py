@@ -39,6 +39,7 @@ _NO_NAMES: Final = frozenset(
     | {"ON", "USING", "AS", "AND", "OR", "PARTITION"}
 )
 _UPDATE = re.compile(r"UPDATE\s+(?:(?:LOW_PRIORITY|IGNORE)\s+)*(.*?)\sSET\s", re.I | re.DOTALL)
+_USING_COLUMNS = re.compile(r"\sUSING\s*\([^()]*\)", re.I)
 _DELETE = re.compile(
     r"DELETE\s+(?:(?:LOW_PRIORITY|QUICK|IGNORE)\s+)*(.*?)(?:\sWHERE\s|\sORDER\s|\sLIMIT\s|\sRETURNING\s|;|$)",
     re.I | re.DOTALL,
@@ -153,7 +154,7 @@ def changed_tables(statement: str) -> list[tuple[str, str]] | None:
         return [_unquoted(match[1], match[2])]
     match = _UPDATE.match(statement) or _DELETE.match(statement)
     if match:
-        found = _NAMES.findall(match[1])
+        found = _NAMES.findall(_USING_COLUMNS.sub(" ", match[1]))
         return [_unquoted(*names) for names in found if names[1].upper() not in _NO_NAMES]
     return None
 

@@ -6,8 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from typing import Final, Protocol, TypeVar
 
-from msgspec import MsgspecError
-
 from ...codec.tidb import meta
 from ...codec.tidb.table_info import DbInfo, TableInfo, decode_db_info, decode_table_info
 from ...errors import SourceError
@@ -109,7 +107,7 @@ async def schema_version(kv: Reads, ts: Ts) -> int:
 def _decode(decode: Callable[[bytes], _T], key: bytes, value: bytes, ts: Ts) -> _T:
     try:
         return decode(value)
-    except (ValueError, MsgspecError) as error:
+    except ValueError as error:
         raise SourceError(
             f"the schema at ts {ts} can't be read: {_what(key)}: {error}. This may be a TiDB"
             " newer than tidemill knows"

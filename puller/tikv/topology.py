@@ -119,6 +119,8 @@ def side_by_side(regions: Sequence[RegionInfo | None]) -> list[RegionInfo | None
 
 
 def store_info(store: Any) -> StoreInfo:
-    """Of a metapb.Store."""
+    """Of a metapb.Store; one that is removed by its `node_state` alone is a tombstone as well."""
     labels = tuple((label.key, label.value) for label in store.labels)
-    return StoreInfo(store.id, store.address, store.version, labels, store.state)
+    removed = store.node_state == metapb.NodeState.Removed
+    state = metapb.StoreState.Tombstone if removed else store.state
+    return StoreInfo(store.id, store.address, store.version, labels, state)

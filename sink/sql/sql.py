@@ -10,7 +10,7 @@ from ...errors import InvariantViolated, SinkError, TidemillError
 from ...events import Batch, Checkpoint, CreateTable, Ddl, RowChange, Run, Table, Transaction, runs_of
 from ...failpoint import reach
 from .groups import cut_groups
-from .target import CHECKPOINT_TABLE, StatementRejected, Target, describe
+from .target import CHECKPOINT_TABLE, StatementRejected, Target, describe, difference
 
 
 class SqlSink:
@@ -160,8 +160,8 @@ class SqlSink:
             )
         elif have != wanted:
             raise SinkError(
-                f"{self.target}: {name} is there, but not as {table.full_name} is: it has "
-                f"{_listed(have)} in place of {_listed(wanted)}: remove the table"
+                f"{self.target}: table {name} is there, but differs from {table.full_name}: it "
+                f"{difference(have, wanted)}: remove the table"
             )
 
     # --- errors
@@ -180,7 +180,3 @@ class SqlSink:
         if isinstance(error, (TidemillError, StatementRejected)):
             return error
         return self._database.explain(error, doing) or error
-
-
-def _listed(columns: dict[str, str]) -> str:
-    return ", ".join(f"{name} {type_}".strip() for name, type_ in columns.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from ...errors import Retryable, SinkError
@@ -12,6 +12,9 @@ from .groups import Group
 MISSING = "there is no such row; was the target changed by something else?"
 
 _MAX_CHARS = 100
+
+OWN_SCHEMA = "tidemill"
+"""MySQL: the schema of the checkpoint table if tables go to their own schemas."""
 
 CHECKPOINT_TABLE = "tidemill_checkpoint"
 """One row a feed: its checkpoint, in the same database and SQL transaction as the rows."""
@@ -87,10 +90,36 @@ class Target(Protocol):
 def check_columns(target: Target, table: Table) -> None:
     """Raises SinkError unless the target's table has the columns of the source's, in any order."""
     have = target.columns(table)
-    if have is None or set(have) != {column.name for column in table.columns}:
-        found = "isn't there" if have is None else f"has the columns {', '.join(have)}"
-        name = target.name_of(table.schema, table.name)
-        raise SinkError(f"{target.identity}: {name} isn't as {table.full_name} is: it {found}")
+    name = target.name_of(table.schema, table.name)
+    if have is None:
+        raise SinkError(
+            f"{target.identity}: table {name}, the copy of {table.full_name}, isn't there: name another "
+            "target to load everything again"
+        )
+    wanted = target.wanted_columns(table)
+    if set(have) != set(wanted):
+        names_only = {column: have.get(column, type_) for column, type_ in wanted.items()}
+        raise SinkError(
+            f"{target.identity}: table {name} differs from {table.full_name}: it "
+            f"{difference(have, names_only)}: change it by hand, or name another target to load "
+            "everything again"
+        )
+
+
+def difference(have: Mapping[str, str], wanted: Mapping[str, str]) -> str:
+    """What sets columns apart from those wanted, to follow "it"; both are types by name."""
+    lacks = [f"lacks column {name} {type_}" for name, type_ in wanted.items() if name not in have]
+    more = [
+        f"has column {name} {type_}".rstrip() + ", which the source lacks"
+        for name, type_ in have.items()
+        if name not in wanted
+    ]
+    others = [
+        f"has column {name} as {have[name] or 'untyped'} in place of {type_}"
+        for name, type_ in wanted.items()
+        if name in have and have[name] != type_
+    ]
+    return "; ".join(lacks + more + others)
 
 
 def effective(actions: Iterable[Action], columns: Iterable[str]) -> list[Action]:

@@ -1,4 +1,4 @@
-"""What gives a store's space back."""
+"""Reclaiming a store's space."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ..run import Place, Run
 from ..tier import Tier
 
 LIVE_SHARE: Final = 4
-"""A window is compacted once less than one part in this many is still to be read."""
+"""A generation is compacted once less than 1/4 of it is still to be read."""
 
 WINDOW_SECONDS: Final = 1.0
-"""The time of a window while there are acknowledgements: making and dropping one takes RocksDB 5 ms."""
+"""Length of a generation while there are acknowledgements: creating and dropping one takes RocksDB 5 ms."""
 
 
 class Acknowledged(Struct, frozen=True):
@@ -33,14 +33,14 @@ class Acknowledged(Struct, frozen=True):
 
 
 class CarryOut(Struct, frozen=True):
-    """To a Compactor: the steps of a plan that are for its store; `done` is called with what came of them."""
+    """To a Compactor: the steps of a plan for its store; `done` is called with their outcomes."""
 
     plan: Plan
     done: Callable[[list[Outcome]], object]
 
 
 class Answers:
-    """Of all Compactors to one plan. Any thread."""
+    """Collects the outcomes of all Compactors for one plan. Any thread."""
 
     def __init__(self, missing: int, done: Callable[[list[Outcome]], object]) -> None:
         self._missing = missing
@@ -58,12 +58,12 @@ class Answers:
 
 
 class EndWindow(Struct, frozen=True):
-    """To itself: what is written from now on goes to another window."""
+    """To itself: begin a new generation."""
 
 
 class Compactor(Part):
-    """Drops the windows of one store: those acknowledged as a whole, and those nearly all read, whose
-    rest it moves on. Raises StoreError."""
+    """Drops the generations of one store: those fully acknowledged, and those nearly all read, after moving
+    what is left of them. Raises StoreError."""
 
     def __init__(self, gate: AdmissionControl, store: Store, tier: Tier) -> None:
         super().__init__(gate)
@@ -90,7 +90,7 @@ class Compactor(Part):
                 self._store.drop(window)
 
     def _compact(self, window: Generation) -> bool:
-        """Move what is still to be read if it is little; True if the window isn't needed any more."""
+        """Move the unread rest if it is small; True if the generation can be dropped."""
         if self._tier.live_bytes(window) * LIVE_SHARE > window.bytes:
             return False
         for kept in self._needed(window):
@@ -98,7 +98,7 @@ class Compactor(Part):
         return True
 
     def _needed(self, window: Generation) -> list[Kept]:
-        """What of a window is still to be read."""
+        """Return the ranges of a generation that are still to be read."""
         return [
             Kept(place.lower, place.upper, place.bytes, run.newest, partial(self._moved, run, place))
             for run, place in self._tier.runs_in(window)

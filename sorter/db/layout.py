@@ -22,22 +22,22 @@ _decode_event: Final = msgspec.msgpack.Decoder(KvChange).decode
 
 class Layout(Protocol):
     takes_any_run: bool
-    """Whether a run may have changes of several tables, in any order; else of one, sorted."""
+    """True if a run may hold changes of several tables in any order; otherwise of one table, sorted."""
 
     def put(
         self, batch: Batch, run: Run, changes: list[KvChange], owners: Owners
     ) -> tuple[bytes, bytes, int]:
-        """Add a run to the batch; returns its first key, its last and how many."""
+        """Add a run to the batch; return its first key, its last key and the number of keys."""
 
     def get(self, store: Store, place: Place) -> tuple[list[KvChange], Owners]:
-        """The changes of a run as they were put, and whose they are.
+        """Return the changes of a run as they were put, and their owners.
 
         Raises StoreError unless all of them are there, unharmed.
         """
 
 
 class BlockLayout:
-    """A run is one value: its changes, or a pair of owners and changes."""
+    """Stores a run as one value: its changes, or a pair of owners and changes."""
 
     takes_any_run = True
 
@@ -56,7 +56,7 @@ class BlockLayout:
 
 
 class EventLayout:
-    """Each change is one value, under the original's keys: for comparison, at half the speed.
+    """Stores each change as one value under the original's keys: for comparison, at half the speed.
 
     Where runs overlap, reading one brings changes of the other as well; they leave once.
     """
@@ -80,7 +80,7 @@ class EventLayout:
 
 
 def read_block(key: bytes, value: bytes) -> tuple[list[KvChange], Owners]:
-    """What BlockLayout has put there. Raises StoreError if damaged, msgspec.DecodeError if it is none."""
+    """Decode a value of BlockLayout. Raises StoreError if damaged, msgspec.DecodeError if it is no block."""
     packed = _unseal(value)
     if is_mixed(key):
         owners, changes = _decode_mixed(packed)
@@ -89,7 +89,7 @@ def read_block(key: bytes, value: bytes) -> tuple[list[KvChange], Owners]:
 
 
 def read_value(key: bytes, value: bytes) -> list[KvChange]:
-    """What either layout has put there. Raises StoreError if it is damaged, or of neither."""
+    """Decode a value of either layout. Raises StoreError if it is damaged or of neither."""
     try:
         try:
             return read_block(key, value)[0]

@@ -1,4 +1,4 @@
-"""What brings runs back from disk."""
+"""Reading runs back from disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .layout import Layout
 
 
 class Reader(Part):
-    """Reads runs of the tables of one store, which may be written to meanwhile. Raises StoreError."""
+    """Reads runs from one store, which may be written concurrently. Raises StoreError."""
 
     def __init__(self, gate: AdmissionControl, store: Store, layout: Layout, tier: Tier) -> None:
         super().__init__(gate)

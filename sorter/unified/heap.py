@@ -1,4 +1,4 @@
-"""What sorts: a few heaps for all tables, whose content goes to the back ends in sorted pieces."""
+"""Heap sorters: a few heaps for all tables, flushed to the back ends in sorted pieces."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .file import Flush
 from .pool import BackEndPool
 
 FLUSH_BYTES: Final = 1 << 20
-"""A FlushTask carries about this much."""
+"""Bytes of a FlushTask, about."""
 
 HEAP_BYTES: Final = 8 << 20
-"""A heap that holds this much is flushed, resolved or not. The original waits for 128 MiB."""
+"""Bytes at which a heap is flushed, resolved or not. The original waits for 128 MiB."""
 
 
 class Broadcast(Struct, frozen=True):
-    """To every HeapSorter: all that lies before is yours; flush it, then say so."""
+    """To every HeapSorter: flush everything received before this, then report it."""
 
     number: int
 
@@ -37,7 +37,7 @@ class FlushNow(Struct, frozen=True):
 
 
 class Barrier:
-    """Resolved timestamps on their way through the heaps: one counts once the last has flushed."""
+    """Resolved timestamps on their way through the heaps: one takes effect when the last heap has flushed."""
 
     def __init__(self, heaps: int) -> None:
         self._lock = Lock()
@@ -52,7 +52,7 @@ class Barrier:
             return Broadcast(self._number)
 
     def pass_by(self, heap: int, number: int) -> dict[Table, Ts]:
-        """A heap has flushed for a broadcast; returns what all heaps have passed now."""
+        """Note that a heap has flushed for a broadcast; return the resolved ts that all heaps have passed."""
         resolved: dict[Table, Ts] = {}
         with self._lock:
             self._passed[heap] = number

@@ -1,4 +1,4 @@
-"""Which back end takes a flush: memory while there is some, else a file."""
+"""The back ends of a flush: memory while there is room, otherwise a file."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ...store.scratch import Scratch
 from ..tier import Tier
 
 CACHED_FILES: Final = 256
-"""Files that were read are kept for the next flush, up to so many."""
+"""Maximum number of files, already read, that are kept for later flushes."""
 
 PRESSURE: Final = 0.9
-"""With so much of the machine's memory in use by anybody, flushes go to files."""
+"""Share of the machine's memory in use, by any process, above which flushes go to files."""
 
 LEAST_FREE: Final = 0.1
-"""With less of the disk free than this the sorter doesn't begin a file."""
+"""Share of the disk that must be free to begin a file."""
 
 
 class BackFile:
-    """One file of sorted pieces. Written by one FileWriter, then read, then used again."""
+    """One file of sorted pieces: written by one FileWriter, then read, then reused."""
 
     __slots__ = ("bytes", "descriptor", "is_full", "path")
 
@@ -31,7 +31,7 @@ class BackFile:
         self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self.bytes = 0
         self.is_full = False
-        """Nothing is written to it any more."""
+        """True once nothing more is written to it."""
 
     @property
     def name(self) -> str:
@@ -58,7 +58,7 @@ class BackEndPool:
         self._files: dict[BackFile, None] = {}
         self._free: list[BackFile] = []
         self.heap_bytes = 0
-        """What is in the heaps."""
+        """Bytes in the heaps."""
 
     def entered_heap(self, size: int) -> None:
         with self._lock:
@@ -79,7 +79,7 @@ class BackEndPool:
             return sum(file.bytes for file in self._files)
 
     def file(self) -> BackFile:
-        """An empty file to write to; the caller says when it is full."""
+        """Return an empty file to write to; the caller marks it as full."""
         self.sweep()
         with self._lock:
             file = self._free.pop() if self._free else BackFile(self._new_path())
@@ -88,7 +88,7 @@ class BackEndPool:
             return file
 
     def reserve(self, file: BackFile, size: int) -> int:
-        """Room at the end of a file; where it begins."""
+        """Reserve room at the end of a file, and return its offset."""
         if self._max_disk_bytes is not None and self.disk_bytes + size > self._max_disk_bytes:
             raise StoreError(
                 f"the sorter's disk quota is used up: {self.disk_bytes} of {self._max_disk_bytes} bytes"
@@ -100,7 +100,7 @@ class BackEndPool:
             return at
 
     def sweep(self) -> None:
-        """Empty the files that are read to the end, and keep some of them for later."""
+        """Empty the files that are fully read, and keep some of them for reuse."""
         with self._lock:
             done = [file for file in self._files if file.is_full and not self._tier.live_bytes(file)]
             for file in done:
@@ -114,7 +114,7 @@ class BackEndPool:
             file.path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Nobody writes or reads any more. Safe to repeat."""
+        """Delete the files; called when nobody uses them any more. Safe to repeat."""
         with self._lock:
             files = [*self._files, *self._free]
             self._files.clear()
@@ -132,7 +132,7 @@ class BackEndPool:
 
 
 def _pressure(meminfo: Path) -> float:
-    """The share of the machine's memory in use; all of it if nobody can say."""
+    """Return the share of the machine's memory in use; 1 if it can't be determined."""
     try:
         found = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
         return 1 - int(found["MemAvailable"].split()[0]) / int(found["MemTotal"].split()[0])

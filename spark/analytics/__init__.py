@@ -1,4 +1,4 @@
-"""What a sorter's store and a Parquet archive hold, as DataFrames, figures, a plan and a page."""
+"""Analysis of a sorter's store and of a Parquet archive: DataFrames, figures, a plan and a page."""
 
 from .archive_job import analyze_archive as analyze_archive
 from .store_job import analyze_store as analyze_store

@@ -1,4 +1,4 @@
-"""A look at a feed's store and an archive, from the files up to the page."""
+"""Analysis of a feed's store and archive, from the files to the page."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 log = logging.getLogger("tidemill")
 
 FLUSH_SECONDS: Final = 30.0
-"""So long a running feed may take to write its buffers to files."""
+"""Time limit for a running feed to flush its buffers."""
 
 
 class Analysis(Struct, frozen=True):
     page: str
-    """HTML."""
+    """The page, as HTML."""
     plan: str | None
-    """JSON; None without a store."""
+    """The plan, as JSON; None without a store."""
 
 
 def analysis(spark: SparkSession, data_dir: Path | None, archive: Path | None) -> Analysis:
-    """Of the feed that works in `data_dir`, or died there, and of an archive.
+    """Analyze the store of the feed in `data_dir`, running or not, and an archive.
 
     Raises SinkError for a directory without an archive, NoStore without a store if there is no archive.
     """
@@ -54,13 +54,13 @@ def analysis(spark: SparkSession, data_dir: Path | None, archive: Path | None) -
 
 
 def _of_store(spark: SparkSession, data_dir: Path) -> StoreReport:
-    with suppress(TidemillError):  # without a running feed the files have all there is
+    with suppress(TidemillError):  # without a running feed everything is in the files
         PlanInbox(data_dir).hand_over(Plan(VERSION, 0, [], flush=True), FLUSH_SECONDS)
     return analyze_store(spark, data_dir / "scratch", _acknowledged(data_dir))
 
 
 def _acknowledged(data_dir: Path) -> int:
-    """What every sink has, as its feed said last; 0, nothing, if that isn't known."""
+    """Return the ts that every sink has, by the feed's last status; 0 if unknown."""
     try:
         sinks = StatusFile(data_dir).load().sinks
     except TidemillError:

@@ -1,4 +1,4 @@
-"""The Spark job over a Parquet archive: what in it is still true, and what folding it would free."""
+"""The Spark job over a Parquet archive: live changes, and what folding would free."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DAY: Final = DAY_MS << LOGICAL_BITS
 
 
 class _Counts(Struct):
-    """Of a day."""
+    """Counts of one day."""
 
     changes: int = 0
     deletes: int = 0
@@ -34,7 +34,7 @@ class _Counts(Struct):
 
 
 def analyze_archive(spark: SparkSession, directory: str | Path) -> ArchiveReport:
-    """Figures by table and day. Raises SinkError for what is no archive, or a file that can't be read."""
+    """Return figures by table and day. Raises SinkError for a directory without an archive or a bad file."""
     directory = Path(directory)
     if not (directory / HIDDEN).is_dir():
         raise SinkError(f"{directory} is no archive: it has no {HIDDEN}")
@@ -87,7 +87,7 @@ def _count(frames: Sequence[DataFrame], counts: dict[str, _Counts]) -> None:
 
 
 def _keys(layouts: Sequence[Layout], frames: Sequence[DataFrame]) -> DataFrame:
-    """key, changes, last (commit_ts, start_ts, sequence, is_there)."""
+    """Return a DataFrame: key, changes, last (commit_ts, start_ts, sequence, is_there)."""
     from pyspark.sql import functions as f
 
     together = reduce(lambda one, other: one.union(other), map(events, layouts, frames))
@@ -135,7 +135,7 @@ def _total(days: Sequence[DayFigures], found: Sequence[File], left: str) -> Arch
 
 
 def overlap(found: Sequence[File]) -> int:
-    """The most files that have changes of one commit ts."""
+    """Return the maximum number of files with changes of the same commit ts."""
     most = here = 0
     for _, step in sorted([(file.first, -1) for file in found] + [(file.last, 1) for file in found]):
         here -= step

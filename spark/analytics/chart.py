@@ -1,4 +1,4 @@
-"""Pictures as SVG, to stand inside a page that defines the colours: bars, a heat map, a staircase."""
+"""SVG pictures for a page that defines the colours: bars, a heat map, a staircase."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from msgspec import Struct
 
 WIDTH: Final = 960
 LABEL: Final = 190
-"""Pixels for the names on the left."""
+"""Width of the names on the left, in pixels."""
 _ROW: Final = 22
 _LETTER: Final = 6.6
-"""About what a letter of the pictures' font takes."""
+"""Average width of a letter, in pixels."""
 
 _LIVE: Final = (42, 120, 214)
 _DEAD: Final = (222, 110, 38)
@@ -25,7 +25,7 @@ class Bar(Struct, frozen=True):
     label: str
     parts: Sequence[tuple[str, float]]
     note: str
-    """What stands behind it."""
+    """Text after the bar."""
 
     @property
     def total(self) -> float:
@@ -53,16 +53,16 @@ def bars(rows: Sequence[Bar], title: str) -> str:
 
 class Cell(Struct, frozen=True):
     weight: float
-    """How much there is: the opacity."""
+    """Size, shown as opacity."""
     dead: float
-    """The dead share, from 0 to 1: the colour."""
+    """Dead share, from 0 to 1, shown as colour."""
     note: str
 
 
 def heat_map(
     rows: Sequence[str], columns: Sequence[str], cells: Mapping[tuple[int, int], Cell], title: str
 ) -> str:
-    """Cells by (row, column): the darker the more, from the colour of the living to that of the dead."""
+    """Draw cells by (row, column): opacity by weight, colour from live to dead."""
     most = max([cell.weight for cell in cells.values()], default=0) or 1
     step = (WIDTH - LABEL) / max(1, len(columns))
     drawn = [_label(name, number * _ROW) for number, name in enumerate(rows)]
@@ -87,7 +87,7 @@ def _mix(dead: float) -> str:
 
 
 def staircase(steps: Sequence[tuple[float, float]], across: str, up: str, title: str) -> str:
-    """What is gained for what is spent: (cost, gain) of each step, in their order."""
+    """Draw the cumulated gain over the cumulated cost of steps (cost, gain)."""
     height, left = 260, 90
     spent = sum(cost for cost, _ in steps) or 1
     gained = sum(gain for _, gain in steps) or 1

@@ -1,4 +1,4 @@
-"""What a window of a store holds, as rows for Spark: one for each block, table and minute; file; busy key."""
+"""Facts about a generation of a store, as rows for Spark: blocks by table and minute, files, busy keys."""
 
 from __future__ import annotations
 
@@ -47,20 +47,22 @@ shares keys with.
 """
 
 UNKNOWN: Final = -1
-"""The table of a change whose key doesn't tell."""
+"""Table id of a change whose key doesn't contain one."""
 _TIDB_KEYS: Final = (b"t", b"m")
-"""So keys of rows begin, and those of the schema."""
+"""Prefixes of TiDB's row keys and schema keys."""
 
 BATCH_ROWS: Final = 5_000
 MOST_KEYS: Final = 50_000
 """Keys counted at a time: a count is too low by at most the number of changes divided by this."""
 TOLD_KEYS: Final = 100
-"""A table's in a window."""
+"""Number of busy keys reported per table and generation."""
 
 
 def window_facts(store: Path, window: str, acknowledged: Ts) -> Iterator[pa.RecordBatch]:
-    """Nothing of a window that was dropped meanwhile. Raises StoreError for what can't be read: a damaged
-    block, for instance."""
+    """Yield the facts of a generation; none if it was dropped meanwhile.
+
+    Raises StoreError for a damaged block.
+    """
     try:
         files = WindowFiles(store, window)
     except WindowGone:
@@ -91,8 +93,8 @@ def _read(key: bytes, value: bytes, store: Path, window: str) -> list[KvChange]:
 
 
 def table_of(key: bytes, change: KvChange) -> int:
-    """The table's id: of the store's key, or in a block of several of the row's. UNKNOWN for a binlog's
-    events, whose keys are numbers."""
+    """Return the table id from the store's key, or from the row's key in a block of several tables. UNKNOWN
+    for events of a binlog, whose keys are numbers."""
     if not is_mixed(key):
         return table_id_of(key) if change.key[:1] in _TIDB_KEYS else UNKNOWN
     try:

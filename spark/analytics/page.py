@@ -1,4 +1,4 @@
-"""The reports as one HTML page with pictures, which needs nothing but itself."""
+"""The reports as one self-contained HTML page with pictures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .store_page import store_sections
 def page(
     title: str, made: float, store: StoreReport | None = None, archive: ArchiveReport | None = None
 ) -> str:
-    """An HTML document, for the one or the other or both; `made` in Unix seconds."""
+    """Render the page for a store report, an archive report or both; `made` in Unix seconds."""
     when = datetime.fromtimestamp(made, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     parts = [f"<h1>{escape(title)}</h1><p>As of {when}.</p>"]
     if store is not None:

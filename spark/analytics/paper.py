@@ -1,4 +1,4 @@
-"""What the pages are made of besides pictures: style, tiles, sections, tables."""
+"""Parts of the pages: style, tiles, sections, tables."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def size(count: float) -> str:
-    """Bytes for people."""
+    """Format bytes for people."""
     for unit in _UNITS:
         if count < 1024 or unit == _UNITS[-1]:
             break
@@ -60,12 +60,12 @@ def share(part: float, whole: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """A ratio; 0 is one that isn't known."""
+    """Format a ratio; 0 means unknown."""
     return f"{ratio:.1f}\u00d7" if ratio else "unknown"
 
 
 def tiles(shown: Iterable[tuple[str, str, str]]) -> str:
-    """Figure, what it is, and a remark."""
+    """Render tiles of (figure, label, remark)."""
     drawn = [
         f'<div class="tile"><b>{escape(figure)}</b><span>{escape(what)}</span><i>{escape(remark)}</i></div>'
         for figure, what, remark in shown
@@ -79,7 +79,7 @@ def section(title: str, text: str, *parts: str) -> str:
 
 
 def legend(*entries: tuple[str, str]) -> str:
-    """CSS class and meaning."""
+    """Render a legend of (CSS class, meaning)."""
     drawn = [f'<span><i class="{name}"></i>{escape(meaning)}</span>' for name, meaning in entries]
     return f'<div class="legend">{"".join(drawn)}</div>'
 
@@ -87,7 +87,7 @@ def legend(*entries: tuple[str, str]) -> str:
 def table(
     head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Collection[int] = (), is_html: bool = False
 ) -> str:
-    """`numbers` are the columns that stand to the right; with `is_html` the cells are markup already."""
+    """Render a table. `numbers` are the right-aligned columns; with `is_html` the cells are markup."""
 
     def row(tag: str, cells: Sequence[str], is_markup: bool) -> str:
         drawn = [

@@ -1,4 +1,4 @@
-"""Which windows to compact first."""
+"""The order in which generations are compacted."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ...store.plan import VERSION, Plan, Step
 from .report import WindowFigures
 
 LEAST_SHARE: Final = 10
-"""A window is left alone while less than one part in this many can be freed."""
+"""A generation is skipped while less than 1/10 of it can be freed."""
 
 
 def plan_of(windows: Iterable[WindowFigures], acknowledged: Ts) -> Plan:
-    """The windows with something to free, those first that free most for each byte written anew."""
+    """Return a plan of the generations worth compacting, by bytes freed per byte rewritten."""
     worth = [one for one in windows if one.free_bytes * LEAST_SHARE >= one.bytes > 0]
     ranked = sorted(worth, key=lambda one: (-gain(one), -one.free_bytes, one.store, one.window))
     steps = [Step(one.store, one.window, one.free_bytes, one.bytes - one.free_bytes) for one in ranked]
@@ -22,6 +22,6 @@ def plan_of(windows: Iterable[WindowFigures], acknowledged: Ts) -> Plan:
 
 
 def gain(window: WindowFigures) -> float:
-    """Bytes freed for each byte written."""
+    """Return the bytes freed per byte rewritten."""
     live = window.bytes - window.free_bytes
     return window.free_bytes / live if live else float("inf")

@@ -1,4 +1,4 @@
-"""What the analysis of a store or of an archive found."""
+"""The results of the analyses."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from ...store.plan import Plan
 
 
 class TableFigures(Struct, frozen=True):
-    """A table in all stores."""
+    """Figures of one table over all stores."""
 
     table: int
-    """Its id in the source; of a binlog, which is one stream, 0."""
+    """The table's id in the source; 0 for a binlog, which is one stream."""
     name: str
     changes: int
     deletes: int
     bytes: int
     dead_bytes: int
-    """At or below the acknowledged ts: nobody will read them again."""
+    """Bytes at or below the acknowledged ts, which are never read again."""
     blocks: int
     overlap: int
-    """The most blocks that have changes of one minute: so many are merged to read it."""
+    """Maximum number of blocks with changes of the same minute, which are merged to read it."""
     read_amplification: float
-    """Bytes of the blocks read for each byte of this table, reading minute by minute."""
+    """Bytes of blocks read per byte of this table, when reading minute by minute."""
 
 
 class CellFigures(Struct, frozen=True):
-    """A table in a minute of commit time."""
+    """Figures of one table in one minute of commit time."""
 
     table: int
     minute: int
-    """Since 1970."""
+    """Minutes since 1970."""
     changes: int
     deletes: int
     bytes: int
@@ -40,14 +40,14 @@ class CellFigures(Struct, frozen=True):
 
 
 class WindowFigures(Struct, frozen=True):
-    """A column family: what RocksDB can only drop as a whole."""
+    """Figures of one generation of column families, which RocksDB drops as a whole."""
 
     store: str
     window: str
     bytes: int
     dead_bytes: int
     free_bytes: int
-    """Of blocks that are dead as a whole: what compacting the window frees."""
+    """Bytes of fully dead blocks, which compacting the generation frees."""
     deletes: int
     newest: Ts
     files: int
@@ -71,7 +71,7 @@ class StoreFigures(Struct, frozen=True):
     tables: int
     file_bytes: int
     write_amplification: float
-    """Bytes of all files ever made for each byte that was given to the store; 0 where it isn't known."""
+    """Bytes of all files ever written per byte put into the store; 0 if unknown."""
 
 
 class HotKey(Struct, frozen=True):
@@ -82,7 +82,7 @@ class HotKey(Struct, frozen=True):
 
 
 class StoreReport(Struct, frozen=True):
-    """The sizes of keys and values, except where they are said to be those of files."""
+    """Figures of a store. Sizes are those of keys and values unless they are said to be of files."""
 
     directory: str
     acknowledged: Ts
@@ -96,23 +96,23 @@ class StoreReport(Struct, frozen=True):
 
     @property
     def skew(self) -> float:
-        """The largest store's bytes over the average; 1 is even."""
+        """Ratio of the largest store's bytes to the average; 1 is even."""
         sizes = [store.bytes for store in self.stores]
         return max(sizes) * len(sizes) / sum(sizes) if sum(sizes) else 1.0
 
 
 class DayFigures(Struct, frozen=True):
-    """A table's partition of an archive."""
+    """Figures of one day of a table in an archive."""
 
     table: str
     date: str
     files: int
     bytes: int
-    """Of Parquet."""
+    """Bytes of the Parquet files."""
     changes: int
     deletes: int
     live: int
-    """Changes that hold the latest row of their key; the rest would go if the archive were folded."""
+    """Changes that hold the latest row of their key; folding would remove the others."""
 
 
 class ArchiveTable(Struct, frozen=True):
@@ -123,21 +123,21 @@ class ArchiveTable(Struct, frozen=True):
     deletes: int
     live: int
     dead_bytes: int
-    """The share of the changes that aren't live, in bytes of Parquet."""
+    """Bytes of the changes that aren't live, by their share of the files."""
     overlap: int
-    """The most files with changes of the same ts range."""
+    """Maximum number of files with overlapping ts ranges."""
     left: str = ""
-    """Why it can't be folded."""
+    """The reason why it can't be folded; empty if it can."""
 
     @property
     def read_amplification(self) -> float:
-        """Changes read for each row that is there."""
+        """Changes read per live row."""
         return self.changes / self.live if self.live else float(self.changes)
 
 
 class ArchiveReport(Struct, frozen=True):
     directory: str
     tables: list[ArchiveTable]
-    """Those first whose folding frees most."""
+    """Tables by the bytes that folding frees, the largest first."""
     days: list[DayFigures]
     hot_keys: list[HotKey]

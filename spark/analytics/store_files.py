@@ -1,4 +1,4 @@
-"""A store's files as they are on disk, of a process that died or one that goes on writing."""
+"""A store's files on disk, of a running process or a dead one."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ...errors import StoreError
 _DEFAULT: Final = "default"
 _EVENT: Final = "EVENT_LOG_v1 "
 _TRIES: Final = 5
-"""A window may be dropped, and its files with it, while they are opened."""
+"""Attempts to open a generation whose files may be dropped meanwhile."""
 
 
 class NoStore(StoreError):
-    """There is none."""
+    """The directory holds no store."""
 
 
 class WindowGone(StoreError):
-    """Its process has no use for it any more."""
+    """The generation was dropped by its process."""
 
 
 class SortedFile(Struct, frozen=True):
-    """A file of a window."""
+    """An SST file of a generation."""
 
     name: str
     level: int
@@ -42,7 +42,7 @@ class SortedFile(Struct, frozen=True):
 
 
 def stores_in(directory: Path) -> list[Path]:
-    """The stores of a scratch directory, or the one that the directory is. Raises NoStore."""
+    """Return the stores in a scratch directory, or the directory itself if it is one. Raises NoStore."""
     found = [path.parent for path in sorted([*directory.glob("CURRENT"), *directory.glob("store-*/CURRENT")])]
     if not found:
         raise NoStore(f"{directory} has no store in it: a feed that never needed its disk makes none")
@@ -50,7 +50,7 @@ def stores_in(directory: Path) -> list[Path]:
 
 
 def windows_in(store: Path) -> list[str]:
-    """The names of a store's windows. Raises StoreError."""
+    """Return the names of a store's generations. Raises StoreError."""
     try:
         return [name for name in Rdict.list_cf(str(store), Options(raw_mode=True)) if name != _DEFAULT]
     except Exception as error:
@@ -58,9 +58,9 @@ def windows_in(store: Path) -> list[str]:
 
 
 class WindowFiles:
-    """A window, opened for reading: its process is not disturbed, and what that drops stays until `close`.
+    """A generation opened for reading, without disturbing its process; its files stay until `close`.
 
-    What is still in the memory of the process isn't seen. Raises StoreError.
+    Entries still in the process's memory aren't seen. Raises StoreError.
     """
 
     def __init__(self, store: Path, window: str) -> None:
@@ -70,7 +70,7 @@ class WindowFiles:
         self.files = [_file(found) for found in self._db.live_files()]
 
     def level_of(self, key: bytes) -> int:
-        """Where a reader finds the key: newer levels come first."""
+        """Return the level at which a reader finds the key; newer levels come first."""
         return min((file.level for file in self.files if file.first <= key <= file.last), default=0)
 
     def pairs(self) -> Iterator[tuple[bytes, bytes]]:
@@ -115,8 +115,8 @@ def _file(found: dict[str, Any]) -> SortedFile:
 
 
 def written(store: Path) -> tuple[int, int]:
-    """Bytes of keys and values that were given to the store and reached files, and the bytes of all files
-    ever made of them, by RocksDB's own log."""
+    """Return the bytes of keys and values that reached files, and the bytes of all files ever written, from
+    RocksDB's own log."""
     given = made = 0
     try:
         lines = (store / "LOG").read_text(errors="replace").splitlines()

@@ -1,4 +1,4 @@
-"""The Spark job over a store: DataFrames of figures, and all of them as a report."""
+"""The Spark job over a store: DataFrames of figures, and their report."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 HOT_KEYS: Final = 20
 TASKS_PER_CORE: Final = 3
-"""Windows differ in size: more tasks than cores even that out."""
+"""Tasks per core; more than one, since generations differ in size."""
 _OF_BLOCKS: Final = ("bytes", "dead_bytes", "free_bytes", "deletes")
 _OWN_NAMES: Final = {UNKNOWN: "the binlog", 0: "the job queue of the schema"}
 _NO_NAMES: Final[Mapping[int, str]] = {}
 
 
 def store_facts(spark: SparkSession, directory: str | Path, acknowledged: Ts) -> DataFrame:
-    """The rows of `facts.FACTS`, each window read by one task, which needs the directory under this path.
+    """Return the rows of `facts.FACTS`. One task reads one generation, and needs the directory at this path.
 
     Raises StoreError if there is no store.
     """
@@ -97,7 +97,7 @@ def by_level(facts: DataFrame) -> DataFrame:
 
 
 def hot_keys(facts: DataFrame, most: int = HOT_KEYS) -> DataFrame:
-    """table, key, changes: those that came most often."""
+    """Return the most frequent keys: table, key, changes."""
     from pyspark.sql import functions as f
 
     keys = facts.filter("kind = 'key'").groupBy("table", "key").agg(*_sums("changes"))
@@ -118,8 +118,8 @@ def analyze_store(
 ) -> StoreReport:
     """Figures of a sorter's scratch directory, and a ranked plan.
 
-    Everything at or below `acknowledged` counts as dead: give the least ts of the feed's sinks. `names` are
-    those of tables by id. Raises StoreError.
+    Everything at or below `acknowledged`, the lowest ts of the feed's sinks, counts as dead. `names` are the
+    tables' names by id. Raises StoreError.
     """
     directory = Path(directory)
     facts = store_facts(spark, directory, acknowledged).persist()
@@ -183,7 +183,7 @@ def _name(names: Mapping[int, str], table: int) -> str:
 
 
 def _raise_own(error: Exception) -> None:
-    """Raise the StoreError of a task, which comes wrapped in Spark's."""
+    """Raise the StoreError of a task, unwrapped from Spark's error."""
     for line in str(error).splitlines():
         _, found, text = line.partition("StoreError: ")
         if found:

@@ -14,9 +14,9 @@ from .paper import counted, legend, section, share, size, table, tiles, times
 from .report import StoreReport
 
 MOST_ROWS: Final = 30
-"""Tables, windows and steps that are shown; the report has all."""
+"""Maximum tables, generations and steps shown; the report has all."""
 MOST_COLUMNS: Final = 60
-"""Of the heat map: longer times are put together."""
+"""Maximum columns of the heat map; longer times are grouped."""
 
 
 def store_sections(report: StoreReport) -> Iterable[str]:
@@ -31,7 +31,7 @@ def store_sections(report: StoreReport) -> Iterable[str]:
         [
             (size(total), "keys and values", f"{sum(one.changes for one in report.tables):,} changes"),
             (f"{share(dead, total)} dead", "acknowledged, still there", size(dead)),
-            (size(free), "the plan frees", f"and writes {size(moved)} anew"),
+            (size(free), "the plan frees", f"and rewrites {size(moved)}"),
             (
                 times(worst.read_amplification if worst else 0),
                 "worst read amplification",
@@ -58,7 +58,7 @@ def store_sections(report: StoreReport) -> Iterable[str]:
             "Each step moves what is live out of a window and drops it: the steepest first.",
             staircase(
                 [(step.live_bytes, step.dead_bytes) for step in report.plan.steps],
-                f"written anew: {size(moved)} in all",
+                f"rewritten: {size(moved)} in all",
                 f"freed: {size(free)} in all",
                 "Bytes freed for bytes written, step by step",
             ),
@@ -205,7 +205,7 @@ def _hot(report: StoreReport) -> str:
 
 
 def row_of(key: str) -> str:
-    """A row's key as people know it: its number, where it has one."""
+    """Format a row's key for people: the handle, if it has one."""
     try:
         handle = decode_record_key(bytes.fromhex(key))[1]
     except ValueError:

@@ -1,9 +1,8 @@
 """Archive compaction: of the changes up to a ts only the latest row of each key stays.
 
-Files are folded table by table, each in one step: the new files are made and synced in a hidden folder, its
-new name makes them count, then they are moved to where readers look, and the files that they replace are
-removed. A run that was killed leaves a folder that the next one removes, or finishes. The sink may write
-meanwhile: it only adds files whose changes are newer.
+Each table is folded in one step: new files are written and synced in a hidden folder; renaming the folder
+commits them; then they are moved into place and the replaced files removed. The next run finishes or removes
+the folder of a killed run. The sink may write meanwhile: it only adds files with newer changes.
 """
 
 from __future__ import annotations
@@ -46,11 +45,11 @@ _OLD: Final = "replaces.json"
 
 
 class TableReport(Struct, frozen=True):
-    """What compaction did to a table; sizes are those of the files that it took, and made of them."""
+    """The compaction of one table; sizes are those of the files read and written."""
 
     table: str
     folded_to: Ts = 0
-    """Every change up to there is folded: the last of a file, at or below the ts that was asked for."""
+    """Ts up to which every change is folded: the last of a file, at or below the requested ts."""
     files_before: int = 0
     files_after: int = 0
     rows_before: int = 0
@@ -58,11 +57,11 @@ class TableReport(Struct, frozen=True):
     bytes_before: int = 0
     bytes_after: int = 0
     left: str = ""
-    """Why it was left as it is."""
+    """The reason why the table wasn't folded; empty if it was."""
 
 
 class Report(Struct, frozen=True):
-    """What compaction did."""
+    """The result of a compaction."""
 
     tables: list[TableReport]
 
@@ -95,7 +94,7 @@ def _alone(hidden: Path) -> Iterator[None]:
 
 
 def _recover(directory: Path) -> None:
-    """Finish or remove what a killed run left."""
+    """Finish or remove the folder of a killed run."""
     for path in (directory / HIDDEN).glob(f"{_PREFIX}*"):
         if path.name.endswith(NEW):
             discard(path)
@@ -104,7 +103,7 @@ def _recover(directory: Path) -> None:
 
 
 def _finish(directory: Path, made: Path) -> None:
-    """The new files count: move them to where readers look, then remove what they replace."""
+    """Move committed files into place, then remove the files that they replace."""
     publish(made, directory)
     old = [directory / name for name in json.loads((made / _OLD).read_text())]
     for path in old:
@@ -120,7 +119,7 @@ def _compact(spark: SparkSession, directory: Path, folder: str, up_to_ts: Ts) ->
     found = files(directory, folder)
     taken = _up_to(
         found, up_to_ts, _last_batches(directory)
-    )  # in this order: a batch says so before its files
+    )  # in this order: a batch is recorded before its files appear
     layouts = layouts_of(taken)
     left = reason_to_leave(taken, layouts)
     if left:
@@ -148,20 +147,20 @@ def _compact(spark: SparkSession, directory: Path, folder: str, up_to_ts: Ts) ->
 
 
 def _last_batches(directory: Path) -> set[Path]:
-    """Files that a streaming query may still replace: it does its last batch again after a failure."""
+    """Return the files that a streaming query may replace when it repeats its last batch after a failure."""
     records = (directory / HIDDEN).glob("spark-*.json")
     return {directory / name for record in records for name in json.loads(record.read_text())["names"]}
 
 
 def _up_to(found: Sequence[File], up_to_ts: Ts, open_files: set[Path]) -> list[File]:
-    """The first files whose changes are all at or below the ts, and all before those of the rest."""
+    """Return the first files whose changes are all at or below the ts and before those of all other files."""
     rest = [file.first for file in found if file.last > up_to_ts or file.path in open_files]
     bound = min(rest, default=up_to_ts + 1)
     return [file for file in found if file.last < bound]
 
 
 def layouts_of(taken: Sequence[File]) -> list[Layout]:
-    """The files by the layout of their table. Raises SinkError for one that isn't whole."""
+    """Group the files by the layout of their table. Raises SinkError for an incomplete file."""
     found: dict[bytes, Layout] = {}
     for file in taken:
         schema = read_schema(file.path)
@@ -176,7 +175,7 @@ def layouts_of(taken: Sequence[File]) -> list[Layout]:
 
 
 def reason_to_leave(taken: Sequence[File], layouts: Sequence[Layout]) -> str:
-    """Why there is nothing to do, or it can't be done."""
+    """Return why there is nothing to fold, or it can't be folded; empty if it can."""
     if not taken:
         return "no file has only changes up to that ts"
     if all(FOLDED in file.path.name for file in taken):

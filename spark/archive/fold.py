@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ORDER: Final = ("commit_ts", "start_ts", "sequence")
-"""No two changes of a table share all three."""
+"""Order of a table's changes; no two share all three values."""
 FOLDED: Final = "folded"
-"""In the names of files in which no change makes another void."""
+"""Part of the names of folded files."""
 
 FILE_BYTES: Final = 64 << 20
-"""As Arrow has it: what a task keeps in memory."""
+"""Arrow bytes that a task keeps in memory."""
 TASK_BYTES: Final = 128 << 20
-"""Of Parquet that one task has sorted, partly on disk, by Spark."""
+"""Parquet bytes that one task sorts, partly on disk, through Spark."""
 
 _MADE: Final = "path string"
 
@@ -35,12 +35,12 @@ class Layout(Struct, frozen=True):
 
     table: Table
     schema: bytes
-    """Of the files, as Arrow serializes it."""
+    """Schema of the files, serialized by Arrow."""
     paths: list[str]
 
 
 def fold(spark: SparkSession, layouts: Sequence[Layout], making: Path, folder: str) -> int:
-    """Write the latest row of each key that has one, to files under `making`; returns how many rows."""
+    """Write the latest row of each existing key to files under `making`; return the number of rows."""
     frames = [spark.read.parquet(*layout.paths) for layout in layouts]
     winners = _winners([events(*pair) for pair in zip(layouts, frames, strict=True)]).persist()
     try:
@@ -54,7 +54,7 @@ def fold(spark: SparkSession, layouts: Sequence[Layout], making: Path, folder: s
 
 
 def events(layout: Layout, frame: DataFrame) -> DataFrame:
-    """What each change says of keys: here is the row of one, and that of another is gone."""
+    """Expand each change into its effects on keys: one row written, another deleted."""
     from pyspark.sql import functions as f
 
     names = [layout.table.columns[index].name.replace("`", "``") for index in layout.table.key]
@@ -71,7 +71,7 @@ def events(layout: Layout, frame: DataFrame) -> DataFrame:
 
 
 def _winners(said: Sequence[DataFrame]) -> DataFrame:
-    """Which change each key's row is from, for the keys that have a row."""
+    """Return the last change of each key that still has a row."""
     from pyspark.sql import functions as f
 
     together = reduce(lambda one, other: one.unionByName(other), said)
@@ -88,12 +88,12 @@ def _write(rows: DataFrame, tasks: int, schema: bytes, making: Path, where: str)
         target = making / folder / path.parent.name / path.name
         target.parent.mkdir(parents=True, exist_ok=True)
         path.replace(target)
-    for attempts in making.glob("attempt-*"):  # those that came to nothing as well
+    for attempts in making.glob("attempt-*"):  # including those of failed attempts
         discard(attempts)
 
 
 def _writer(making: str, where: str, schema: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """What a task does. Each attempt at it writes into a folder of its own."""
+    """Return the work of a task; each attempt writes into its own folder."""
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -109,7 +109,7 @@ def _writer(making: str, where: str, schema: bytes) -> Callable[[Iterator[Any]],
 
 
 def write_rows(batches: Iterator[pa.RecordBatch], schema: bytes, folder: Path, name: str) -> Iterator[Path]:
-    """Files of rows that come in order; a file has the rows of one day, and not much more than FILE_BYTES."""
+    """Write ordered rows to files; a file holds the rows of one day, up to about FILE_BYTES."""
     numbers = count()
     target = pa.ipc.read_schema(pa.py_buffer(schema))
     held: list[pa.RecordBatch] = []
@@ -145,7 +145,7 @@ def _file(held: list[pa.RecordBatch], target: pa.Schema, folder: Path, name: str
 
 
 def as_loaded(rows: pa.Table, target: pa.Schema) -> pa.Table:
-    """The rows as a snapshot would have brought them, in the columns of the archive."""
+    """Return the rows as inserts of a snapshot, in the archive's columns."""
     count_ = rows.num_rows
     columns = {
         **{name: rows.column(name) for name in ORDER},

@@ -1,1 +1,1 @@
-"""Rows that are there, read in parallel by Spark into sorted files, so that a feed can go on from them."""
+"""Parallel snapshots: Spark reads tables into sorted files, from which a feed continues."""

@@ -1,5 +1,5 @@
-"""Reading what is there: chunks of the source's tables in parallel, each into a sorted file, and all of one
-moment in the end."""
+"""The driver of a backfill: chunks of tables are read in parallel into sorted files, then brought to one
+position."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _MERGES: int = 200
-"""At most so many tasks merge: each takes several chunks, one after the other."""
+"""Maximum number of merge tasks; each takes several chunks, one after the other."""
 
 
 def backfill(
@@ -41,8 +41,8 @@ def backfill(
 ) -> Backfilled:
     """Read all rows of the tables into files in `directory`, which the driver and all executors share.
 
-    `source` are options of the data source: `source`, `tables` or `table`, `name`, `ts` of TiKV. Killed at
-    any time, the same call goes on: a finished chunk isn't read again. `report` is called about twice a
+    `source` are options of the data source: `source`, `tables` or `table`, `name`, and `ts` for TiKV. After a
+    kill, the same call continues: a finished chunk isn't read again. `report` is called about twice a
     second, in a thread of its own. Raises ConfigError, Retryable once the source hasn't answered for
     `sourceTimeout`, and Fatal.
     """
@@ -58,7 +58,7 @@ def backfill(
 
 
 class _Backfill:
-    """One run of it, on the driver."""
+    """One run of a backfill on the driver."""
 
     def __init__(
         self,
@@ -77,14 +77,14 @@ class _Backfill:
 
     def run(self) -> Manifest:
         source = source_options(self._options)
-        manifest = self._tikv(source) if isinstance(source, TikvOptions) else self._mysql(source)
+        manifest = self._of_one_ts(source) if self._options.reading.by_ts else self._of_a_log(source)
         self._directory.save_manifest(manifest)
         self._tidy(manifest)
         return manifest
 
     # --- TiKV: all chunks are of one ts
 
-    def _tikv(self, source: TikvOptions) -> Manifest:
+    def _of_one_ts(self, source: TikvOptions) -> Manifest:
         from .tikv_chunk import connected, held, plan_tikv
 
         with connected(source) as client:
@@ -99,7 +99,7 @@ class _Backfill:
 
     # --- MariaDB: each chunk is of its own moment, until it is brought to the latest of them
 
-    def _mysql(self, source: MysqlOptions) -> Manifest:
+    def _of_a_log(self, source: MysqlOptions) -> Manifest:
         try:
             from .mysql_plan import plan_mysql
         except ImportError as error:
@@ -124,7 +124,7 @@ class _Backfill:
         )
 
     def _again(self, plan: Plan, altered: Collection[Alteration], source: MysqlOptions) -> Plan:
-        """With new chunks in place of those of altered tables, and with tables that came."""
+        """Return the plan with new chunks for altered tables, and with tables created since."""
         from .mysql_plan import with_tables
 
         names = {one.table for one in altered}
@@ -135,7 +135,7 @@ class _Backfill:
         return fresh
 
     def _changes(self, plan: Plan) -> Changes:
-        """What happened between the moment of each chunk and the latest of them."""
+        """Collect the changes between the position of each chunk and the latest of these positions."""
         records = self._records(plan, READ).values()
         until = max([record.high for record in records], key=lambda text: Position.parse(text).rank)
         found = self._directory.changes(until)
@@ -165,13 +165,13 @@ class _Backfill:
             collected(self._spark, lines.mapInArrow(work, SAID))
 
     def _merged(self, plan: Plan, position: str) -> dict[int, ChunkRecord]:
-        """Those that are brought to `position`; what an earlier plan left doesn't count."""
+        """Return the chunks already brought to `position`, without those of an earlier plan."""
         return {n: r for n, r in self._records(plan, MERGED).items() if r.high == position}
 
     # --- both
 
     def _read(self, plan: Plan) -> list[Alteration]:
-        """Read the chunks that are missing; the tables that were altered meanwhile."""
+        """Read the missing chunks; return the alterations of tables meanwhile."""
         done = self._records(plan, READ)
         missing = [number for number in _numbers(plan) if number not in done]
         self._directory.sweep(READ, done, missing)
@@ -192,7 +192,7 @@ class _Backfill:
         return Manifest(plan, position, tuple(found[number] for number in sorted(found)))
 
     def _tidy(self, manifest: Manifest) -> None:
-        """Remove what is no part of the result."""
+        """Remove files that aren't part of the result."""
         named = {record.file: record for record in manifest.records}
         for folder in (READ, MERGED):
             kept = {r.number: r for name, r in named.items() if name.startswith(f"{folder}/")}
@@ -205,8 +205,8 @@ def _numbers(plan: Plan) -> list[int]:
 
 
 def _check_same(options: ReadOptions, plan: Plan) -> None:
-    """Raise ConfigError for a directory that holds something else."""
-    if plan.patterns != options.patterns or (plan.kind == "tikv") != options.is_tikv:
+    """Raise ConfigError if the directory holds another backfill."""
+    if plan.patterns != options.patterns or plan.kind != options.reading.plans_as:
         raise ConfigError(
             f"directory: it holds a backfill of {', '.join(plan.patterns)} from {plan.source}: go on with "
             "the same options, or name another directory"

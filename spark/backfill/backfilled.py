@@ -1,4 +1,4 @@
-"""What a backfill leaves: rows as of one moment, and what can be done with them."""
+"""The result of a backfill: rows as of one position, to load into sinks or read as a DataFrame."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class Backfilled:
-    """Files that stay until they are removed: load them into sinks, or read them as a DataFrame."""
+    """The files of a finished backfill, which stay until `remove`."""
 
     def __init__(self, directory: Directory, manifest: Manifest) -> None:
         self._directory = directory
         self._manifest = manifest
         plan = manifest.plan
         self.offset = Offset(plan.end_ts, manifest.position, plan.source)
-        """What the rows are as of; the live feed goes on behind it."""
+        """The position of the rows; the live feed continues after it."""
         self.rows = sum(record.rows for record in manifest.records)
         self.chunks = len(manifest.records)
 
@@ -45,12 +45,12 @@ class Backfilled:
     def load(
         self, sinks: Sequence[Sink], told: Told | None = None, patience_seconds: float = PATIENCE_SECONDS
     ) -> None:
-        """Write all rows into sinks that aren't open, and their checkpoints: a feed of the same name and
-        sinks goes on from there, without gap or overlap.
+        """Write all rows and checkpoints into sinks that aren't open: a feed of the same name and sinks
+        continues from there, without gap or overlap.
 
-        Killed at any time, the same call goes on behind what each sink has. `told` is called with the rows
-        written so far; a target that can't be written to is waited for so long. Raises CheckpointError for a
-        sink that holds something else, and what sinks raise.
+        After a kill, the same call continues after the rows that each sink has. `told` is called with the
+        rows written so far; a target that can't be written to is retried for `patience_seconds`.
+        Raises CheckpointError for a sink that holds something else, and the sinks' errors.
         """
         directory, manifest = self._directory, self._manifest
         with scratch(directory.scratch) as folder, ChunkFiles(directory, manifest.records, folder) as files:
@@ -58,7 +58,7 @@ class Backfilled:
                 load_sink(Replay(manifest, files), self.offset, sink, told, patience_seconds)
 
     def frame(self, spark: SparkSession, *, values: str = "json") -> DataFrame:
-        """The raw envelope of all rows, a partition for each chunk; any writer takes it.
+        """Return all rows in the raw envelope, one partition per chunk, for any writer.
 
         `values` = "none" leaves `before` and `after` null.
         """
@@ -66,11 +66,11 @@ class Backfilled:
         return spark.range(0, self.chunks, 1, max(1, self.chunks)).mapInArrow(work, envelope_type())
 
     def remove(self) -> None:
-        """Once everything is where it belongs. Raises ConfigError if somebody uses the directory."""
+        """Remove the files. Raises ConfigError if another process uses the directory."""
         self._directory.remove()
 
     def keep(self) -> None:
-        """The commands that load from it leave it where it is."""
+        """Make the commands that load from the files keep them."""
         self._directory.keep()
 
     @property
@@ -79,7 +79,7 @@ class Backfilled:
 
 
 def opened(directory: str | Path) -> Backfilled:
-    """A backfill that was finished before. Raises ConfigError if there is none in the directory."""
+    """Open a finished backfill. Raises ConfigError if the directory holds none."""
     place = Directory(Path(directory))
     manifest = place.manifest()
     if manifest is None:

@@ -1,4 +1,4 @@
-"""What happened to rows after their chunk was read, from the binlog, chunk by chunk."""
+"""Changes of rows after their chunk was read, collected from the binlog by chunk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from ...mounter import Mounter
 from ...puller.mysql.binlog import BinlogDecoder
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import CommitClock, Position
-from ...puller.mysql.stream import Dump, own_server_id
+from ...puller.mysql.reader import BinlogReader
+from ...puller.mysql.stream import own_server_id
 from ...puller.mysql.tables import is_user_schema
 from ...puller.mysql.transactions import Transactions
 from ...routing import TableFilter
@@ -41,7 +42,7 @@ SCHEMA: Final = pa.schema(
         pa.field("change", pa.binary(), nullable=False),
     ]
 )
-"""`key` sorts as the table's keys do, empty for tables without integers; `number` counts on."""
+"""`key` sorts as the table's keys do, and is empty without an integer key; `number` counts the changes."""
 
 _GROUP_ROWS: Final = 20_000
 _Rank: TypeAlias = tuple[int, int]
@@ -72,7 +73,7 @@ def collect(
 
 
 class _Log:
-    """The binlog between two places, as items."""
+    """The binlog between two positions, as items."""
 
     def __init__(
         self, options: MysqlOptions, plan: Plan, wanted: TableFilter, patience: RetryDeadline
@@ -86,8 +87,8 @@ class _Log:
         self._begun = plan.base
 
     def read(self, start: Position, until: Position) -> Iterator[tuple[list[Item], _Rank]]:
-        """Items, and where the transaction begins that the last of them may be a part of."""
-        # Its ts says nothing but that the log was there then: one that was reset since is younger.
+        """Yield items, and the begin of the transaction that the last of them may be part of."""
+        # Its ts only shows that the log existed then: a log that was reset since is younger.
         out = Transactions(CommitClock(self._begun), self._options.max_batch_bytes)
         decoder = BinlogDecoder(start, out, self._follows, self._layouts.number_of)
         decoder.stop_at(until)
@@ -99,10 +100,9 @@ class _Log:
                 self._patience.wait(error)
 
     def _dump(self, decoder: BinlogDecoder) -> Iterator[Raw]:
-        with closing(Dump(self._options, decoder.position)) as dump:
-            decoder.resume(dump.server.epoch_seconds, dump.server.zone)
+        with closing(BinlogReader(self._options, decoder)) as reader:
             while not decoder.reached:
-                decoder.feed(dump.read())
+                reader.read()
                 raw = decoder.take()
                 if raw is not None:
                     self._patience.renew()
@@ -118,7 +118,7 @@ class _Log:
 
 
 class _Target:
-    """A table, and how its rows are written down."""
+    """A table, with the encoding of its rows."""
 
     def __init__(self, plan: Plan, table: TablePlan, records: Mapping[int, ChunkRecord]) -> None:
         self.by_key = table.by_key
@@ -132,20 +132,20 @@ class _Target:
         return self._numbers[bisect_left(self._bounds, key[0])] if self.by_key else self._numbers[0]
 
     def lacks(self, number: int, at: _Place) -> bool:
-        """Whether the chunk was read before the transaction."""
+        """True if the chunk was read before the transaction."""
         low = self._low[number]
         return at.end > low if at.end is not None else at.start >= low
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """Where a transaction begins and ends; the end isn't known while it comes in pieces."""
+    """Begin and end of a transaction; the end is unknown while it comes in parts."""
 
     start: _Rank
     end: _Rank | None
 
 
 class _Route:
-    """Writes changes to rows under the chunks that they belong to."""
+    """Writes changes of rows under their chunks."""
 
     def __init__(self, plan: Plan, records: Mapping[int, ChunkRecord], file: pq.ParquetWriter) -> None:
         self.rows = 0
@@ -179,7 +179,7 @@ class _Route:
         self._lines = []
 
     def _alters(self, ddl: Ddl, at: _Place) -> None:
-        """Unless it ran before the tables were looked at."""
+        """Note a statement that ran after the tables were planned."""
         tables = [
             one.since
             for one in self._plan.tables
@@ -204,7 +204,7 @@ class _Route:
 
 
 def _parts(target: _Target, row: RowChange) -> Iterator[tuple[int, bytes, Row | None, Row | None]]:
-    """A change, by the keys that it concerns."""
+    """Split a change by the keys that it concerns."""
     before, after = row.before, row.after
     if not target.by_key:
         yield target.chunk(()), b"", before, after

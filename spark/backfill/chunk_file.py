@@ -25,11 +25,11 @@ from .plan import ChunkPlan, Plan, TablePlan
 from .records import ChunkRecord
 
 PIECE_BYTES: Final = 256 << 10
-"""A block holds about this much, as the sorter's do."""
+"""Bytes of a block, about, as in the sorter."""
 
 _LAYOUT: Final = LAYOUTS["block"]
 _BOUND: Final = Struct(">IQQ")
-"""What a block's key begins with: uid, table, commit ts."""
+"""Prefix of a block's key: uid, table, commit ts."""
 
 
 class ChunkWriter:
@@ -49,7 +49,7 @@ class ChunkWriter:
         self._size = 0
 
     def add_packets(self, packets: bytes, rows: int) -> None:
-        """MariaDB: row packets of the text protocol."""
+        """Add MariaDB rows: packets of the text protocol."""
         self._packets.append(packets)
         self._size += len(packets)
         self.rows += rows
@@ -57,13 +57,13 @@ class ChunkWriter:
             self._end_piece()
 
     def add_pairs(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
-        """TiKV: keys and values, which make a piece."""
+        """Add TiKV pairs, which make one piece."""
         ts = self._plan.piece_ts(self._number, self._blocks)
         self.rows += len(pairs)
         self._write([KvChange(ts, ts, PUT, key, value) for key, value in pairs])
 
     def finish(self, low: str, high: str) -> ChunkRecord:
-        """Make the file durable, and the chunk finished."""
+        """Make the file durable and return the chunk's record."""
         self._end_piece()
         size, name = 0, ""
         if self._file is not None:
@@ -75,7 +75,7 @@ class ChunkWriter:
         return record
 
     def discard(self) -> None:
-        """Of a chunk that can't be finished."""
+        """Delete the file of a chunk that can't be finished."""
         self._file = None
         self._path.unlink(missing_ok=True)
 
@@ -126,7 +126,7 @@ class ChunkFiles:
             raise StoreError(f"the files of {directory.path} can't be ingested: {error}") from error
 
     def pieces(self, plan: Plan, table: TablePlan, chunk: ChunkPlan) -> Iterator[list[KvChange]]:
-        """The changes of each piece of a chunk, in order."""
+        """Yield the changes of each piece of a chunk, in order."""
         lower, upper = (
             _BOUND.pack(plan.uid, table.number, plan.first_ts(number))
             for number in (chunk.number, chunk.number + 1)
@@ -142,7 +142,7 @@ class ChunkFiles:
             )
 
     def close(self) -> None:
-        """Safe to repeat; what is in the scratch directory is of no use any more."""
+        """Close the files; the scratch directory may be removed then. Safe to repeat."""
         if self._db is not None:
             self._db.close()
             self._db = None

@@ -1,4 +1,4 @@
-"""A backfill's files, and which of them count: what is there after a kill is what was finished."""
+"""The files of a backfill, and the records that make them count: after a kill only finished work counts."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ T = TypeVar("T")
 class Directory:
     """Shared by the driver and the executors. All methods raise StoreError if the disk fails.
 
-    A task may outlive the driver that was killed, and do what another does again: so every file has a name of
-    its own, and of two records for the same thing the first one stays, whoever has read it.
+    A task may outlive a killed driver, and be repeated: every file has a unique name, and of two records for
+    the same chunk the first one stays.
     """
 
     def __init__(self, path: Path) -> None:
@@ -40,7 +40,7 @@ class Directory:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """By one driver at a time. Raises ConfigError if another has it."""
+        """Hold the directory for one driver. Raises ConfigError if another holds it."""
         try:
             for folder in (READ, MERGED):
                 (self.path / folder).mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ class Directory:
         self._save(_PLAN, plan)
 
     def manifest(self) -> Manifest | None:
-        """None while the backfill isn't finished."""
+        """Return the manifest; None while the backfill isn't finished."""
         return self._load(_DONE, Manifest)
 
     def save_manifest(self, manifest: Manifest) -> None:
@@ -72,18 +72,18 @@ class Directory:
     # --- chunks
 
     def new_file(self, folder: str, number: int) -> Path:
-        """For a chunk's rows; another one at each call."""
+        """Return a new path for a chunk's rows."""
         return self.path / folder / f"{number:06}-{uuid4().hex[:12]}.sst"
 
     def save_record(self, folder: str, record: ChunkRecord) -> bool:
-        """From now on the chunk is finished; False if it was before, with another file."""
+        """Mark the chunk as finished; False if it already was, with another file."""
         return self._save(f"{folder}/{record.number:06}.json", record, once=True)
 
     def record(self, folder: str, number: int) -> ChunkRecord | None:
         return self._load(f"{folder}/{number:06}.json", ChunkRecord)
 
     def numbers(self, folder: str) -> set[int]:
-        """Of the chunks that are finished."""
+        """Return the numbers of the finished chunks."""
         return {int(path.stem) for path in (self.path / folder).glob("*.json")}
 
     def records(self, folder: str, numbers: Sequence[int]) -> dict[int, ChunkRecord]:
@@ -95,8 +95,10 @@ class Directory:
         return found
 
     def sweep(self, folder: str, kept: dict[int, ChunkRecord], missing: Collection[int] = ()) -> None:
-        """Remove all but these records and their files; of `missing` chunks only the records, as a task may
-        write their files still."""
+        """Remove all but these records and their files; of `missing` chunks only the records.
+
+        A task may still write the files of missing chunks.
+        """
         names = {self.path / record.file for record in kept.values()}
         for path in (self.path / folder).iterdir():
             is_record = path.suffix == ".json"
@@ -108,14 +110,14 @@ class Directory:
     # --- changes
 
     def new_changes_file(self) -> Path:
-        """Another one at each call."""
+        """Return a new path for changes."""
         return self.path / f"changes-{uuid4().hex[:12]}.parquet"
 
     def changes(self, position: str) -> Changes | None:
         return self._load(f"changes-{_plain(position)}.json", Changes)
 
     def save_changes(self, changes: Changes) -> None:
-        """Unless there are any."""
+        """Save the changes unless some are saved already."""
         self._save(f"changes-{_plain(changes.position)}.json", changes, once=True)
 
     def remove_changes(self) -> None:
@@ -124,14 +126,14 @@ class Directory:
 
     @property
     def scratch(self) -> str:
-        """For what is made of the files while they are read: here they needn't be copied."""
+        """Directory for RocksDB while the files are read; on this file system they can be linked."""
         return str(self.path / "open")
 
     # --- stopping
 
     @property
     def is_stopped(self) -> bool:
-        """A task has failed for good: the others needn't begin."""
+        """True if a task has failed for good, so that others needn't begin."""
         return (self.path / _STOP).exists()
 
     def stop(self) -> None:
@@ -143,7 +145,7 @@ class Directory:
     # --- its end
 
     def keep(self) -> None:
-        """Nobody but who made it removes it."""
+        """Mark the directory as kept: only `remove` deletes it."""
         (self.path / _KEPT).touch()
 
     @property
@@ -151,8 +153,10 @@ class Directory:
         return (self.path / _KEPT).exists()
 
     def remove(self) -> None:
-        """That it is finished is forgotten last: one that is half removed isn't taken for one that is half
-        read. Raises ConfigError if somebody uses it."""
+        """Remove the files, the manifest last, so that a half-removed backfill isn't continued.
+
+        Raises ConfigError if another process uses the directory.
+        """
         with self.held():
             for path in self.path.iterdir():
                 if path.is_dir():
@@ -176,7 +180,7 @@ class Directory:
             ) from None
 
     def _save(self, name: str, what: Struct, *, once: bool = False) -> bool:
-        """Whole or not at all; with `once` only if it isn't there."""
+        """Save a record atomically; with `once` only if there is none."""
         path = self.path / name
         fresh = path.with_name(f"{path.name}.{uuid4().hex[:12]}.new")
         try:
@@ -192,7 +196,7 @@ class Directory:
 
 
 def _took_name(fresh: Path, path: Path) -> bool:
-    """Give what was written its name; False, and nothing is left of it, if something has that name."""
+    """Rename a new file unless the name is taken; False, with the file removed, if it is."""
     try:
         os.link(fresh, path)
     except FileExistsError:

@@ -1,4 +1,4 @@
-"""A feed's sinks filled by a backfill."""
+"""Loading a feed's sinks by a backfill."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Stopped(TidemillError):
-    """Before everything was loaded. Called again it goes on."""
+    """The load was stopped before its end; the same call continues it."""
 
 
 def fill(
@@ -36,10 +36,10 @@ def fill(
     status: FillStatus,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> Backfilled:
-    """Read all rows of the feed's tables, of whose source `section` is, into `directory`, and from there into
-    the sinks, which aren't open; those that are loaded stay as they are.
+    """Read all rows of the feed's tables into `directory`, and from there into the sinks, which aren't open.
 
-    Killed at any time, the same call goes on. A target that can't be written to is waited for so long. Raises
+    `section` is the feed's source. Loaded sinks stay as they are. After a kill the same call continues. A
+    target that can't be written to is retried for `patience_seconds`. Raises
     NotLoadable, Stopped, ConfigError, Retryable and Fatal.
     """
     try:
@@ -47,14 +47,14 @@ def fill(
         done = backfill(spark, feed_reads(section, options), directory, settings, status)
         done.load(sinks, _loading(done, status), patience_seconds)
     except TidemillError as error:
-        if status.stopping.is_set():  # what was under way has been cut short
+        if status.stopping.is_set():  # jobs under way were cancelled
             raise Stopped("stopped before all rows were loaded: call it again to go on") from error
         raise
     return done
 
 
 def _loading(done: Backfilled, status: FillStatus) -> Callable[[int], object]:
-    """Tells of the rows of one sink. Raises Stopped."""
+    """Return a callback that reports one sink's rows and raises Stopped."""
 
     def told(rows: int) -> None:
         if status.stopping.is_set():

@@ -1,4 +1,4 @@
-"""The status of a feed whose sinks are being filled by a backfill."""
+"""The status of a feed whose sinks are loaded by a backfill."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ LOOK_SECONDS: Final = 0.25
 
 
 class FillStatus:
-    """A backfill's report: for people, and in the feed's status file.
+    """Reports a backfill to people and in the feed's status file.
 
-    A context manager: no other feed of the data directory runs meanwhile, and once `stopping` is set what
-    Spark does is cut short.
+    A context manager: it keeps other feeds out of the data directory, and cancels Spark's jobs once
+    `stopping` is set.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class FillStatus:
         self._show("normal", "", progress)
 
     def waits(self, detail: str) -> None:
-        """It failed for a reason that may pass."""
+        """Show a failure that will be retried."""
         self._show("warning", detail, self._status.backfill)
 
     def _interrupt(self) -> None:
-        """Jobs that wait for executors, too. Again and again: the next one may be on its way."""
+        """Cancel all jobs, repeatedly, since another may be about to start."""
         while not self._over.wait(LOOK_SECONDS):
             if self.stopping.is_set():
                 self._spark.interruptAll()
@@ -86,7 +86,7 @@ class FillStatus:
         self._file.save(self._status)
 
     def __enter__(self) -> Self:
-        """Raises ConfigError if its feed, or another one, runs."""
+        """Raise ConfigError if a feed runs in the data directory."""
         self._file.claim()
         self._interrupter.start()
         return self

@@ -1,4 +1,4 @@
-"""Keys of rows: as bytes that sort like them, and out of rows."""
+"""Keys of rows, and their encoding as bytes that sort alike."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ...events import Row, Table
 Key: TypeAlias = tuple[int, ...]
 
 _INTEGER_BYTES: Final = 9
-"""Enough for unsigned ones beside negative ones."""
+"""Bytes of an integer: enough for unsigned and negative 64-bit ones."""
 _LEAST: Final = 1 << 63
 
 
 def encode_key(key: Key) -> bytes:
-    """In bytes' order as the integers are in theirs, signed or not."""
+    """Encode integers, signed or not, as bytes that sort alike."""
     return b"".join([(part + _LEAST).to_bytes(_INTEGER_BYTES, "big") for part in key])
 
 
@@ -25,6 +25,6 @@ def decode_key(data: bytes) -> Key:
 
 
 def key_of(table: Table) -> Callable[[Row], tuple[Any, ...]]:
-    """From a row of the table to its key's values."""
+    """Return a function from a row of the table to its key's values."""
     indexes = table.key
     return lambda row: tuple([row[index] for index in indexes])

@@ -1,4 +1,4 @@
-"""From a backfill into a sink, by the way that a feed's items go."""
+"""Loading a backfill into a sink, through the delivery of an ordinary feed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BATCH_ROWS: Final = 5_000
 
 
 def load_sink(replay: Replay, end: Offset, sink: Sink, told: Told | None, patience_seconds: float) -> None:
-    """Bring the sink to `end`, unless it is there or further. Opens and closes it.
+    """Bring the sink to `end` unless it is at or after it. Opens and closes it.
 
     Raises CheckpointError if it holds something else, Retryable and Fatal as sinks do.
     """
@@ -39,7 +39,7 @@ def load_sink(replay: Replay, end: Offset, sink: Sink, told: Told | None, patien
 
 
 def _is_loaded(sink: Sink, at: Checkpoint, end: Offset) -> bool:
-    """Raises CheckpointError for the checkpoint of something else."""
+    """True if the sink is at or after `end`. Raises CheckpointError for another source's checkpoint."""
     if at.source not in ("", end.source):
         raise CheckpointError(
             f"sink {sink.name} has what came from {at.source}, and the backfill is of {end.source}: name "

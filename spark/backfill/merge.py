@@ -1,4 +1,4 @@
-"""Bringing a chunk up to date: its rows, and what happened to them since they were read."""
+"""Merging a chunk's rows with their later changes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .plan import TablePlan
 from .text_row import RowWriter, keyed_rows
 
 MOST_CHANGED: Final = 1_000_000
-"""Rows of one table without a key of integers that may have changed meanwhile: they are kept in memory."""
+"""Maximum changed rows of a table without an integer key, which are kept in memory."""
 
 Pieces: TypeAlias = Iterable[list[KvChange]]
 
 
 class Change(Struct, frozen=True, gc=False):
-    """As a line of the changes' file."""
+    """A row of the changes file."""
 
     key: bytes
     change: bytes
@@ -34,7 +34,7 @@ class Change(Struct, frozen=True, gc=False):
 def merge(
     source: str, planned: TablePlan, pieces: Pieces, changes: Iterable[Change], out: ChunkWriter
 ) -> None:
-    """Write the chunk's rows with `changes` applied, which come in the order of their keys and then of time.
+    """Write the chunk's rows with `changes` applied, which are ordered by key and then by time.
 
     Raises NotLoadable, InvariantViolated and StoreError.
     """
@@ -51,7 +51,7 @@ def merge(
 
 
 def _latest(table: Table, changes: Iterable[Change], decode: Any) -> Iterator[tuple[Key, bytes]]:
-    """The last change of each key: its row's packets, or nothing if it is gone."""
+    """Yield the last change of each key: its row's packets, or none if it was deleted."""
     packets = RowWriter(table).packets
     last: Change | None = None
     for one in changes:
@@ -122,7 +122,7 @@ def _check(table: Table, count: int) -> None:
 
 
 class _ByKey:
-    """Rows with a key: the last change of each counts. Stored values are compared, by no collation."""
+    """Rows with a key: the last change of each key counts. Keys are compared as stored, without collation."""
 
     def __init__(self, table: Table, changes: Iterable[tuple[Row | None, Row | None, Any]]) -> None:
         self._key = key_of(table)
@@ -135,16 +135,16 @@ class _ByKey:
             _check(table, len(self._states))
 
     def takes(self, row: Row) -> bool:
-        """Whether the row isn't any more as it was read."""
+        """True if the row changed after it was read."""
         return self._key(row) in self._states
 
     def rest(self) -> list[Row]:
-        """The rows in the place of those that were taken, and new ones."""
+        """Return the new versions of the taken rows, and inserted rows."""
         return [row for row in self._states.values() if row is not None]
 
 
 class _ByRow:
-    """Rows without a key: equal ones are counted."""
+    """Rows without a key: equal rows are counted."""
 
     def __init__(self, table: Table, changes: Iterable[tuple[Row | None, Row | None, Any]]) -> None:
         self._table = table

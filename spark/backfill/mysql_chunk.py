@@ -1,4 +1,4 @@
-"""Reading one chunk of a MariaDB's table, uncopied from the socket into a file."""
+"""Reading one chunk of a MariaDB table, from the socket into a file without decoding."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ def _check_table(session: Session, planned: TablePlan) -> None:
 
 
 def _open_view(session: Session, table: TablePlan) -> Position:
-    """Begin to see the present and nothing later; a position whose changes are all seen."""
+    """Open a consistent view; return a position whose changes are all visible in it."""
     if table.exact:
         return begin(session)
     query(session, SESSION)
-    with suppress(Exception):  # without the right to it an ALTER waits until the chunk is read
+    with suppress(Exception):  # without this right an ALTER waits until the chunk is read
         query(session, "SET sql_log_bin = 0")
     low = _end(session)
     query(session, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -74,7 +74,7 @@ def _open_view(session: Session, table: TablePlan) -> Position:
 
 
 def _end(session: Session) -> Position:
-    """Where the binlog ends now."""
+    """Return the current end of the binlog."""
     found = query(session, "SHOW MASTER STATUS")
     if not found:
         raise SourceError("the server writes no binlog: start it with log_bin")

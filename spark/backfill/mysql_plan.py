@@ -1,4 +1,4 @@
-"""Which chunks the tables of a MariaDB are read in: ranges of integers of their primary keys."""
+"""Chunks of MariaDB tables: ranges of the first integer column of the primary key."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from .options import BackfillOptions
 from .plan import ChunkPlan, Plan, TablePlan, new_uid
 
 _PROBE_ROWS: Final = 1000
-"""So many keys are stepped over to see how dense they are."""
+"""Number of keys stepped over to measure their density."""
 _TRANSACTIONAL: Final = frozenset({"InnoDB", "ROCKSDB"})
 
 
 def plan_mysql(options: MysqlOptions, wanted: TableFilter, settings: BackfillOptions) -> Plan:
-    """Raises ConfigError for patterns, Retryable and SourceError."""
+    """Plan the chunks. Raises ConfigError for patterns, Retryable and SourceError."""
     found = probe(options)
     if unmatched := wanted.unmatched([(table.schema, table.name) for table in found.tables]):
         raise ConfigError(no_table_matches(unmatched))
@@ -48,7 +48,7 @@ def plan_mysql(options: MysqlOptions, wanted: TableFilter, settings: BackfillOpt
 
 
 def with_tables(plan: Plan, options: MysqlOptions, wanted: TableFilter, settings: BackfillOptions) -> Plan:
-    """The plan with all tables that it lacks, as they are now."""
+    """Return the plan with the tables that it lacks, as they are now."""
     have = {table.table.full_name for table in plan.tables}
 
     def lacks(schema: str, name: str) -> bool:
@@ -73,7 +73,7 @@ def with_tables(plan: Plan, options: MysqlOptions, wanted: TableFilter, settings
 
 
 def _says_positions(session: Session, settings: BackfillOptions) -> bool:
-    """Whether a snapshot tells of which position it is."""
+    """True if the server gives the binlog position of a snapshot."""
     if settings.positions == "auto":
         return bool(query(session, "SHOW STATUS LIKE 'binlog_snapshot_file'"))
     return settings.positions == "snapshot"
@@ -110,7 +110,7 @@ def _chunk_rows(session: Session, source: SourceTable, settings: BackfillOptions
 
 
 class _Stretch(Struct, frozen=True):
-    """Keys above `after` and up to `up_to`, and about how many rows they have."""
+    """Keys above `after` and up to `up_to`, with an estimate of their rows."""
 
     after: int
     up_to: int
@@ -118,7 +118,7 @@ class _Stretch(Struct, frozen=True):
 
 
 def _cuts(session: Session, table: Table, chunk_rows: int) -> list[int]:
-    """The values of the first key column between one chunk and the next."""
+    """Return the bounds between chunks: values of the first key column."""
     keys = _Keys(session, table)
     low, high = keys.ends()
     if low is None or high is None:
@@ -134,7 +134,7 @@ def _cuts(session: Session, table: Table, chunk_rows: int) -> list[int]:
 
 
 def _stretches(keys: _Keys, after: int, up_to: int, chunk_rows: int) -> Iterator[_Stretch]:
-    """Halved until they are small enough: keys may be dense in one place and far apart in another."""
+    """Halve the range until each part is small enough: keys may be unevenly dense."""
     rows = keys.rows(after, up_to)
     if rows <= chunk_rows or up_to - after <= 1:
         yield _Stretch(after, up_to, rows)
@@ -145,7 +145,7 @@ def _stretches(keys: _Keys, after: int, up_to: int, chunk_rows: int) -> Iterator
 
 
 class _Keys:
-    """Looks at the first column of a table's key."""
+    """Queries about the first column of a table's key."""
 
     def __init__(self, session: Session, table: Table) -> None:
         self._session = session
@@ -158,8 +158,8 @@ class _Keys:
         return found
 
     def rows(self, after: int, up_to: int) -> int:
-        """About how many there are, from a dive into the index, and from how dense they are at the start:
-        the server's figures lag behind what was just written."""
+        """Estimate the rows by an index dive, and by the keys' density at the range's start: the server's
+        statistics lag behind recent writes."""
         where = f"WHERE {self._column} > {after} AND {self._column} <= {up_to}"
         plan = query(self._session, f"EXPLAIN SELECT 1 {self._from} {where}")
         estimated = int(plan[0][8] or 0)

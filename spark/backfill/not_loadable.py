@@ -1,4 +1,4 @@
-"""What a backfill can't load."""
+"""Tables that a backfill can't load."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from ...errors import SourceError
 
 
 class NotLoadable(SourceError):
-    """Tables whose rows can't be brought to one moment here; the snapshot of an ordinary feed loads them."""
+    """The tables' rows can't be brought to one position; the snapshot of an ordinary feed loads them."""

@@ -1,4 +1,4 @@
-"""How a backfill is cut."""
+"""Options of a backfill."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from ...errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillOptions:
-    """Raises ConfigError, naming what is accepted."""
+    """Options of a backfill. Raises ConfigError that names the accepted values."""
 
     chunk_rows: int = 100_000
-    """MariaDB: about so many rows make a chunk, by the server's estimates. A chunk is one connection and one
-    task, which cost about a tenth of a second."""
+    """MariaDB: rows of a chunk, about, by the server's estimates. A chunk is one connection and one task,
+    which cost about 0.1 s."""
     chunk_bytes: int = 64 << 20
-    """... and about so many bytes, by the tables' average rows: what a kill costs at most, for each task."""
+    """MariaDB: bytes of a chunk, about, by the tables' average rows: the most that a kill costs each task."""
     chunk_regions: int = 1
-    """TiKV: so many regions of a table make a chunk."""
+    """TiKV: regions of a chunk."""
     positions: str = "auto"
-    """MariaDB: `snapshot` takes the binlog's position from the snapshot of each chunk, `watermark` looks
-    where the binlog stands before and after its rows are read; `auto` takes the first where the server has
-    it."""
+    """MariaDB: `snapshot` takes the binlog position of each chunk's snapshot, `watermark` reads the position
+    before and after the chunk; `auto` prefers the first where the server supports it."""
     attempts: int = 4
-    """So often a table is begun again that is altered while it is read, before the backfill gives up."""
+    """Attempts to read a table that is altered meanwhile, before the backfill gives up."""
 
     def __post_init__(self) -> None:
         if self.positions not in ("auto", "snapshot", "watermark"):

@@ -1,4 +1,4 @@
-"""Which tables a backfill reads, and in which chunks."""
+"""The plan of a backfill: tables and their chunks."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ...errors import InvariantViolated
 from ...events import Table, Ts
 
 STRIDE: Final = 1 << 20
-"""Timestamps of a chunk, one for each of its pieces: four milliseconds, which no chunk is read in."""
+"""Timestamps reserved for a chunk, one per piece: 4 ms, less than reading any chunk takes."""
 
 
 _OWN_UID: Final = 1 << 31
-"""The sorter counts its uids from 1: it never comes here."""
+"""Lowest uid of a backfill: the sorter's uids count from 1 and never reach it."""
 
 
 def new_uid() -> int:
@@ -24,54 +24,54 @@ def new_uid() -> int:
 
 
 class ChunkPlan(Struct, frozen=True, omit_defaults=True):
-    """A part of a table."""
+    """A chunk of a table."""
 
     number: int
     """Unique in the plan; higher ones come later in the order of delivery."""
     after: int | None = None
-    """MariaDB: only rows whose first key column is above; None: from the first row on."""
+    """MariaDB: lower bound of the first key column, exclusive; None: from the first row."""
     up_to: int | None = None
-    """... and at or below."""
+    """MariaDB: upper bound of the first key column, inclusive; None: to the last row."""
     start: bytes = b""
-    """TiKV: raw keys from here ..."""
+    """TiKV: first raw key."""
     end: bytes = b""
-    """... up to but not including this."""
+    """TiKV: end of the raw keys, exclusive."""
 
 
 class TablePlan(Struct, frozen=True, omit_defaults=True):
     number: int
-    """That of its definition, below those of its chunks; the sorter's number of its keyspace."""
+    """Number of the table's definition, below those of its chunks; its keyspace in the sorter."""
     table: Table
     chunks: tuple[ChunkPlan, ...]
     by_key: bool = False
-    """Its rows come in the order of its key, which is of integers, and can be resumed behind any of them."""
+    """True if rows come in the order of an integer key, so that loading can resume after any row."""
     exact: bool = True
-    """A chunk is of one moment; otherwise of some time between two positions."""
+    """True if each chunk is of one position; otherwise of a range between two positions."""
     since: str = ""
-    """MariaDB: where the binlog stood before the table was planned: the plan has what was altered before."""
+    """MariaDB: the binlog position before the table was planned; the plan includes earlier alterations."""
     rows_estimated: int = 0
     info: bytes = b""
-    """TiKV: its definition there."""
+    """TiKV: the table's definition at the plan's ts."""
 
 
 class Plan(Struct, frozen=True):
-    """Everything that tasks need to know, beside how the source is reached."""
+    """Everything that tasks need, except how to reach the source."""
 
     kind: Literal["mariadb", "tikv"]
     uid: int
-    """Of this backfill's keys, and of no sorter's: those are small."""
+    """Prefix of this backfill's keys, above any sorter's uid."""
     source: str
     patterns: tuple[str, ...]
     position: str
-    """MariaDB: where the binlog stood before anything was read. TiKV: the ts that is read at."""
+    """MariaDB: the binlog position before anything was read. TiKV: the ts of the reads."""
     surveyed: str
-    """MariaDB: where the binlog stood before the tables were looked for last."""
+    """MariaDB: the binlog position before the last search for tables."""
     base: Ts
     tables: tuple[TablePlan, ...]
     next_number: int
 
     def first_ts(self, number: int) -> Ts:
-        """Of the chunk's pieces, or of a table's definition."""
+        """Return the first ts of a chunk's pieces, or the ts of a table's definition."""
         return self.base + number * STRIDE
 
     def piece_ts(self, number: int, piece: int) -> Ts:
@@ -81,7 +81,7 @@ class Plan(Struct, frozen=True):
 
     @property
     def end_ts(self) -> Ts:
-        """Above that of every chunk: that of the moment which all of them are of in the end."""
+        """The ts of the finished backfill, above that of every chunk."""
         return self.first_ts(self.next_number)
 
     def chunks(self) -> Iterator[tuple[TablePlan, ChunkPlan]]:

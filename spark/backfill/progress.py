@@ -1,4 +1,4 @@
-"""How far a backfill is, for callbacks and on a terminal."""
+"""Progress of a backfill, for callbacks and on a terminal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Report: TypeAlias = Callable[[BackfillProgress], object]
 
 
 class Watch:
-    """Counts finished chunks while a stage runs, and tells `report`, in a thread of its own."""
+    """Counts the finished chunks of a running stage, and calls `report` in its own thread."""
 
     def __init__(
         self, directory: Directory, plan: Plan, stage: Stage, numbers: Collection[int], report: Report | None

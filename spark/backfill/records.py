@@ -1,4 +1,4 @@
-"""What a backfill writes down about itself."""
+"""Records that a backfill keeps about itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .plan import Plan
 
 
 class ChunkRecord(Struct, frozen=True, omit_defaults=True):
-    """A chunk whose file is whole."""
+    """A finished chunk."""
 
     number: int
     file: str
@@ -17,9 +17,9 @@ class ChunkRecord(Struct, frozen=True, omit_defaults=True):
     blocks: int
     bytes: int
     low: str
-    """Position: every change up to there is in it ..."""
+    """Position up to which every change is included."""
     high: str
-    """... and none behind this; between the two some may be."""
+    """Position after which no change is included; changes between the two may be."""
 
 
 class Alteration(Struct, frozen=True):
@@ -27,21 +27,21 @@ class Alteration(Struct, frozen=True):
 
     query: str
     table: str = ""
-    """Its full name; empty where it may have been about others as well."""
+    """The table's full name; empty if the statement may concern several tables."""
 
 
 class Changes(Struct, frozen=True):
-    """What happened to rows after they were read."""
+    """Changes of rows after they were read."""
 
     position: str
-    """All chunks are brought to there."""
+    """The position to which all chunks are brought."""
     file: str
     """Relative to the backfill's directory."""
     chunks: tuple[int, ...]
-    """Those that something happened to."""
+    """Numbers of the chunks with changes."""
     rows: int
     voided: tuple[int, ...]
-    """Timestamps of transactions of which the source took back what it had logged."""
+    """Timestamps of transactions that the source rolled back after logging rows."""
     altered: tuple[Alteration, ...] = ()
 
 

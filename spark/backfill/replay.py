@@ -1,4 +1,4 @@
-"""A finished backfill as items: what an ordinary snapshot would deliver."""
+"""A finished backfill as items, as an ordinary snapshot would deliver it."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Replay:
         self._files = files
 
     def items(self, at: Checkpoint | None) -> Iterator[Item]:
-        """What a sink at that checkpoint lacks, up to the end of the snapshot; it may get rows that it has.
+        """Yield the items that a sink at this checkpoint lacks, and perhaps rows that it has.
 
-        All of it lies above the checkpoint's ts, whichever backfill of the same position that is of. Raises
+        All are above the checkpoint's ts, even if that is of another backfill of the same position. Raises
         StoreError.
         """
         have, ts = ({}, 0) if at is None else (at.loading or {}, at.ts)
@@ -63,7 +63,7 @@ class Replay:
     def chunk(
         self, table: TablePlan, chunk: ChunkPlan, numbers: Iterator[Ts] | None = None
     ) -> Iterator[Transaction]:
-        """The pieces of one chunk, each a transaction; by themselves they have timestamps of their own.
+        """Yield the pieces of one chunk, each as a transaction.
 
         Raises StoreError.
         """
@@ -81,7 +81,7 @@ class Replay:
             return
         if have is None:
             yield self.creation(table, next(numbers))
-        # Without a key of integers there is no place inside a table to go on from.
+        # Without an integer key a load can't resume inside a table.
         ts = numbers if table.by_key else repeat(next(numbers))
         for chunk in table.chunks:
             if have is None or not _is_within(table, chunk, have):
@@ -94,7 +94,7 @@ class Replay:
 
 
 def _is_within(table: TablePlan, chunk: ChunkPlan, have: TableProgress) -> bool:
-    """Whether all its keys are among those that are loaded."""
+    """True if all keys of the chunk are already loaded."""
     if not have.last:
         return False
     if table.info:

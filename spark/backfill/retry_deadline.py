@@ -1,11 +1,11 @@
-"""How long a task goes on trying."""
+"""The time limit of a task that is tried again."""
 
 from __future__ import annotations
 
 from threading import Event
 from typing import Final
 
-from ...actors import Clock, SystemClock
+from ...actors import Backoff, Clock, SystemClock
 from ...errors import Retryable
 
 FIRST_SECONDS: Final = 0.2
@@ -21,16 +21,16 @@ class RetryDeadline:
         self.renew()
 
     def renew(self) -> None:
-        """Something was done."""
-        self._since: float | None = None
-        self._pause = FIRST_SECONDS
+        """Give the next failure the whole time again: there was progress."""
+        self._backoff: Backoff | None = None
 
     def wait(self, error: Retryable) -> None:
-        """Raises `error` once it is enough."""
-        now = self._clock.now()
-        self._since = now if self._since is None else self._since
-        pause = max(self._pause, error.wait or 0.0)
-        if now + pause - self._since > self._seconds:
+        """Pause before the next attempt. Raises `error` when the time is used up."""
+        if self._backoff is None:
+            self._backoff = Backoff(
+                self._clock, first=FIRST_SECONDS, longest=LONGEST_SECONDS, total=self._seconds
+            )
+        pause = self._backoff.next(error.wait or 0.0)
+        if pause is None:
             raise error
-        self._pause = min(2 * self._pause, LONGEST_SECONDS)
         Event().wait(pause)

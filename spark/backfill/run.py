@@ -1,4 +1,4 @@
-"""`tidemill backfill feed.toml`: loads the sinks of a feed by Spark; then `tidemill run` goes on."""
+"""`tidemill backfill feed.toml`: loads the sinks of a feed by Spark; `tidemill run` continues from there."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from typing import Any, Final
 
 from ...engine.options import FeedOptions, feed_options, make_data_dir, open_sinks
 from ...engine.progress import open_progress
+from ...engine.stopping import set_by_signals
 from ...errors import ConfigError, Retryable
 from ...sink import Sink
+from ..launch.quiet import LOG, quiet_session
+from ..launch.starting import starting
 from ..run.options import SparkOptions, spark_options
 from ..run.start import Start, find_start
-from ..run.stopping import set_by_signals
-from ..session.quiet import LOG, quiet_session
 from .fill import fill
 from .fill_status import FillStatus
 from .options import BackfillOptions
 
 DIRECTORY: Final = "backfill"
-"""In a feed's data directory."""
+"""Name of the backfill's directory in a feed's data directory."""
 
 
 def run(
@@ -35,9 +36,9 @@ def run(
 ) -> int:
     """Backfill the feed of these tables of a feed.toml into its sinks; 0, the exit status.
 
-    `flags` go over the file's table `[spark]`, `settings` over its chunks. The files are removed once all
-    sinks have them, unless `keep`. Raises ConfigError (also while the feed runs), Stopped, Retryable and
-    Fatal; called again it goes on.
+    `flags` override the file's table `[spark]`, `settings` its chunk sizes. The files are removed once all
+    sinks are loaded, unless `keep`. Raises ConfigError (also while the feed runs), Stopped, Retryable and
+    Fatal; the same call then continues.
     """
     options, how = feed_options(found), spark_options(found, flags)
     if not options.sinks and not keep:
@@ -49,6 +50,7 @@ def run(
     _check_not_begun(sinks)
     settings = settings or BackfillOptions(chunk_rows=how.chunk_rows)
     try:
+        progress.show(starting(options, sinks))
         with set_by_signals(stopping):
             spark = quiet_session(options.name, how.master, how.config, options.data_dir / LOG)
         with set_by_signals(stopping), FillStatus(spark, options, sinks, progress, stopping) as status:
@@ -64,7 +66,7 @@ def run(
 
 
 def _check_not_begun(sinks: Sequence[Sink]) -> None:
-    """Raises ConfigError for a sink whose rows Spark follows; before all of them are read."""
+    """Raise ConfigError for a sink that a query of Spark already writes, before reading anything."""
     for sink in sinks:
         with suppress(Retryable):  # it may be there by then
             if isinstance(find_start(sink), Start):

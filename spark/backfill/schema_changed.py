@@ -1,4 +1,4 @@
-"""A table that changes while it is read."""
+"""A table altered while it is read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ...errors import TidemillError
 
 
 class SchemaChanged(TidemillError):
-    """The table isn't any more what the plan says."""
+    """The table no longer has the planned definition."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} was altered while it was read")

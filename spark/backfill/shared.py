@@ -1,4 +1,4 @@
-"""Whether the executors see what the driver sees."""
+"""Check that the executors share the driver's directory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_shared(spark: SparkSession, directory: Path) -> None:
-    """Raise NotLoadable if one of them doesn't; on one machine all do."""
+    """Raise NotLoadable if an executor doesn't see the directory; on one machine all do."""
     if (spark.sparkContext.master or "").startswith("local"):
         return
     tasks = spark.sparkContext.defaultParallelism

@@ -1,4 +1,4 @@
-"""What Spark's tasks do for a backfill, and how the driver has them done."""
+"""The tasks of a backfill, and running them from the driver."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ import pyarrow as pa
 
 from ... import errors
 from ...errors import Fatal, InvariantViolated, Retryable, TidemillError
-from ...puller.mysql.options import MysqlOptions
-from ...puller.tikv.options import TikvOptions
 from ..planner import Planner
 from ..read.options import ReadOptions
 from ..read.scratch import scratch
@@ -38,7 +36,7 @@ _STOPPED: Final[_Said] = ("stopped", "")
 
 
 class _Work:
-    """Something done for each number, in a task of its own. Sent to the executors by value."""
+    """Work done once per number, each in its own task. Sent to the executors by value."""
 
     def __init__(self, options: ReadOptions, directory: Directory, numbers: Sequence[int]) -> None:
         self.options = options
@@ -52,7 +50,7 @@ class _Work:
             yield _batch(said)
 
     def _guarded(self, number: int) -> _Said:
-        """What stopped it for good, as text: Spark would try that again, and drop the error's kind."""
+        """Run the work and return a fatal error as text: Spark would retry it and lose the error's class."""
         if self.directory.is_stopped:
             return _STOPPED
         try:
@@ -87,20 +85,12 @@ class ReadChunk(_Work):
 
     def do(self, plan: Plan, number: int, patience: RetryDeadline) -> None:  # noqa: ARG002
         if self.directory.record(READ, number) is not None:
-            return  # the task was killed between its last word and its end
-        source = source_options(self.options)
-        if isinstance(source, TikvOptions):
-            from .tikv_chunk import read_tikv
-
-            read_tikv(source, self.directory, plan, number)
-        else:
-            from .mysql_chunk import read_mysql
-
-            read_mysql(source, self.directory, plan, number)
+            return  # the task was killed after its result and before its end
+        self.options.reading.read_chunk(source_options(self.options), self.directory, plan, number)
 
 
 class CatchUp(_Work):
-    """Reads from the binlog what changed meanwhile: one task."""
+    """Reads later changes from the binlog, in one task."""
 
     def __init__(self, options: ReadOptions, directory: Directory, until: str) -> None:
         super().__init__(options, directory, [0])
@@ -110,13 +100,12 @@ class CatchUp(_Work):
         from .catch_up import collect
 
         source = source_options(self.options)
-        assert isinstance(source, MysqlOptions)
         records = self.directory.records(READ, [chunk.number for _, chunk in plan.chunks()])
         collect(source, self.directory, plan, records, self.until, patience)
 
 
 class MergeChunks:
-    """Brings chunks up to date: gets their changes, sorted, one chunk after the other."""
+    """Merges chunks with their sorted changes, one chunk after the other."""
 
     def __init__(self, directory: Directory, until: str) -> None:
         self.directory = directory
@@ -166,14 +155,14 @@ def _batch(said: list[_Said]) -> pa.RecordBatch:
 
 
 def run(spark: SparkSession, work: ReadChunk | CatchUp) -> list[str]:
-    """Have it done for every number; the names of tables that were altered. Raises what stopped it."""
+    """Run the work for every number; return the names of altered tables. Raises the tasks' errors."""
     count = len(work.numbers)
     work.directory.go()
     return collected(spark, spark.range(0, count, 1, count).mapInArrow(work, SAID))
 
 
 def collected(spark: SparkSession, frame: DataFrame) -> list[str]:
-    """The tables that were altered, of what tasks said. Raises what stopped one of them."""
+    """Return the altered tables from the tasks' results. Raises the first error among them."""
     with _cancelled_at_end(spark):
         try:
             said = frame.collect()
@@ -183,7 +172,7 @@ def collected(spark: SparkSession, frame: DataFrame) -> list[str]:
 
 
 def _check(said: Sequence[_Said]) -> list[str]:
-    """The tables that were altered. Raises the first error."""
+    """Return the altered tables. Raises the first error."""
     for kind, text in said:
         if kind not in ("", "SchemaChanged", "stopped"):
             known = {**vars(errors), NotLoadable.__name__: NotLoadable}
@@ -194,7 +183,7 @@ def _check(said: Sequence[_Said]) -> list[str]:
 
 @contextmanager
 def _cancelled_at_end(spark: SparkSession) -> Iterator[None]:
-    """Whatever ends the driver's wait ends the tasks, and so their connections."""
+    """Cancel the tasks, and so their connections, when the driver stops waiting."""
     tag = f"tidemill-backfill-{uuid4().hex}"
     spark.addTag(tag)
     try:

@@ -1,4 +1,4 @@
-"""Rows in the text protocol: from values to packets, and the keys in packets that are there."""
+"""Rows of the text protocol: values to packets, and keys out of packets."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _header = Struct("<I").unpack_from
 
 
 class RowWriter:
-    """Values of a table's rows to the packets that the server would send for them."""
+    """Encodes a table's rows as the packets that the server would send for them."""
 
     def __init__(self, table: Table) -> None:
         self._texts = [_text_of(column) for column in table.columns]
 
     def packets(self, row: Row) -> bytes:
-        """One packet, or several for a row of more than 16 MiB."""
+        """Return one packet, or several for a row of more than 16 MiB."""
         texts = zip(self._texts, row, strict=True)
         payload = b"".join([_NULL if value is None else _measured(text(value)) for text, value in texts])
         parts = []
@@ -68,8 +68,8 @@ def _measured(text: bytes) -> bytes:
 
 
 def keyed_rows(packets: bytes, key: Sequence[int]) -> Iterator[tuple[Key, int, int]]:
-    """The key of each row, of columns of integers, and where the row begins and ends."""
-    most = max(key) + 1  # a key stands in front, so the greater part of a row isn't looked at
+    """Yield the integer key of each row, and the row's begin and end."""
+    most = max(key) + 1  # key columns usually come first, so most of a row isn't read
     start, end = 0, len(packets)
     while start < end:
         size = _header(packets, start)[0] & _LONGEST

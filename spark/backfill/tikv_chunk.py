@@ -35,7 +35,7 @@ _Pair: TypeAlias = tuple[bytes, bytes]
 
 @contextmanager
 def connected(options: TikvOptions) -> Iterator[TikvClient]:
-    """Raises Retryable and Fatal."""
+    """Connect to the cluster. Raises Retryable and Fatal."""
     client = TikvClient(options, SystemClock(), Random())
     client.start()
     with closing(_Stopped(client)):
@@ -49,9 +49,9 @@ class _Stopped:
 
 @contextmanager
 def held(client: TikvClient, options: TikvOptions, name: str, ts: Ts) -> Iterator[None]:
-    """What `ts` needs stays readable; for `gc_ttl_seconds` after the end too, for the feed called `name`.
+    """Keep the versions at `ts` readable, until `gc_ttl_seconds` after the end, for the feed `name`.
 
-    Raises SourceError if it is gone already.
+    Raises SourceError if they were already collected.
     """
     safe_point = SafePoint(options, client.pd, client.clock, f"tidemill-{name}", lambda: ts)
     client.run(safe_point.start(ts))
@@ -60,7 +60,10 @@ def held(client: TikvClient, options: TikvOptions, name: str, ts: Ts) -> Iterato
 
 
 def plan_tikv(client: TikvClient, wanted: TableFilter, settings: BackfillOptions, ts: Ts) -> Plan:
-    """At `ts`; 0: now. Raises ConfigError for patterns and a ts to come, Retryable and SourceError."""
+    """Plan the chunks at `ts`; 0: now.
+
+    Raises ConfigError for patterns and a future ts, Retryable and SourceError.
+    """
     now = client.run(client.pd.tso())
     if ts > now:
         raise ConfigError(f"option ts = {ts}: it is yet to come, the cluster has come to {now}")
@@ -96,14 +99,14 @@ def plan_tikv(client: TikvClient, wanted: TableFilter, settings: BackfillOptions
 
 
 def _by_handle(info: TableInfo) -> bool:
-    """Whether keys are in the order of the numbers that they stand for, in one keyspace."""
+    """True if the keys sort as integer handles in one keyspace."""
     wanted = ColumnFlag.PRI_KEY | ColumnFlag.UNSIGNED
     unsigned = any(column.flags & wanted == wanted for column in info.columns)
     return info.pk_is_handle and not partition_ids(info) and not unsigned
 
 
 def _chunks(client: TikvClient, physical_id: int, regions: int) -> list[_Pair]:
-    """Raw keys, cut at every so many regions' bounds."""
+    """Cut the raw keys at the bounds of every n-th region."""
     (bounds,) = client.run(region_bounds(client.cache, [table_span(physical_id)]))
     start, end = record_span(physical_id)
     return list(pairwise([start, *bounds[regions - 1 :: regions], end]))
@@ -138,7 +141,7 @@ def read_tikv(options: TikvOptions, directory: Directory, plan: Plan, number: in
 
 
 async def _take(found: AsyncIterator[_Pair]) -> list[_Pair]:
-    """The next of what is found, for one piece."""
+    """Take the next pairs, for one piece."""
     pairs: list[_Pair] = []
     size = 0
     async for pair in found:

@@ -6,10 +6,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from ...engine.options import FeedOptions
-from ...errors import CheckpointError
 from ...events import Ts
-from ...puller.mysql.options import MysqlOptions
-from ...puller.mysql.position import Position
+from ..reading import reading_of_kind
 
 Rank: TypeAlias = Any
 """The order of one source's positions."""
@@ -29,12 +27,4 @@ class Place(NamedTuple):
 
 def rank_of(options: FeedOptions) -> RankOf:
     """How the source's positions are ordered; the result raises CheckpointError for what isn't one."""
-    if isinstance(options.source, MysqlOptions):
-        return lambda position: Position.parse(position).rank
-    return _tso
-
-
-def _tso(position: str) -> int:
-    if not position.isascii() or not position.isdecimal():
-        raise CheckpointError(f"{position!r} is not a position of TiKV: a TSO is a number")
-    return int(position)
+    return reading_of_kind(options.source_kind).rank

@@ -14,6 +14,7 @@ from ...events import KvChange, Ts, compose_ts
 from ...puller.mysql.binlog import FORMAT_DESCRIPTION, BinlogDecoder
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import CommitClock, Position
+from ...puller.mysql.reader import BinlogReader
 from ...puller.mysql.stream import Dump
 from ...puller.mysql.tables import Follows, is_user_schema
 from ...puller.mysql.transactions import Transactions
@@ -43,7 +44,6 @@ class LookAheadReader:
 
     def __init__(self, options: MysqlOptions, follows: Follows, start: Offset, *, counts_rows: bool) -> None:
         """Only with `counts_rows` are rows decoded, and counted: it takes eight times as long."""
-        self._options = options
         self._counts_rows = counts_rows
         self._layouts = Layouts()
         self._transactions = Transactions(CommitClock(start.ts), _MAX_PIECE)
@@ -53,7 +53,7 @@ class LookAheadReader:
             lambda schema, table: is_user_schema(schema) and follows(schema, table),
             self._layouts.number_of,
         )
-        self._dump: Dump | None = None
+        self._reader = BinlogReader(options, self._decoder)
         self._marks: deque[Mark] = deque()
         self._bytes = self._rows = 0  # of the open transaction
 
@@ -78,15 +78,7 @@ class LookAheadReader:
         self._marks.popleft()
 
     def _read(self) -> list[KvChange]:
-        if self._dump is None:
-            self._dump = Dump(self._options, self.position)
-            server = self._dump.server
-            self._decoder.resume(server.epoch_seconds, server.zone)
-        try:
-            self._decoder.feed(self._dump.read())
-        except BaseException:
-            self.close()
-            raise
+        self._reader.read()
         changes = self._decoder.take()
         return [] if changes is None else changes.changes
 
@@ -103,10 +95,8 @@ class LookAheadReader:
             self._rows += len(self._layouts.layout(change.region_id).decode_rows(change.value, 0, 0))
 
     def close(self) -> None:
-        """Let the connection go. Safe to repeat."""
-        dump, self._dump = self._dump, None
-        if dump is not None:
-            dump.close()
+        """Close the connection. Safe to repeat."""
+        self._reader.close()
 
 
 def created(options: MysqlOptions, file: str) -> Ts:

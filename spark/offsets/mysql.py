@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ...errors import CheckpointError, ConfigError, SourceError, TidemillError
 from ...events import Table, Ts, compose_ts, physical_ms
@@ -37,8 +37,7 @@ class MysqlOffsets:
     """Raises Retryable and Fatal; used by one thread."""
 
     def __init__(self, options: ReadOptions) -> None:
-        found = options.feed(Path(), WHOLE).source
-        assert isinstance(found, MysqlOptions)
+        found = cast("MysqlOptions", options.feed(Path(), WHOLE).source)
         self._given = options
         self._options = replace(found, server_id=own_server_id())
         self._filter = TableFilter(options.patterns)
@@ -48,6 +47,8 @@ class MysqlOffsets:
         """Where the look_ahead began to count, ..."""
         self._seen = Mark(0, "")
         """... and what it has seen since."""
+        self._oldest: Ts = 0
+        """Of the first of that which is followed; 0: there was none."""
         with self._connected() as session:
             self.source = identify(session).source
 
@@ -128,6 +129,7 @@ class MysqlOffsets:
             if self._seen.bytes and _exceeds(further, limit):
                 break
             self._seen = further
+            self._oldest = self._oldest or (mark.ts if mark.bytes else 0)
             look_ahead.take()
         seen = self._seen
         if seen.bytes or _is_far(start.position, seen.position):
@@ -141,13 +143,13 @@ class MysqlOffsets:
             Offset(seen.ts, seen.position, self.source),
         ):
             self._let_scout_go()
-            counts_rows = bool(limit.rows)
+            counts_rows = bool(limit.rows or self._given.max_rows)
             self._look_ahead = LookAheadReader(
                 self._options, self._filter.matches, start, counts_rows=counts_rows
             )
             self._start = Offset(0, "", "")
         if start != self._start:
-            self._start, self._seen = start, Mark(start.ts, start.position)
+            self._start, self._seen, self._oldest = start, Mark(start.ts, start.position), 0
         return self._look_ahead
 
     def _let_scout_go(self) -> None:
@@ -158,12 +160,17 @@ class MysqlOffsets:
     def bounds(self, start: Offset, end: Offset, part: Part = WHOLE) -> None:
         """A binlog is one stream."""
 
+    def oldest(self, at: Offset) -> Ts:
+        if at != self._start:
+            self.following(at, None, Limit(bytes=1))
+        return self._oldest
+
     def lag(self, at: Offset) -> dict[str, Any]:
-        end = self.latest()
+        oldest, end = self.oldest(at), self.latest()
         behind = Position.parse(at.position).rank < Position.parse(end.position).rank
         return {
             **end.fields(),
-            "lagSeconds": max(0.0, (physical_ms(end.ts) - physical_ms(at.ts)) / 1000) if behind else 0.0,
+            "lagSeconds": max(0.0, (physical_ms(end.ts) - physical_ms(oldest)) / 1000) if oldest else 0.0,
             "backlogBytes": self._bytes_between(at.position, end.position) if behind else 0,
         }
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from ...errors import CheckpointError
 from ...events import Checkpoint, Table, Ts
+from ...puller.mysql.position import Position
 from ..read.parts import WHOLE, Part
 
 _FIELDS: Final[dict[str, type]] = {"ts": int, "position": str, "source": str}
@@ -40,10 +41,21 @@ class Offset(Struct, frozen=True):
         """For Spark's JSON."""
         return {"ts": self.ts, "position": self.position, "source": self.source}
 
+    def is_after(self, other: Offset) -> bool:
+        """True if the source, the same for both, was at `other` first."""
+        if self.position.isdecimal():  # a ts
+            return self.ts > other.ts
+        return Position.parse(self.position).rank > Position.parse(other.position).rank
+
     @property
     def checkpoint(self) -> Checkpoint:
         """Where a feed resumes that has everything up to here."""
         return Checkpoint(self.ts, self.position, None, self.source)
+
+
+def ts_offset(ts: Ts, source: str) -> Offset:
+    """Of a source whose positions are timestamps."""
+    return Offset(ts, str(ts), source)
 
 
 class Limit(Struct, frozen=True):
@@ -85,9 +97,12 @@ class Offsets(Protocol):
         """Raw keys that divide the part's rows of (start, end], of a snapshot at both, into at most as many
         ranges as there are to be partitions; None: tables are to be left whole."""
 
+    def oldest(self, at: Offset) -> Ts:
+        """Commit ts of the first change after `at` that is followed, or a ts before it; 0: there is none."""
+
     def lag(self, at: Offset) -> dict[str, Any]:
-        """The source's present end as fields, and how far `at` is behind it: `lagSeconds`, and, where that
-        can be told, `backlogBytes`."""
+        """The source's present end as fields; `lagSeconds`: the age of the oldest change after `at`, 0 if
+        there is none; and, where that can be told, `backlogBytes`."""
 
     def close(self) -> None:
         """Safe to repeat."""

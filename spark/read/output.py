@@ -15,6 +15,7 @@ from ..envelope import Encoder
 from .options import ReadOptions
 from .pick import Pick
 from .schema import envelope_type, table_type
+from .schema_changes import Check
 from .typed import TypedEncoder
 
 
@@ -29,7 +30,7 @@ class Output:
         """Raises ConfigError if `schema` has what there is not."""
         self._options = options
         self.is_raw: Final = table is None
-        self._table = table
+        self.table: Final = table
         self._names = schema.names
         full = full_type(table)
         _check(schema, full)
@@ -39,17 +40,23 @@ class Output:
         self.values: Final = options.values if has_images else "none"
         """Whether the envelope's images have to be made, as in the options."""
 
-    def batches(self, pick: Pick, found: Iterable[Sequence[Item]]) -> Iterator[pa.RecordBatch]:
-        """The rows of `found` that are picked, without empty batches."""
-        encoder = self._encoder(pick)
+    def batches(
+        self, pick: Pick, found: Iterable[Sequence[Item]], check: Check | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of `found` that are picked, without empty batches.
+
+        With columns of its own `check` is asked about each layout of the table.
+        """
+        encoder = self._encoder(pick, check)
         for items in found:
             batch = encoder.encode(items)
             if batch.num_rows:
                 yield self.selected(batch)
 
-    def _encoder(self, pick: Pick) -> Encodes:
-        if self._table is not None:
-            return TypedEncoder(self._table, pick, invalid_dates=self._options.invalid_dates)
+    def _encoder(self, pick: Pick, check: Check | None) -> Encodes:
+        if self.table is not None:
+            invalid_dates = self._options.invalid_dates
+            return TypedEncoder(self.table, pick, invalid_dates=invalid_dates, check=check)
         return Encoder(pick, json=self.values == "json")
 
     def selected(self, batch: pa.RecordBatch) -> pa.RecordBatch:

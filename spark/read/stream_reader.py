@@ -25,6 +25,7 @@ from .options import ReadOptions
 from .output import Output
 from .partition import TaskPartition
 from .parts import WHOLE
+from .schema_changes import query_start
 from .stream_task import batches
 from .watch import Watch
 
@@ -52,10 +53,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._is_new = False
         self._end: Offset | None = None
         """Of a query that reads only what is there: where that ended when it began."""
+        self._started: Offset | None = None
+        """The source's end when a query with typed columns started."""
+        self._is_past_start = output.table is None
 
     # --- in the driver
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        self._query_start()
         self._is_new = self._at is None  # Spark asks once more behind the first batch
         return self._fields(self._source.ask(self._initial), {})
 
@@ -75,7 +80,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """TiKV doesn't say how much there is, and has no limit."""
         options = self.options
-        if options.is_tikv:
+        if options.reading.by_ts:
             return ReadAllAvailable()
         if options.max_rows:
             return ReadMaxRows(options.max_rows)
@@ -85,7 +90,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """`start` if there is no news. Raises Retryable and Fatal."""
         self._at = begin = Offset.read(start)
         self._check_tables(start)
-        found = self._source.following(begin, self._end, _limit(limit))
+        found = self._following(begin, _limit(limit))
         if self._is_new and found == begin:
             # Spark keeps no beginning, only the ends of batches: with an empty one the query begins here, and
             # not wherever the source is when it is started again.
@@ -94,6 +99,24 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if found == begin:
             return start
         return {**self._fields(found, start), **self._bounds(begin, found)}
+
+    def _following(self, begin: Offset, limit: Limit) -> Offset:
+        """A batch of typed columns lies before the query's start or after it."""
+        end, start = self._end, self._query_start()
+        if start is not None and not self._is_past_start and start.is_after(begin):
+            if end is not None and not end.is_after(start):
+                return self._source.following(begin, end, limit)
+            if (found := self._source.following(begin, start, limit)) != begin:
+                return found
+        self._is_past_start = True
+        return self._source.following(begin, end, limit)
+
+    def _query_start(self) -> Offset | None:
+        """The source's end then; None for the raw envelope. Raises ConfigError if the table was altered."""
+        table = self.output.table
+        if table is not None and self._started is None:
+            self._started = self._source.ask(lambda offsets: query_start(offsets, table))
+        return self._started
 
     def _fields(self, offset: Offset, before: dict[str, Any]) -> dict[str, Any]:
         """The query's lease of its captures goes from offset to offset, and so through Spark's checkpoint: a
@@ -136,7 +159,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         lease = str(end.get(LEASE, ""))
         parts = WHOLE.divided(self.options.partitions, _keys(end))
-        return [TaskPartition(part, begin, until, lease) for part in parts]
+        query = self._query_start()
+        is_from_before = query is not None and not until.is_after(query)
+        return [TaskPartition(part, begin, until, lease, is_from_before=is_from_before) for part in parts]
 
     def commit(self, end: dict[str, Any]) -> None:
         """Spark has written down that a batch ended there. Never raises: what a capture keeps for longer is

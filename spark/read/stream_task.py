@@ -15,6 +15,7 @@ from .options import ReadOptions
 from .output import Output
 from .partition import TaskPartition
 from .pick import Pick
+from .schema_changes import before_start, since_start
 
 
 def batches(
@@ -33,5 +34,8 @@ def batches(
                 yield from map(output.selected, found)
             return
         items = task.change_items(options, part, start, end, captures)
+    check = None
+    if output.table is not None:
+        check = (before_start if partition.is_from_before else since_start)(output.table)
     with closing(items):
-        yield from output.batches(Pick(part, options.operations), items)
+        yield from output.batches(Pick(part, options.operations), items, check)

@@ -17,6 +17,7 @@ from ...sink.files.parquet_columns import counted, repeated
 from ..envelope import to_batch
 from .pick import Pick
 from .schema import column_type, table_type
+from .schema_changes import Check
 
 _DATES: Final = {"date": date, "datetime": datetime, "timestamp": datetime}
 _Values = Callable[[Sequence[Any]], Sequence[Any]]
@@ -25,15 +26,18 @@ _Values = Callable[[Sequence[Any]], Sequence[Any]]
 class TypedEncoder:
     """Items to batches with the columns of `table`; other tables must not be among them.
 
-    A row of an older layout has nulls where it lacks a column. One of another type raises SourceError, and so
-    does a change of the table as a whole, unless it isn't picked.
+    A row has nulls where its layout lacks a column. Another type of a column raises SourceError, and so
+    does a change of the table as a whole, unless it isn't picked. `check` is asked about each layout.
     """
 
-    def __init__(self, table: Table, pick: Pick, *, invalid_dates: str = "fail") -> None:
+    def __init__(
+        self, table: Table, pick: Pick, *, invalid_dates: str = "fail", check: Check | None = None
+    ) -> None:
         self.schema: pa.Schema = to_arrow_schema(table_type(table), timezone="UTC")
         self._table = table
         self._row_type: pa.StructType = self.schema.field("after").type
         self._pick = pick
+        self._check = check
         self._nullify = invalid_dates == "null"
         self._places: dict[Table, list[int | None] | None] = {}
         self._last: tuple[Table | None, list[int | None] | None] = None, None
@@ -119,6 +123,8 @@ class TypedEncoder:
 
     def _places_in(self, table: Table) -> list[int | None] | None:
         """Where `table` has our columns; None: in the same places."""
+        if self._check is not None:
+            self._check(table)
         at = {column.name: place for place, column in enumerate(table.columns)}
         for column in self._table.columns:
             other = table.columns[at[column.name]] if column.name in at else column

@@ -14,10 +14,11 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
-from ...engine.feed import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Feed
+from ...engine.feed import Feed
 from ...engine.options import FeedOptions
 from ...engine.pipeline import check_patterns
 from ...engine.progress import Progress
+from ...engine.retry import pause_seconds
 from ...errors import ConfigError, Retryable
 from ...events import Checkpoint
 from ...sink import Sink
@@ -53,7 +54,7 @@ class Load:
     progress: Progress
     stopping: Event
     rows: dict[str, int] = field(default_factory=dict)
-    """By sink, those that were loaded."""
+    """By sink, those that it was given before, by this run or an earlier one."""
 
     def starts(self) -> dict[str, Start]:
         """Of each sink's query; of none, if it was stopped. Raises as feeds do."""
@@ -96,7 +97,7 @@ class Load:
     def _by_spark(self, names: Sequence[str]) -> bool:
         """Whether it could; also if it was stopped."""
         sinks = [self.sinks[name] for name in names]
-        pause = FIRST_PAUSE_SECONDS
+        failures = 0
         with FillStatus(self.spark, self.options, sinks, self.progress, self.stopping) as status:
             while not self.stopping.is_set():
                 try:
@@ -109,9 +110,10 @@ class Load:
                     Directory(self._directory).remove()
                     return False
                 except Retryable as error:
+                    failures += 1
+                    pause = max(error.wait or 0.0, pause_seconds(failures))
                     status.waits(f"{error}; trying again in {pause:.1f} s")
-                    self.stopping.wait(max(pause, error.wait or 0.0))
-                    pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+                    self.stopping.wait(pause)
         return True
 
     def _fill(self, sinks: Sequence[Sink], status: FillStatus) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +9,11 @@ from ...engine.options import FeedOptions, SinkOptions
 from ...engine.status import SinkStatus
 from ...events import physical_ms
 from ..offsets.offset import Offset
+from ..reading import reading_of_kind
 from .captures import lease_of
 from .feed_reads import feed_reads
-from .source import FORMAT, LEASE, UNTIL, RunSource
+from .log import QueryLog
+from .source import FORMAT, LEASE, OLDEST, UNTIL, RunSource
 from .start import Start
 
 if TYPE_CHECKING:
@@ -32,12 +33,14 @@ class SinkQuery:
         captures: Mapping[str, str],
         loaded: int,
     ) -> None:
-        """`captures` are the data source's options about them; so many rows were `loaded` before."""
+        """`captures` are the data source's options about them; the target was given `loaded` rows before."""
         self.name = sink.name
         self.rows = loaded
         self.batch = -1
         self.at = start.offset
-        """How far it is."""
+        """The end of its last batch."""
+        self._directory = options.data_dir / "spark" / sink.name
+        self._log = QueryLog(self._directory)
         self._captures = captures
         self._options = options
         self._sink = sink
@@ -45,11 +48,15 @@ class SinkQuery:
         self._target = target
         self._lag: float | None = None
         self._seen = ""
+        self._is_idle = False
+        """True if it found no change when it last looked."""
+        self._was_stopped = False
         self._query: StreamingQuery | None = None
 
     def start(self, spark: SparkSession, section: Mapping[str, Any], trigger: str) -> None:
         """`section` is the feed's source section. Raises what Spark does."""
         options, sink, parts = self._options, self._sink, self._start.partitions
+        self._is_idle = False
         # Queries of one registration share a map of Spark's: one may change it as a task of another is sent.
         spark.dataSource.register(RunSource)
         id_ = f"{options.name}.{sink.name}"
@@ -57,19 +64,17 @@ class SinkQuery:
         writer = (
             frame.writeStream.format(FORMAT)
             .queryName(id_)
-            .option("checkpointLocation", (options.data_dir / "spark" / sink.name).absolute().as_uri())
+            .option("checkpointLocation", self._directory.absolute().as_uri())
             .options(sink=sink.url, id=id_, partitions=str(parts))
-            .options(**{f"sink.{key}": str(value) for key, value in sink.options.items()})
+            .options(**{f"sink.{key}": str(value) for key, value in sink.section.items()})
         )
         ends = writer.trigger(availableNow=True) if options.until else writer.trigger(processingTime=trigger)
         self._query = ends.start()
 
     def _reads(self, section: Mapping[str, Any]) -> dict[str, str]:
         start, options = self._start, self._options
-        is_tikv = section["url"].startswith("tikv:")
-        where = (
-            {"startingTs": str(start.offset.ts)} if is_tikv else {"startingPosition": start.offset.position}
-        )
+        by_ts = reading_of_kind(options.source_kind).by_ts
+        where = {"startingTs": str(start.offset.ts)} if by_ts else {"startingPosition": start.offset.position}
         return {
             **feed_reads(section, options),
             **self._captures,
@@ -86,24 +91,40 @@ class SinkQuery:
 
     def look(self, now: float) -> None:
         """Take up what it has said since the last look; `now` in Unix seconds."""
-        query = self._query
-        if query is None:
-            return
-        for progress in query.recentProgress:
+        for progress in self._query.recentProgress if self._query is not None else ():
             if progress["timestamp"] > self._seen:
                 self._seen = progress["timestamp"]
                 self._take(progress)
-        waits = bool(query.status["isDataAvailable"])
-        self._lag = max(0.0, now - physical_ms(self.at.ts) / 1000) if waits else 0.0
+        done = self._log.done
+        if done > self.batch and (end := self._log.end(done)):
+            self.batch, self.at = done, Offset.read(end)
+        self._lag = self._lag_at(now)
 
     def _take(self, progress: Any) -> None:
         self.rows += progress["numInputRows"] or 0
-        self.batch = progress["batchId"]
         source = progress["sources"][0]
-        end = source["endOffset"]
-        found = json.loads(end) if isinstance(end, str) else end
-        if found:
-            self.at = Offset.read(found)
+        self._is_idle = source["startOffset"] == source["endOffset"]
+
+    def _lag_at(self, now: float) -> float | None:
+        """The age of the oldest change that the target lacks; None before the first look at a binlog."""
+        batch = self._log.begun
+        if batch > self.batch:
+            oldest = self._log.end(batch).get(OLDEST, self.at.ts)
+        elif self._has_ended:
+            oldest = 0
+        elif self.at.position.isdecimal():  # TiKV: nobody knows what comes after it
+            oldest = self.at.ts
+        elif self._is_idle:
+            oldest = 0
+        else:
+            return self._lag
+        return max(0.0, now - physical_ms(oldest) / 1000) if oldest else 0.0
+
+    @property
+    def _has_ended(self) -> bool:
+        """True if it came to its end by itself."""
+        query = self._query
+        return query is not None and not (self._was_stopped or query.isActive or query.exception())
 
     @property
     def is_active(self) -> bool:
@@ -119,6 +140,7 @@ class SinkQuery:
 
     def stop(self) -> None:
         if self._query is not None:
+            self._was_stopped = self._query.isActive
             self._query.stop()
 
     @property

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from threading import Event
 from typing import Any
 
 from ...engine.feed import reject_duplicates
-from ...engine.options import feed_options, make_data_dir
+from ...engine.options import FeedOptions, feed_options, make_data_dir
 from ...engine.progress import open_progress
-from ..session.quiet import LOG, quiet_session
+from ...engine.status import StatusFile
+from ...engine.stopping import set_by_signals
+from ...errors import CheckpointError
+from ..launch.quiet import LOG, quiet_session
+from ..launch.starting import starting
 from .captures import captures_to_ask
 from .load import Load
 from .options import spark_options
 from .start import local_sinks
-from .stopping import set_by_signals
 from .stream import Stream
 
 
@@ -31,7 +35,9 @@ def run(found: Mapping[str, Any], *, as_json: bool = False, **flags: Any) -> int
     captures = captures_to_ask(found["source"], options, how)
     progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
     stopping = Event()
+    rows = _rows_before(options)
     try:
+        progress.show(starting(options, [*sinks.values()]))
         with set_by_signals(stopping):
             spark = quiet_session(options.name, how.master, how.config, options.data_dir / LOG)
         with set_by_signals(stopping):
@@ -43,6 +49,7 @@ def run(found: Mapping[str, Any], *, as_json: bool = False, **flags: Any) -> int
                 sinks=sinks,
                 progress=progress,
                 stopping=stopping,
+                rows=rows,
             )
             starts = load.starts()
             if not stopping.is_set():
@@ -53,3 +60,10 @@ def run(found: Mapping[str, Any], *, as_json: bool = False, **flags: Any) -> int
     finally:
         progress.close()
     return 0
+
+
+def _rows_before(options: FeedOptions) -> dict[str, int]:
+    """By sink, the rows that an earlier run of the feed gave it, as far as its last status says."""
+    with suppress(CheckpointError):
+        return {sink.name: sink.rows for sink in StatusFile(options.data_dir).load().sinks}
+    return {}

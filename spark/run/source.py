@@ -8,7 +8,6 @@ from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from ...puller.mysql.position import Position
 from ..data_source import TidemillSource
 from ..offsets.offset import Offset, Offsets
 from ..read.options import ReadOptions, read_options
@@ -18,6 +17,8 @@ from ..read.stream_reader import StreamReader
 
 FORMAT = "tidemill-run"
 UNTIL = "until"
+OLDEST = "oldest"
+"""Beside the fields of an offset: a ts, before which its batch has no change."""
 LEASE = "lease"
 """Under which it reads from captures; who runs the queries acknowledges what all of them have."""
 
@@ -62,16 +63,21 @@ class BoundedReader(StreamReader):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         end = self._end
-        if end is not None and not self.options.is_tikv:
-            loaded = Position.parse(Offset.read(start).position)
-            if (
-                Position.parse(end.position).rank < loaded.rank
-            ):  # rows are given whole, as of when they are read
-                return start
-        return super().latestOffset(start, limit)
+        reading = self.options.reading
+        if end is not None and not reading.by_ts:
+            loaded = Offset.read(start)
+            if reading.rank(end.position) < reading.rank(loaded.position):
+                return start  # rows are given whole, as of when they are read
+        found = super().latestOffset(start, limit)
+        if found == start:
+            return start
+        begin = Offset.read(start)
+        return {**found, OLDEST: self._source.ask(lambda offsets: offsets.oldest(begin))}
 
     def _given_end(self, offsets: Offsets) -> Offset:
-        return offsets.at(int(self._until)) if self.options.is_tikv else offsets.at_position(self._until)
+        return (
+            offsets.at(int(self._until)) if self.options.reading.by_ts else offsets.at_position(self._until)
+        )
 
     def _fields(self, offset: Offset, before: dict[str, Any]) -> dict[str, Any]:
         return super()._fields(offset, {**before, LEASE: self._lease} if self.captures else {})

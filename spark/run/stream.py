@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace as updated
 
 from ...actors import SystemClock
-from ...engine.feed import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS
 from ...engine.options import FeedOptions
 from ...engine.progress import Progress
+from ...engine.retry import pause_seconds
 from ...engine.status import FeedStatus, State, StatusFile, resident_bytes
 from ...errors import Retryable, TidemillError
 from ...sink import Sink
@@ -48,7 +48,7 @@ class Stream:
         progress: Progress,
         stopping: Event,
     ) -> None:
-        """`loaded` are the rows that each sink was given before, by this process."""
+        """`loaded` are the rows that each sink was given before."""
         self._options = options
         self._section = section
         self._progress = progress
@@ -59,6 +59,8 @@ class Stream:
         self._rate = Rate()
         self._trigger = how.trigger
         self._acknowledging = Acknowledging(captures, lease_of(options))
+        self._unstarted: dict[SinkQuery, Retryable] = {}
+        """Queries whose last start failed for a reason that may pass."""
         self._queries = [
             SinkQuery(
                 options,
@@ -89,15 +91,16 @@ class Stream:
 
     def _attend(self, spark: SparkSession, file: StatusFile) -> bool:
         """Whether all of them came to their end. Raises what one failed of."""
-        pause = FIRST_PAUSE_SECONDS
+        failures = 0
         for query in self._queries:
             self._start(query, spark)
         while not self._stopping.wait(LOOK_SECONDS):
             error = self._failure()
             if isinstance(error, Retryable):
+                failures += 1
+                pause = pause_seconds(failures)
                 self._show("warning", f"{error}; trying again in {pause:.1f} s", file)
                 self._stopping.wait(pause)
-                pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
                 self._restart(spark)
             elif error is not None:
                 raise error
@@ -108,23 +111,29 @@ class Stream:
         return False
 
     def _start(self, query: SinkQuery, spark: SparkSession) -> None:
+        """Raises Fatal; what may pass is kept, as the failure of a query that runs."""
+        self._unstarted.pop(query, None)
         try:
             query.start(spark, self._section, self._trigger)
         except Exception as error:
-            raise explain(error, f"sink {query.name}") from error
+            found = explain(error, f"sink {query.name}")
+            if not isinstance(found, Retryable):
+                raise found from error
+            self._unstarted[query] = found
 
     def _restart(self, spark: SparkSession) -> None:
         for query in self._queries:
-            if query.error is not None:
+            if query in self._unstarted or query.error is not None:
                 self._start(query, spark)
 
     def _failure(self) -> TidemillError | None:
         """The worst that a query ended of."""
-        found = [
+        ended = [
             explain(error, f"sink {query.name}")
             for query in self._queries
             if not query.is_active and (error := query.error) is not None
         ]
+        found = [*self._unstarted.values(), *ended]
         return min(found, key=lambda error: isinstance(error, Retryable), default=None)
 
     def _stop_queries(self, file: StatusFile) -> None:

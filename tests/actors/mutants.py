@@ -248,7 +248,7 @@ MUTANTS = [
     ),
     Mutant(
         "supervision.py",
-        "self.first_seconds * self.factor ** min(failures - 1, 64)",
+        "pause_seconds(failures, self.first_seconds, self.max_seconds, self.factor)",
         "self.first_seconds",
         "the pauses before restarts grow",
         ("supervision",),

@@ -15,6 +15,14 @@ def test_the_benchmark_reports_figures_yardstick_and_ratios() -> None:
     assert report["figures"]["tell_many_tells_per_second"] > 0
 
 
+def test_a_yardstick_that_has_had_its_time_is_not_measured_again() -> None:
+    settings = {"messages": 2_000, "threaded_messages": 2_000, "asks": 100, "actors": 100}
+    report = run(**settings, rounds=3, yardstick_seconds=0.0)
+    assert {len(values) for values in report["figures"]["rounds"].values()} == {3}
+    assert {len(values) for values in report["yardstick"]["rounds"].values()} == {1}
+    assert all(ratio > 0 for ratio in report["ratio"].values())
+
+
 def test_a_hundred_thousand_actors_fit_into_150_mb() -> None:
     _, mb = create_in_own_process(100_000, workers=2)
     assert 0 < mb < 150

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 import tidemill.actors
 
+from ..progress import Stalled, completed
 from .mutants import MUTANTS, Mutant
 
 TESTS = Path(__file__).parent
@@ -35,10 +35,8 @@ def run_tests(folder: Path, names: tuple[str, ...]) -> str:
     command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-p", "no:xdist", *files]
     environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
-        done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
-        )
-    except subprocess.TimeoutExpired:
+        done = completed(command, cwd=folder, env=environment)
+    except Stalled:
         return "hangs"
     assert done.returncode in (0, 1), done.stdout + done.stderr
     return done.stdout if done.returncode else ""

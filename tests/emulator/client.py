@@ -12,7 +12,8 @@ from tidemill.codec.proto import CHANGE_DATA, PD, TIKV, cdcpb
 from tidemill.codec.tidb.key import encode_bytes
 from tidemill.emulator import Cluster
 
-DEADLINE_SECONDS = 30.0
+from ..progress import STALL_SECONDS
+
 """Nothing here takes a second; past this the test fails instead of hanging."""
 OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1))
 
@@ -41,7 +42,7 @@ class Client:
             request_serializer=method.request.SerializeToString,
             response_deserializer=method.response.FromString,
         )
-        return call(method.request(**fields), timeout=DEADLINE_SECONDS)
+        return call(method.request(**fields), timeout=STALL_SECONDS)
 
     def pd(self, name: str, member: int = 0, **fields: Any) -> Any:
         """Call a PD member, with the right cluster id unless a header is given."""
@@ -56,7 +57,7 @@ class Client:
             response_deserializer=method.response.FromString,
         )
         request = method.request(header=self.header, count=count)
-        return next(call(iter([request]), timeout=DEADLINE_SECONDS))
+        return next(call(iter([request]), timeout=STALL_SECONDS))
 
     def address(self, store: int) -> str:
         return str(self.pd("GetStore", store_id=store).store.address)
@@ -98,7 +99,7 @@ class Feed:
             method.path,
             request_serializer=method.request.SerializeToString,
             response_deserializer=method.response.FromString,
-        )(iter(self._requests.get, None), metadata=features, timeout=DEADLINE_SECONDS)
+        )(iter(self._requests.get, None), metadata=features, timeout=STALL_SECONDS)
 
     def send(self, region: Any, **fields: Any) -> None:
         """Register a region (metapb.Region) or whatever `fields` say instead."""

@@ -6,15 +6,25 @@ from collections.abc import Iterator
 from typing import Any
 
 import grpc
+from google.protobuf.text_format import MessageToString
 
 from tidemill.codec.proto import cdcpb, kvrpcpb
 from tidemill.codec.tidb.key import decode_bytes
 from tidemill.emulator.faults.words import key_of
 
-from ..services.feeds import eventually
+from ..progress import eventually
 from .client import Client, Feed
 
-KINDS = {"put": 0, "delete": 1, "lock": 2, "insert": 4, "pessimistic": 5, "absent": 6}
+KINDS = {
+    "put": 0,
+    "delete": 1,
+    "lock": 2,
+    "insert": 4,
+    "pessimistic": 5,
+    "absent": 6,
+    "shared": 7,
+    "shared_pessimistic": 8,
+}
 
 
 class Script:
@@ -39,9 +49,15 @@ class Script:
         return self._client.kv(name, self._client.context(near), **fields)
 
     def _prewrite(self, plain: list[str], options: dict[str, str]) -> list[str]:
-        """prewrite put:a:1 delete:b start=5 [primary=a] [ttl=3000] [min_commit=0]"""
+        """prewrite put:a:1 delete:b start=5 [primary=a] [ttl=3000] [min_commit=0] [max_commit=0]
+
+        Asynchronously with secondaries=b,c, or as one of those with secondaries=; in one step with one_pc.
+        """
         mutations = []
+        asynchronous, one_pc = "secondaries" in options, "one_pc" in plain
         for each in plain:
+            if each == "one_pc":
+                continue
             kind, key, *value = each.split(":")
             mutations.append({"op": KINDS[kind], "key": key_of(key), "value": "".join(value).encode()})
         answer = self._call(
@@ -52,8 +68,15 @@ class Script:
             primary_lock=key_of(options.get("primary", plain[0].split(":")[1])),
             lock_ttl=int(options.get("ttl", 3000)),
             min_commit_ts=int(options.get("min_commit", 0)),
+            max_commit_ts=int(options.get("max_commit", 0)),
+            use_async_commit=asynchronous,
+            secondaries=[key_of(each) for each in options.get("secondaries", "").split(",") if each],
+            try_one_pc=one_pc,
         )
-        return _refusals(answer, answer.errors) or ["locked"]
+        said = "locked"
+        if asynchronous or one_pc:
+            said += f", min commit {answer.min_commit_ts}, 1PC commit {answer.one_pc_commit_ts}"
+        return _refusals(answer, answer.errors) or [said]
 
     def _commit(self, plain: list[str], options: dict[str, str]) -> list[str]:
         keys = [key_of(each) for each in plain]
@@ -79,7 +102,7 @@ class Script:
         return _refusals(answer) or ["resolved"]
 
     def _status(self, plain: list[str], options: dict[str, str]) -> list[str]:
-        """status a start=5 [caller=0] [now=0] [rollback]"""
+        """status a start=5 [caller=0] [now=0] [rollback] [verify] [force] [resolving]"""
         answer = self._call(
             "KvCheckTxnStatus",
             key_of(plain[0]),
@@ -88,10 +111,20 @@ class Script:
             caller_start_ts=int(options.get("caller", 0)),
             current_ts=int(options.get("now", 0)),
             rollback_if_not_exist="rollback" in plain,
+            verify_is_primary="verify" in plain,
+            force_sync_commit="force" in plain,
+            resolving_pessimistic_lock="resolving" in plain,
         )
         names = {number: name for name, number in vars(kvrpcpb.Action).items()}
         said = f"ttl {answer.lock_ttl}, commit {answer.commit_version}, {names[answer.action]}"
         return _refusals(answer) or [said]
+
+    def _secondaries(self, plain: list[str], options: dict[str, str]) -> list[str]:
+        """secondaries b c start=5"""
+        keys = [key_of(each) for each in plain]
+        answer = self._call("KvCheckSecondaryLocks", keys[0], keys=keys, start_version=int(options["start"]))
+        decided = [] if len(answer.locks) == len(keys) else [f"commit {answer.commit_ts}"]
+        return _refusals(answer) or [_lock(lock) for lock in answer.locks] + decided
 
     def _get(self, plain: list[str], options: dict[str, str]) -> list[str]:
         key = key_of(plain[0])
@@ -113,8 +146,9 @@ class Script:
         return _refusals(answer) or pairs or ["nothing"]
 
     def _locks(self, plain: list[str], options: dict[str, str]) -> list[str]:
-        """locks a max=9: of the region of that key"""
-        answer = self._call("KvScanLock", key_of(plain[0]), max_version=int(options["max"]))
+        """locks a max=9 [limit=0]: of the region of that key"""
+        limit = int(options.get("limit", 0))
+        answer = self._call("KvScanLock", key_of(plain[0]), max_version=int(options["max"]), limit=limit)
         return _refusals(answer) or [_lock(lock) for lock in answer.locks] or ["none"]
 
     def _write(self, plain: list[str], options: dict[str, str]) -> list[str]:
@@ -276,11 +310,20 @@ def _error(error: Any) -> str:
         return f"{_key(error.already_exist.key)} exists"
     if error.HasField("txn_not_found"):
         return f"no transaction {error.txn_not_found.start_ts} on {_key(error.txn_not_found.primary_key)}"
-    return f"refused: {error.retryable or error.abort}"
+    if error.retryable or error.abort:
+        return f"refused: {error.retryable or error.abort}"
+    return f"refused: {MessageToString(error, as_one_line=True)}"
 
 
 def _lock(lock: Any) -> str:
-    return f"{_key(lock.key)} by {lock.lock_version}, primary {_key(lock.primary_lock)}, ttl {lock.lock_ttl}"
+    if lock.shared_lock_infos:
+        names = {2: "", 5: ", pessimistic"}
+        inner = "; ".join(f"{_lock(each)}{names[each.lock_type]}" for each in lock.shared_lock_infos)
+        return f"shared {_key(lock.key)} by {lock.lock_version}, primary {lock.primary_lock!r} [{inner}]"
+    said = f"{_key(lock.key)} by {lock.lock_version}, primary {_key(lock.primary_lock)}, ttl {lock.lock_ttl}"
+    if lock.use_async_commit:
+        said += f", min commit {lock.min_commit_ts}, secondaries {[_key(key) for key in lock.secondaries]}"
+    return said
 
 
 def _key(key: bytes) -> str:

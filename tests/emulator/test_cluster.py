@@ -25,6 +25,7 @@ from tidemill.emulator.percolator import COMMIT, PREWRITE, Row
 from tidemill.emulator.recorded import RecordedCluster, record
 from tidemill.emulator.shard import PUT
 
+from ..progress import STALL_SECONDS, ended, happened, joined
 from .client import Client
 from .script import told
 
@@ -63,8 +64,7 @@ def test_a_writer_that_waits_does_not_wait_longer_than_the_cluster_lives(make_cl
     writer = threading.Thread(target=write)
     writer.start()
     client.cluster.close()
-    writer.join(timeout=30)
-    assert not writer.is_alive()
+    joined(writer)
 
 
 def test_work_that_the_close_cuts_short_is_told_so():
@@ -77,10 +77,10 @@ def test_work_that_the_close_cuts_short_is_told_so():
 
     with ThreadPoolExecutor(1) as pool:
         promised = pool.submit(loop.run, endless())
-        begun.wait(timeout=30)
+        happened(begun)
         loop.stop()
         with pytest.raises(RuntimeError, match="closed meanwhile"):
-            promised.result(timeout=30)
+            promised.result(timeout=STALL_SECONDS)
 
 
 def test_a_taken_port_is_told_and_nothing_is_left_behind():
@@ -218,13 +218,13 @@ def test_it_runs_as_a_process_until_stdin_closes_or_it_is_told_to_end(ending):
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         said = json.loads(process.stdout.readline())
         with grpc.insecure_channel(said["pd"]) as channel:
-            answer = channel.unary_unary("/pdpb.PD/GetMembers")(b"", timeout=30)
+            answer = channel.unary_unary("/pdpb.PD/GetMembers")(b"", timeout=STALL_SECONDS)
         assert str(said["pd"]).encode() in answer
         if ending == "stdin":
             process.stdin.close()
         else:
             process.terminate()
-        assert process.wait(timeout=30) == 0
+        assert ended(process) == 0
 
 
 # --- recordings

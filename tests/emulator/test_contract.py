@@ -24,7 +24,8 @@ CELLS = list(pairwise([b"", *map(encode_bytes, CUTS), b"\xff" * 9]))
 KEYS = [b"a", b"b", b"c", b"ca", b"d", b"e", b"f"]
 TYPES = cdcpb.Event.LogType
 STEPS = [
-    "write", "write", "prewrite", "commit", "rollback", "tick", "tick", "listen", "listen",
+    "write", "write", "async_commit", "one_pc", "prewrite", "calculating", "commit", "rollback",
+    "tick", "tick", "listen", "listen",
     "stamp", "stamp", "split", "merge", "transfer", "drop", "cut", "fail", "hold", "free",
     "midscan", "midscan",
 ]  # fmt: skip
@@ -125,13 +126,17 @@ class History:
         cluster = self.cluster
         value = f"{step}{n}".encode()
         match step:
-            case "write":
+            case "write" | "async_commit" | "one_pc":
                 mutations = [("put", key, value), ("put", KEYS[n % len(KEYS)], value)]
-                commit_ts = cluster.write(mutations)
+                commit_ts = cluster.write(mutations, mode="two_phase" if step == "write" else step)
                 self.committed |= {(k, commit_ts, value) for _, k, _ in mutations}
             case "prewrite":
                 start = cluster.tso()
                 cluster.prewrite(start, [("put", key, value)])
+                self.open[start] = (key, value)
+            case "calculating":
+                start = cluster.tso()
+                self.stamps[start] = cluster.prewrite(start, [("put", key, value)], secondaries=[])
                 self.open[start] = (key, value)
             case "commit" | "rollback" if self.open:
                 start = sorted(self.open)[n % len(self.open)]

@@ -10,6 +10,7 @@ import pytest
 from tidemill.codec.proto import cdcpb
 from tidemill.codec.tidb.key import encode_bytes
 
+from ..progress import STALL_SECONDS
 from .script import told
 
 TYPES = cdcpb.Event.LogType
@@ -172,7 +173,7 @@ def test_a_feature_that_the_store_lacks_is_unimplemented(make_client):
     method = "/cdcpb.ChangeData/EventFeedV2"
     call = client.channel(client.address(1)).stream_stream(method)
     with pytest.raises(grpc.RpcError) as raised:
-        next(call(iter([]), metadata=[("features", "stream-multiplexing,telepathy")], timeout=30))
+        next(call(iter([]), metadata=[("features", "stream-multiplexing,telepathy")], timeout=STALL_SECONDS))
     assert (raised.value.code().name, raised.value.details()) == ("UNIMPLEMENTED", "telepathy")
 
 
@@ -265,7 +266,7 @@ def test_a_commit_below_what_was_resolved_is_refused(make_client):
     feed, _ = join(client)
     ts = client.cluster.tick()
     client.cluster.prewrite(ts - 1, [("put", b"a", b"1")])
-    with pytest.raises(Exception, match="CommitTsExpired"):
+    with pytest.raises(Exception, match="commit_ts_expired"):
         client.cluster.commit(ts - 1, [b"a"], ts)
     client.cluster.tick()
     assert lines(feed.fence())[-1] == f"0/[2] resolved {ts}"

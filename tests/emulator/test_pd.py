@@ -7,7 +7,7 @@ from itertools import pairwise
 import grpc
 import pytest
 
-from tidemill.codec.proto import pdpb
+from tidemill.codec.proto import metapb, pdpb
 from tidemill.codec.tidb.key import encode_bytes
 
 FOREVER = (1 << 63) - 1
@@ -65,6 +65,8 @@ def test_timestamps_are_given_once_many_at_a_time(client):
     assert (first.count, first.timestamp.logical) == (10, 10)
     assert (second.timestamp.physical, second.timestamp.logical) == (0, 11)
     assert refusal(client.tso, 1 << 18)[0] == "UNKNOWN"
+    said = "generate timestamp failed, tso count should be positive"
+    assert refusal(client.tso, 0) == ("UNKNOWN", said)
     assert [client.tso((1 << 18) - 1).timestamp.physical for _ in range(2)] == [1, 2]
 
 
@@ -93,6 +95,38 @@ def test_regions_are_found_by_key_by_id_and_by_range(client):
     assert ids(client.pd("BatchScanRegions", ranges=ranges, limit=2).regions) == [first, second]
 
 
+def test_ranges_that_overlap_or_are_reversed_are_refused(client):
+    client.cluster.split(b"m")
+
+    def said(*ranges):
+        spans = [{"start_key": start, "end_key": end} for start, end in ranges]
+        answer = client.pd("BatchScanRegions", ranges=spans)
+        return answer.header.error.type, answer.header.error.message, len(answer.regions)
+
+    unknown = pdpb.ErrorType.UNKNOWN
+    assert said((b"a", b"c"), (b"c", b"d"), (b"d", b"")) == (pdpb.ErrorType.OK, "", 2)
+    assert said((b"a", b"c"), (b"b", b"d")) == (unknown, "invalid key range, ranges overlapped", 0)
+    assert said((b"b", b"c"), (b"a", b"b")) == (unknown, "invalid key range, ranges overlapped", 0)
+    assert said((b"c", b"a")) == (unknown, "invalid key range, start key > end key", 0)
+
+
+def test_members_say_what_they_run(make_client):
+    members = make_client(pd_members=2, version="7.5.1").pd("GetMembers").members
+    assert [member.binary_version for member in members] == ["v7.5.1", "v7.5.1"]
+
+
+def test_a_removed_store_is_a_tombstone_and_leads_nothing(client):
+    serving, removed = metapb.NodeState.Serving, metapb.NodeState.Removed
+    assert {store.node_state for store in client.pd("GetAllStores").stores} == {serving}
+    client.cluster.remove_store(1)
+    store = client.pd("GetStore", store_id=1).store
+    assert (store.state, store.node_state) == (metapb.StoreState.Tombstone, removed)
+    stores = client.pd("GetAllStores", exclude_tombstone_stores=True).stores
+    assert [store.id for store in stores] == [2, 3]
+    assert len(client.pd("GetAllStores").stores) == 3
+    assert client.pd("GetRegion", region_key=b"").leader.store_id != 1
+
+
 def test_stores_are_named_with_address_and_version(client):
     stores = client.pd("GetAllStores").stores
     assert [store.id for store in stores] == [1, 2, 3]
@@ -113,13 +147,26 @@ def test_services_hold_the_safe_point_back_until_their_time_is_over(client):
     assert update(b"cdc", 60, 150) == (b"gc_worker", 100, "")
     assert update(b"gc_worker", FOREVER, 200) == (b"cdc", 150, "")
     assert update(b"late", 60, 120) == (b"cdc", 150, "")  # below the least: not taken
-    assert "TTL of gc_worker" in update(b"gc_worker", 5, 300)[2]
     assert client.cluster.gc(180) == 150
     assert client.pd("GetGCSafePoint").safe_point == 150
     client.cluster.jump_clock(61)
     assert update(b"other", 60, 500) == (b"gc_worker", 200, "")
     assert update(b"other", 0, 0) == (b"gc_worker", 200, "")
     assert client.cluster.gc(180) == 180
+
+
+def test_a_service_safe_point_that_pd_cannot_keep_is_refused_by_a_status(client):
+    def refused(service, ttl, safe_point):
+        fields = {"service_id": service, "TTL": ttl, "safe_point": safe_point}
+        return refusal(client.pd, "UpdateServiceGCSafePoint", **fields)
+
+    empty = ("UNKNOWN", "service id of service safepoint cannot be empty")
+    assert refused(b"", 60, 100) == empty
+    worker = ("UNKNOWN", "TTL of gc_worker's service safe point must be infinity")
+    assert refused(b"gc_worker", 5, 300) == worker
+    removal = ("UNKNOWN", "cannot remove service safe point of gc_worker")
+    assert refused(b"gc_worker", 0, 0) == removal
+    assert list(client.cluster.pd.safe_points.holds) == [b"gc_worker"]
 
 
 def test_pd_can_be_away_and_come_back_on_its_port(client):

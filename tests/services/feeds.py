@@ -9,25 +9,13 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from threading import Event
 from typing import Any, NamedTuple
 
 from tidemill.engine.status import FeedStatus, StatusFile
 from tidemill.errors import CheckpointError
 from tidemill.testing.mariadb import MariaDb
 
-SOON_SECONDS = 60.0
-LOOK_SECONDS = 0.02
-
-
-def eventually(condition: Callable[[], Any], seconds: float = SOON_SECONDS) -> Any:
-    """What `condition` returns once that is true; fails when it isn't in time."""
-    never = Event()
-    for _ in range(int(seconds / LOOK_SECONDS)):
-        if found := condition():
-            return found
-        never.wait(LOOK_SECONDS)
-    raise AssertionError(f"not within {seconds} s")
+from ..progress import completed, ended, eventually, moved
 
 
 class Ended(NamedTuple):
@@ -65,11 +53,12 @@ class Running:
             status = self.status()
             return status if status is not None and condition(status) else None
 
-        found: FeedStatus = eventually(look)
+        found = eventually(look, sign=lambda: moved(self.status()))
+        assert found is not None
         return found
 
     def ended(self) -> Ended:
-        status = self.process.wait(timeout=SOON_SECONDS)
+        status = ended(self.process, sign=lambda: moved(self.status()))
         return Ended(status, "", self._log.read_text())
 
     def stop(self, signal_number: int) -> Ended:
@@ -161,9 +150,7 @@ class Place:
 
     def call(self, *arguments: str) -> Ended:
         """A command to its end."""
-        done = subprocess.run(
-            self.command(*arguments), capture_output=True, text=True, timeout=SOON_SECONDS, check=False
-        )
+        done = completed(self.command(*arguments), sign=lambda: moved(self.status()))
         return Ended(done.returncode, done.stdout, done.stderr)
 
     def run(self, *more: str) -> Ended:
@@ -174,7 +161,7 @@ class Place:
         return Running(self, self.command("run", str(self.config), *more), **options)
 
     def shell(self, script: str) -> None:
-        subprocess.run([*self.inside, "sh", "-c", script], check=True, timeout=SOON_SECONDS)
+        completed([*self.inside, "sh", "-c", script]).check_returncode()
 
     def status(self) -> FeedStatus | None:
         try:

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tidemill.actors import ActorSystem, Failed, PooledActor
+from tidemill.codec.mysql.entry import COMMIT
 from tidemill.codec.mysql.layout import Layouts
 from tidemill.engine.checkpoint import lowest
 from tidemill.events import (
@@ -28,11 +29,12 @@ from tidemill.mounter import Mounter
 from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.puller.mysql.position import Position
 from tidemill.puller.mysql.puller import MysqlPuller
+from tidemill.puller.puller import Retrying
 from tidemill.routing import TableFilter
 from tidemill.sink.resume_filter import ResumeFilter
 from tidemill.testing.mariadb import PASSWORD, MariaDb
 
-SOON_SECONDS = 30
+from ..progress import STALL_SECONDS, changed_to
 
 
 class Copy:
@@ -121,6 +123,7 @@ class Pulling:
         self.items: list[Item] = []
         self.error: BaseException | None = None
         self.resolved = 0
+        self._rows = 0
         self._changed = Condition()
         self._held = False
         self._trap: Callable[[], object] | None = None
@@ -155,7 +158,7 @@ class Pulling:
         self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
-        self._system.stop(timeout=SOON_SECONDS)
+        self._system.stop(timeout=STALL_SECONDS)
         if error is None and self.error is not None and not self._expected:
             raise self.error
 
@@ -193,6 +196,7 @@ class Pulling:
     def _mount(self, changes: Changes) -> None:
         for change in changes.changes:
             assert change.commit_ts > self.resolved
+            self._rows += change.key[8] != COMMIT
             self._pending[change.commit_ts].append(change)
         assert changes.resolved >= self.resolved
         self.resolved = changes.resolved
@@ -204,11 +208,14 @@ class Pulling:
                 for copy in self._copies:
                     copy.take(item)
 
+    def _moved(self) -> object:
+        """The changes that have come, without the commits by which an idle source says that it is alive."""
+        return self._rows, [message for message in self.messages[-1:] if not isinstance(message, Retrying)]
+
     def wait_for(self, what: Callable[[], object]) -> None:
         """Until `what()` is true; raises the puller's error if that comes first."""
         with self._changed:
-            if not self._changed.wait_for(lambda: what() or self.error, SOON_SECONDS):
-                raise TimeoutError(f"after {self.items[-3:]} and {self.messages[-3:]}")
+            changed_to(self._changed, lambda: what() or self.error, self._moved)
         if self.error is not None:
             raise self.error
 
@@ -223,7 +230,7 @@ class Pulling:
         """The error that ended the puller."""
         with self._changed:
             self._expected = True
-            assert self._changed.wait_for(lambda: self.error, SOON_SECONDS), self.messages
+            changed_to(self._changed, lambda: self.error, self._moved)
         assert self.error is not None
         return self.error
 

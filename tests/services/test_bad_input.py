@@ -14,8 +14,9 @@ import pytest
 
 from tidemill.testing.mariadb import MariaDb
 
+from ..progress import eventually
 from .conftest import require_mariadb
-from .feeds import Place, Running, eventually, small_disk
+from .feeds import Place, Running, small_disk
 
 mounts = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
 

@@ -16,7 +16,8 @@ import pytest
 
 from tidemill.testing.mariadb import MariaDb
 
-from .feeds import SOON_SECONDS, Place, eventually
+from ..progress import ended, eventually
+from .feeds import Place
 
 
 @pytest.fixture
@@ -108,7 +109,7 @@ def test_a_terminal_shows_a_live_panel(place):
         running.until(lambda status: status.sinks[0].rows == 3)
         running.process.send_signal(signal.SIGINT)
         shown = read_all(ours)
-        assert running.process.wait(timeout=SOON_SECONDS) == 0
+        assert ended(running.process) == 0
     assert re.search(r"normal.*checkpoint.*stopped", shown, re.DOTALL)
     assert "3 rows" in shown
     assert "timestamp=" not in shown

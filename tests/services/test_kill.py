@@ -18,6 +18,8 @@ from tidemill.failpoint import POINTS as ALL_POINTS
 from tidemill.testing import shop
 from tidemill.testing.mariadb import MariaDb
 
+from ..progress import Stalled, ended
+
 FEED = """\
 name = "kill"
 data_dir = "{directory}/state"
@@ -66,8 +68,8 @@ def run_until_killed(config: Path, point: str, nth: int, log: Path) -> bool:
             stderr=output,
         )
         try:
-            status = child.wait(timeout=90)
-        except subprocess.TimeoutExpired:
+            status = ended(child)
+        except Stalled:
             child.kill()
             child.wait()
             return False

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from tidemill.codec.mysql.entry import COMMIT, ROLLBACK_MARKER, TEXT_ROWS, decode_commit
-from tidemill.events import Chunk, Ddl, KvChange, Transaction, physical_ms
+from tidemill.events import Checkpoint, Chunk, Ddl, KvChange, Transaction, compose_ts, physical_ms
 from tidemill.puller.puller import Connected, Retrying, SnapshotReport, Statistics
 from tidemill.testing.mariadb import MariaDb
 
+from ..progress import STALL_SECONDS
 from .conftest import Client
 from .pulling import Copy, Pulling, binlog_end, rows_of, source_rows
 
@@ -157,6 +158,23 @@ def test_a_start_without_snapshot_begins_at_the_end_and_says_so_at_once(sql: Cli
     assert transactions(again) == transactions(pulling)
 
 
+def test_what_follows_a_given_position_has_the_time_at_which_it_was_written(own: Client) -> None:
+    an_hour_ago = own("SELECT UNIX_TIMESTAMP() - 3600")[0][0]
+    own("CREATE TABLE t (id INT)", f"SET timestamp = {an_hour_ago}", "FLUSH BINARY LOGS")
+    start = str(binlog_end(own.server))
+    own(f"SET timestamp = {an_hour_ago + 60}", "INSERT INTO t VALUES (1)")
+    own(f"SET timestamp = {an_hour_ago + 1800}", "INSERT INTO t VALUES (2)", "INSERT INTO t VALUES (3)")
+    with follow(own, position=start) as pulling:
+        pulling.wait_for(lambda: len(transactions(pulling)) == 3)
+    made = [item for item in pulling.items if isinstance(item, Transaction) and item.rows]
+    first, second = (compose_ts((an_hour_ago + seconds) * 1000) for seconds in (60, 1800))
+    assert [item.commit_ts for item in made] == [first, second, second + 1]
+    with follow(own, start=Checkpoint(first, made[0].position), position=start) as restarted:
+        restarted.wait_for(lambda: len(transactions(restarted)) == 2)
+    again = [item for item in restarted.items if isinstance(item, Transaction) and item.rows]
+    assert [item.commit_ts for item in again] == [second, second + 1]
+
+
 def test_new_files_are_followed(sql: Client) -> None:
     sql("CREATE TABLE t (id INT PRIMARY KEY)")
     copy = Copy()
@@ -174,7 +192,7 @@ def test_statistics_count_what_was_read(sql: Client) -> None:
         pulling.wait_until_told(Connected)
         sql("INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (2)")
         pulling.wait_for(lambda: len(transactions(pulling)) == 2)
-        found = pulling.puller.ask(Statistics(), timeout=10)
+        found = pulling.puller.ask(Statistics(), timeout=STALL_SECONDS)
         end = binlog_end(sql.server)
     assert found.state == "following"
     assert (found.row_events, found.transactions, found.retries) == (2, 2, 0)
@@ -245,7 +263,7 @@ def test_a_server_that_is_killed_and_started_again_is_followed_on(own: Client) -
             own.reconnect()
             own(f"INSERT INTO t VALUES ({number + 100}, 'after')")
             pulling.catch_up(binlog_end(own.server))
-        found = pulling.puller.ask(Statistics(), timeout=10)
+        found = pulling.puller.ask(Statistics(), timeout=STALL_SECONDS)
     assert rows_of(copy) == source_rows(own.server, "shop")
     assert found.retries >= 3
 
@@ -324,7 +342,7 @@ def test_questions_that_pile_up_while_the_output_is_full_are_answered_later(sql:
         answers = [pulling.puller.ask(Statistics(), block=False) for _ in range(inbox.capacity - 2)]
         pulling.release()
         pulling.wait_for(lambda: len(transactions(pulling)) == 1)
-        assert all(answer.get(timeout=10).retries == 0 for answer in answers)
+        assert all(answer.get(timeout=STALL_SECONDS).retries == 0 for answer in answers)
 
 
 # --- DDL during the snapshot ---------------------------------------------------------------------

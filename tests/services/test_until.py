@@ -3,13 +3,19 @@
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.options import checkpoint_file, feed_options, open_sinks
 from tidemill.errors import ConfigError
+from tidemill.puller.puller import PullerStatistics
+from tidemill.sink.python import PythonSink
+from tidemill.sources.mysql import MysqlSource
 from tidemill.testing.mariadb import MariaDb
+
+from ..progress import feed_ended
 
 
 def run(server: MariaDb, database: str, folder: Path, *copies: str, tables: tuple[str, ...] = ()) -> None:
@@ -23,7 +29,7 @@ def run(server: MariaDb, database: str, folder: Path, *copies: str, tables: tupl
     )
     feed = Feed(options, open_sinks(options))
     feed.start()
-    assert feed.wait(60), feed.status()
+    feed_ended(feed)
     if feed.error is not None:
         raise feed.error
     assert feed.status().state == "finished"
@@ -45,6 +51,31 @@ def test_a_sink_that_is_added_later_is_loaded_before_the_feed_ends(mariadb, data
         present = list(cursor.fetchall())
     assert copied(tmp_path, "first", database) == present
     assert copied(tmp_path, "second", database) == present
+
+
+def test_a_busy_puller_s_old_position_is_not_shown(mariadb, database, tmp_path, monkeypatch):
+    asked = Event()
+
+    def old_answer(source: MysqlSource) -> PullerStatistics:
+        asked.set()
+        return PullerStatistics("following", "binlog.000001:4", 0, 0, 0, 0, 0, 0, 0.0, 0)
+
+    monkeypatch.setattr(MysqlSource, "statistics", old_answer)
+    with mariadb.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {database}.t (id INT PRIMARY KEY)")
+    options = feed_options(
+        {
+            "data_dir": str(tmp_path),
+            "until": "now",
+            "source": {"url": mariadb.url(), "tables": [f"{database}.*"]},
+        }
+    )
+    sink = PythonSink("python", lambda items: asked.wait(), checkpoint_file(options, "python"))
+    feed = Feed(options, [sink])
+    feed.start()
+    feed_ended(feed)
+    status = feed.status()
+    assert status.position == status.sinks[0].position != ""
 
 
 def test_a_feed_whose_patterns_changed_says_what_would_be_missing(mariadb, database, tmp_path):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from tidemill.errors import ConfigError, SinkError
@@ -44,6 +46,11 @@ def test_a_chosen_schema_is_part_of_the_target():
             "sink copy: no sink writes to 'postgresql'; accepted: sqlite:///file, mysql://",
         ),
         ("oracle9i://db/shop", {}, "sink copy: no sink writes to 'oracle9i'; accepted: sqlite"),
+        ("mysql://root:pass@word@db/shop", {}, "sink copy: the user name or password has a character that"),
+        ("mysql://root:1#2@word@db/shop", {}, "percent-encode it (/ is %2F, # is %23, ? is %3F, @ is %40)"),
+        ("mysql://ro/ot:pass@db/shop", {}, "percent-encode it"),
+        ("mysql://root:pass/word@db:x/shop", {}, "percent-encode it"),
+        ("mysql://db:x/shop", {}, "sink copy: 'mysql://db:x/shop' has a port that is not a number"),
         ("sqlite://", {}, "an SQLite sink needs a file"),
         ("sqlite:///:memory:", {}, "an SQLite sink needs a file"),
         ("file://", {}, "sink copy: 'file://' names no file; for instance file:///var/rows.ndjson"),
@@ -59,6 +66,13 @@ def test_what_is_wrong_is_said_with_what_is_accepted(target, options, message):
     with pytest.raises(ConfigError) as caught:
         opened(target, **options)
     assert message in str(caught.value)
+
+
+def test_without_the_driver_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pymysql", None)
+    monkeypatch.delitem(sys.modules, "tidemill.sink.sql.mysql", raising=False)
+    with pytest.raises(ConfigError, match=r"^sink copy: MySQL needs: pip install 'tidemill\[mysql\]'$"):
+        opened("mysql://db/")
 
 
 def test_a_login_that_needs_another_package_says_so(monkeypatch):

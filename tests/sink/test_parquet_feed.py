@@ -8,6 +8,8 @@ from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.feed import Feed
 from tidemill.engine.options import feed_options, open_sinks
 
+from ..progress import feed_ended
+
 
 def follow(tidb: Tidb, tmp_path) -> None:
     """Until the source's present end."""
@@ -21,7 +23,7 @@ def follow(tidb: Tidb, tmp_path) -> None:
     )
     feed = Feed(options, open_sinks(options))
     feed.start()
-    assert feed.wait(60)
+    feed_ended(feed)
     assert feed.error is None
 
 

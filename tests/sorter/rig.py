@@ -13,6 +13,8 @@ from tidemill.actors import ActorSystem, Failed, PooledActor, PooledRef, SeededS
 from tidemill.events import PUT, Changes, KvChange, Sorted
 from tidemill.sorter import SorterOptions, open_sorter
 
+from ..progress import STALL_SECONDS
+
 ENGINES = {
     "memory": {"engine": "memory"},
     "unified": {"engine": "unified"},
@@ -89,7 +91,7 @@ class Rig:
 
     def __exit__(self, *_exc_info: object) -> None:
         self.sorter.close()
-        self.system.stop(timeout=0.0 if isinstance(self.system, SeededSystem) else 10.0)
+        self.system.stop(timeout=0.0 if isinstance(self.system, SeededSystem) else STALL_SECONDS)
 
     # --- input -----------------------------------------------------------------------------------
 

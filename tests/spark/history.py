@@ -14,8 +14,8 @@ from tidemill.sink.python import PythonSink
 from tidemill.spark.envelope import Decoder
 from tidemill.spark.offsets.offset import Offset
 
+from ..progress import eventually, feed_ended
 from ..services.conftest import Client
-from ..services.feeds import eventually
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -90,10 +90,10 @@ class Local:
 
     def __exit__(self, *exc_info: object) -> None:
         self._feed.stop()
-        assert self._feed.wait(60)
+        feed_ended(self._feed)
 
     def until_end(self) -> None:
-        assert self._feed.wait(60)
+        feed_ended(self._feed)
         self._check()
 
     def until_ts(self, ts: Ts) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tidemill.errors import ConfigError
-from tidemill.spark.session.java import java_home
+from tidemill.spark.launch.java import java_home
 
 
 def fake(directory: Path, says: str = 'openjdk version "21.0.1"') -> Path:

@@ -23,8 +23,8 @@ from tidemill.spark.read.batch_reader import BatchReader
 from tidemill.spark.read.options import read_options
 from tidemill.testing.mariadb import MariaDb
 
+from ..progress import eventually
 from ..services.conftest import Client
-from ..services.feeds import eventually
 from . import history
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -22,16 +22,18 @@ import pytest
 
 from tidemill.emulator.faults.region_errors import WORDS as ERRORS
 from tidemill.errors import SinkError
-from tidemill.events import Item
+from tidemill.events import Item, Transaction
 from tidemill.spark.capture import client
 from tidemill.spark.capture.capture import opened
 from tidemill.spark.capture.options import capture_options
 from tidemill.spark.envelope import Encoder
 from tidemill.spark.offsets.offset import Offset
+from tidemill.spark.offsets.offsets import open_offsets
+from tidemill.spark.read.options import read_options
 from tidemill.testing.mariadb import MariaDb
 
+from ..progress import eventually
 from ..puller.tikv.test_metamorphic import ORDINARY, SEEDS, SOAK, WORDS
-from ..services.feeds import eventually
 from . import history, queries, ways
 from .maria_life import REFUSED, MariaLife
 from .tikv_life import TikvLife, Written, feed_options
@@ -120,8 +122,22 @@ class Compared:
         ways.check_parts(found, self.borders, self._wanted, self._key_of)
 
     def typed_by_capture(self) -> None:
+        if self.loses_columns:
+            with pytest.raises(Exception, match="no such column any more when the query started"):
+                self._stream(self._typed | self._start | self._capture, self.borders)
+            return
         found = self._stream(self._typed | self._start | self._capture, self.borders)
         ways.check_typed(found, self.borders, self._wanted, self._table)
+
+    @property
+    def loses_columns(self) -> bool:
+        """Whether a row of the typed table has a column that its last layout lacks."""
+        rows = [row for item in self._wanted if isinstance(item, Transaction) for row in item.rows]
+        layouts = [row.table for row in rows if row.table.full_name == self._table]
+        with closing(open_offsets(read_options({key: str(v) for key, v in self._typed.items()}))) as offsets:
+            (last,) = offsets.tables()
+        names = {column.name for column in last.columns}
+        return any(column.name not in names for table in {*layouts} for column in table.columns)
 
     @property
     def _ends(self) -> list[Offset]:
@@ -129,7 +145,7 @@ class Compared:
 
 
 def by_readers(life: Life, wanted: list[Item], capture: str) -> int:
-    """In all ways, at the same time; how many tasks had captures."""
+    """In all ways, at the same time; how many tasks had captures at least."""
     compared = Compared(life, wanted, capture, ways.batch, ways.stream)
     todo = (
         *(compared.whole_batch, compared.batch_in_parts, compared.typed_batch),
@@ -139,7 +155,7 @@ def by_readers(life: Life, wanted: list[Item], capture: str) -> int:
     with ThreadPoolExecutor(len(todo)) as pool:
         for done in [pool.submit(way) for way in todo]:
             done.result()
-    return 5 * (len(compared.borders) - 1)
+    return (4 if compared.loses_columns else 5) * (len(compared.borders) - 1)
 
 
 def by_queries(life: Life, wanted: list[Item], capture: str, spark: SparkSession, directory: Path) -> None:
@@ -193,7 +209,7 @@ def play_tikv(tikv: Any, seed: int) -> Counter[str]:
     with tikv(seed) as (life, wanted, capture):
         before = client.status(capture).answered
         tasks = by_readers(life, wanted, capture)
-        assert client.status(capture).answered - before == tasks
+        assert client.status(capture).answered - before >= tasks
     hits: Counter[str] = life.hits
     return hits
 

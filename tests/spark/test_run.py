@@ -23,7 +23,7 @@ from tidemill.engine.feed import Feed
 from tidemill.engine.options import feed_options, open_sinks
 from tidemill.engine.status import StatusFile
 from tidemill.errors import CheckpointError, ConfigError, Retryable
-from tidemill.events import Batch, Checkpoint
+from tidemill.events import Batch, Checkpoint, compose_ts
 from tidemill.sink import Sink
 from tidemill.spark.backfill.backfill import backfill
 from tidemill.spark.backfill.backfilled import Backfilled
@@ -35,11 +35,13 @@ from tidemill.spark.offsets.offset import Offset
 from tidemill.spark.run.captures import Acknowledging
 from tidemill.spark.run.errors import explain
 from tidemill.spark.run.feed_reads import feed_reads
+from tidemill.spark.run.log import QueryLog
+from tidemill.spark.run.queries import SinkQuery
 from tidemill.spark.run.run import run
 from tidemill.testing.mariadb import MariaDb
 
+from ..progress import ended, eventually, feed_ended
 from ..services.conftest import Client
-from ..services.feeds import eventually
 from . import history
 from .capture.beds import MariaBed, Running
 from .test_writer import copy_locally, rows_in_sqlite
@@ -51,6 +53,7 @@ PROGRAM = """\
 import json, sys
 from tidemill.spark.run import run
 from tidemill.spark.run_errors import explain
+from tidemill.spark.run_queries import SinkQuery
 found, options = json.loads(sys.argv[1])
 run(found, **options)
 """
@@ -124,7 +127,7 @@ def test_a_feed_of_tikv_goes_on_where_its_snapshot_ended(
     assert sum(line["op"] == "delete" for line in lines) == 1
     status = StatusFile(tmp_path / "state").load()
     assert status.state == "finished"
-    assert [sink.rows for sink in status.sinks] == [22, 22]
+    assert [sink.rows for sink in status.sinks] == [24 + 22, 24 + 22]
     assert spark.streams.active == []
 
     with pytest.raises(ConfigError, match="begun with 2"):
@@ -163,6 +166,44 @@ def test_until_a_position_ends_there(
     shutil.rmtree(tmp_path / "state" / "spark" / "a")
     assert ids("now") == [1, 2, 3], "the target knows what it has, without Spark's checkpoint"
     assert spark.streams.active == []
+
+
+def test_a_feed_says_that_it_starts_and_its_log_how_old_a_batch_is(
+    spark: SparkSession,
+    sql: Client,
+    mariadb: MariaDb,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    sql("CREATE TABLE item (id INT PRIMARY KEY)", "INSERT INTO item VALUES (1)")
+    found = feed(tmp_path, mariadb.url(), f"{sql.database}.*", {"url": f"sqlite:///{tmp_path}/a.db"})
+    run(found, as_json=True)
+    first = json.loads(capfd.readouterr().out.splitlines()[0])
+    assert (first["state"], first["detail"]) == ("starting", "starting Spark")
+    before = compose_ts(int(sql("SELECT UNIX_TIMESTAMP()")[0][0]) * 1000)
+    sql("INSERT INTO item VALUES (2)")
+    run(found)
+    log = QueryLog(tmp_path / "state" / "spark" / "a")
+    assert before <= log.end(log.begun)["oldest"] <= log.end(log.begun)["ts"]
+    status = StatusFile(tmp_path / "state").load()
+    assert (status.rows, status.sinks[0].lag_seconds) == (2, 0.0)
+
+
+def test_a_query_whose_start_fails_for_now_is_started_again(
+    spark: SparkSession, sql: Client, mariadb: MariaDb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql("CREATE TABLE item (id INT PRIMARY KEY)", "INSERT INTO item VALUES (1)")
+    really, failures = SinkQuery.start, ["Python worker failed to connect back."]
+
+    def start(query: SinkQuery, *args: Any) -> None:
+        if failures:
+            raise RuntimeError(failures.pop())
+        really(query, *args)
+
+    monkeypatch.setattr(SinkQuery, "start", start)
+    run(feed(tmp_path, mariadb.url(), f"{sql.database}.*", {"url": f"sqlite:///{tmp_path}/a.db"}))
+    assert not failures
+    assert in_sqlite(tmp_path / "a.db", f"{sql.database}.item") == [(1,)]
 
 
 def test_what_a_backfill_cannot_load_the_local_engine_loads(
@@ -371,10 +412,10 @@ def test_tasks_that_die_again_and_again_change_every_row_once(
     options = feed_options(found)
     local = Feed(options, open_sinks(options))
     local.start()
-    assert local.wait(60)
+    feed_ended(local)
     change_much(sql)
     with running(found, tmp_path / "log", failpoint, master="local[2,60]", config=SMALL) as process:
-        assert process.wait(SOON_SECONDS) == 0, (tmp_path / "log").read_text()
+        assert ended(process, SOON_SECONDS) == 0, (tmp_path / "log").read_text()
     same(sql, copied)
     assert "Python worker exited unexpectedly" in (tmp_path / "state" / "spark.log").read_text()
 
@@ -388,7 +429,7 @@ def test_a_driver_that_is_killed_as_it_loads_and_as_it_streams_goes_on(
     log = tmp_path / "log"
     sql(f"INSERT INTO item SELECT seq + 10000, 'there' FROM seq_1_to_{THERE}")
     with running(found, log, "sink.before_commit:3", config=SMALL, chunk_rows=1_000) as process:
-        assert process.wait(SOON_SECONDS) == -signal.SIGKILL, log.read_text()
+        assert ended(process, SOON_SECONDS) == -signal.SIGKILL, log.read_text()
     assert 0 < sql(f"SELECT COUNT(*) FROM {copied}.item")[0][0] < THERE
     sql("INSERT INTO item (id, name) VALUES (-1, 'zero')")
     with running(found, log, config=SMALL) as process, mariadb.connect() as connection:
@@ -402,11 +443,12 @@ def test_a_driver_that_is_killed_as_it_loads_and_as_it_streams_goes_on(
         process.wait()
     with running(found, log, config=SMALL) as process:
         eventually(
-            lambda: sql(f"SELECT COUNT(*) FROM {copied}.copy_counts")[0][0] > 4 * TRANSACTIONS + THERE, 90
+            lambda: sql(f"SELECT COUNT(*) FROM {copied}.copy_counts")[0][0] > 4 * TRANSACTIONS + THERE,
+            SOON_SECONDS,
         )
         eventually(lambda: _state(tmp_path, process.pid) == "normal", SOON_SECONDS)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0, log.read_text()
+        assert ended(process, SOON_SECONDS) == 0, log.read_text()
     same(sql, copied, THERE + 1)
     assert _state(tmp_path, process.pid) == "stopped"
     events = re.findall(r"event=(\w+)", log.read_text())

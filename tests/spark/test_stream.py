@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.testing.mariadb import MariaDb
 
+from ..progress import eventually
 from ..services.conftest import Client
-from ..services.feeds import eventually
 from . import history
 from .job import Job
 

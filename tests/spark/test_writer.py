@@ -16,6 +16,7 @@ from tidemill.spark.offsets.mysql import MysqlOffsets
 from tidemill.spark.read.options import read_options
 from tidemill.testing.mariadb import MariaDb
 
+from ..progress import feed_ended
 from ..services.conftest import Client
 from . import history
 
@@ -71,7 +72,7 @@ def copy_locally(source: str, tables: str, sink: str, directory: Path) -> None:
     )
     feed = Feed(options, open_sinks(options))
     feed.start()
-    assert feed.wait(60)
+    feed_ended(feed)
     assert feed.error is None
 
 

@@ -25,6 +25,7 @@ from tidemill.spark.write.task import write_partition
 from tidemill.spark.write.writer import batch_writer
 from tidemill.testing.mariadb import MariaDb
 
+from ..progress import happened, joined
 from ..services.conftest import Client
 
 QUERY = str(uuid4())
@@ -162,7 +163,7 @@ def test_two_attempts_at_the_same_rows_take_turns(target: Target, applied: int) 
         for number, batch in enumerate(batches(*groups)):
             if number == applied + 1:  # the next is at hand
                 begun.set()
-                assert overtaken.wait(30)
+                happened(overtaken)
             yield batch
 
     def attempt() -> None:
@@ -173,12 +174,11 @@ def test_two_attempts_at_the_same_rows_take_turns(target: Target, applied: int) 
 
     thread = threading.Thread(target=attempt)
     thread.start()
-    assert begun.wait(30)
+    happened(begun)
     assert target.counts() == once(1, 2, 3)[:applied]
     target.write(0, *groups)
     overtaken.set()
-    thread.join(30)
-    assert not thread.is_alive()
+    joined(thread)
     assert failed == []
     assert target.counts() == once(1, 2, 3, 4, 5)
 
@@ -198,7 +198,7 @@ def test_many_attempts_at_once_apply_every_row_once(target: Target) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        joined(thread)
     assert failed == []
     assert target.counts() == once(*range(1, 30), *range(31, 60))
 

@@ -161,7 +161,10 @@ def test_a_second_holder_in_this_process_is_refused(tmp_path):
 
 
 def test_a_second_process_is_told_the_directory_and_who_holds_it(tmp_path):
-    script = "import sys, pathlib, tidemill.store.scratch as s; s.Scratch(pathlib.Path(sys.argv[1])); print(); input()"
+    script = (
+        "import sys, pathlib; from tidemill.store.scratch import Scratch; "
+        "Scratch(pathlib.Path(sys.argv[1])); print(); input()"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", script, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:

@@ -14,12 +14,14 @@ from tidemill.engine.plan_inbox import PlanInbox
 from tidemill.errors import CheckpointError
 from tidemill.store.plan import VERSION, Plan, Step, encode_plan
 
+from ..progress import completed
+
 
 def compact(directory: Path, text: str) -> subprocess.CompletedProcess[str]:
     plan = directory.parent / "plan.json"
     plan.write_text(text)
     command = [sys.executable, "-m", "tidemill.cli", "compact", "--data-dir", directory, "--plan", plan]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return completed(command)
 
 
 def test_a_running_feed_carries_out_a_plan_and_says_what_came_of_it(tmp_path):

@@ -16,7 +16,7 @@ from tidemill.codec.tidb.key import record_key, record_prefix
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.progress import explanation
 
-from ..services.feeds import eventually
+from ..progress import eventually
 from .place import TidbPlace
 
 ADDRESS = r"\(127\.0\.0\.1:\d+\)"

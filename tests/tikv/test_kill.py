@@ -22,6 +22,7 @@ import pytest
 from tidemill.emulator.cluster import Cluster
 from tidemill.failpoint import POINTS
 
+from ..progress import ended
 from .served import Made
 
 FEED = """\
@@ -111,7 +112,7 @@ class Copy:
                 stderr=output,
             )
             try:
-                return child.wait(timeout=90)
+                return ended(child)
             finally:
                 child.kill()
                 child.wait()

@@ -17,7 +17,7 @@ from tidemill.errors import SinkError
 from tidemill.events import Item
 from tidemill.testing.mariadb import MariaDb, missing
 
-from ..services.feeds import eventually
+from ..progress import eventually
 from .world import run
 
 Rows = dict[tuple[str, Any], tuple[Any, ...]]

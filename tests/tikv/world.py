@@ -16,6 +16,8 @@ from tidemill.engine.options import checkpoint_file, feed_options, open_sinks
 from tidemill.events import Ddl, Item, Transaction
 from tidemill.sink.python import PythonSink
 
+from ..progress import feed_ended
+
 VECTORS = Path(__file__).parents[1] / "vectors"
 
 
@@ -88,9 +90,7 @@ def run(
         found.append(PythonSink("python", receive, checkpoint_file(options, "python")))
     feed = Feed(options, found)
     feed.start()
-    feed.wait(60)
-    feed.stop()
-    assert feed.wait(60)
+    feed_ended(feed)
     return feed
 
 

@@ -16,6 +16,7 @@ from ....errors import Retryable
 from ....events import Ts, compose_ts, physical_ms
 from ...grpc.sleep import sleep
 from ..kv.kv import Kv
+from ..kv.transactions import PrimaryMismatch
 from ..pd.pd import PdClient
 from ..span import UPPER_BOUND
 from .event_feed import EventFeed
@@ -127,25 +128,36 @@ class LockResolver:
         """The locks of the whole region: any of them holds it back."""
         at, end = self._bounds(request)
         self.held.pop(request.id, None)
+        alive: set[Ts] = set()
+        limit = PAGE
         while True:
-            locks = await self._kv.scan_locks(at, end, max_ts, PAGE)
-            ends = await self._ends(request, locks)
+            locks = await self._kv.scan_locks(at, end, max_ts, limit)
+            ends = await self._ends(request, locks, alive)
             if ends and locks:
                 await self._kv.resolve_locks(locks[0].key, ends)
                 self.resolved += len(ends)
-            if len(locks) < PAGE:
+            if len(locks) < limit:
                 return
-            at = locks[-1].key + b"\0"
+            # The last key may have more shared locks than came, so the next page begins with it again.
+            at = locks[-1].key
+            limit = 2 * limit if locks[0].key == at else PAGE
 
-    async def _ends(self, request: Request, locks: list[Any]) -> dict[Ts, Ts]:
-        """Of the locks' transactions that are over: start ts and commit ts, 0 if rolled back."""
+    async def _ends(self, request: Request, locks: list[Any], alive: set[Ts]) -> dict[Ts, Ts]:
+        """Start ts and commit ts, 0 if rolled back, of the locks' transactions that are over.
+
+        `alive` holds those that are known not to be; what this finds is added.
+        """
         ends: dict[Ts, Ts] = {}
-        alive: set[Ts] = set()
         for lock in locks:
             start_ts = lock.lock_version
             if start_ts in ends or start_ts in alive or lock.lock_type in _PESSIMISTIC:
                 continue
-            status = await self._kv.transaction_status(lock)
+            try:
+                status = await self._kv.transaction_status(lock)
+            except PrimaryMismatch as error:
+                log.warning("a lock on %s is not resolved: %s", lock.key.hex(), error)
+                alive.add(start_ts)
+                continue
             if status.ended:
                 ends[start_ts] = status.commit_ts
                 continue

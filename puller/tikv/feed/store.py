@@ -76,14 +76,18 @@ class Store:
         stream.deregister(request)
 
     def done(self, request: Request, by_store: bool) -> None:
-        """The request has ended; without multiplexing a stream that nothing is left on is closed."""
+        """The request has ended; a stream that is half abandoned begins again with what is left of it.
+
+        So less than half of a stream's regions are sent for nobody and stay taken, and no more regions are
+        asked for again than have left.
+        """
         stream = request.stream
         if stream is None:
             return
         stream.live -= 1
         if by_store:
             stream.forgotten(request.id)
-        if not stream.live and not stream.multiplexing:
+        if not stream.multiplexing and stream.live <= stream.abandoned:
             stream.reconnect()
 
     def ended(self, stream: StoreStream) -> None:

@@ -26,10 +26,12 @@ doesn't check the cluster's id."""
 
 FEATURES: Final = (("features", "stream-multiplexing"),)
 """A region may be asked for several times on one stream. A TiKV that doesn't know it (before 7.x) answers
-UNIMPLEMENTED, and gets the first form of the call."""
+UNIMPLEMENTED, and gets the first form of the call until that breaks: it may come back upgraded."""
 
 MOST_PAUSE_SECONDS: Final = 0.1
 """After a stream broke; so that not all feeds of a store come back at once."""
+
+_NO_MULTIPLEXING: Final = Action("same_region", "NoMultiplexing")
 
 request_ids: Final = count(1)
 
@@ -86,6 +88,14 @@ class StoreStream:
         """Whether the region may be asked for here."""
         return self.multiplexing or region_id not in self._times
 
+    @property
+    def abandoned(self) -> int:
+        """Regions that the store goes on sending though nobody asks for them any more.
+
+        Only without multiplexing: they stay taken, as it has no word for giving one back.
+        """
+        return 0 if self.multiplexing else len(self._times) - self.live
+
     def send(self, request: Request) -> None:
         """Ask for a region; at most as many are on the way as its store has tokens."""
         request.stream = self
@@ -96,7 +106,7 @@ class StoreStream:
     def deregister(self, request: Request) -> None:
         """Have the store forget a request that the region worker has forgotten."""
         if not self.multiplexing:
-            return  # it knows no such request: the region stays taken here
+            return  # see `abandoned`
         message = cdcpb.ChangeDataRequest(
             header=self._header(), region_id=request.id, request_id=request.request_id
         )
@@ -123,6 +133,8 @@ class StoreStream:
             self._exchange.cancel()
         cut = self._exchange.cancelled() or self._exchange.exception() is not None
         action = Action("same_region", "Reconnect") if cut else self._exchange.result()
+        if not cut:  # the next connection may be to a store that was upgraded meanwhile
+            self.owner.multiplexing = action is not _NO_MULTIPLEXING
         await asyncio.sleep(self.owner.random.random() * MOST_PAUSE_SECONDS)
         self.owner.ended(self)
         await self.owner.worker.atell(Ended(self, action))
@@ -164,8 +176,7 @@ class StoreStream:
 
     def _action(self, error: aio.AioRpcError, failure: Exception) -> Action:
         if error.code() is grpc.StatusCode.UNIMPLEMENTED and self.multiplexing:
-            self.owner.multiplexing = False
-            return Action("same_region", "NoMultiplexing")
+            return _NO_MULTIPLEXING
         if isinstance(failure, SourceError):
             return Action("fatal", error.code().name, error=failure)
         return classify_status(error.code(), error.details() or "")

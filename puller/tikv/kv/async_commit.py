@@ -1,8 +1,9 @@
 """How a transaction ended that committed asynchronously and lost its client.
 
 Such a transaction is committed from the moment at which all its keys are locked, without its primary key
-saying so (TiDB's async commit design). Each key is asked by KvCheckTxnStatus as if it were a primary:
-one that isn't locked is then closed to the transaction for good, so the answer can't change afterwards.
+saying so (TiDB's async commit design). KvCheckSecondaryLocks asks for the locks of all other keys, and closes
+one that isn't prewritten to the transaction for good, so the answer can't change afterwards. KvCheckTxnStatus
+would leave a pessimistic lock where it is, and the prewrite that follows it could still succeed.
 """
 
 from __future__ import annotations
@@ -15,26 +16,18 @@ from .transactions import TxnStatus
 if TYPE_CHECKING:
     from .kv import Kv
 
-_NEVER_EXPIRED: Ts = 0
-"""As the current ts: a lock that commits in the ordinary way is left to its primary."""
-
 
 async def outcome(kv: Kv, primary: Any, current_ts: Ts) -> TxnStatus:
     """The end of the transaction whose primary lock (kvrpcpb.LockInfo) is over its time at `current_ts`.
 
     The commit ts is the greatest that any of its locks asks for. Raises Retryable.
     """
-    start_ts, commit_ts = primary.lock_version, primary.min_commit_ts
-    for key in primary.secondaries:
-        status = await kv.check_txn_status(
-            key, start_ts, current_ts=_NEVER_EXPIRED, rollback_if_not_exist=True
-        )
-        if status is None or status.ended:
-            return status or TxnStatus()
-        if not status.lock.use_async_commit:
-            return await _ordinary(kv, primary, current_ts)
-        commit_ts = max(commit_ts, status.lock.min_commit_ts)
-    return TxnStatus(commit_ts=commit_ts)
+    found = await kv.check_secondary_locks(primary.secondaries, primary.lock_version)
+    if found.ended:
+        return TxnStatus(commit_ts=found.commit_ts)
+    if not all(lock.use_async_commit for lock in found.locks):
+        return await _ordinary(kv, primary, current_ts)
+    return TxnStatus(commit_ts=max([primary.min_commit_ts, *(lock.min_commit_ts for lock in found.locks)]))
 
 
 async def _ordinary(kv: Kv, primary: Any, current_ts: Ts) -> TxnStatus:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
 from random import Random
 from typing import Any, Final
 
@@ -17,10 +18,11 @@ from ..pd.pd import PdClient
 from ..span import UPPER_BOUND
 from ..topology import RegionInfo
 from .async_commit import outcome
+from .key_error import sentence
 from .lock_wait import LockWait
 from .region_cache import RegionCache
 from .region_call import RegionCalls
-from .transactions import TxnStatus, status_of
+from .transactions import SecondaryLocks, TxnStatus, status_of
 
 _FEWER: Final = 4
 """By so much fewer rows are asked for where they were too large."""
@@ -43,7 +45,7 @@ class Kv:
     ) -> None:
         self._pd = pd
         self._page = options.scan_page
-        self._calls = RegionCalls(options, cache, channels, clock, random)
+        self._calls = RegionCalls(options, pd, cache, channels, clock, random)
 
     async def get(self, key: bytes, ts: Ts) -> bytes | None:
         """The value at `ts`; None without one."""
@@ -80,7 +82,8 @@ class Kv:
     async def scan_locks(self, start: bytes, end: bytes, max_ts: Ts, limit: int = 1024) -> list[Any]:
         """The locks (kvrpcpb.LockInfo) in [start, end) of transactions that began at or before `max_ts`.
 
-        In key order, up to `limit`: if there are as many, more may follow. An empty end is +inf.
+        In key order, each shared lock by itself, up to `limit`: if there are as many, more may follow, also
+        on the last key. An empty end is +inf.
         """
         found: list[Any] = []
         at: bytes | None = start
@@ -88,7 +91,8 @@ class Kv:
             request = kvrpcpb.ScanLockRequest(max_version=max_ts, start_key=at, limit=limit - len(found))
             region, answer = await self._in_region(at, end, "KvScanLock", request)
             _refuse("KvScanLock", answer)
-            found += answer.locks
+            for lock in answer.locks:
+                found += lock.shared_lock_infos if lock.lock_type == kvrpcpb.Op.SharedLock else [lock]
             at = _behind(region, end)
         return found
 
@@ -108,6 +112,7 @@ class Kv:
         A transaction whose lock has outlived its time to live at `current_ts` is rolled back by this,
         unless it commits asynchronously. `caller_start_ts` pushes the commit ts of a living one above it,
         if it can be. None if the store has neither its lock nor its end, and wasn't told to roll it back.
+        Raises PrimaryMismatch where `primary` is locked by the transaction as another key than its primary.
         """
         request = kvrpcpb.CheckTxnStatusRequest(
             primary_key=primary,
@@ -117,6 +122,7 @@ class Kv:
             rollback_if_not_exist=rollback_if_not_exist,
             force_sync_commit=force_sync_commit,
             resolving_pessimistic_lock=resolving_pessimistic_lock,
+            verify_is_primary=True,
         )
         answer = await self._at_region(primary, "KvCheckTxnStatus", request)
         return status_of(answer, primary, start_ts)
@@ -137,6 +143,25 @@ class Kv:
         if not status.ended and status.lock.use_async_commit and _expired(status.lock, now):
             return await outcome(self, status.lock, now)
         return status
+
+    async def check_secondary_locks(self, keys: Sequence[bytes], start_ts: Ts) -> SecondaryLocks:
+        """What became of a transaction that commits asynchronously, by its `keys` but the primary.
+
+        One that isn't prewritten is closed to the transaction for good, so the answer stays true.
+        """
+        name = "KvCheckSecondaryLocks"
+        locks: list[Any] = []
+        rest: Sequence[bytes] = sorted(keys)
+        while rest:
+            make = partial(_check_within, rest, start_ts)
+            region, answer = await self._calls.send(encode_bytes(rest[0]), name, make)
+            _refuse(name, answer)
+            asked = len(make(region).keys)
+            if len(answer.locks) < asked:
+                return SecondaryLocks(locks, True, answer.commit_ts)
+            locks += answer.locks
+            rest = rest[asked:]
+        return SecondaryLocks(locks, False, 0)
 
     async def resolve_lock(self, key: bytes, start_ts: Ts, commit_ts: Ts, keys: Sequence[bytes] = ()) -> None:
         """Commit the transaction's locks at `commit_ts`, or roll them back if that is 0.
@@ -192,6 +217,12 @@ def _expired(lock: Any, now: Ts) -> bool:
     return bool(physical_ms(lock.lock_version) + lock.lock_ttl <= physical_ms(now))
 
 
+def _check_within(keys: Sequence[bytes], start_ts: Ts, region: RegionInfo) -> Any:
+    """kvrpcpb.CheckSecondaryLocksRequest for those of the raw keys that lie in the region."""
+    mine = [key for key in keys if encode_bytes(key) < region.end]
+    return kvrpcpb.CheckSecondaryLocksRequest(keys=mine, start_version=start_ts)
+
+
 def _behind(region: RegionInfo, end: bytes) -> bytes | None:
     """The raw key at which the next region begins; None if `end` comes first."""
     if region.end == UPPER_BOUND:
@@ -207,13 +238,9 @@ def _lock_in(name: str, error: Any) -> Any:
     """The lock that a KeyError tells of. Raises Retryable for any other one."""
     if error.HasField("locked"):
         return error.locked
-    raise Retryable(f"{name}: {_sentence(error)}")
+    raise Retryable(f"{name}: {sentence(error)}")
 
 
 def _refuse(name: str, answer: Any) -> None:
     if answer.HasField("error"):
-        raise Retryable(f"{name}: {_sentence(answer.error)}")
-
-
-def _sentence(error: Any) -> str:
-    return str(error.retryable or error.abort or error).strip()
+        raise Retryable(f"{name}: {sentence(answer.error)}")

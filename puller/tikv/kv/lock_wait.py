@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from ....actors import Backoff
 from ....codec.proto import kvrpcpb
 from ....errors import Retryable
 from ....events import Ts
-from ...grpc.backoff import Backoff
 
 if TYPE_CHECKING:
     from .kv import Kv

@@ -10,9 +10,8 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ....actors import Clock
+from ....actors import Backoff, Clock
 from ....errors import Retryable
-from ...grpc.backoff import Backoff
 from ..pd.pd import PdClient
 from ..span import Span
 from ..topology import Peer, RegionInfo, StoreInfo, region_info

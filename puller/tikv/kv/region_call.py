@@ -7,12 +7,12 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final
 
-from ....actors import Clock
-from ....codec.proto import TIKV, metapb
+from ....actors import Backoff, Clock
+from ....codec.proto import TIKV, kvrpcpb, metapb
 from ....errors import Retryable
-from ...grpc.backoff import Backoff
 from ...grpc.channel import CallFailed, Channels
 from ..options import TikvOptions
+from ..pd.pd import PdClient
 from ..topology import RegionInfo
 from .region_cache import RegionCache, RpcContext
 
@@ -28,13 +28,24 @@ _PASSING: Final = {
 """Errors that say nothing against the region as it is known: the same again, later."""
 
 
+_ORIGIN: Final = kvrpcpb.RequestOrigin.RequestOriginUnknown
+"""Not a TiDB server: TiKV allows such a request no timestamp that PD has yet to give."""
+
+
 class RegionCalls:
     """Sends a request to a region and follows it: other leaders, splits and merges, stores that are away."""
 
     def __init__(
-        self, options: TikvOptions, cache: RegionCache, channels: Channels, clock: Clock, random: Random
+        self,
+        options: TikvOptions,
+        pd: PdClient,
+        cache: RegionCache,
+        channels: Channels,
+        clock: Clock,
+        random: Random,
     ) -> None:
         self._options = options
+        self._pd = pd
         self._cache = cache
         self._channels = channels
         self._clock = clock
@@ -66,7 +77,7 @@ class RegionCalls:
 
     async def _try(self, context: RpcContext, name: str, request: Any) -> tuple[Any, str, float]:
         """The answer, or what is wrong and the seconds to wait at least."""
-        address_to(request.context, context)
+        address_to(request.context, context, self._pd.cluster_id)
         try:
             answer = await self._channels.call(
                 context.address, TIKV[name], request, self._options.timeout_seconds
@@ -80,9 +91,11 @@ class RegionCalls:
         return answer, "", 0.0
 
 
-def address_to(header: Any, context: RpcContext) -> None:
-    """Write into a request's kvrpcpb.Context which region and peer it is for."""
+def address_to(header: Any, context: RpcContext, cluster_id: int) -> None:
+    """Write into a request's kvrpcpb.Context which cluster, region and peer it is for."""
     region, peer = context.region, context.peer
+    header.cluster_id = cluster_id
+    header.request_origin = _ORIGIN
     header.region_id = region.id
     header.region_epoch.CopyFrom(metapb.RegionEpoch(conf_ver=region.conf_ver, version=region.version))
     header.peer.CopyFrom(metapb.Peer(id=peer.id, store_id=peer.store_id, role=peer.role))

@@ -1,4 +1,4 @@
-"""What became of a transaction."""
+"""What became of a transaction, by a store's answer."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from msgspec import Struct
 from ....codec.proto import kvrpcpb
 from ....errors import Retryable
 from ....events import Ts
+from .key_error import sentence
 
 
 class TxnStatus(Struct, frozen=True, gc=False):
@@ -25,8 +26,25 @@ class TxnStatus(Struct, frozen=True, gc=False):
         return self.lock is None
 
 
+class PrimaryMismatch(Retryable):
+    """The key that a lock names as its primary is locked by the transaction, but not as its primary."""
+
+
+class SecondaryLocks(Struct, frozen=True, gc=False):
+    """Of some keys of a transaction that commits asynchronously: all are locked, or it has ended."""
+
+    locks: list[Any]
+    """kvrpcpb.LockInfo of each key; meaningless once it has ended."""
+    ended: bool
+    commit_ts: Ts
+    """0 if it was rolled back."""
+
+
 def status_of(answer: Any, primary: bytes, start_ts: Ts) -> TxnStatus | None:
-    """Of a kvrpcpb.CheckTxnStatusResponse; None if the store knows of no such transaction."""
+    """Of a kvrpcpb.CheckTxnStatusResponse; None if the store knows of no such transaction.
+
+    Raises PrimaryMismatch, and Retryable for other errors.
+    """
     if answer.HasField("error"):
         _check_unknown(answer.error)
         return None
@@ -40,5 +58,11 @@ def status_of(answer: Any, primary: bytes, start_ts: Ts) -> TxnStatus | None:
 
 def _check_unknown(error: Any) -> None:
     """Raises Retryable for a KeyError that says anything but that the transaction isn't found."""
+    if error.HasField("primary_mismatch"):
+        found = error.primary_mismatch.lock_info
+        raise PrimaryMismatch(
+            f"KvCheckTxnStatus: primary_mismatch: a lock of transaction {found.lock_version} names "
+            f"{found.key.hex()} as its primary, but the lock there names {found.primary_lock.hex()}"
+        )
     if not error.HasField("txn_not_found"):
-        raise Retryable(f"KvCheckTxnStatus: {error.retryable or error.abort or error}")
+        raise Retryable(f"KvCheckTxnStatus: {sentence(error)}")

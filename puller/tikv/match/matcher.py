@@ -28,6 +28,8 @@ _COMMIT: Final[int] = cdcpb.Event.COMMIT
 _ROLLBACK: Final[int] = cdcpb.Event.ROLLBACK
 _COMMITTED: Final[int] = cdcpb.Event.COMMITTED
 _INITIALIZED: Final[int] = cdcpb.Event.INITIALIZED
+_KEYED: Final = frozenset((_PREWRITE, _COMMIT, _ROLLBACK, _COMMITTED))
+"""The types of rows that are of one key."""
 _ROW_PUT: Final[int] = cdcpb.Event.Row.PUT
 _ROW_DELETE: Final[int] = cdcpb.Event.Row.DELETE
 
@@ -270,7 +272,7 @@ class Matcher:
         )
 
     def _inside(self, rows: Rows) -> Rows:
-        """The rows whose keys were asked for: a store may send those of its whole region."""
+        """The rows that have no key, or one that was asked for: a store may send its whole region's."""
         if self.region.whole:
             return rows
         if self._bounds is None:
@@ -281,7 +283,7 @@ class Matcher:
             return rows
         contains = self.region.span.contains
         inside = [
-            kind == _INITIALIZED or (lower <= key < upper if whole else contains(encode_bytes(key)))
+            kind not in _KEYED or (lower <= key < upper if whole else contains(encode_bytes(key)))
             for kind, key in zip(rows.types, keys, strict=True)
         ]
         return rows.pick(inside)

@@ -8,10 +8,9 @@ from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any, Final, TypeVar
 
-from ....actors import Clock
+from ....actors import Backoff, Clock
 from ....codec.proto import PD, pdpb
 from ....errors import Retryable, SourceError
-from ...grpc.backoff import Backoff
 from ...grpc.channel import Channels
 from ..options import TikvOptions, address_of
 

@@ -19,6 +19,9 @@ _FINAL: Final = (pdpb.ErrorType.INCOMPATIBLE_VERSION, pdpb.ErrorType.INVALID_VAL
 
 _NO_STORE: Final = "invalid store ID"
 
+_NEVER: Final = ("service id of service safepoint", "service safe point of gc_worker", "gc_worker's service")
+"""In what PD says of a service safe point that it will never take; its status is that of any trouble."""
+
 
 class PdClient:
     """Asks the leading member of PD, whichever that is. Only from the loop's thread, after `connect`.
@@ -112,6 +115,8 @@ class PdClient:
             try:
                 answer = await self._channels.call(address, PD[name], request, self._timeout_seconds)
             except CallFailed as error:
+                if any(words in str(error) for words in _NEVER):
+                    raise SourceError(str(error)) from error
                 if _NO_STORE not in str(error):
                     raise
                 return PD[name].response()  # before PD 6 a status says it, and no header

@@ -147,3 +147,16 @@ def test_other_changes_are_no_jobs():
     assert read_job(KvChange(9, 8, PUT, record_key(JOB_TABLE_ID, 17), bytes((8, 10, 0)))) is None
     assert record_key(JOB_TABLE_ID, 17).startswith(JOB_KEYS)
     assert not record_key(JOB_TABLE_ID - 1, 17).startswith(JOB_KEYS)
+
+
+@pytest.mark.parametrize(
+    "key", [b"m", b"mDDLJobLi", meta.list_meta_key(meta.DDL_JOBS) + b"x", record_key(JOB_TABLE_ID, 17)[:-1]]
+)
+def test_a_key_that_cannot_be_read_is_an_error_that_names_its_ts(key):
+    with pytest.raises(SourceError, match=rf"the key {key.hex()}, written at ts 9 among the DDL jobs"):
+        read_job(KvChange(9, 8, PUT, key, b"{}"))
+
+
+def test_a_job_that_is_nested_too_deep_is_refused():
+    with pytest.raises(SourceError, match="DDL job 17 at ts 9 can't be read"):
+        decode_job(b'{"id":17,"type":3,"raw_args":' + b"[" * 100_000 + b"]" * 100_000 + b"}", 9)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from struct import pack
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -118,3 +120,70 @@ def test_what_is_not_json_is_refused(text):
 @pytest.mark.parametrize("text", ["-0", "1e-7", "[1, 2.5, -3]", '{"a": {}}', "18446744073709551615"])
 def test_text_comes_back_as_it_was(text):
     assert print_json(decode_json(encode_json(parse_json(text)))) == text
+
+
+# --- bytes that aren't UTF-8 ---------------------------------------------------------------------
+
+
+def test_bytes_that_are_not_utf8_are_printed_as_the_replacement_character():
+    """A binary string in JSON is of the type of text up to v6.1, of its own later."""
+    assert print_json(decode_json(bytes.fromhex("0c04") + b"\x03\0\xff\x10")) == r'"\u0003\u0000\ufffd\u0010"'
+    assert print_json(decode_json(bytes.fromhex("0dfd04") + b"\x03\0\xff\x10")) == '"base64:type253:AwD/EA=="'
+    assert print_json(decode_json(b"\x0c\x03\xe2\x82a")) == r'"\ufffd\ufffda"'  # one for each byte, as in Go
+
+
+def test_two_keys_that_are_not_utf8_stay_two():
+    keys = b"\xfe\xff"
+    head = pack("<II", 2, 32) + pack("<IHIH", 30, 1, 31, 1) + pack("<BIBI", 4, 1, 4, 0)
+    value = decode_json(b"\x01" + head + keys)
+    assert print_json(value) == r'{"\ufffd": true, "\ufffd": null}'
+    assert encode_json(value) == b"\x01" + head + keys
+
+
+# --- made to do harm -----------------------------------------------------------------------------
+
+
+def nested(depth: int) -> bytes:
+    """Arrays in arrays, the innermost one empty."""
+    size = 8 + 13 * depth
+    return (
+        b"\x03" + b"".join(pack("<IIBI", 1, size - 13 * k, 3, 13) for k in range(depth)) + pack("<II", 0, 8)
+    )
+
+
+@pytest.mark.parametrize("depth", [300, 10_000])
+def test_json_is_read_however_deep_it_is_nested(depth):
+    assert print_json(decode_json(nested(depth))) == "[" * (depth + 1) + "]" * (depth + 1)
+
+
+def test_json_that_contains_itself_is_refused():
+    with pytest.raises(ValueError, match="share"):
+        decode_json(b"\x03" + pack("<IIBI", 1, 13, 3, 0))
+
+
+def test_values_that_share_their_places_are_refused():
+    """Each level has its next one twice: 2 ** 40 values if each were read."""
+    depth, step = 40, 18
+    size = 8 + step * depth
+    levels = [pack("<IIBIBI", 2, size - step * k, 3, step, 3, step) for k in range(depth)]
+    with pytest.raises(ValueError, match="share"):
+        decode_json(b"\x03" + b"".join(levels) + pack("<II", 0, 8))
+
+
+def test_keys_that_share_their_places_are_refused():
+    count, text = 1000, b"k" * 1000
+    start = 8 + count * 11
+    size = start + len(text)
+    head = pack("<II", count, size) + pack("<IH", start, len(text)) * count + pack("<BI", 4, 0) * count
+    with pytest.raises(ValueError, match="key of JSON"):
+        decode_json(b"\x01" + head + text)
+
+
+def test_an_unknown_literal_is_refused():
+    with pytest.raises(ValueError, match="literal 0x07"):
+        decode_json(b"\x04\x07")
+
+
+def test_text_that_is_nested_too_deep_is_refused():
+    with pytest.raises(ValueError, match="too deep"):
+        parse_json("[" * 100_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from struct import pack
+from struct import pack, unpack
 from zlib import crc32
 
 import pytest
@@ -20,6 +20,7 @@ from tidemill.codec.tidb.number import encode_int_cell
 from tidemill.codec.tidb.old_row import join_row
 from tidemill.codec.tidb.row_decoder import RowDecoder
 from tidemill.codec.tidb.row_encoder import RowEncoder
+from tidemill.codec.tidb.time import pack as pack_moment
 from tidemill.errors import SourceError
 
 from .tables import EVERY_TYPE, TEXT, clustered, column, table
@@ -195,6 +196,58 @@ def test_a_layout_seen_once_too_often_is_compiled_anew():
     assert len(decoder._readers) <= 256
 
 
+FINER = (
+    (Type.DATETIME, 3, pack_moment((2024, 2, 29, 1, 2, 3, 123_999)), datetime(2024, 2, 29, 1, 2, 3, 123_000)),  # noqa: DTZ001
+    (Type.DATETIME, 0, pack_moment((2024, 2, 29, 1, 2, 3, 999_999)), datetime(2024, 2, 29, 1, 2, 3)),  # noqa: DTZ001
+    (Type.TIMESTAMP, 5, pack_moment((2024, 2, 29, 1, 2, 3, 9)), datetime(2024, 2, 29, 1, 2, 3, tzinfo=UTC)),
+    (Type.TIME, 2, 1_239_999_999, timedelta(seconds=1.23)),
+    (Type.TIME, 2, -1_239_999_999, timedelta(seconds=-1.23)),
+    (Type.TIME, 6, -1, timedelta(0)),
+    (Type.TIME, 6, 1_999, timedelta(microseconds=1)),
+)
+"""Type, scale, what is stored, what TiDB prints of it."""
+
+
+@pytest.mark.parametrize(("type_", "scale", "stored", "value"), FINER)
+def test_a_fraction_finer_than_its_column_is_cut_as_tidb_prints_it(type_, scale, stored, value):
+    info = table(column(2, type_, decimal=scale))
+    flag = Flag.VARINT if type_ == Type.TIME else Flag.UVARINT
+    cell = encode_int_cell(stored) if type_ == Type.TIME else stored.to_bytes(8, "little")
+    for row in (build_row({2: cell}, ()), join_row({2: (flag, stored)})):
+        assert RowDecoder("s", info).decode([(record_key(7, 1), row)]) == [(1, value)]
+
+
+@pytest.mark.parametrize("collation", ["utf8mb4_bin", "utf8mb4_general_ci", "utf8mb4_unicode_ci", "gbk_bin"])
+@pytest.mark.parametrize("row_format", [1, 2])
+def test_with_the_old_collations_a_key_holds_the_text_and_the_value_does_not(collation, row_format):
+    text = {"charset": "utf8mb4", "collation": collation}
+    info = clustered(
+        column(1, Type.VARCHAR, ColumnFlag.NOT_NULL, length=20, **text), column(2, Type.LONG), key=(0,)
+    )
+    encoder = RowEncoder("s", info, row_format=row_format, new_collations=False)
+    key, value = encoder.encode(("Ab  ", 5))
+    assert key == record_key(7, b"\1Ab  \0\0\0\0\xfb")
+    assert b"Ab" not in value
+    assert RowDecoder("s", info).decode([(key, value)]) == [("Ab  ", 5)]
+
+
+@pytest.mark.parametrize(
+    ("members", "values"), [(("a", ""), ["0", "a", ""]), (("0", ""), ["00", "0", ""]), (("a",), ["", "a"])]
+)
+def test_the_index_0_of_an_enum_is_no_member(members, values):
+    info = table(column(2, Type.ENUM, elements=members, **TEXT))
+    for row_format in (1, 2):
+        encoder = RowEncoder("s", info, row_format=row_format)
+        for index, value in enumerate(values):
+            row = (
+                build_row({2: bytes([index])}, ())
+                if row_format == 2
+                else join_row({2: (Flag.UVARINT, index)})
+            )
+            assert RowDecoder("s", info).decode([(record_key(7, 1), row)]) == [(1, value)]
+            assert encoder.encode((1, value)) == (record_key(7, 1), row)
+
+
 # --- refused -------------------------------------------------------------------------------------
 
 
@@ -230,7 +283,6 @@ def test_a_column_that_cannot_be_read_is_named():
         (Type.ENUM, {"elements": ("a",)}, b"\2"),
         (Type.SET, {"elements": ("a",)}, b"\2"),
         (Type.DATETIME, {}, b"\xff" * 8),
-        (Type.TIME, {}, b"\1"),
         (Type.DOUBLE, {}, b"\1" * 7),
         (Type.NEWDECIMAL, {"length": 5, "decimal": 2}, b"\5\2\x80"),
         (Type.NEWDECIMAL, {"length": 5, "decimal": 2}, b""),
@@ -308,3 +360,22 @@ def test_a_checksum_of_the_newer_version_is_not_over_the_key():
 def test_a_checksum_of_an_unknown_version_is_refused():
     info, (key, value) = with_checksums(0)
     assert "version 3" in refused(info, value[:-5] + b"\3" + value[-4:], key)
+
+
+def test_a_key_whose_column_is_in_no_row_is_refused():
+    info = table()
+    virtual = replace(info, columns=(replace(info.columns[0], generated="1", stored=False),))
+    with pytest.raises(SourceError, match="isn't one of rows"):
+        RowDecoder("s", virtual).decode([(record_key(7, 1), build_row({}, (), [0]))])
+
+
+@settings(deadline=None, max_examples=100)
+@given(ROWS, st.integers(1, len(EVERY_TYPE.columns) - 1), st.integers(1, 255))
+def test_the_checksum_of_a_row_from_before_a_column_was_dropped_is_verified(row, dropped, other):
+    left = tuple(c for at, c in enumerate(EVERY_TYPE.columns) if at != dropped)
+    decoder = RowDecoder("s", replace(EVERY_TYPE, columns=left))
+    key, value = ENCODERS[2, True].encode(row)
+    assert decoder.decode([(key, value)]) == [row[:dropped] + row[dropped + 1 :]]
+    broken = value[:-4] + pack("<I", unpack("<I", value[-4:])[0] ^ other)
+    with pytest.raises(SourceError, match="checksum"):
+        decoder.decode([(key, broken)])

@@ -203,3 +203,26 @@ def test_tables_that_are_there_at_the_start_are_told_as_new_ones(history):
     assert {(ddl.commit_ts, ddl.position, ddl.query, ddl.last, ddl.source) for ddl in found} == {
         (5, "5", "", True, "tidb")
     }
+
+
+@pytest.mark.parametrize(
+    ("query", "pattern", "refused"),
+    [
+        ("rename table t2x to d2.t2y", "d1.t2x", True),
+        ("rename table t2x to d2.t2y", "d2.t2y", True),
+        ("rename table t2x to d2.t2y", "d1.other", False),
+        ("rename table d2.t2y to d1.t2, t3 to d2.t3", "d2.t2y", True),
+        ("rename table d2.t2y to d1.t2, t3 to d2.t3", "depot.*", False),
+    ],
+)
+def test_a_rename_that_a_feed_begins_in_the_middle_of_is_refused(history, query, pattern, refused):
+    """The schema that it reads has the new names, one transaction before the job is done."""
+    ((ts, job),) = [(ts, job) for ts, job in effects("v8.1.0") if job.query == query]
+    for schema_id, name in ((613, "d1"), (615, "d2")):
+        history.add_database(DbInfo(id=schema_id, name=name))
+    infos = job.table_infos() or [job.table_info()]
+    for info, schema_id in zip(infos, (613, 615) if len(infos) > 1 else (615,), strict=True):
+        history.add_table(schema_id, info)
+    history.apply(job, ts)
+    ddls = read_ddl(job, change_of(job, ts), history, TableFilter([pattern]), "tidb")
+    assert [bool(ddl.refusal) for ddl in ddls] == [True] * refused

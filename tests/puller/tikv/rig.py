@@ -21,7 +21,8 @@ from tidemill.puller.tikv.puller import TikvPuller
 from tidemill.puller.tikv.span import table_span
 from tidemill.store.store import Store
 
-WAIT_SECONDS = 20.0
+from ...progress import STALL_SECONDS, RetryDelay, Stalled, changed_to
+
 """Only a test that fails waits for so long."""
 
 
@@ -98,7 +99,7 @@ class Rig:
         self._stack = ExitStack()
         clock = clock or SystemClock()
         self.system = ActorSystem("rig", workers=workers, clock=clock)
-        self._stack.callback(self.system.stop, 10.0)
+        self._stack.callback(self.system.stop, STALL_SECONDS)
         scratch = Store(directory)
         self._stack.callback(scratch.close)
         supervisor = self.system.spawn(Supervisor, self.failures, self.changed)
@@ -130,20 +131,26 @@ class Rig:
 
     def until(self, reached: Callable[[], object], why: str = "it never came") -> None:
         """Wait for something that a message changes; in between nothing is polled."""
-        with self.changed:
-            ok = self.changed.wait_for(lambda: reached() or self.failures, WAIT_SECONDS)
-        if not ok:
-            raise AssertionError(f"{why}: {self.puller.explain()}, {self.puller.statistics()}")
+        try:
+            with self.changed:
+                changed_to(self.changed, lambda: reached() or self.failures)
+        except Stalled as error:
+            raise self._explained(why) from error
         if self.failures and not reached():
             raise self.failures[0].error
 
     def eventually(self, reached: Callable[[], object], why: str = "it never came to be") -> None:
         """Wait for something inside the puller that no message tells of."""
-        for _ in range(round(WAIT_SECONDS * 500)):
-            if reached():
-                return
+        patience = RetryDelay()
+        while not reached():
             self.client.run(asyncio.sleep(0.002))
-        raise AssertionError(f"{why}: {self.puller.explain()}, {self.puller.statistics()}")
+            try:
+                patience.check()
+            except Stalled as error:
+                raise self._explained(why) from error
+
+    def _explained(self, why: str) -> AssertionError:
+        return AssertionError(f"{why}: {self.puller.explain()}, {self.puller.statistics()}")
 
     @property
     def requests(self) -> list[Request]:

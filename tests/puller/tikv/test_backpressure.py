@@ -13,7 +13,8 @@ from tidemill.emulator.cluster import Cluster
 from tidemill.events import Changes
 from tidemill.puller.tikv.feed.options import FeedOptions
 
-from .rig import WAIT_SECONDS, Collected, Collector, Rig
+from ...progress import happened
+from .rig import Collected, Collector, Rig
 
 TABLE = 5
 FEED = FeedOptions(mailbox=4, handles=2)
@@ -31,7 +32,7 @@ class Blocked(Collector):
         self._freed = freed
 
     def on_receive(self, message: Changes) -> None:
-        self._freed.wait(WAIT_SECONDS)
+        happened(self._freed)
         super().on_receive(message)
 
 

@@ -89,6 +89,14 @@ def test_of_chosen_rows_the_columns_fit():
     assert tuples(picked) == [tuples(rows)[0], tuples(rows)[2]]
 
 
+def test_rows_without_a_type_are_rows_alone_as_well_as_beside_others():
+    untyped = cdcpb.Event.Row(start_ts=5, key=b"a")
+    other = row("prewrite", "b", "put", start_ts=5, value="v")
+    for rows in ([untyped], [untyped, untyped], [cdcpb.Event.Row()], [other, untyped], [untyped, other]):
+        (payload,) = (payload for _, _, payload in ChangeData(change_data((1, 2, rows))).events())
+        assert tuples(payload) == tuples(rows_of(rows))
+
+
 def test_what_else_is_in_a_message():
     message = cdcpb.ChangeDataEvent()
     message.events.add(region_id=1, request_id=2, resolved_ts=9)

@@ -16,7 +16,8 @@ from tidemill.errors import InvariantViolated, SourceError
 from tidemill.events import DELETE, PUT
 from tidemill.puller.tikv.feed.options import FeedOptions
 
-from .rig import WAIT_SECONDS, Rig
+from ...progress import STALL_SECONDS
+from .rig import Rig
 
 TABLE = 5
 ROWS = 40
@@ -268,7 +269,7 @@ def until_registered(cluster: Cluster, count: int) -> None:
         while sum(len(each.subscriptions) for feed in feeds for each in feed.connections) != count:
             await asyncio.sleep(0.002)
 
-    cluster._loop.run(asyncio.wait_for(until(), WAIT_SECONDS))
+    cluster._loop.run(asyncio.wait_for(until(), STALL_SECONDS))
 
 
 def play(cluster: Cluster, fault: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 from tidemill.codec.proto import kvrpcpb
 from tidemill.emulator.cluster import Cluster
 from tidemill.errors import Retryable, SourceError
+from tidemill.puller.tikv.kv.transactions import PrimaryMismatch
 
 from .client import client
 
@@ -136,6 +137,7 @@ def test_a_scan_goes_on_while_regions_split_merge_and_move(cluster, c, rows):
         "key_not_in_region",
         "server_is_busy",
         "store_not_match",
+        "mismatch_peer_id",
         "stale_command",
     ],
 )
@@ -144,6 +146,60 @@ def test_a_region_error_is_followed(cluster, c, rows, error):
     cluster.fail_next(cluster.region_of(b"k050"), error, times=3)
     assert c.run(c.kv.get(b"k050", rows)) == b"vk050"
     assert [key for key, _ in scan(c, b"", b"", rows)] == KEYS
+
+
+def test_every_request_names_its_cluster_and_that_no_tidb_sends_it(cluster, c, rows):
+    sent = noted(c)
+    cluster.leave_lock(b"k050", b"never", ttl_ms=0)
+    assert c.run(c.kv.get(b"k050", cluster.tso())) == b"vk050"
+    locks(c)
+    scan(c, b"", b"", rows)
+    contexts = [request.context for request in sent if hasattr(request, "context")]
+    kinds = {type(request).__name__ for request in sent if hasattr(request, "context")}
+    assert kinds > {"GetRequest", "ScanRequest", "CheckTxnStatusRequest", "ResolveLockRequest"}
+    assert {context.cluster_id for context in contexts} == {cluster.options.cluster_id}
+    assert all(context.HasField("request_origin") for context in contexts)
+    assert {context.request_origin for context in contexts} == {0}
+
+
+def test_a_peer_that_left_its_store_and_came_back_is_found_under_its_new_id(cluster, c, rows):
+    region = cluster.region_of(b"k050")
+    assert c.run(c.kv.get(b"k050", rows)) == b"vk050"
+    leader = c.run(c.cache.rpc_context(region)).peer
+    cluster.transfer_leader(region)
+    cluster.remove_peer(region, leader.store_id)
+    cluster.add_peer(region, leader.store_id)
+    cluster.transfer_leader(region, leader.store_id)
+    sent = noted(c)
+    assert c.run(c.kv.get(b"k050", rows)) == b"vk050"
+    reads = [request.context.peer for request in sent if isinstance(request, kvrpcpb.GetRequest)]
+    assert [peer.id == leader.id for peer in reads] == [True, False]
+    assert {peer.store_id for peer in reads} == {leader.store_id}
+
+
+def test_an_address_that_belongs_to_another_cluster_by_now_is_asked_of_pd_again(cluster, rows):
+    with (
+        Cluster(stores=1, cluster_id=9) as other,
+        client(cluster.pd_address, store_retry_seconds=10.0) as c,
+    ):
+        leader = c.run(c.cache.rpc_context(c.run(c.cache.locate(b"")))).store_id
+        here = cluster.pd.stores[leader].address
+        cluster.pd.stores[leader].address = other.pd.stores[1].address
+        c.cache.forget_store(leader)
+        c.run(c.cache.store(leader))
+        cluster.pd.stores[leader].address = here
+        assert c.run(c.kv.get(b"k050", rows)) == b"vk050"
+
+
+def test_a_store_of_another_cluster_is_told_in_its_words(cluster, rows):
+    with (
+        Cluster(stores=1, cluster_id=9) as other,
+        client(cluster.pd_address, store_retry_seconds=0.1) as c,
+    ):
+        for store in cluster.pd.stores.values():
+            store.address = other.pd.stores[1].address
+        with pytest.raises(Retryable, match=r"KvGet: INVALID_ARGUMENT: the cluster id of the request"):
+            c.run(c.kv.get(b"k050", rows))
 
 
 def test_a_region_error_that_stays_is_told_in_the_stores_words(cluster, rows):
@@ -164,6 +220,14 @@ def test_a_store_that_goes_down_is_left_for_the_next_leader(cluster, c, rows):
     assert c.run(c.cache.rpc_context(region)).store_id != leader
     cluster.store_up(leader)
     assert [key for key, _ in scan(c, b"", b"", rows)] == KEYS
+
+
+def test_a_store_that_is_removed_is_left_for_the_others(cluster, c, rows):
+    leader = c.run(c.cache.rpc_context(c.run(c.cache.locate(b"")))).store_id
+    cluster.remove_store(leader)
+    assert [key for key, _ in scan(c, b"", b"", rows)] == KEYS
+    assert c.run(c.pd.store(leader)).tombstone
+    assert leader not in [store.id for store in c.run(c.pd.stores())]
 
 
 def test_with_no_store_left_the_error_names_the_call(rows, cluster):
@@ -268,7 +332,8 @@ def test_a_transactions_locks_are_resolved_region_by_region_or_key_by_key(cluste
 
 
 def test_the_status_of_a_transaction(cluster, c, rows):
-    alive = cluster.leave_lock(b"k001", b"x", ttl_ms=600_000)
+    alive = cluster.tso()
+    cluster.prewrite(alive, [("put", b"k001", b"x"), ("put", b"k003", b"x")], ttl_ms=600_000)
     status = c.run(c.kv.check_txn_status(b"k001", alive, current_ts=cluster.tso()))
     assert not status.ended
     assert (status.lock.key, status.lock.lock_version, status.lock.lock_ttl) == (b"k001", alive, 600_000)
@@ -278,3 +343,13 @@ def test_the_status_of_a_transaction(cluster, c, rows):
         c.kv.check_txn_status(b"k002", missing, current_ts=cluster.tso(), rollback_if_not_exist=True)
     )
     assert (status.ended, status.commit_ts) == (True, 0)
+
+
+def test_only_a_primary_lock_tells_what_became_of_its_transaction(cluster, c, rows):
+    start = cluster.tso()
+    cluster.prewrite(start, [("put", b"k001", b"x"), ("put", b"k002", b"x")], primary=b"k003", ttl_ms=0)
+    cluster.prewrite(start, [("put", b"k004", b"x")], primary=b"k002", ttl_ms=0)
+    said = f"primary_mismatch: a lock of transaction {start} names 6b303032 as its primary, but .* 6b303033"
+    with pytest.raises(PrimaryMismatch, match=said):
+        c.run(c.kv.get(b"k004", cluster.tso()))
+    assert [lock.key for lock in locks(c)] == [b"k001", b"k002", b"k004"]

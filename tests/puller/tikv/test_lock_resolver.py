@@ -125,6 +125,59 @@ def test_a_pessimistic_lock_is_left_alone_whatever_has_become_of_its_primary(mak
     assert list(still.cluster.keyspace.locate_raw(held).shard.locks) == [held]
 
 
+def test_a_lock_whose_primary_names_another_is_left_alone_and_holds_no_other_up(make, caplog):
+    still = make()
+    still.initialise()
+    still.second()
+    start, odd, primary = still.cluster.tso(), record_key(TABLE, 0), record_key(TABLE, 2)
+    for key, named in ((odd, primary), (primary, record_key(TABLE, 3))):
+        still.cluster.prewrite(start, [("put", key, b"odd")], primary=named, ttl_ms=3_000)
+    still.cluster.leave_lock(KEY, ttl_ms=3_000)
+    for _ in range(30):
+        still.second()
+    assert still.resolved == 1
+    assert set(still.cluster.keyspace.locate_raw(KEY).shard.locks) == {odd, primary}
+    assert f"a lock of transaction {start} names {primary.hex()} as its primary" in caplog.text
+
+
+def share(cluster, key, number, op="shared_pessimistic"):
+    """Let that many transactions hold a key together; none of them lives."""
+    for start in [cluster.tso() for _ in range(number)]:
+        cluster.prewrite(start, [(op, key, b"")], primary=record_key(TABLE, 9), ttl_ms=3_000)
+
+
+def test_shared_locks_are_those_of_their_transactions(make):
+    """They come wrapped in one that is nobody's: no transaction 0 is rolled back on the empty key."""
+    still = make()
+    still.initialise()
+    still.second()
+    shared, waits = record_key(TABLE, 0), record_key(TABLE, 2)
+    share(still.cluster, shared, 2, "shared")
+    share(still.cluster, shared, 1)
+    share(still.cluster, waits, 1)
+    still.cluster.leave_lock(KEY, b"value", ttl_ms=3_000, committed=True)
+    for _ in range(30):
+        still.second()
+    shard = still.cluster.keyspace.locate_raw(KEY).shard
+    assert still.resolved == 3
+    assert [len(locks) for locks in shard.shared.values()] == [1, 1]
+    assert not [key for region in still.cluster.keyspace for key in region.shard.rollbacks if not key]
+    assert (KEY, b"value") in [(c.key, c.value) for c in still.rig.tables[TABLE].changes]
+
+
+@pytest.mark.parametrize("number", [1023, 1024, 2500])
+def test_a_key_with_many_shared_locks_hides_none_of_those_after_it(make, number):
+    still = make()
+    still.initialise()
+    still.second()
+    share(still.cluster, record_key(TABLE, 0), number)
+    still.cluster.leave_lock(KEY, ttl_ms=3_000)
+    for _ in range(30):
+        still.second()
+    shard = still.cluster.keyspace.locate_raw(KEY).shard
+    assert (still.resolved, len(shard.locks), len(shard.shared[record_key(TABLE, 0)])) == (1, 0, number)
+
+
 def test_a_region_from_which_nothing_comes_is_not_looked_into(make):
     """Its store is silent: that says nothing of locks."""
     still = make()

@@ -11,6 +11,8 @@ import pytest
 from tidemill.errors import InvariantViolated, Retryable
 from tidemill.puller.grpc.loop import LoopThread
 
+from ...progress import STALL_SECONDS, happened
+
 
 @pytest.fixture
 def errors():
@@ -50,7 +52,7 @@ def test_run_cancels_the_coroutine_when_its_time_is_over(loop):
 
     with pytest.raises(TimeoutError):
         loop.run(wait(), timeout_seconds=0.01)
-    assert ended.wait(10)
+    happened(ended)
 
 
 def test_an_error_of_a_spawned_task_reaches_the_observer(loop, errors):
@@ -66,7 +68,7 @@ def test_an_error_of_a_submitted_task_reaches_the_observer():
     loop = LoopThread("submitted", reported.put)
     loop.start()
     loop.submit(fail())
-    assert str(reported.get(timeout=10)) == "busy"
+    assert str(reported.get(timeout=STALL_SECONDS)) == "busy"
     loop.stop()
 
 

@@ -82,8 +82,8 @@ def play(quota, block: str, at_once: bool) -> str:
                     matcher.region.resolved_ts = int(ts)
                 case ["waiting"]:
                     out.append(f"waiting {matcher.waiting}")
-                case ["unknown"]:
-                    rows.append(cdcpb.Event.Row(type=9))
+                case ["unknown", kind, *key]:
+                    rows.append(cdcpb.Event.Row(type=int(kind), start_ts=5, key="".join(key).encode()))
                 case _:
                     rows.append(parsed(line))
             if not at_once:

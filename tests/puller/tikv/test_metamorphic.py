@@ -11,7 +11,7 @@ from bisect import insort
 from collections import Counter
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -19,6 +19,7 @@ from tidemill.codec.tidb.key import decode_record_key, record_key
 from tidemill.emulator.cluster import Cluster
 from tidemill.emulator.faults.region_errors import WORDS as ERRORS
 from tidemill.emulator.faults.schedule import Schedule
+from tidemill.emulator.options import CommitMode
 from tidemill.emulator.percolator import Rejected
 from tidemill.events import DELETE, PUT, Changes, KvChange
 from tidemill.puller.tikv.feed.options import FeedOptions
@@ -28,12 +29,23 @@ from .rig import Rig
 TABLES = (11, 12, 13)
 KEYS = 60
 """Of each table."""
+MODES: tuple[CommitMode, ...] = get_args(CommitMode)
 LEAST_ROWS = 1000
 SEGMENTS = 4
 FORCED = ("split", "transfer_leader", "drop_streams")
 """Happen in every run, and one more of all words, by the seed."""
 WORDS = (
-    *("split", "merge", "transfer_leader", "store_down", "slow_store", "lock", "fail_next", "fail_feed"),
+    *(
+        "split",
+        "merge",
+        "transfer_leader",
+        "store_down",
+        "slow_store",
+        "lock",
+        "async_lock",
+        "fail_next",
+        "fail_feed",
+    ),
     *("drop_streams", "cut_streams", "hold_scans", "pause_resolved", "pd_leader", "pd_down"),
 )
 """Drawn from. Not the clock: where it steps back timestamps stand still for as long, and so do locks."""
@@ -64,8 +76,9 @@ class History:
             else:
                 mutations[key] = ("put", key, random.randbytes(random.choice((1, 30, 300))))
         start_ts = self._cluster.tso()
+        mode = random.choice(MODES)
         try:
-            commit_ts = self._cluster.write(list(mutations.values()), start_ts=start_ts)
+            commit_ts = self._cluster.write(list(mutations.values()), start_ts=start_ts, mode=mode)
         except (
             Rejected
         ):  # its locks outlived their time while a stream was full: it was rolled back by others

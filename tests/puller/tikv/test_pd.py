@@ -245,6 +245,22 @@ def test_removed_stores_are_left_out_unless_asked_for():
     assert removed.tiflash
 
 
+def test_the_members_say_what_they_run():
+    with Cluster(stores=1, pd_members=2, version="7.5.1") as cluster, client(cluster.pd_address) as c:
+        assert c.pd.members.versions == {"pd-0": "v7.5.1", "pd-1": "v7.5.1"}
+
+
+def test_a_store_that_is_removed_by_its_node_state_is_a_tombstone():
+    pd = ScriptedPd()
+    gone = metapb.Store(id=2, address="b:1", state=metapb.StoreState.Offline)
+    gone.node_state = metapb.NodeState.Removed
+    pd.on(PD["GetStore"], lambda _: pdpb.GetStoreResponse(header=pd.header(), store=gone))
+    with served(pd), client(pd.address) as c:
+        assert c.run(c.pd.store(2)).tombstone
+        gone.node_state = metapb.NodeState.Removing
+        assert not c.run(c.pd.store(2)).tombstone
+
+
 def test_an_old_pd_says_by_a_status_that_there_is_no_such_store():
     pd = ScriptedPd()
 

@@ -158,7 +158,11 @@ def mixed(rng, lives):
         lives = [rows for rows in lives if rows]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(
     seed=st.integers(0, 2**32),
     max_bytes=st.sampled_from([0, 5_000, 20_000, 1 << 30]),

@@ -152,7 +152,11 @@ def numbers(found) -> list[int]:
     return [at for span in found for at in range(int(span.start), int(span.end))]
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=300,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(data=st.data(), few=st.sampled_from([0, 2, 8]))
 def test_it_does_as_a_table_of_every_key_does(data, few, monkeypatch):
     monkeypatch.setattr("tidemill.puller.tikv.feed.range_lock._FEW", few)

@@ -112,6 +112,15 @@ def test_a_pd_that_is_silent_is_a_warning_until_the_hold_has_lapsed(cluster, c, 
         c.run(feed.safe_point.renew())
 
 
+@pytest.mark.parametrize(("service", "ttl_seconds"), [("", 60), ("gc_worker", 60), ("gc_worker", 0)])
+def test_a_service_that_pd_never_takes_is_not_asked_for_again(cluster, service, ttl_seconds):
+    with (
+        client(cluster.pd_address) as c,
+        pytest.raises(SourceError, match="UpdateServiceGCSafePoint: "),
+    ):
+        c.run(c.pd.update_service_gc_safe_point(service, ttl_seconds, cluster.tso()))
+
+
 def test_a_start_without_pd_may_be_tried_again(cluster, c):
     cluster.pd_down()
     with pytest.raises(Retryable, match="no answer from PD"):

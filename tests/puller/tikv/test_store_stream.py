@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tidemill.codec.proto import cdcpb, kvrpcpb
-from tidemill.codec.tidb.key import record_key
+from tidemill.codec.tidb.key import record_key, record_prefix
 from tidemill.emulator import change_data
 from tidemill.emulator.cluster import Cluster
 from tidemill.puller.tikv.feed.options import FeedOptions
@@ -145,6 +145,36 @@ def test_tables_in_one_region_of_an_old_store_have_streams_of_their_own(old, ask
         assert len({request.request_id for request in asked}) == len(asked)
 
 
+def taken(cluster):
+    """How many regions each stream to the store has, the fewest first."""
+    return sorted(len(each.subscriptions) for each in cluster.stores[1].change_data.connections)
+
+
+def test_an_old_store_has_as_many_streams_as_its_fullest_region_has_tables(old, tmp_path):
+    """The store takes a region once on a stream: tables of other regions share those that there are."""
+    old.pave([record_prefix(table) for table in (8, 10)])
+    with Rig(old, tmp_path) as rig:
+        for table in (5, 6, 7, 8, 9, 10):
+            rig.add(table)
+        rig.until_resolved(old.tso())
+        assert rig.puller.statistics().streams == 3
+        assert taken(old) == [1, 2, 3]
+
+
+def test_streams_to_an_old_store_do_not_grow_as_tables_come_and_go(old, tmp_path):
+    old.pave([record_prefix(8)])
+    with Rig(old, tmp_path) as rig:
+        rig.add(8)
+        for table in (5, 6, 7):
+            rig.add(table)
+            ts = old.write([("put", record_key(each, table), b"") for each in (table, 8)])
+            rig.until_resolved(ts, table, 8)
+            rig.remove(table)
+            rig.eventually(lambda: taken(old) == [1])  # not the region that nobody asks for any more
+        assert rig.puller.statistics().streams == 1
+        assert len(rig.tables[8].changes) == 3
+
+
 def test_on_an_old_store_a_table_comes_and_goes_and_regions_fail(old, asked, tmp_path):
     region = old.region_of(record_key(TABLE, 1))
     with Rig(old, tmp_path) as rig:
@@ -159,6 +189,30 @@ def test_on_an_old_store_a_table_comes_and_goes_and_regions_fail(old, asked, tmp
             rig.remove(TABLE)
         rig.until_resolved(old.tso(), 6)
         assert "DuplicateRequest" not in rig.puller.statistics().failures
+
+
+def test_a_store_that_was_upgraded_is_asked_in_the_new_way_without_a_restart(
+    old, asked, tmp_path, monkeypatch
+):
+    def ways():
+        return [each.multiplexing for each in old.stores[1].change_data.connections]
+
+    with Rig(old, tmp_path) as rig:
+        rig.add(TABLE)
+        rig.add(6)
+        rig.until_resolved(old.tso())
+        assert ways() == [False, False]
+        old.store_down(1)
+        old.store_up(1)
+        rig.until_resolved(old.tso())
+        assert ways() == [False, False]
+        old.store_down(1)
+        monkeypatch.setattr(change_data, "FEATURES", {"stream-multiplexing"})
+        old.store_up(1)
+        ts = old.write([("put", record_key(TABLE, 1), b"one")])
+        rig.until_resolved(ts)
+        rig.eventually(lambda: ways() == [True])
+        assert [change.value for change in rig.tables[TABLE].changes] == [b"one"]
 
 
 def test_a_store_of_a_wrong_version_is_not_asked(tmp_path):

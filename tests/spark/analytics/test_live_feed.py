@@ -8,7 +8,7 @@ import tidemill
 from tidemill.codec.tidb.key import record_key
 from tidemill.spark.analytics.analyze import analysis
 
-from ...services.feeds import eventually
+from ...progress import eventually
 
 ROWS = 300
 

@@ -65,7 +65,7 @@ def test_five_million_rows_that_change_meanwhile_are_the_same_at_the_end(
     assert killed
     assert len(there) <= told[0].chunks < told[0].chunks_in_all
     assert meanwhile > ROWS // 10_000
-    go_on(options, MINUTES)
+    go_on(options)
     assert max(peaks) < WORKER_BYTES
     assert summed(own, own.database) == summed(own, "copy")
     for table in ("w", "k"):

@@ -23,7 +23,7 @@ from tidemill.spark.backfill.backfill import backfill
 from tidemill.spark.backfill.directory import READ, Directory
 from tidemill.spark.backfill.progress import BackfillProgress
 
-from ...services.feeds import eventually
+from ...progress import eventually, feed_ended
 from .world import PAUSE_SECONDS, finished, processes
 
 if TYPE_CHECKING:
@@ -139,11 +139,11 @@ def check_same(tidb: Tidb, directory: Path, copy: Copy) -> None:
     again = Copy()
     following, _ = feed(tidb, directory / "state", copy)
     following.start()
-    assert following.wait(60)
+    feed_ended(following)
     assert following.error is None
     fresh, _ = feed(tidb, directory / "fresh", again)
     fresh.start()
-    assert fresh.wait(60)
+    feed_ended(fresh)
     assert sum(map(len, again.rows.values())) > ROWS
     assert copy.rows == again.rows
 

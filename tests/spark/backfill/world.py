@@ -15,7 +15,7 @@ from tidemill.spark.backfill.backfilled import Backfilled
 from tidemill.spark.backfill.directory import READ, Directory
 from tidemill.testing.mariadb import MariaDb
 
-from ...services.feeds import SOON_SECONDS, eventually
+from ...progress import eventually, feed_ended
 
 PAUSE_SECONDS = 0.0015
 """Of a writer between two transactions: about 500 a second."""
@@ -38,11 +38,11 @@ def load(done: Backfilled, options: FeedOptions) -> None:
     done.load(open_sinks(options))
 
 
-def go_on(options: FeedOptions, seconds: float = SOON_SECONDS) -> None:
+def go_on(options: FeedOptions) -> None:
     """The ordinary feed, from where its sinks are."""
     feed = Feed(options, open_sinks(options))
     feed.start()
-    assert feed.wait(seconds)
+    feed_ended(feed)
     if feed.error is not None:
         raise feed.error
 

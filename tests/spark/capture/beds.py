@@ -25,7 +25,7 @@ from tidemill.spark.read.options import read_options
 from tidemill.spark.read.parts import WHOLE, Part
 from tidemill.testing.mariadb import MariaDb
 
-from ...services.feeds import eventually
+from ...progress import ended, eventually
 from .history import rows_of
 
 LEASE = "query 1"
@@ -65,7 +65,7 @@ class Running:
     def stop(self) -> int:
         """In order."""
         self.process.terminate()
-        return self.process.wait(30)
+        return ended(self.process)
 
     def kill(self) -> None:
         """kill -9."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,8 @@ import pytest
 from tidemill.errors import ConfigError
 from tidemill.spark.capture.access import Access
 from tidemill.spark.capture.options import capture_options
+
+from ...progress import completed
 
 FOUND = {"source": {"url": "mysql://root@127.0.0.1:1", "tables": ["shop.*"]}}
 RUNNING = str(Path(__file__).with_name("running.py"))
@@ -68,13 +69,7 @@ def fails(tmp_path: Path, **flags: Any) -> str:
         '[source]\nurl = "mysql://root:no@127.0.0.1:1"\ntables = ["shop.*"]\n'
         "retry_longest_seconds = 0.1\n"
     )
-    done = subprocess.run(
-        [sys.executable, RUNNING, str(config), json.dumps(flags)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = completed([sys.executable, RUNNING, str(config), json.dumps(flags)])
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     return done.stderr.splitlines()[-1]

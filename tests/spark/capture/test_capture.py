@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from itertools import pairwise
 
@@ -13,7 +12,7 @@ from tidemill.spark.capture import client
 from tidemill.spark.offsets.offset import Offset
 from tidemill.spark.read.parts import WHOLE
 
-from ...services.feeds import eventually
+from ...progress import completed, ended, eventually
 from .beds import LEASE, Bed, Running, TikvBed
 from .history import rows_of
 
@@ -169,13 +168,8 @@ def test_the_status_command_has_a_line_for_it(bed):
         assert bed.captured(capture.address, start, end)
         assert client.acknowledge([capture.address], LEASE, end) == []
         eventually(lambda: (status := bed.status()) and status.sinks[0].position)
-        done = subprocess.run(
-            [sys.executable, "-m", "tidemill.cli", "status", str(bed.config)],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-        )
+        done = completed([sys.executable, "-m", "tidemill.cli", "status", str(bed.config)])
+        assert done.returncode == 0, done
         assert f"flight://{capture.address}" in done.stdout
         assert "shop-capture-" in done.stdout
 
@@ -185,7 +179,7 @@ def test_when_its_feed_fails_the_capture_ends_with_the_sentence(bed):
         start = bed.latest()
         end = batch(bed, start, 1)
         bed.alter("truncate table item")
-        assert capture.process.wait(30) == 1
+        assert ended(capture.process) == 1
         last = capture.log().splitlines()[-1]
         assert last.startswith("tidemill: ")
         assert "truncate table" in last.lower()

@@ -14,6 +14,7 @@ from tidemill.errors import StoreError
 from tidemill.events import Transaction
 from tidemill.spark.capture.buffer import Closed, RangeUnavailable
 
+from ...progress import changed_to, joined
 from ...sink.world import MemoryStore
 from .history import BASE, SOURCE, Keeping, expected, heartbeat, history, position, rank_of, row
 
@@ -31,14 +32,13 @@ def in_a_thread(work) -> Iterator[Event]:
     thread = Thread(target=run, daemon=True)
     thread.start()
     yield done
-    thread.join(10)
-    assert not thread.is_alive()
+    joined(thread)
 
 
 def until(keeping: Keeping, condition) -> None:
     """Wait for the other thread."""
     with keeping.held.changed:
-        assert keeping.held.changed.wait_for(condition, 10)
+        changed_to(keeping.held.changed, condition)
 
 
 def big(number: int, rows: int, *, last: bool = True) -> Transaction:

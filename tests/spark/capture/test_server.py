@@ -18,8 +18,8 @@ from tidemill.spark.envelope import ENVELOPE
 from tidemill.spark.offsets.offset import Offset
 from tidemill.spark.read.parts import Part
 
+from ...progress import STALL_SECONDS, eventually, joined
 from ...puller.tikv.certificates import Authority
-from ...services.feeds import eventually
 from .history import BASE, SOURCE, Keeping, expected, history, offset, position, rows_of
 from .served import served, ticket
 
@@ -69,12 +69,12 @@ def test_a_request_waits_for_what_is_still_to_come(tmp_path, items):
     keeping.take(items[:5])
     with served(keeping) as address:
         found = []
-        asked = ticket(0, COUNT, wait_seconds=30.0)
+        asked = ticket(0, COUNT, wait_seconds=STALL_SECONDS)
         thread = Thread(target=lambda: found.append(read(address, ticket=asked)))
         thread.start()
         eventually(lambda: client.status(address).reading)
         keeping.take(items[5:])
-        thread.join(10)
+        joined(thread)
         assert found == [expected(items, 0, COUNT)]
 
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from tidemill.spark.read.parts import WHOLE
 
+from ...progress import eventually
 from ...services.conftest import Client
-from ...services.feeds import eventually
 from .standalone import PATIENCE_SECONDS
 
 TRANSACTIONS: Final = 40

@@ -19,9 +19,9 @@ from typing import Any, Final, Self, TypeVar
 
 import pyspark
 
-from tidemill.spark.session.java import java_home
+from tidemill.spark.launch.java import java_home
 
-from ...services.feeds import eventually
+from ...progress import eventually
 
 SPARK_HOME: Final = Path(pyspark.__file__).parent
 PATIENCE_SECONDS: Final = 180

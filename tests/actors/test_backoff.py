@@ -1,11 +1,10 @@
-"""Pauses that grow, with an end."""
+"""Growing pauses, with a time limit."""
 
 from __future__ import annotations
 
 from random import Random
 
-from tidemill.actors import ManualClock
-from tidemill.puller.grpc.backoff import Backoff
+from tidemill.actors import Backoff, ManualClock
 
 
 def pauses(clock, *, total, least=0.0, passing=0.0):

@@ -10,10 +10,13 @@ from threading import Event
 
 
 @contextmanager
-def set_by_signals(stopping: Event) -> Iterator[None]:
-    """A second one doesn't wait. Spark sets handlers of its own as it starts: begin again behind that."""
+def set_by_signals(stopping: Event) -> Iterator[Event]:
+    """Set `stopping` on SIGINT or SIGTERM; a second signal ends the process at once, which loses nothing.
+
+    Starting Spark replaces the handlers: enter this again after it. Does nothing outside the main thread.
+    """
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield stopping
         return
 
     def stop(number: int, _frame: object) -> None:
@@ -22,7 +25,7 @@ def set_by_signals(stopping: Event) -> Iterator[None]:
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield stopping
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""Whether a cluster gives a session anything to work with."""
+"""Detection of clusters without executors."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SOON_SECONDS: Final = 20.0
-"""So long a cluster may take to start the first executor before somebody is told."""
+"""Time for a cluster to start the first executor before a warning."""
 
 log = logging.getLogger("tidemill")
 
 
 def watch_for_executors(spark: SparkSession) -> None:
-    """Say it if there are none soon: Spark waits for them without an end."""
+    """Warn if no executor starts in time: Spark waits for them forever."""
     timer = Timer(SOON_SECONDS, _look, [spark])
     timer.daemon = True
     timer.start()

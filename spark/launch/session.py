@@ -1,4 +1,4 @@
-"""A Spark session for one machine, or for a cluster that is there."""
+"""Spark sessions on one machine or on a running cluster."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ..data_source import register
 from ..run.options import MASTER, check_master
 from .executors import watch_for_executors
 from .java import java_home
+from .spark_home import installed_pyspark
 
 _DEFAULTS: Final = {
     "spark.ui.showConsoleProgress": "false",
@@ -32,7 +33,7 @@ _LOCAL_DEFAULTS: Final = {
     "spark.ui.enabled": "false",
 }
 ANSWER_SECONDS: Final = 5.0
-"""So long a master may take to be connected to."""
+"""Time limit for connecting to a master."""
 
 
 def session(
@@ -41,32 +42,33 @@ def session(
     config: Mapping[str, str] | None = None,
     output: IO[bytes] | None = None,
 ) -> SparkSession:
-    """A session with the data source registered, or the one that is there already.
+    """Return a session with the data source registered: the active one, or a new one.
 
-    `config` goes over the defaults here, which suit small batches on few cores. What a JVM that is started
-    writes goes to `output`, a file, or to where this process writes. Raises ConfigError if there is no Java,
-    or `master` is none or doesn't answer.
+    `config` overrides the defaults, which suit small batches on few cores. Output of a new JVM goes to the
+    file `output`, or to this process's streams. Raises ConfigError if there is no Java, or if `master` isn't
+    valid or doesn't answer.
     """
     check_master(master)
     _check_answers(master)
     home = java_home()
     if home is not None:
         os.environ["JAVA_HOME"] = str(home)
-    # Tasks run on the program of this name, on whichever host.
+    # Tasks run the program of this name on every host.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else it warns of the host's name
     defaults = _DEFAULTS | (_LOCAL_DEFAULTS if master.startswith("local") else {})
     settings = {**defaults, **(config or {})}
-    if output is not None and SparkContext._active_spark_context is None:
-        conf = SparkConf().setMaster(master).setAppName(name).setAll([*settings.items()])
-        streams = {"stdout": output, "stderr": output}
-        SparkContext(conf=conf, gateway=launch_gateway(conf, streams))  # type: ignore[no-untyped-call]
-    builder = SparkSession.Builder().appName(name).master(master)
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    with installed_pyspark(master):
+        if output is not None and SparkContext._active_spark_context is None:
+            conf = SparkConf().setMaster(master).setAppName(name).setAll([*settings.items()])
+            streams = {"stdout": output, "stderr": output}
+            SparkContext(conf=conf, gateway=launch_gateway(conf, streams))  # type: ignore[no-untyped-call]
+        builder = SparkSession.Builder().appName(name).master(master)
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        spark = builder.getOrCreate()
     register(spark)
     if not master.startswith("local"):
         watch_for_executors(spark)
@@ -74,7 +76,7 @@ def session(
 
 
 def _check_answers(master: str) -> None:
-    """Raise ConfigError if no master of a standalone cluster does: Spark would ask for over a minute."""
+    """Raise ConfigError if no master of a standalone cluster answers: Spark would try for over a minute."""
     if not master.startswith("spark://"):
         return
     reasons = []

@@ -1,4 +1,4 @@
-"""A session for a command, whose user sees the command's lines only."""
+"""Sessions for commands, without the output of Spark's JVM."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOG: Final = "spark.log"
-"""In a feed's data directory."""
-_QUIET: Final = {"spark.log.level": "OFF"}
+"""Name of Spark's log in a feed's data directory."""
+_QUIET: Final = {
+    "spark.log.level": "OFF",
+    "spark.sql.streaming.noDataProgressEventInterval": "500ms",  # a query reports soon that it found nothing
+}
 _WRONG: Final = re.compile("Error|Exception")
 _SAID_LINES: Final = 2
 
@@ -25,7 +28,7 @@ _SAID_LINES: Final = 2
 def quiet_session(
     name: str, master: str, config: Mapping[str, str] | None = None, log: Path | None = None
 ) -> SparkSession:
-    """What the JVM and its workers write goes behind the end of `log`, or nowhere.
+    """Start a session; output of the JVM and its workers is appended to `log`, or dropped.
 
     Raises ConfigError if there is no session to be had, or a package is missing.
     """
@@ -55,7 +58,7 @@ def _opened(log: Path | None) -> Iterator[IO[bytes]]:
 
 
 def _sentence(error: Exception, master: str, said: str) -> str:
-    """What Java said before it ended, if it did."""
+    """Describe a failed start, with Java's last output if it exited."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     if "JAVA_GATEWAY_EXITED" in str(error) and lines:
         first = next((at for at, line in enumerate(lines) if _WRONG.search(line)), 0)

@@ -1,0 +1,54 @@
+"""Reading a server's binlog through a decoder."""
+
+from __future__ import annotations
+
+from .binlog import BinlogDecoder
+from .connection import Server
+from .options import MysqlOptions
+from .stream import Dump
+
+
+class BinlogReader:
+    """Feeds the binlog to `decoder`, from its position on. Used by one thread.
+
+    After an error the connection is closed; `read` opens a new one at the decoder's position.
+    """
+
+    def __init__(self, options: MysqlOptions, decoder: BinlogDecoder) -> None:
+        self._options = options
+        self._decoder = decoder
+        self._dump: Dump | None = None
+        self._bytes = 0  # of the connections before
+
+    @property
+    def bytes(self) -> int:
+        """Bytes read from all connections."""
+        return self._bytes + (self._dump.bytes if self._dump is not None else 0)
+
+    def connect(self) -> Server:
+        """Connect if necessary, and return the server's facts. Raises Retryable and SourceError."""
+        if self._dump is None:
+            self._dump = Dump(self._options, self._decoder.position)
+            server = self._dump.server
+            self._decoder.resume(server.epoch_seconds, server.zone)
+        return self._dump.server
+
+    def read(self) -> None:
+        """Decode what the server sends next; returns without anything after a short silence.
+
+        Raises Retryable and SourceError.
+        """
+        self.connect()
+        assert self._dump is not None
+        try:
+            self._decoder.feed(self._dump.read())
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connection. Safe to repeat."""
+        dump, self._dump = self._dump, None
+        if dump is not None:
+            self._bytes += dump.bytes
+            dump.close()

@@ -1,0 +1,53 @@
+"""Real DDL jobs with values of their JSON exchanged: each is followed, or refused with a SourceError."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from random import Random
+
+import pytest
+
+from tidemill.codec.tidb.action import Action
+from tidemill.codec.tidb.job import decode_job, encode_job
+from tidemill.errors import SourceError
+from tidemill.mounter import SchemaHistory
+from tidemill.mounter.tidb.ddl import read_ddl
+from tidemill.routing import TableFilter
+from tidemill.store import Store
+
+from ...codec.tidb.damage import damaged_json
+from ...codec.tidb.ddl_vectors import VERSIONS, effects
+from .model import Tidb, change_of
+
+
+@pytest.fixture
+def history(tmp_path):
+    store = Store(tmp_path / "store")
+    yield SchemaHistory(store, 0)
+    store.close()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("version", VERSIONS)
+def test_jobs(version, seed, history):
+    random = Random(seed)
+    tables = TableFilter(["*.*"])
+    for ts, job in effects(version):
+        for text in (damaged_json(encode_job(job), random), encode_job(job)):
+            with suppress(SourceError):
+                broken = decode_job(text, ts)
+                history.apply(broken, ts)
+                read_ddl(broken, change_of(broken, ts), history, tables, "tidb")
+
+
+@pytest.mark.parametrize(
+    "args", [[{"RecoverTabsInfo": [{"TableInfo": {"id": "x"}}]}], [{"RecoverTabsInfo": 5}]]
+)
+def test_a_recovered_table_that_cannot_be_read_is_refused(args, history):
+    tidb = Tidb()
+    history.apply(tidb.create_database("shop"), 1)
+    job = tidb._job(Action.RECOVER_SCHEMA, "shop", "flashback database shop", args=args)
+    with pytest.raises(
+        SourceError, match=r"DDL job \d+ \(flashback schema\): its recovered tables can't be read"
+    ):
+        history.apply(job, 2)
