@@ -72,7 +72,7 @@ class DecodeActor(PooledActor):
         loading: bool,
         decodes: bool = True,
     ) -> None:
-        """With `decodes` rows are decoded here, ahead of the sinks that read them."""
+        """With `decodes` rows that the source left as they were are decoded here, ahead of the sinks."""
         super().__init__()
         self._decodes = decodes
         self._until = until
@@ -185,6 +185,7 @@ class Pipeline:
         coordinator = self.compute.spawn(Coordinator, self, name="coordinator", capacity=1024)
         self.deliveries = [Delivery(sink, found[sink.name], there.source) for sink in sinks]
         self._sinks = [spawn_sink(self.blocking, delivery, coordinator) for delivery in self.deliveries]
+        reads_rows = [getattr(sink, "reads_rows", True) for sink in sinks]
         self.mount = self.compute.spawn(
             DecodeActor,
             self._source,
@@ -192,7 +193,7 @@ class Pipeline:
             self.counts,
             self._until,
             any(at is None or at.loading is not None for at in found.values()),
-            any(getattr(sink, "reads_rows", True) for sink in sinks),
+            any(reads_rows) and not all(reads_rows),
             name="mount",
             capacity=4,
             supervisor=coordinator,
@@ -202,7 +203,14 @@ class Pipeline:
         with _blamed("source"):
             self._source.start(
                 Stages(
-                    self.compute, self.blocking, self.sorter, self.mount, coordinator, start, sink_checkpoints
+                    self.compute,
+                    self.blocking,
+                    self.sorter,
+                    self.mount,
+                    coordinator,
+                    start,
+                    sink_checkpoints,
+                    decodes=all(reads_rows),
                 )
             )
         self._finish_if_done()

@@ -71,6 +71,7 @@ class MysqlSource:
 
     def start(self, stages: Stages) -> None:
         start = stages.start
+        self._mounter.decodes = stages.decodes
         writer = stages.sorter.add_table(BINLOG_KEYSPACE, start.ts if start is not None else 0)
         self._puller = stages.blocking.spawn(
             MysqlPuller,

@@ -50,7 +50,7 @@ _Text: TypeAlias = Callable[[Row | None], str | None]
 _to_json = msgspec.json.Encoder().encode
 
 
-_Part: TypeAlias = tuple[Item, int, Any, int]
+_Part: TypeAlias = tuple[Any, int, Any, int]
 """An item, the number of the first row in its transaction, a run of it or the item itself, and its rows."""
 
 

@@ -6,9 +6,10 @@ from functools import cached_property
 from threading import Lock
 from typing import Final
 
+from ...errors import SourceError
 from ...events import Op, RowChange, Run, Table, Ts
 from .rows import RowsDecoder, op_of
-from .run import EventRun, TextRun
+from .run import EventRun, TextRun, unreadable
 from .table_map import TableMap, parse_table_map
 from .text_rows import TextRowsDecoder
 
@@ -23,6 +24,13 @@ class Layout:
     def table(self) -> Table:
         """Raises SourceError where the Table_map can't be read or has what isn't supported."""
         return self._source if isinstance(self._source, Table) else self._table_map.table
+
+    def read(self, event: bytes, commit_ts: Ts, start_ts: Ts) -> list[RowChange]:
+        """The row changes of one rows event (ROWS), in order; SourceError that tells the place, too."""
+        try:
+            return self._rows.decode(event, commit_ts, start_ts)
+        except SourceError as error:
+            raise unreadable(error, event, commit_ts) from None
 
     def run(self, event: bytes, commit_ts: Ts, start_ts: Ts) -> Run:
         """The row changes of one rows event (ROWS), not decoded yet. Raises SourceError for other events."""

@@ -6,11 +6,12 @@ from array import array
 from struct import Struct as Packing
 
 from ...errors import SourceError
-from ...events import RowChange, Run
+from ...events import RowChange, Run, Ts
 from .rows import RowsDecoder
 from .text_rows import TextRowsDecoder
 from .values import UNREADABLE
 
+_HEAD_BYTES = 19
 _end_position = Packing("<13xI").unpack_from
 
 
@@ -49,12 +50,15 @@ class EventRun(Run, eq=False, gc=False):
                     try:
                         self.decoded = self.decoder.decode(self.event, self.commit_ts, self.start_ts)
                     except SourceError as error:
-                        raise SourceError(f"{error}; {self._place()}") from None
+                        raise unreadable(error, self.event, self.commit_ts) from None
         return self.decoded
 
-    def _place(self) -> str:
-        (position,) = _end_position(self.event)
-        return f"the event ends at byte {position} of its binlog, its transaction has ts {self.commit_ts}"
+
+def unreadable(error: SourceError, event: bytes, commit_ts: Ts) -> SourceError:
+    """The error of a decoder with the event's place in the binlog."""
+    position = _end_position(event)[0] if len(event) >= _HEAD_BYTES else 0
+    where = f"the event ends at byte {position} of its binlog, its transaction has ts {commit_ts}"
+    return SourceError(f"{error}; {where}")
 
 
 class TextRun(Run, eq=False, gc=False):
