@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..actors import PooledActor, PooledRef
-from ..events import Item, Sorted, Transaction
+from ..events import Item, Rows, Sorted, Transaction
 from ..sink import Deliver
 from ..sources.source import Source
 
@@ -49,8 +49,11 @@ class DecodeActor(PooledActor):
         counts: Counts,
         until: Any,
         loading: bool,
+        decodes: bool = True,
     ) -> None:
+        """With `decodes`, rows that the source left as bytes are decoded here, ahead of the sinks."""
         super().__init__()
+        self._decodes = decodes
         self._until = until
         self._passed = False
         self._loading = loading
@@ -64,6 +67,10 @@ class DecodeActor(PooledActor):
             items = self._up_to(items, self._until)
         if not items:
             return
+        if self._decodes:
+            for item in items:
+                if isinstance(item, Transaction) and isinstance(item.rows, Rows):
+                    item.rows.decode()
         self._counts.add(items)
         deliver = Deliver(items)
         for sink in self._sinks:

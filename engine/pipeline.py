@@ -132,6 +132,7 @@ class Pipeline:
             for sink in sinks
         ]
         self._sinks = [spawn_sink(self.blocking, delivery, coordinator) for delivery in self.deliveries]
+        reads_rows = [getattr(sink, "reads_rows", True) for sink in sinks]
         self.decoder = self.compute.spawn(
             DecodeActor,
             self._source,
@@ -139,6 +140,7 @@ class Pipeline:
             self.counts,
             self._until,
             any(at is None or at.loading is not None for at in found.values()),
+            any(reads_rows) and not all(reads_rows),
             name="decoder",
             capacity=4,
             supervisor=coordinator,
@@ -155,6 +157,7 @@ class Pipeline:
                     coordinator,
                     start,
                     sink_checkpoints,
+                    decodes=all(reads_rows),
                 )
             )
 

@@ -40,8 +40,10 @@ class PythonSink:
         *,
         explicit: bool = False,
         ddl: bool = True,
+        reads_rows: bool = True,
     ) -> None:
         """Without `ddl` schema changes are left out, as empty transactions are."""
+        self.reads_rows = reads_rows
         self.name = name
         self.target = f"python:{name}"
         self._receive = receive

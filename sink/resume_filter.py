@@ -17,10 +17,13 @@ from ..events import (
     Item,
     Row,
     RowChange,
+    Rows,
+    Run,
     SnapshotProgress,
     TableProgress,
     Transaction,
     Wait,
+    runs_of,
 )
 
 START = Checkpoint(ts=0, position="", loading={})
@@ -155,16 +158,17 @@ class ResumeFilter:
         return _with_rows(item, item.rows[there:]) if there else item
 
     def _catch_up(self, item: Transaction, loading: SnapshotProgress) -> Transaction:
-        rows = []
-        for row in item.rows:
-            have = loading.get(row.table.full_name)
+        runs: list[Run] = []
+        for run in item.runs:
+            have = loading.get(run.table.full_name)
             if have is None or have == CREATED:
                 continue
             if have.last is None:
-                rows.append(row)
-            elif (part := _loaded_part(row, have.last)) is not None:
-                rows.append(part)
-        return _with_rows(item, rows)
+                runs.append(run)
+            else:
+                parts = [_loaded_part(change, have.last) for change in run.changes()]
+                runs += runs_of([part for part in parts if part is not None])
+        return _with_rows(item, Rows(runs))
 
 
 def advance(checkpoint: Checkpoint, item: Item) -> Checkpoint:
@@ -221,7 +225,7 @@ def _loads(item: Item) -> str | None:
     return item.chunk.table if isinstance(item, Transaction) and item.chunk is not None else None
 
 
-def _with_rows(item: Transaction, rows: list[RowChange]) -> Transaction:
+def _with_rows(item: Transaction, rows: Sequence[RowChange]) -> Transaction:
     return replace(item, rows=rows)
 
 

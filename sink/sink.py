@@ -19,6 +19,10 @@ class Sink(Protocol):
     target: str
     """What is written to, spelled one way: two sinks of a feed with the same target are an error."""
 
+    reads_rows: bool
+    """True if it reads rows as tuples: they are decoded before they are handed to it. A sink without this
+    attribute is taken for one that does."""
+
     def open(self) -> Checkpoint | None:
         """Connect, and return the checkpoint that the target is at; None if it has none yet.
 

@@ -70,6 +70,7 @@ class MysqlSource:
 
     def start(self, context: StartContext) -> None:
         start = context.start
+        self._mounter.decodes = context.decodes
         writer = context.sorter.add_table(BINLOG_KEYSPACE, start.ts if start is not None else 0)
         self._puller = context.blocking.spawn(
             MysqlPuller,

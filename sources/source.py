@@ -39,6 +39,8 @@ class StartContext(Struct, frozen=True):
     """Where to resume; None: anew, with a snapshot if that is wanted."""
     sink_checkpoints: Sequence[Checkpoint]
     """The checkpoints of all sinks."""
+    decodes: bool = False
+    """True if every sink reads rows as tuples: a source may decode them as it mounts them."""
 
 
 class Source(Protocol):

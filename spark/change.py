@@ -8,7 +8,7 @@ are made once for all its rows.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
@@ -16,8 +16,10 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import structs
 
-from ..errors import SinkError
-from ..events import Action, AddColumn, Chunk, CreateTable, Ddl, DropColumn, Row, Table
+from ..codec.mysql.layout import Layout
+from ..codec.mysql.run import EventRun
+from ..errors import SinkError, SourceError
+from ..events import Action, AddColumn, Chunk, CreateTable, Ddl, DropColumn, Op, Row, Table, Ts
 
 NO_LAYOUT: Final = b""
 """Of a schema change, which is whole in its own bytes."""
@@ -81,12 +83,50 @@ class RowBytes:
         return tuple([v[0] if type(v) is tuple else v for v in row])
 
 
+class EventBytes:
+    """Rows of one table, of one source, as the bytes of its binlog.
+
+    A change has its row images, an update's two after each other. The layout has the source's identity and
+    the table's Table_map, deflated.
+    """
+
+    def __init__(self, source: str, payload: bytes) -> None:
+        self.source = source
+        self.rows = Layout(payload)
+        self.table = self.rows.table
+        self.layout = zlib.compress(_encode((source, payload)), 9)
+
+    def run(self, changes: Sequence[bytes], op: Op, commit_ts: Ts, start_ts: Ts) -> EventRun:
+        """Changes by one operation. Raises SinkError if each isn't one."""
+        run = self.rows.images_run(b"".join(changes), op, commit_ts, start_ts)
+        try:
+            found = len(run)
+        except SourceError as error:
+            raise SinkError(f"the column change isn't as it was read: {error}") from None
+        if found != len(changes):
+            raise SinkError(
+                f"the column change holds {found} rows of {self.table.full_name} in {len(changes)}"
+            )
+        return run
+
+
 class Layouts:
     """The row codecs in use: by the table to write, by the layout's bytes to read."""
 
     def __init__(self) -> None:
         self._by_table: dict[tuple[str, Table], RowBytes] = {}
-        self._by_layout: dict[bytes, RowBytes] = {}
+        self._by_layout: dict[bytes, RowBytes | EventBytes] = {}
+        self._by_event: dict[tuple[str, bytes], EventBytes] = {}
+
+    def of_event(self, source: str, payload: bytes) -> EventBytes:
+        """By a Table_map's payload."""
+        key = source, payload
+        found = self._by_event.get(key)
+        if found is None:
+            if len(self._by_event) >= _MAX_LAYOUTS:
+                self._by_event.clear()
+            found = self._by_event[key] = EventBytes(source, payload)
+        return found
 
     def of(self, source: str, table: Table) -> RowBytes:
         key = source, table
@@ -97,17 +137,20 @@ class Layouts:
             found = self._by_table[key] = RowBytes(source, table)
         return found
 
-    def read(self, layout: bytes) -> RowBytes:
+    def read(self, layout: bytes) -> RowBytes | EventBytes:
         """Raises SinkError if these aren't the bytes of a layout."""
         found = self._by_layout.get(layout)
         if found is None:
             if len(self._by_layout) >= _MAX_LAYOUTS:
                 self._by_layout.clear()
             try:
-                source, table = msgspec.msgpack.decode(zlib.decompress(layout), type=tuple[str, Table])
-            except (zlib.error, msgspec.MsgspecError) as error:
+                source, table = msgspec.msgpack.decode(
+                    zlib.decompress(layout), type=tuple[str, Table | bytes]
+                )
+                found = RowBytes(source, table) if isinstance(table, Table) else EventBytes(source, table)
+            except (zlib.error, msgspec.MsgspecError, SourceError) as error:
                 raise SinkError(f"the column layout holds what tidemill didn't write: {error}") from None
-            found = self._by_layout[layout] = RowBytes(source, table)
+            self._by_layout[layout] = found
         return found
 
 

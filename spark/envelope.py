@@ -6,17 +6,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
-from ..errors import SinkError
-from ..events import Chunk, Ddl, Item, Row, RowChange, Table, Transaction
+from ..codec.mysql.images import raw_images, read_images
+from ..errors import SinkError, SourceError
+from ..events import Chunk, Ddl, Item, Row, RowChange, Run, Table, Transaction
 from ..sink.files.ndjson import json_rows
-from .change import NO_LAYOUT, Layouts, RowBytes, decode_ddl, encode_ddl
+from ..sink.files.parquet_columns import counted, repeated
+from .change import NO_LAYOUT, EventBytes, Layouts, RowBytes, decode_ddl, encode_ddl
+from .json_text import json_texts
 from .read.pick import Pick
 
 ENVELOPE: Final = pa.schema(
@@ -46,6 +50,26 @@ _Text: TypeAlias = Callable[[Row | None], str | None]
 _to_json = msgspec.json.Encoder().encode
 
 
+_Part: TypeAlias = tuple[Any, int, Any, int]
+"""An item, the number of the first row in its transaction, a run of it or the item itself, and its rows."""
+
+
+class _Lines:
+    """What becomes rows of a batch, in order."""
+
+    def __init__(self, first: int) -> None:
+        """The row that was held back is number 0, if there is one."""
+        self.first = self.count = first
+        self.parts: list[_Part] = []
+        self.positions: dict[int, str] = {}
+        """By the number of the row."""
+
+    def add(self, item: Item, number: int, part: Run | Ddl, size: int) -> None:
+        if size:
+            self.parts.append((item, number, part, size))
+            self.count += size
+
+
 class Encoder:
     """Items to envelope batches; one for each stream of items, as the rows of a transaction are numbered
     through its pieces."""
@@ -60,52 +84,111 @@ class Encoder:
         self._layouts = Layouts()
         self._texts: dict[bytes, _Text] = {}
         self._has_line = False  # the open transaction
-        self._held: list[list[Any]] = []
+        self._held: pa.RecordBatch | None = None
 
     def encode(self, items: Iterable[Item]) -> pa.RecordBatch:
         """The rows of `items`, maybe none; items without rows leave nothing.
 
         While a transaction is open its last row is held back: it may turn out to be the one that ends it.
         """
-        lines, self._held = self._held, []
+        held, self._held = self._held, None
+        lines = _Lines(first=0 if held is None else 1)
         for item in items:
             if self._pick.begins(item):
                 self._has_line = False
-            before = len(lines)
+            before = lines.count
             if isinstance(item, Ddl):
-                self._ddl(item, lines)
+                number = self._pick.ddl(item)
+                if number is not None:
+                    lines.add(item, number, item, 1)
             else:
-                self._rows(item, lines)
-            self._has_line |= len(lines) > before
+                for number, run in self._pick.runs(item):
+                    lines.add(item, number, run, len(run))
+            self._has_line |= lines.count > before
             if item.last and self._has_line:
-                lines[-1][_POSITION] = item.position
+                lines.positions[lines.count - 1] = item.position
                 self._has_line = False
+        batch = self._batch(lines)
+        if held is not None:
+            batch = pa.concat_batches([held, batch])
+        batch = _placed(batch, lines.positions)
         if self._has_line:
-            self._held = [lines.pop()]
-        return to_batch(lines, ENVELOPE)
+            self._held = batch.slice(batch.num_rows - 1)
+            batch = batch.slice(0, batch.num_rows - 1)
+        return batch
 
-    def _ddl(self, ddl: Ddl, lines: list[list[Any]]) -> None:
-        number = self._pick.ddl(ddl)
-        if number is not None:
-            head = [ddl.commit_ts, ddl.start_ts, number, ddl.schema, ddl.table, "ddl"]
-            lines.append([*head, None, None, None, ddl.query, encode_ddl(ddl), NO_LAYOUT])
+    def _batch(self, lines: _Lines) -> pa.RecordBatch:
+        """Without positions."""
+        if not lines.parts:
+            return to_batch([], ENVELOPE)
+        items, numbers, parts, sizes = zip(*lines.parts, strict=True)
+        ddls = [part if isinstance(part, Ddl) else None for part in parts]
+        names = [(p.schema, p.table) if isinstance(p, Ddl) else (p.table.schema, p.table.name) for p in parts]
+        columns = [
+            repeated([item.commit_ts for item in items], sizes, pa.int64()),
+            repeated([item.start_ts for item in items], sizes, pa.int64()),
+            counted(numbers, sizes),
+            repeated([schema for schema, _ in names], sizes, pa.string()),
+            repeated([name for _, name in names], sizes, pa.string()),
+            repeated(["ddl" if isinstance(part, Ddl) else part.op for part in parts], sizes, pa.string()),
+        ]
+        before, after, change, layout = self._images(lines)
+        position = pa.nulls(lines.count - lines.first, pa.string())
+        query = repeated([None if ddl is None else ddl.query for ddl in ddls], sizes, pa.string())
+        columns += [before, after, position, query, change, layout]
+        return pa.RecordBatch.from_arrays(columns, schema=ENVELOPE)
 
-    def _rows(self, item: Transaction, lines: list[list[Any]]) -> None:
-        commit_ts, start_ts, chunk = item.commit_ts, item.start_ts, item.chunk
-        table: Table | None = None
-        for number, row in self._pick.rows(item):
-            if row.table is not table:
-                table = row.table
-                schema, name = table.schema, table.name
-                code = self._layouts.of(item.source, table)
-                layout, encode, text = code.layout, code.encode, self._text(code)
-            before, after = row.before, row.after
-            lines.append(
-                [
-                    commit_ts, start_ts, number, schema, name, row.op, text(before), text(after),
-                    None, None, encode(before, after, chunk), layout,
-                ]
-            )  # fmt: skip
+    def _images(self, lines: _Lines) -> list[pa.Array]:
+        """The columns before, after, change and layout: table by table, then in their order."""
+        groups: dict[Any, list[int]] = {}
+        for place, (item, _, part, _) in enumerate(lines.parts):
+            key = None if isinstance(part, Ddl) else (id(part.table), item.source, item.chunk)
+            groups.setdefault(key, []).append(place)
+        found = []
+        for key, places in groups.items():
+            parts = [lines.parts[place] for place in places]
+            found.append(_of_ddls(parts) if key is None else self._of_runs(parts))
+        if len(found) == 1:
+            return found[0]
+        sizes = np.array([size for _, _, _, size in lines.parts])
+        firsts = np.cumsum(sizes) - sizes
+        order = np.concatenate(
+            [
+                np.arange(firsts[place], firsts[place] + sizes[place])
+                for its in groups.values()
+                for place in its
+            ]
+        )
+        back = pa.array(np.argsort(order, kind="stable"))
+        return [pa.concat_arrays(arrays).take(back) for arrays in zip(*found, strict=True)]
+
+    def _of_runs(self, parts: Sequence[_Part]) -> list[pa.Array]:
+        """Of one table, one source and one chunk."""
+        item: Any = parts[0][0]
+        runs = [part[2] for part in parts]
+        table, chunk = runs[0].table, item.chunk
+        count = sum([size for _, _, _, size in parts])
+        raw = raw_images(runs) if chunk is None else None
+        if raw is not None:
+            payload, change = raw
+            layout = self._layouts.of_event(item.source, payload).layout
+            exact = [change, repeated([layout], [count], pa.binary())]
+            if not self._json:
+                return [pa.nulls(count, pa.string()), pa.nulls(count, pa.string()), *exact]
+            images = read_images(runs)
+            if images is not None:
+                return [*(json_texts(table, image, count) for image in images), *exact]
+        code = self._layouts.of(item.source, table)
+        text = self._text(code)
+        changes = [change for run in runs for change in run.changes()]
+        texts = [
+            pa.array([text(one.before) for one in changes], pa.string()),
+            pa.array([text(one.after) for one in changes], pa.string()),
+        ]
+        if raw is not None:
+            return [*texts, *exact]
+        encoded = [code.encode(one.before, one.after, chunk) for one in changes]
+        return [*texts, pa.array(encoded, pa.binary()), repeated([code.layout], [count], pa.binary())]
 
     def _text(self, code: RowBytes) -> _Text:
         if not self._json:
@@ -131,7 +214,7 @@ class Decoder:
         """
         try:
             return self._decoded(batch)
-        except (TypeError, ValueError, msgspec.MsgspecError) as error:
+        except (TypeError, ValueError, msgspec.MsgspecError, SourceError) as error:
             raise SinkError(
                 f"the columns change and layout aren't as they were read ({error}): keep both as they are"
             ) from None
@@ -139,18 +222,34 @@ class Decoder:
     def _decoded(self, batch: pa.RecordBatch) -> list[Item]:
         items: list[Item] = []
         open_: tuple[int, int, Chunk | None] | None = None
-        for commit_ts, start_ts, op, position, change, layout in zip(*_exact(batch), strict=True):
+        lines = list(zip(*_exact(batch), strict=True))
+        at = 0
+        while at < len(lines):
+            commit_ts, start_ts, op, position, change, layout = lines[at]
+            at += 1
             if op == "ddl":
                 items.append(decode_ddl(change))
                 open_ = None
                 continue
             code = self._layouts.read(layout)
-            before, after, chunk = code.decode(change)
+            if isinstance(code, EventBytes):
+                chunk, like = None, [change]
+                key = commit_ts, start_ts, op
+                while (
+                    position is None and at < len(lines) and lines[at][:3] == key and lines[at][5] == layout
+                ):
+                    position = lines[at][3]
+                    like.append(lines[at][4])
+                    at += 1
+                found = code.run(like, op, commit_ts, start_ts).changes()
+            else:
+                before, after, chunk = code.decode(change)
+                found = [RowChange(commit_ts, start_ts, code.table, op, before, after)]
             if open_ != (commit_ts, start_ts, chunk):
                 open_ = commit_ts, start_ts, chunk
                 rows: list[RowChange] = []
                 items.append(Transaction(commit_ts, start_ts, code.source, rows, "", False, chunk))
-            rows.append(RowChange(commit_ts, start_ts, code.table, op, before, after))
+            rows += found
             if position is not None:
                 items[-1] = replace(items[-1], position=position, last=True)
                 open_ = None
@@ -165,6 +264,23 @@ def _exact(batch: pa.RecordBatch) -> list[list[Any]]:
             f"{', '.join(EXACT)}"
         )
     return [batch.column(name).to_pylist() for name in EXACT]
+
+
+def _of_ddls(parts: Sequence[_Part]) -> list[pa.Array]:
+    none = pa.nulls(len(parts), pa.string())
+    changes = pa.array([encode_ddl(ddl) for _, _, ddl, _ in parts], pa.binary())
+    return [none, none, changes, pa.array([NO_LAYOUT] * len(parts), pa.binary())]
+
+
+def _placed(batch: pa.RecordBatch, positions: dict[int, str]) -> pa.RecordBatch:
+    if not positions:
+        return batch
+    texts: list[str | None] = [None] * batch.num_rows
+    for row, position in positions.items():
+        texts[row] = position
+    columns = batch.columns
+    columns[_POSITION] = pa.array(texts, pa.string())
+    return pa.RecordBatch.from_arrays(columns, schema=ENVELOPE)
 
 
 def row_text(table: Table) -> _Text:

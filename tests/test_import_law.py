@@ -33,7 +33,7 @@ ABOVE = {
 FOREIGN = {
     "actors": {"pykka"},
     "store": {"rocksdict", "msgspec"},
-    "codec": {"msgspec", "google"},
+    "codec": {"msgspec", "google", "numpy", "pyarrow"},
     "config": {"msgspec"},
     "chain": {"msgspec"},
     "sorter": {"msgspec"},
@@ -41,7 +41,7 @@ FOREIGN = {
     "routing": set(),
     "puller": {"msgspec", "pymysql", "pymysqlreplication", "grpc"},
     "emulator": {"msgspec", "grpc"},
-    "sink": {"msgspec", "sqlalchemy", "pymysql", "pyarrow"},
+    "sink": {"msgspec", "sqlalchemy", "pymysql", "pyarrow", "numpy"},
 }
 
 

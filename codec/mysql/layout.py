@@ -6,8 +6,10 @@ from functools import cached_property
 from threading import Lock
 from typing import Final
 
-from ...events import RowChange, Table, Ts
-from .rows import RowsDecoder
+from ...errors import SourceError
+from ...events import Op, RowChange, Run, Table, Ts
+from .rows import RowsDecoder, op_of
+from .run import EventRun, TextRun, unreadable
 from .table_map import TableMap, parse_table_map
 from .text_rows import TextRowsDecoder
 
@@ -22,6 +24,31 @@ class Layout:
     def table(self) -> Table:
         """Raises SourceError where the Table_map can't be read or has what isn't supported."""
         return self._source if isinstance(self._source, Table) else self._table_map.table
+
+    def read(self, event: bytes, commit_ts: Ts, start_ts: Ts) -> list[RowChange]:
+        """The row changes of one rows event (ROWS), in order; SourceError that tells the place, too."""
+        try:
+            return self._rows.decode(event, commit_ts, start_ts)
+        except SourceError as error:
+            raise unreadable(error, event, commit_ts) from None
+
+    def run(self, event: bytes, commit_ts: Ts, start_ts: Ts) -> Run:
+        """The row changes of one rows event (ROWS), not decoded yet. Raises SourceError for other events."""
+        op = op_of(event)
+        if op is None:
+            return Run(
+                commit_ts, start_ts, self.table, "insert", self.decode_rows(event, commit_ts, start_ts)
+            )
+        return EventRun(commit_ts, start_ts, self.table, op, None, self._rows, event)
+
+    def images_run(self, images: bytes, op: Op, commit_ts: Ts, start_ts: Ts) -> EventRun:
+        """The changes of row images, an update's two after each other, as an event has them."""
+        event = self._rows.event(images, op)
+        return EventRun(commit_ts, start_ts, self.table, op, None, self._rows, event)
+
+    def text_run(self, packets: bytes, commit_ts: Ts, start_ts: Ts) -> Run:
+        """The inserts of a stretch of snapshot rows (TEXT_ROWS), not decoded yet."""
+        return TextRun(commit_ts, start_ts, self.table, "insert", None, self._text_rows, packets)
 
     def decode_rows(self, event: bytes, commit_ts: Ts, start_ts: Ts) -> list[RowChange]:
         """The row changes of one rows event (ROWS), in order; SourceError where it can't be read."""
@@ -39,7 +66,8 @@ class Layout:
 
     @cached_property
     def _rows(self) -> RowsDecoder:
-        return RowsDecoder(self._table_map)
+        assert isinstance(self._source, bytes)
+        return RowsDecoder(self._table_map, self._source)
 
     @cached_property
     def _text_rows(self) -> TextRowsDecoder:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from struct import Struct as Packing
+from threading import Lock
 from typing import Final
 
 from ...errors import SourceError
-from ...events import RowChange, Ts
+from ...events import Op, RowChange, Ts
 from .row_code import RowsReader, compile_rows, unreadable_column
 from .table_map import TableMap
 from .values import UNREADABLE
+from .walk import Walk, compile_walk
 
-_OPS: Final = {23: "insert", 24: "update", 25: "delete", 30: "insert", 31: "update", 32: "delete"}
+_OPS: Final[dict[int, Op]] = {
+    23: "insert",
+    24: "update",
+    25: "delete",
+    30: "insert",
+    31: "update",
+    32: "delete",
+}
 """Rows events by type: as MariaDB and MySQL up to 5.5 write them, and as MySQL does since 5.6."""
+_KINDS: Final[dict[Op, int]] = {"insert": 23, "update": 24, "delete": 25}
 _EXTENSIBLE: Final = 30
 """From this type on the head may hold more than table and flags."""
 
@@ -22,16 +33,25 @@ _event_bytes = Packing("<9xI").unpack_from
 _extra_bytes = Packing(f"<{_HEAD_BYTES}xH").unpack_from
 
 
+def op_of(event: bytes) -> Op | None:
+    """What a rows event does; None for an event that isn't one."""
+    return _OPS.get(event[4]) if len(event) > _HEAD_BYTES else None
+
+
 class RowsDecoder:
     """Decodes the rows events that follow one Table_map."""
 
-    def __init__(self, table_map: TableMap) -> None:
+    def __init__(self, table_map: TableMap, payload: bytes = b"") -> None:
+        """`payload` is what `table_map` was parsed from."""
+        self.payload: Final = payload
         self._table = table_map.table
-        self._fields = table_map.fields
+        self.fields = table_map.fields
         count = len(table_map.fields)
         self._width = bytes((count,)) if count < 251 else b"\xfc" + count.to_bytes(2, "little")
         self._bitmap_bytes = (count + 7) // 8
         self._readers: dict[int, tuple[bytes, RowsReader]] = {}
+        self.lock: Final = Lock()
+        """Held to decode a run, which several sinks may ask for at once."""
 
     def decode(self, event: bytes, commit_ts: Ts, start_ts: Ts) -> list[RowChange]:
         """The changes of one rows event, in order: with its header and without its checksum.
@@ -41,28 +61,56 @@ class RowsDecoder:
         """
         start = 0
         try:
-            kind = event[4]
-            columns, read = self._readers.get(kind) or self._reader(kind)
-            at = _HEAD_BYTES + (_extra_bytes(event)[0] if kind >= _EXTENSIBLE else 0)
-            if not event.startswith(columns, at):
-                self._check_columns(event, at)
-            start = at + len(columns)
+            read, start = self._begin(event)
             if _event_bytes(event)[0] - len(event) not in (0, _CHECKSUM_BYTES):
                 raise ValueError
             return read(event, start, len(event), commit_ts, start_ts)
         except UNREADABLE:
             raise self._unreadable(event, start) from None
 
+    def starts(self, event: bytes) -> list[int]:
+        """Where each row image of the event begins, an update's two after each other.
+
+        Raises SourceError or one of UNREADABLE for an event that isn't whole; `decode` says of it what is
+        wrong. The values aren't looked at.
+        """
+        _, start = self._begin(event)
+        if _event_bytes(event)[0] - len(event) not in (0, _CHECKSUM_BYTES):
+            raise ValueError
+        return self._walk(event, start, len(event))
+
+    def event(self, images: bytes, op: Op) -> bytes:
+        """A rows event with these images, as `decode` takes it; without a place in the binlog."""
+        kind = _KINDS[op]
+        columns, _ = self._readers.get(kind) or self._reader(kind)
+        size = _HEAD_BYTES + len(columns) + len(images)
+        return b"".join(
+            (bytes((0, 0, 0, 0, kind)), bytes(4), size.to_bytes(4, "little"), bytes(14), columns, images)
+        )
+
+    def _begin(self, event: bytes) -> tuple[RowsReader, int]:
+        """What reads its row images, and where they begin."""
+        kind = event[4]
+        columns, read = self._readers.get(kind) or self._reader(kind)
+        at = _HEAD_BYTES + (_extra_bytes(event)[0] if kind >= _EXTENSIBLE else 0)
+        if not event.startswith(columns, at):
+            self._check_columns(event, at)
+        return read, at + len(columns)
+
+    @cached_property
+    def _walk(self) -> Walk:
+        return compile_walk(self.fields)
+
     def _reader(self, kind: int) -> tuple[bytes, RowsReader]:
         """How the columns of such an event are listed if all are there, and what reads its rows."""
         op = _OPS.get(kind)
         if op is None:
             raise SourceError(f"table {self._table.full_name}: binlog event {kind} holds no rows")
-        count = len(self._fields)
+        count = len(self.fields)
         # MariaDB leaves the bits unset that have no column.
         every = ((1 << count) - 1).to_bytes(self._bitmap_bytes, "little")
         columns = self._width + every * (2 if op == "update" else 1)
-        reader = self._readers[kind] = columns, compile_rows(self._table, self._fields, op)
+        reader = self._readers[kind] = columns, compile_rows(self._table, self.fields, op)
         return reader
 
     def _check_columns(self, event: bytes, start: int) -> None:
@@ -75,7 +123,7 @@ class RowsDecoder:
             at += self._bitmap_bytes
             if at > len(event):
                 raise ValueError
-            for i, field in enumerate(self._fields):
+            for i, field in enumerate(self.fields):
                 if not present >> i & 1:
                     raise SourceError(
                         f"table {self._table.full_name}: the binlog holds rows without column "
@@ -84,6 +132,6 @@ class RowsDecoder:
 
     def _unreadable(self, event: bytes, start: int) -> SourceError:
         """`start` is where the row images begin, 0 if it isn't known."""
-        field = unreadable_column(self._fields, event, start, len(event)) if start else None
+        field = unreadable_column(self.fields, event, start, len(event)) if start else None
         where = f"at column {field.column.name} ({field.column.kind})" if field else "to its end"
         return SourceError(f"table {self._table.full_name}: a rows event can't be read {where}")

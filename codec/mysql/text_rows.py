@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from struct import Struct as Packing
+from threading import Lock
 from typing import Any, Final, TypeAlias
 
 from ...errors import SourceError
@@ -66,6 +67,8 @@ class TextRowsDecoder:
         self._table = table
         self._converters = [_CONVERTERS[column.kind] for column in table.columns]
         self._read = _compile(table, self._converters)
+        self.lock: Final = Lock()
+        """Held to decode a run, which several sinks may ask for at once."""
 
     def decode(self, packets: bytes, commit_ts: Ts, start_ts: Ts) -> list[RowChange]:
         """An insert for each row of `packets`: row packets one after the other, with their headers.

@@ -29,6 +29,8 @@ class FileSink:
     """Appends to one file, exactly once: the checkpoint holds how long the file was, and what a crash
     left beyond that is cut off."""
 
+    reads_rows = True
+
     def __init__(self, name: str, path: Path, store: CheckpointStore) -> None:
         self.name = name
         self.target = f"file:{path.absolute().resolve()}"

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from ...actors import Alarm, Clock, SystemClock
 from ...errors import InvariantViolated, SinkError
-from ...events import Batch, Checkpoint, Ddl, Item, Table, Transaction, physical_ms
+from ...events import Batch, Checkpoint, Ddl, Item, Transaction, physical_ms
 from ...failpoint import reach
 from ...store.disk import sync
 from ..per_table import PerTable
@@ -28,6 +28,8 @@ class ParquetSink:
     Exactly once: the checkpoint holds how long the journal was, and what a crash left beyond that is cut off.
     A segment of the journal becomes files as a whole: they take its place in one rename.
     """
+
+    reads_rows = False
 
     def __init__(
         self,
@@ -179,12 +181,9 @@ class ParquetSink:
         first = self._next if at == self._at else 0
         self._at, self._next = at, first + len(item.rows)
         day, snapshot = physical_ms(item.commit_ts) // DAY_MS, item.chunk is not None
-        table: Table | None = None
-        for number, change in enumerate(item.rows, first):
-            if change.table is not table:
-                table = change.table
-                rows = found.setdefault((self._layouts[table], day), [])
-            rows.append((*at, number, snapshot, change))
+        for run in item.runs:
+            found.setdefault((self._layouts[run.table], day), []).append((*at, first, snapshot, run))
+            first += len(run)
 
     # --- files
 

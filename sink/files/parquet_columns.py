@@ -11,10 +11,13 @@ from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from ...codec.mysql.images import Image, read_images
 from ...errors import SinkError
-from ...events import AddColumn, Column, CreateTable, Ddl, DropColumn, Row, RowChange, Table, Ts
+from ...events import AddColumn, Column, CreateTable, Ddl, DropColumn, Row, Run, Table, Ts
 from ..text import datetime_text, time_text
 
 TABLE: Final = b"tidemill.table"
@@ -30,8 +33,11 @@ MOST_DIGITS: Final = 38
 
 _INTEGERS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 32, "int": 32, "bigint": 64}
 
-Numbered = tuple[Ts, Ts, int, bool, RowChange]
-"""Commit ts, start ts, the change's number in its transaction, and whether a snapshot brought it."""
+_TEMPORAL: Final = {"date", "time", "datetime", "timestamp"}
+
+Numbered = tuple[Ts, Ts, int, bool, Run]
+"""Commit ts, start ts, the number in its transaction of a run's first change, and whether a snapshot brought
+it."""
 
 _HEAD: Final = [
     pa.field("commit_ts", pa.int64(), nullable=False),
@@ -96,17 +102,36 @@ class Layout:
 
     def batch(self, rows: Sequence[Numbered]) -> pa.RecordBatch:
         """Raises SinkError for a value that its column's type has no place for."""
-        commits, starts, numbers, snapshots, changes = zip(*rows, strict=True)
+        commits, starts, numbers, snapshots, runs = zip(*rows, strict=True)
+        sizes = [len(run) for run in runs]
         arrays = [
-            pa.array(commits, pa.int64()),
-            pa.array(starts, pa.int64()),
-            pa.array(numbers, pa.int64()),
-            pa.array([change.op for change in changes], pa.string()),
-            pa.array(snapshots, pa.bool_()),
-            self._image([change.before for change in changes]),
-            self._image([change.after for change in changes]),
+            repeated(commits, sizes, pa.int64()),
+            repeated(starts, sizes, pa.int64()),
+            counted(numbers, sizes),
+            repeated([run.op for run in runs], sizes, pa.string()),
+            repeated(snapshots, sizes, pa.bool_()),
+            *self._images(runs),
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _images(self, runs: Sequence[Run]) -> tuple[pa.Array, pa.Array]:
+        """The rows before and after, as columns where they can be read so."""
+        found = read_images(runs)
+        if found is not None:
+            before, after = found
+            count = sum([len(run) for run in runs])
+            return self._from_columns(before, count), self._from_columns(after, count)
+        changes = [change for run in runs for change in run.changes()]
+        return self._image([one.before for one in changes]), self._image([one.after for one in changes])
+
+    def _from_columns(self, image: Image, count: int) -> pa.Array:
+        if image.columns is None:
+            return pa.nulls(count, self._image_type)
+        arrays = [
+            as_text(values, column.scale) if column.kind in _TEMPORAL else values
+            for values, column in zip(image.columns, self.table.columns, strict=True)
+        ]
+        return pa.StructArray.from_arrays(arrays, fields=self._fields, mask=image.absent)
 
     def _image(self, rows: Sequence[Row | None]) -> pa.Array:
         if not any(rows):  # of inserts, the rows before
@@ -127,6 +152,30 @@ class Layout:
         except (pa.ArrowException, OverflowError) as error:
             what = f"{self.table.full_name}.{field.name}"
             raise SinkError(f"{what} has a value that {field.type} can't hold: {error}") from error
+
+
+def repeated(values: Sequence[Any], sizes: Sequence[int], kind: pa.DataType) -> pa.Array:
+    """Each value as often as its size says."""
+    return pa.array(values, kind).take(pa.array(np.repeat(np.arange(len(sizes)), sizes)))
+
+
+def counted(firsts: Sequence[int], sizes: Sequence[int]) -> pa.Array:
+    """Ascending numbers from each first one on, as many as its size says."""
+    ends = np.cumsum(sizes)
+    return pa.array(np.arange(ends[-1]) + np.repeat(np.asarray(firsts) - (ends - sizes), sizes))
+
+
+def as_text(values: pa.Array, scale: int) -> pa.Array:
+    """Dates and times as the source prints them."""
+    if pa.types.is_duration(values.type):
+        texts = [None if value is None else time_text(value, scale) for value in values.to_pylist()]
+        return pa.array(texts, pa.large_string())
+    if pa.types.is_date(values.type):
+        return values.cast(pa.large_string())
+    naive = values.cast(pa.timestamp("us"))
+    if not scale:
+        return naive.cast(pa.timestamp("s"), safe=False).cast(pa.large_string())
+    return pc.utf8_slice_codeunits(naive.cast(pa.large_string()), 0, 20 + scale)
 
 
 def ddl_batch(ddl: Ddl) -> pa.RecordBatch:

@@ -17,11 +17,11 @@ from ...events import Ddl, Table
 from ...failpoint import reach
 from ..per_table import PerTable
 from . import mysql_text as text
+from .groups import Group
 from .mysql_ddl import alteration, altered, session_zone
 from .mysql_home import Home
 from .mysql_plan import Plan, Statement
 from .mysql_session import UTC, MySqlSession, quoted
-from .runs import Run
 from .target import MISSING, OWN_SCHEMA, StatementRejected, check_columns, effective
 
 _PACKET_CHARS: Final = 1 << 20
@@ -80,12 +80,12 @@ class MySqlTarget:
 
     # --- rows
 
-    def apply(self, runs: Sequence[Run]) -> None:
+    def apply(self, groups: Sequence[Group]) -> None:
         most = min(_PACKET_CHARS, self.session.packet_bytes // _PACKET_SHARE)
         waiting: list[Statement] = []
         size = 0
-        for run in runs:
-            for statement in self._plans[run.table].statements(run, most):
+        for group in groups:
+            for statement in self._plans[group.table].statements(group, most):
                 if waiting and size + len(statement.text) > most:
                     self._send(waiting)
                     waiting, size = [], 0

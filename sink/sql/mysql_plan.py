@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...events import Table
 from . import mysql_text as text
-from .runs import Run
+from .groups import Group
 
 
 class Statement(NamedTuple):
@@ -54,10 +54,10 @@ class Plan:
     def _set_all(self) -> text.Render:
         return text.compile_set(self._table, range(len(self._table.columns)))
 
-    def statements(self, run: Run, max_chars: int) -> Iterator[Statement]:
+    def statements(self, group: Group, max_chars: int) -> Iterator[Statement]:
         keyed = bool(self._table.key)
-        changes = run.changes
-        match run.op:
+        changes = group.changes
+        match group.op:
             case "insert":
                 yield from _joined(
                     self._insert, ",", self._values([c.after or () for c in changes]), "", max_chars
@@ -71,7 +71,7 @@ class Plan:
                     yield Statement(f"{self._delete}{where}{end}", 1)
             case "update" | "move":
                 end = "" if keyed else " LIMIT 1"
-                assign = self._set_rest if keyed and run.op == "update" else self._set_all
+                assign = self._set_rest if keyed and group.op == "update" else self._set_all
                 wheres = self._where([c.before or () for c in changes])
                 for assignment, where in zip(assign([c.after or () for c in changes]), wheres, strict=True):
                     yield Statement(f"UPDATE {self._name} SET {assignment} WHERE {where}{end}", 1)

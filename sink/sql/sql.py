@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NoReturn
 
 from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
 from ...errors import InvariantViolated, SinkError, TidemillError
-from ...events import Batch, Checkpoint, CreateTable, Ddl, RowChange, Table, Transaction
+from ...events import Batch, Checkpoint, CreateTable, Ddl, RowChange, Run, Table, Transaction, runs_of
 from ...failpoint import reach
 from ..resume_filter import lacking
-from .runs import cut_runs
+from .groups import cut_groups
 from .target import CHECKPOINT_TABLE, StatementRejected, Target, describe, difference
 
 
 class SqlSink:
     """Applies batches to one database, each row event as exactly one INSERT, UPDATE or DELETE.
 
-    Runs of like changes go in one statement. If the database refuses a run, its changes are applied
+    Like changes go in one statement. If the database refuses a group of them, its changes are applied
     one by one: that names the row at fault, or passes where only their being together was.
     """
+
+    reads_rows = True
 
     def __init__(self, name: str, target: Target) -> None:
         self.name = name
@@ -52,7 +55,7 @@ class SqlSink:
                 doing = f"following {ddl.query!r}" if ddl.query else f"creating {ddl.full_name}"
                 self._define(ddl)
             else:
-                self._apply([row for item in items if isinstance(item, Transaction) for row in item.rows])
+                self._apply([run for item in items if isinstance(item, Transaction) for run in item.runs])
         except Exception as error:
             self._fail(error, doing)
         self._reached = batch.checkpoint
@@ -103,23 +106,23 @@ class SqlSink:
 
     # --- rows
 
-    def _apply(self, changes: list[RowChange]) -> None:
-        if not changes:
+    def _apply(self, runs: list[Run]) -> None:
+        if not runs:
             return
         self._begin()
         self._database.savepoint()
         try:
-            self._database.apply(cut_runs(changes, self._database.max_rows))
+            self._database.apply(cut_groups(runs, self._database.max_rows))
         except Exception as error:
             if not isinstance(self._explain(error, "writing"), StatementRejected):
                 raise
             self._database.rollback_to_savepoint()
-            self._apply_one_by_one(changes)
+            self._apply_one_by_one(change for run in runs for change in run.changes())
 
-    def _apply_one_by_one(self, changes: list[RowChange]) -> None:
+    def _apply_one_by_one(self, changes: Iterable[RowChange]) -> None:
         for change in changes:
             try:
-                self._database.apply(cut_runs([change], 1))
+                self._database.apply(cut_groups(runs_of([change]), 1))
             except Exception as error:
                 refused = self._explain(error, "writing")
                 if not isinstance(refused, StatementRejected):

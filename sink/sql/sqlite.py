@@ -21,7 +21,7 @@ from ...events import AddColumn, Column, Ddl, DropColumn, Row, RowChange, Table
 from ...failpoint import reach
 from ..per_table import PerTable
 from .defaults import LOAD_ANEW, default_for_existing_rows
-from .runs import Run
+from .groups import Group
 from .sqlite_types import Encode, compile_encode, declared_type
 from .target import CHECKPOINT_TABLE, MISSING, StatementRejected, check_columns, effective
 
@@ -87,10 +87,10 @@ class SqliteTarget:
 
     # --- rows
 
-    def apply(self, runs: Sequence[Run]) -> None:
+    def apply(self, groups: Sequence[Group]) -> None:
         assert self._connection is not None
-        for run in runs:
-            sql, rows = self._plans[run.table].prepared(run)
+        for group in groups:
+            sql, rows = self._plans[group.table].prepared(group)
             if self._connection.executemany(sql, rows).rowcount != len(rows):
                 raise StatementRejected(MISSING)
             reach("sink.mid_batch")
@@ -240,10 +240,10 @@ class Plan:
     def _encode_update(self) -> Encode:
         return compile_encode(self._table.columns, [*self._rest, *self._table.key])
 
-    def prepared(self, run: Run) -> tuple[str, list[Row]]:
+    def prepared(self, group: Group) -> tuple[str, list[Row]]:
         """A statement and its values for each change."""
-        changes = run.changes
-        match run.op:
+        changes = group.changes
+        match group.op:
             case "insert":
                 return self._insert, self._encode_all(_after(changes))
             case "delete":

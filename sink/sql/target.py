@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ...errors import Retryable, SinkError
 from ...events import Action, AddColumn, Ddl, DropColumn, RowChange, Table
-from .runs import Run
+from .groups import Group
 
 MISSING = "there is no such row; was the target changed by something else?"
 
@@ -21,8 +21,8 @@ CHECKPOINT_TABLE = "tidemill_checkpoint"
 
 
 class StatementRejected(Exception):
-    """The database didn't take a run of changes as it should have. Nothing is said about which one,
-    unless the run had one only."""
+    """The database didn't take a group of changes as it should have. Nothing is said about which
+    one, unless the group had one only."""
 
 
 class Target(Protocol):
@@ -37,7 +37,7 @@ class Target(Protocol):
     feed: str
     """Whose checkpoint this is: several feeds may write to one database."""
     max_rows: int
-    """The most changes in one run."""
+    """The most changes in one group."""
     ddl_commits: bool
     """Whether a schema change ends the transaction, and can't be undone."""
     folds_names: bool
@@ -58,7 +58,7 @@ class Target(Protocol):
 
     def rollback_to_savepoint(self) -> None: ...
 
-    def apply(self, runs: Sequence[Run]) -> None:
+    def apply(self, groups: Sequence[Group]) -> None:
         """Make exactly one row change for each change, in order. Raises StatementRejected."""
 
     def load_checkpoint(self) -> str | None:

@@ -17,6 +17,8 @@ class CaptureSink:
     """Its checkpoint is what was acknowledged by those who read. What is held beyond is scratch: after a
     restart it comes again."""
 
+    reads_rows = False
+
     def __init__(self, target: str, store: CheckpointStore, held: ChangeBuffer, rank_of: RankOf) -> None:
         self.name = "capture"
         self.target = target

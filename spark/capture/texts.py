@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from itertools import groupby
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
+from ...codec.mysql.images import read_images
 from ...events import Row
-from ..change import NO_LAYOUT, Images, Layouts
+from ..change import NO_LAYOUT, EventBytes, Layouts, RowBytes
 from ..envelope import row_text
+from ..json_text import json_texts
 
+_OP: Final = 5
 _BEFORE: Final = 6
 _AFTER: Final = 7
 _CHANGE: Final = 10
 _LAYOUT: Final = 11
 _MAX_TABLES: Final = 1000
-
-_Code: TypeAlias = tuple[Callable[[bytes], Images], Callable[[Row | None], str | None]]
-"""From a change to its images, and from an image to its text."""
 
 
 class Texts:
@@ -26,39 +28,52 @@ class Texts:
 
     def __init__(self) -> None:
         self._layouts = Layouts()
-        self._codes: dict[bytes, _Code] = {}
+        self._texts: dict[bytes, Callable[[Row | None], str | None]] = {}
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Raises SinkError for a layout that tidemill didn't write."""
-        before: list[str | None] = []
-        after: list[str | None] = []
         layouts = batch.column(_LAYOUT).dictionary_encode()
-        codes = [self._code(layout) for layout in layouts.dictionary.to_pylist()]
-        changes = batch.column(_CHANGE).to_pylist()
-        for change, number in zip(changes, layouts.indices.to_pylist(), strict=True):
-            decode, text = codes[number]
-            old, new, _ = decode(change)
-            before.append(text(old))
-            after.append(text(new))
+        numbers = layouts.indices.to_numpy()
+        found: list[tuple[Any, pa.Array, pa.Array]] = []
+        for number, layout in enumerate(layouts.dictionary.to_pylist()):
+            places = np.flatnonzero(numbers == number)
+            its = batch if len(places) == batch.num_rows else batch.take(pa.array(places))
+            found.append((places, *self._of_layout(layout, its)))
         columns = batch.columns
-        columns[_BEFORE], columns[_AFTER] = pa.array(before, pa.string()), pa.array(after, pa.string())
+        if len(found) == 1:
+            _, columns[_BEFORE], columns[_AFTER] = found[0]
+        elif found:
+            every, befores, afters = zip(*found, strict=True)
+            back = pa.array(np.argsort(np.concatenate(every), kind="stable"))
+            columns[_BEFORE] = pa.concat_arrays(befores).take(back)
+            columns[_AFTER] = pa.concat_arrays(afters).take(back)
         return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
-    def _code(self, layout: bytes) -> _Code:
-        if layout == NO_LAYOUT:
-            return _no_images, _no_text
-        found = self._codes.get(layout)
+    def _of_layout(self, layout: bytes, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
+        changes = batch.column(_CHANGE).to_pylist()
+        code = None if layout == NO_LAYOUT else self._layouts.read(layout)
+        if isinstance(code, EventBytes):
+            ops = batch.column(_OP).to_pylist()
+            stretches = groupby(zip(ops, changes, strict=True), lambda pair: pair[0])
+            runs = [code.run([change for _, change in pairs], op, 0, 0) for op, pairs in stretches]
+            images = read_images(runs)
+            if images is not None:
+                before, after = (json_texts(code.table, image, len(changes)) for image in images)
+                return before, after
+            text = row_text(code.table)
+            rows = [(row.before, row.after) for run in runs for row in run.changes()]
+        elif code is None:
+            return pa.nulls(len(changes), pa.string()), pa.nulls(len(changes), pa.string())
+        else:
+            text = self._text(code)
+            rows = [code.decode(change)[:2] for change in changes]
+        befores, afters = ([text(row) for row in side] for side in zip(*rows, strict=True))
+        return pa.array(befores, pa.string()), pa.array(afters, pa.string())
+
+    def _text(self, code: RowBytes) -> Callable[[Row | None], str | None]:
+        found = self._texts.get(code.layout)
         if found is None:
-            if len(self._codes) >= _MAX_TABLES:
-                self._codes.clear()
-            rows = self._layouts.read(layout)
-            found = self._codes[layout] = rows.decode, row_text(rows.table)
+            if len(self._texts) >= _MAX_TABLES:
+                self._texts.clear()
+            found = self._texts[code.layout] = row_text(code.table)
         return found
-
-
-def _no_images(_change: bytes) -> Images:
-    return None, None, None
-
-
-def _no_text(_row: Row | None) -> None:
-    return None

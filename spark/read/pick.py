@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ...events import Ddl, Item, RowChange, Transaction
+from ...events import Ddl, Item, RowChange, Run, Transaction
 from ..option_values import OPERATIONS
 from .parts import WHOLE, Part
 
@@ -42,6 +42,16 @@ class Pick:
             for number, row in numbered
             if row.op in operations and has(row.table.schema, row.table.name)
         ]
+
+    def runs(self, item: Transaction) -> list[tuple[int, Run]]:
+        """As `rows`, in runs, which are not decoded: the number of each run's first row."""
+        has, operations, picked = self._part.has, self._operations, []
+        for run in item.runs:
+            table = run.table
+            if self._takes_all or (run.op in operations and has(table.schema, table.name)):
+                picked.append((self._next, run))
+            self._next += len(run)
+        return picked
 
     def ddl(self, item: Ddl) -> int | None:
         """Its number; None if it isn't wanted."""

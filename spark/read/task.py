@@ -68,7 +68,7 @@ class Task(Pipeline):
     ) -> None:
         clock = SystemClock()
         self._unrefused = _Unrefused(open_source(options, clock))
-        sink = PythonSink("spark", handover.put, _Start(start))
+        sink = PythonSink("spark", handover.put, _Start(start), reads_rows=False)
         course = _TaskCourse(clock, handover, patience_seconds)
         super().__init__(options, [sink], clock, source=self._unrefused, course=course)
 

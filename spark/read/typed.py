@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
+from itertools import groupby
 from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from ...codec.mysql.images import Image, read_images
 from ...errors import SourceError
-from ...events import Column, Ddl, Item, Row, RowChange, Table, Transaction
+from ...events import Column, Ddl, Item, Row, Run, Table, Transaction
+from ...sink.files.parquet_columns import counted, repeated
 from ..envelope import to_batch
 from .pick import Pick
 from .schema import column_type, table_type
@@ -42,25 +45,53 @@ class TypedEncoder:
 
     def encode(self, items: Iterable[Item]) -> pa.RecordBatch:
         """The rows of `items`, maybe none."""
-        picked: list[tuple[int, RowChange]] = []
+        picked: list[tuple[int, Run]] = []
         for item in items:
             self._pick.begins(item)
             if isinstance(item, Transaction):
-                picked += self._pick.rows(item)
+                picked += self._pick.runs(item)
             elif self._pick.ddl(item) is not None:
                 _check(item)
         if not picked:
             return to_batch([], self.schema)
-        rows = [row for _, row in picked]
+        numbers, runs = zip(*picked, strict=True)
+        sizes = [len(run) for run in runs]
+        images = [self._of_one_table(list(group)) for _, group in groupby(runs, lambda run: id(run.table))]
+        before, after = (pa.concat_arrays(arrays) for arrays in zip(*images, strict=True))
         columns = [
-            pa.array([row.commit_ts for row in rows], pa.int64()),
-            pa.array([row.start_ts for row in rows], pa.int64()),
-            pa.array([number for number, _ in picked], pa.int64()),
-            pa.array([row.op for row in rows], pa.string()),
-            self._images([self._fitted(row.table, row.before) for row in rows]),
-            self._images([self._fitted(row.table, row.after) for row in rows]),
+            repeated([run.commit_ts for run in runs], sizes, pa.int64()),
+            repeated([run.start_ts for run in runs], sizes, pa.int64()),
+            counted(numbers, sizes),
+            repeated([run.op for run in runs], sizes, pa.string()),
+            before,
+            after,
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _of_one_table(self, runs: list[Run]) -> tuple[pa.StructArray, pa.StructArray]:
+        """The rows before and after, as columns where they can be read so."""
+        found = read_images(runs)
+        table = runs[0].table
+        if found is not None:
+            count = sum([len(run) for run in runs])
+            return self._from_columns(table, found[0], count), self._from_columns(table, found[1], count)
+        changes = [change for run in runs for change in run.changes()]
+        return (
+            self._images([self._fitted(table, change.before) for change in changes]),
+            self._images([self._fitted(table, change.after) for change in changes]),
+        )
+
+    def _from_columns(self, table: Table, image: Image, count: int) -> pa.StructArray:
+        places = self._found_places(table)
+        if image.columns is None:
+            return pa.nulls(count, self._row_type)
+        found = image.columns if places is None else [None if i is None else image.columns[i] for i in places]
+        fields = list(self._row_type)
+        arrays = [
+            pa.nulls(count, field.type) if values is None else values.cast(field.type)
+            for values, field in zip(found, fields, strict=True)
+        ]
+        return pa.StructArray.from_arrays(arrays, fields=fields, mask=image.absent)
 
     def _images(self, rows: list[Row | None]) -> pa.StructArray:
         nothing = (None,) * len(self._table.columns)
@@ -78,13 +109,17 @@ class TypedEncoder:
     def _fitted(self, table: Table, row: Row | None) -> Row | None:
         if row is None:
             return None
+        places = self._found_places(table)
+        return row if places is None else tuple([None if i is None else row[i] for i in places])
+
+    def _found_places(self, table: Table) -> list[int | None] | None:
         last, places = self._last
         if table is not last:  # to hash a table takes longer than to read a row
             if table not in self._places:
                 self._places[table] = self._places_in(table)
             places = self._places[table]
             self._last = table, places
-        return row if places is None else tuple([None if i is None else row[i] for i in places])
+        return places
 
     def _places_in(self, table: Table) -> list[int | None] | None:
         """Where `table` has our columns; None: in the same places."""

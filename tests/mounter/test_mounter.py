@@ -258,8 +258,29 @@ def test_damaged_rows_stop_with_the_name_of_their_table() -> None:
     bench = Bench()
     first, commit = bench.transaction("+1", ".")
     damaged = KvChange(TS, TS, PUT, first.key, first.value[:-1], region_id=first.region_id)
-    with pytest.raises(SourceError, match=r"table shop\.t"):
-        bench.mounter.mount(Sorted([damaged, commit], TS))
+    (item,) = bench.mounter.mount(Sorted([damaged, commit], TS))
+    place = rf"table shop\.t: .* column c0 \(int\).* ends at byte \d+ of its binlog.* ts {TS}"
+    for ask in (len, list, repr, lambda rows: rows[0]):
+        with pytest.raises(SourceError, match=place):
+            ask(item.rows)  # type: ignore[union-attr]
+
+
+def test_no_row_of_a_transaction_is_seen_where_a_later_one_is_damaged() -> None:
+    bench = Bench()
+    first, second, commit = bench.transaction("+1", "-2", ".")
+    damaged = KvChange(TS, TS, PUT, second.key, second.value[:-1], region_id=second.region_id)
+    (item,) = bench.mounter.mount(Sorted([first, damaged, commit], TS))
+    with pytest.raises(SourceError):
+        next(iter(item.rows))  # type: ignore[union-attr]
+
+
+def test_rows_are_decoded_when_asked_for_and_once() -> None:
+    (item,) = Bench().mount("+1", "-2", ".")
+    runs = item.runs  # type: ignore[union-attr]
+    assert [(run.op, run.decoded) for run in runs] == [("insert", None), ("delete", None)]
+    assert runs[1].changes() is runs[1].changes()
+    assert runs[0].decoded is None
+    assert [*item.rows][1] is item.rows[1] is runs[1].changes()[0]  # type: ignore[union-attr]
 
 
 # --- the encoding between puller and mounter ------------------------------------------------------------
@@ -281,3 +302,16 @@ def test_a_commit_comes_back(chunk: Chunk | None) -> None:
 )
 def test_a_statement_comes_back(statement: NewTable | Query) -> None:
     assert decode_statement(encode_statement(statement)) == statement
+
+
+def test_rows_that_every_sink_reads_are_decoded_as_they_are_mounted() -> None:
+    lazy, eager = Bench(), Bench()
+    eager.mounter.decodes = True
+    words = ("+1", "-2", "+3", ".")
+    assert eager.mount(*words) == lazy.mount(*words)
+    first, commit = eager.transaction("+1", ".")
+    damaged = KvChange(TS, TS, PUT, first.key, first.value[:-1], region_id=first.region_id)
+    with pytest.raises(
+        SourceError, match=rf"shop\.t: .* c0 \(int\).* ends at byte \d+ of its binlog.* ts {TS}"
+    ):
+        eager.mounter.mount(Sorted([damaged, commit], TS))

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 from tidemill.errors import SinkError
 from tidemill.events import (
@@ -18,13 +19,18 @@ from tidemill.events import (
     DropColumn,
     Item,
     RowChange,
+    Rows,
     Table,
     TableProgress,
     Transaction,
 )
+from tidemill.spark.capture.texts import Texts
 from tidemill.spark.envelope import ENVELOPE, Decoder, Encoder
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import ORDERS, PAIRS, delete, insert, transaction, update
+
+from ..codec.runs import runs_of_rows
+from ..codec.vectors import load
 
 
 def at(ts: int, item: Transaction) -> Transaction:
@@ -169,3 +175,44 @@ def test_a_change_that_is_not_as_it_was_read_is_refused(change: bytes | None) ->
     damaged = pa.array([change] * batch.num_rows, pa.binary())
     with pytest.raises(SinkError, match="change and layout aren't as they were read"):
         Decoder().decode(batch.set_column(place, batch.schema.field(place), damaged))
+
+
+@pytest.mark.parametrize("op", [23, 24, 25])
+def test_bytes_and_rows_make_the_same_lines_and_come_back(op: int) -> None:
+    for vector in load():
+        whole = Transaction(7, 6, "source", Rows(runs_of_rows(vector, op)), "log:7")
+        rows = [replace(row, commit_ts=7, start_ts=6) for row in whole.rows]
+        decoded = Transaction(7, 6, "source", rows, "log:7")
+        from_bytes, from_rows = Encoder().encode([whole]), Encoder().encode([decoded])
+        from_bytes.validate(full=True)
+        exact = ["change", "layout"]
+        assert from_bytes.drop_columns(exact).equals(from_rows.drop_columns(exact))
+        for batch in (from_bytes, from_rows):
+            (item,) = Decoder().decode(batch)
+            assert repr(item) == repr(decoded)
+            bare = batch.set_column(6, batch.schema.field(6), pa.nulls(batch.num_rows, pa.string()))
+            assert Texts()(bare).equals(batch)
+
+
+def test_tables_and_statements_that_interleave_keep_their_order() -> None:
+    vectors = [vector for vector in load() if vector.definition in ("INT", "BIGINT", "DATE")]
+    runs = [run for several in zip(*map(runs_of_rows, vectors), strict=False) for run in several]
+    ddl = Ddl(8, 8, "source", "shop", "t", "ALTER ...", (), "log:8")
+    items = [
+        Transaction(7, 7, "source", Rows(runs), "log:7"),
+        ddl,
+        Transaction(9, 9, "source", Rows(runs[::-1]), "log:9"),
+    ]
+    encoder = Encoder()
+    batches = [encoder.encode(items[:1]), encoder.encode(items[1:])]
+    plain = [replace(item, rows=list(item.rows)) if isinstance(item, Transaction) else item for item in items]
+    wanted = Encoder().encode(plain)
+    exact = ["change", "layout"]
+    assert pa.concat_batches(batches).drop_columns(exact).equals(wanted.drop_columns(exact))
+    assert not any(run.decoded is None for run in runs)
+
+
+def test_without_json_no_row_is_decoded() -> None:
+    runs = runs_of_rows(load()[0])
+    Encoder(json=False).encode([Transaction(7, 7, "source", Rows(runs), "log:7")])
+    assert all(run.decoded is None for run in runs)

@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 from tidemill.errors import SourceError
-from tidemill.events import Column, CreateTable, Ddl, Table
+from tidemill.events import Column, CreateTable, Ddl, Rows, Table, Transaction
 from tidemill.spark.read.parts import Part
 from tidemill.spark.read.pick import Pick
 from tidemill.spark.read.typed import TypedEncoder
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import ORDERS, PAIRS, delete, insert, transaction, update
+
+from ..codec.runs import runs_of_rows
+from ..codec.vectors import load
 
 DATES = ("date", "datetime", "timestamp")
 
@@ -104,3 +107,17 @@ def test_rows_that_are_not_picked_keep_the_others_numbers() -> None:
         transaction(3, delete(ORDERS, 9, None), insert(ORDERS, 2, "c")),
     ]
     assert [encoder.encode([p]).column("sequence").to_pylist() for p in pieces] == [[1], [3]]
+
+
+@pytest.mark.parametrize("op", [23, 24, 25])
+def test_bytes_and_rows_make_the_same_batch(op: int) -> None:
+    for vector in load():
+        runs = runs_of_rows(vector, op)
+        encoders = [TypedEncoder(runs[0].table, Pick(), invalid_dates="null") for _ in range(2)]
+        whole = Transaction(7, 7, "source", Rows(runs), "log:7")
+        decoded = Transaction(
+            7, 7, "source", [change for run in runs_of_rows(vector, op) for change in run.changes()]
+        )
+        from_bytes, from_rows = encoders[0].encode([whole]), encoders[1].encode([decoded])
+        from_bytes.validate(full=True)
+        assert repr(from_bytes.to_pylist()) == repr(from_rows.to_pylist())

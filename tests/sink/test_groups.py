@@ -4,13 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tidemill.events import Column
-from tidemill.sink.sql.runs import cut_runs
+from tidemill.events import Column, runs_of
+from tidemill.sink.sql.groups import cut_groups
 from tidemill.testing.changes import LOOSE, ORDERS, PAIRS, delete, insert, update
 
 
 def shape(changes, max_rows=100):
-    return [(run.table.name, run.op, len(run.changes)) for run in cut_runs(changes, max_rows)]
+    return [(run.table.name, run.op, len(run.changes)) for run in cut_groups(runs_of(changes), max_rows)]
 
 
 def test_like_changes_of_a_table_are_one_run():
@@ -62,7 +62,7 @@ CHANGE = st.one_of(
 
 @given(st.lists(CHANGE), st.integers(1, 4))
 def test_each_table_keeps_its_changes_in_order(changes, max_rows):
-    runs = cut_runs(changes, max_rows)
+    runs = cut_groups(runs_of(changes), max_rows)
     for table in (ORDERS, LOOSE, PAIRS):
         ordered = [change for run in runs if run.table is table for change in run.changes]
         assert ordered == [change for change in changes if change.table is table]

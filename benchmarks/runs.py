@@ -1,0 +1,157 @@
+"""A MariaDB's binlog into each kind of sink; rows a second of CPU time of this process.
+
+* `python_large`, `python_small`: into a callback that looks at each row; transactions of 1,000 rows, of one.
+* `parquet`, `capture`: into an archive, and into what a capture keeps; transactions of 1,000 rows.
+* `typed`, `raw`, `raw_none`: what a task of Spark reads, as Arrow batches: the columns of the table, the
+  envelope, and the envelope without JSON.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from ..actors import SystemClock
+from ..embedded import follow
+from ..engine.feed import Feed
+from ..engine.options import FeedOptions, checkpoint_file, feed_options, open_sinks
+from ..events import Transaction
+from ..sink.sink import Sink
+from ..spark.capture.buffer import ChangeBuffer
+from ..spark.capture.place import rank_of
+from ..spark.capture.sink import CaptureSink
+from ..spark.offsets.offsets import batch_range, open_offsets
+from ..spark.read.bounded import change_items
+from ..spark.read.options import read_options
+from ..spark.read.output import Output, full_type
+from ..spark.read.parts import WHOLE
+from ..spark.read.pick import Pick
+from ..testing.mariadb import MariaDb
+from .mysql import _create, _write
+
+TABLE = "bench.followed"
+WORKS = ("python_large", "python_small", "parquet", "capture", "typed", "raw", "raw_none")
+_WAIT_SECONDS = 600.0
+Span: TypeAlias = tuple[str, str, int]
+"""Positions before and after, and the rows between them."""
+
+
+def run(
+    *, large_rows: int = 100_000, small_rows: int = 20_000, rounds: int = 3, works: Sequence[str] = WORKS
+) -> dict[str, Any]:
+    """One result in the form that all benchmarks share, without a yardstick: compare it with that of the
+    commit before."""
+    with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name, MariaDb(Path(name, "db")) as server:
+        _create(server)
+        small = (*_write(server, small_rows, 1), small_rows)
+        large = (*_write(server, large_rows, 1_000), large_rows)  # last: a capture goes on to the log's end
+        figures = measure(server.url(), large, small, rounds, works)
+    settings = {"large_rows": large_rows, "small_rows": small_rows, "rounds": rounds}
+    return {"bench": "runs", "settings": settings, "figures": figures}
+
+
+def measure(url: str, large: Span, small: Span, rounds: int, works: Sequence[str]) -> dict[str, float]:
+    """Rows a second of CPU time, the median of the rounds."""
+    with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name:
+        folder = Path(name)
+        taken: dict[str, list[float]] = {work: [] for work in works}
+        for number in range(rounds + 1):
+            for work in works:
+                span = small if work.endswith("small") else large
+                gc.collect()
+                begun = time.process_time()
+                found = _work(work)(url, folder / f"{work}-{number}", span)
+                if found != span[2]:
+                    raise RuntimeError(f"{work}: {found} rows arrived of {span[2]}")
+                if number:  # the first round warms up
+                    taken[work].append(span[2] / (time.process_time() - begun))
+    return {work: round(statistics.median(found)) for work, found in taken.items()}
+
+
+def _work(name: str) -> Callable[[str, Path, Span], int]:
+    match name:
+        case "python_large" | "python_small":
+            return _python
+        case "parquet":
+            return _parquet
+        case "capture":
+            return _capture
+    return partial(_task, name)
+
+
+def _python(url: str, folder: Path, span: Span) -> int:
+    count = 0
+
+    def receive(txn: Transaction) -> None:
+        nonlocal count
+        for row in txn.rows:
+            count += row.after is not None
+
+    source = {"snapshot": False, "position": span[0]}
+    follow(receive, url, [TABLE], data_dir=folder, until=span[1], source_options=source)
+    return count
+
+
+def _options(url: str, folder: Path, span: Span, **more: Any) -> FeedOptions:
+    source = {"url": url, "tables": [TABLE], "snapshot": False, "position": span[0]}
+    return feed_options({"data_dir": str(folder), "until": span[1], "source": source, **more})
+
+
+def _run(options: FeedOptions, sinks: list[Sink]) -> int:
+    feed = Feed(options, sinks)
+    feed.start()
+    feed.wait()
+    if feed.error is not None:
+        raise feed.error
+    return feed.status().rows
+
+
+def _parquet(url: str, folder: Path, span: Span) -> int:
+    options = _options(url, folder, span, sink=[{"url": f"parquet://{folder}-archive"}])
+    return _run(options, open_sinks(options))
+
+
+def _capture(url: str, folder: Path, span: Span) -> int:
+    options = _options(url, folder, span)
+    held = ChangeBuffer(4 << 30, 0, lambda: folder / "none", SystemClock())
+    store = checkpoint_file(options, "capture")
+    rank = rank_of(options)
+    feed = Feed(replace(options, until=""), [CaptureSink("flight://bench", store, held, rank)])
+    feed.start()
+    try:
+        end = rank(span[1])
+        held.wait(end, end, _WAIT_SECONDS, lambda: True)
+        return held.statistics().rows
+    finally:
+        feed.stop()
+        feed.wait()
+
+
+def _task(kind: str, url: str, folder: Path, span: Span) -> int:  # noqa: ARG001
+    typed = {"table": TABLE} if kind == "typed" else {"tables": TABLE}
+    values = {"values": "none"} if kind == "raw_none" else {}
+    options = read_options({"source": url, **typed, **values, "fromPosition": span[0], "toPosition": span[1]})
+    with closing(open_offsets(options)) as offsets:
+        table = offsets.tables()[0] if kind == "typed" else None
+        start, end = batch_range(options, offsets)
+    output = Output(options, table, full_type(table))
+    with closing(change_items(options, WHOLE, start, end)) as items:
+        return sum(batch.num_rows for batch in output.batches(Pick(WHOLE, options.operations), items))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["measure"]:
+        print(json.dumps(measure(*json.loads(sys.argv[2]))))
+    else:
+        given: dict[str, Any] = {k: int(v) for k, _, v in (a.partition("=") for a in sys.argv[1:])}
+        print(json.dumps(run(**given)))

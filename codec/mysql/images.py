@@ -1,0 +1,106 @@
+"""The rows of runs as Arrow columns, straight from the bytes of their events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ...events import Run
+from .columns import ColumnsDecoder, NotColumnar
+from .run import EventRun
+
+
+class Image(NamedTuple):
+    """The rows before, or after, each of several changes."""
+
+    columns: list[pa.Array] | None
+    """One for each of the table's columns; None where no change has such a row."""
+    absent: pa.Array | None
+    """True for changes without such a row; None where every change has one."""
+
+
+def read_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
+    """The rows before and after all changes of these runs of one table, in their order.
+
+    The columns are int8 to int64 and uint8 to uint64 (mediumint: 32 bits), float, double, decimal128, uint64
+    of a bit, int16 of a year, large_string, large_binary, date32, duration[us], timestamp[us], that of a
+    timestamp in UTC. Returns None where the changes are to be taken one by one: they aren't all of a binlog,
+    or have a value that these types don't hold. Raises SourceError for an event that isn't whole.
+    """
+    first = runs[0]
+    if not isinstance(first, EventRun):
+        return None
+    decoder, events, places, base = first.decoder, [], [], 0
+    for run in runs:
+        if not isinstance(run, EventRun) or run.decoder is not decoder:
+            return None
+        places.append(np.frombuffer(run.starts(), np.int64) + base)
+        events.append(run.event)
+        base += len(run.event)
+    try:
+        columns = ColumnsDecoder(decoder.fields).decode(b"".join(events), np.concatenate(places))
+    except NotColumnar:
+        return None
+    before, after = _indexes(runs, places)
+    return _image(columns, before), _image(columns, after)
+
+
+def raw_images(runs: Sequence[Run]) -> tuple[bytes, pa.Array] | None:
+    """The Table_map of all these runs, and the source's bytes of each change: of an update, both images.
+
+    Returns None for runs that aren't all of one layout of a binlog. Raises SourceError for an event that
+    isn't whole; the values aren't looked at.
+    """
+    first = runs[0]
+    if not isinstance(first, EventRun) or not first.decoder.payload:
+        return None
+    decoder, events, offsets, base = first.decoder, [], [], 0
+    for run in runs:
+        if not isinstance(run, EventRun) or run.decoder is not decoder:
+            return None
+        starts = np.frombuffer(run.starts(), np.int64)
+        starts = starts[::2] if run.op == "update" else starts
+        found = np.empty((len(starts), 2), np.int64)
+        found[:, 0] = starts
+        found[:-1, 1] = starts[1:]
+        found[-1:, 1] = len(run.event)
+        offsets.append(found.reshape(-1) + base)
+        events.append(run.event)
+        base += len(run.event)
+    ends = np.concatenate(offsets)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(events))]
+    every = pa.Array.from_buffers(pa.large_binary(), max(0, len(ends) - 1), buffers)
+    return decoder.payload, every.take(pa.array(np.arange(0, len(ends), 2))).cast(pa.binary())
+
+
+def _indexes(runs: Sequence[Run], places: Sequence[Any]) -> tuple[Any, Any]:
+    """The number of each change's image before and after it; -1 where there is none."""
+    befores, afters, first = [], [], 0
+    for run, starts in zip(runs, places, strict=True):
+        images = np.arange(first, first + len(starts))
+        first += len(starts)
+        none = np.full(len(starts), -1)
+        match run.op:
+            case "insert":
+                befores.append(none)
+                afters.append(images)
+            case "delete":
+                befores.append(images)
+                afters.append(none)
+            case "update":
+                befores.append(images[::2])
+                afters.append(images[1::2])
+    return np.concatenate(befores), np.concatenate(afters)
+
+
+def _image(columns: list[pa.Array], index: Any) -> Image:
+    absent = index < 0
+    if absent.all():
+        return Image(None, None)
+    if len(index) == len(columns[0]) and not absent.any():
+        return Image(columns, None)
+    taken = pa.array(index, mask=absent)
+    return Image([column.take(taken) for column in columns], pa.array(absent) if absent.any() else None)

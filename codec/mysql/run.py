@@ -1,0 +1,78 @@
+"""Runs that keep the bytes of the binlog, or of a snapshot, until their rows are asked for."""
+
+from __future__ import annotations
+
+from array import array
+from struct import Struct as Packing
+
+from ...errors import SourceError
+from ...events import RowChange, Run, Ts
+from .rows import RowsDecoder
+from .text_rows import TextRowsDecoder
+from .values import UNREADABLE
+
+_HEAD_BYTES = 19
+_end_position = Packing("<13xI").unpack_from
+
+
+class EventRun(Run, eq=False, gc=False):
+    """The rows of one rows event (ROWS)."""
+
+    decoder: RowsDecoder
+    event: bytes
+    _starts: array[int] | None = None
+
+    def __len__(self) -> int:
+        if self.decoded is not None:
+            return len(self.decoded)
+        images = len(self.starts())
+        return images // 2 if self.op == "update" else images
+
+    def starts(self) -> array[int]:
+        """Where each row image of the event begins, an update's two after each other; as int64.
+
+        Raises SourceError if the event isn't whole.
+        """
+        if self._starts is None:
+            try:
+                found = array("q", self.decoder.starts(self.event))
+            except (SourceError, *UNREADABLE):
+                found = array("q")
+            if not found or (self.op == "update" and len(found) % 2):
+                self.changes()  # says what is wrong
+            self._starts = found
+        return self._starts
+
+    def changes(self) -> list[RowChange]:
+        if self.decoded is None:
+            with self.decoder.lock:
+                if self.decoded is None:
+                    try:
+                        self.decoded = self.decoder.decode(self.event, self.commit_ts, self.start_ts)
+                    except SourceError as error:
+                        raise unreadable(error, self.event, self.commit_ts) from None
+        return self.decoded
+
+
+def unreadable(error: SourceError, event: bytes, commit_ts: Ts) -> SourceError:
+    """The error of a decoder with the event's place in the binlog."""
+    position = _end_position(event)[0] if len(event) >= _HEAD_BYTES else 0
+    where = f"the event ends at byte {position} of its binlog, its transaction has ts {commit_ts}"
+    return SourceError(f"{error}; {where}")
+
+
+class TextRun(Run, eq=False, gc=False):
+    """A stretch of snapshot rows (TEXT_ROWS)."""
+
+    decoder: TextRowsDecoder
+    packets: bytes
+
+    def changes(self) -> list[RowChange]:
+        if self.decoded is None:
+            with self.decoder.lock:
+                if self.decoded is None:
+                    try:
+                        self.decoded = self.decoder.decode(self.packets, self.commit_ts, self.start_ts)
+                    except SourceError as error:
+                        raise SourceError(f"{error}; its chunk has ts {self.commit_ts}") from None
+        return self.decoded

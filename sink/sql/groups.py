@@ -1,0 +1,81 @@
+"""Groups of changes that one statement, or one prepared one, can apply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from ...events import RowChange, Run, Table
+
+Op: TypeAlias = Literal["insert", "update", "move", "delete"]
+"""A move is an update that changes the key: its row may be in the way of its neighbours."""
+
+
+class Group(Struct, gc=False):
+    """Consecutive changes of one table by one operation, no key twice (inserts aside: the target
+    finds those). A move is alone in its group."""
+
+    table: Table
+    op: Op
+    changes: list[RowChange]
+
+
+def cut_groups(runs: Iterable[Run], max_rows: int) -> list[Group]:
+    """The groups to apply, in order. A table's changes keep their order; those of different tables
+    may swap, which nobody sees, as all of it becomes visible at once."""
+    queues: dict[str, list[Group]] = {}
+    keys: dict[str, set[object]] = {}
+    for run in runs:
+        queue = queues.setdefault(run.table.full_name, [])
+        if run.op == "insert":
+            _add_inserts(queue, run, max_rows)
+        else:
+            _add(queue, run, keys.setdefault(run.table.full_name, set()), max_rows)
+    return [group for queue in queues.values() for group in queue]
+
+
+def _add_inserts(queue: list[Group], run: Run, max_rows: int) -> None:
+    changes, table, first = run.changes(), run.table, 0
+    if queue and queue[-1].op == "insert" and queue[-1].table is table:
+        group = queue[-1].changes
+        first = max(0, max_rows - len(group))
+        group += changes[:first]
+    starts = range(first, len(changes), max_rows)
+    queue += [Group(table, "insert", changes[start : start + max_rows]) for start in starts]
+
+
+def _add(queue: list[Group], run: Run, seen: set[object], max_rows: int) -> None:
+    """Add updates or deletes; `seen` has the keys of the table's last group."""
+    table = run.table
+    for change in run.changes():
+        key, op = _identify(change)
+        group = queue[-1] if queue else None
+        if (
+            group is None
+            or group.table is not table
+            or group.op != op
+            or op == "move"
+            or len(group.changes) >= max_rows
+            or (key is not None and key in seen)
+        ):
+            group = Group(table, op, [])
+            queue.append(group)
+            seen.clear()
+        if key is not None:
+            seen.add(key)
+        group.changes.append(change)
+
+
+def _identify(change: RowChange) -> tuple[object, Op]:
+    """The key of the row that is there before, for what must not come twice in a group; and the op."""
+    assert change.before is not None
+    index = change.table.key
+    key = tuple([change.before[i] for i in index]) if index else None
+    if change.op == "delete":
+        return key, "delete"
+    assert change.after is not None
+    if index and key != tuple([change.after[i] for i in index]):
+        return key, "move"
+    return key, "update"

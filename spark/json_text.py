@@ -1,0 +1,80 @@
+"""Rows as JSON objects, in the form of docs/ndjson.md: a column of texts from the columns of a run."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..codec.mysql.images import Image
+from ..events import Column, Table
+from ..sink.files.parquet_columns import as_text
+
+_SAFE_BITS: Final = 53
+_MOST_PLAIN_DIGITS: Final = 6
+"""Behind a decimal's point; Arrow prints small numbers of more with an exponent."""
+_NUMBERS: Final = {"tinyint", "smallint", "mediumint", "int", "year"}
+_to_json = msgspec.json.Encoder().encode
+
+
+def json_texts(table: Table, image: Image, count: int) -> pa.Array:
+    """One object for each of `count` changes, null where it has no such row."""
+    if image.columns is None:
+        return pa.nulls(count, pa.string())
+    pieces: list[Any] = []
+    before = "{"
+    for column, values in zip(table.columns, image.columns, strict=True):
+        texts, is_quoted = _texts(column, values)
+        quote = '"' if is_quoted else ""
+        before += f"{_to_json(column.name).decode()}:"
+        if texts.null_count:
+            texts = pc.binary_join_element_wise(quote, texts, quote, "") if quote else texts
+            texts, quote = pc.fill_null(texts, "null"), ""
+        pieces += [before + quote, texts]
+        before = f"{quote},"
+    last = f"{before[:-1]}}}" if pieces else "{}"
+    joined = pc.binary_join_element_wise(*pieces, last, "")
+    if image.absent is not None:
+        joined = pc.if_else(image.absent, pa.scalar(None, pa.string()), joined)
+    return joined
+
+
+def _texts(column: Column, values: pa.Array) -> tuple[pa.Array, bool]:
+    """JSON of each value, and whether it has yet to be put between quotes."""
+    match column.kind:
+        case "date" | "time" | "datetime" | "timestamp":
+            return as_text(values, column.scale).cast(pa.string()), True
+        case "float" | "double":
+            texts = _to_json(values.to_pylist()).decode()[1:-1]
+            return pa.array(texts.split(",") if len(values) else [], pa.string()), False
+        case "decimal" if column.scale > _MOST_PLAIN_DIGITS:
+            return _each(values, lambda value: f"{value:.{column.scale}f}"), True
+        case "decimal" | "bigint":
+            return values.cast(pa.string()), True
+        case "bit":
+            return values.cast(pa.string()), column.length > _SAFE_BITS
+        case "binary" | "varbinary" | "blob":
+            return _each(values, lambda value: b64encode(value).decode()), True
+        case kind if kind in _NUMBERS:
+            return values.cast(pa.string()), False
+    if _is_plain(values):
+        return values.cast(pa.string()), True
+    return _each(values, lambda value: _to_json(value).decode()), False
+
+
+def _each(values: pa.Array, text: Any) -> pa.Array:
+    return pa.array([None if value is None else text(value) for value in values.to_pylist()], pa.string())
+
+
+def _is_plain(values: pa.Array) -> bool:
+    """Whether no character of a text has to be escaped."""
+    data: Sequence[pa.Buffer | None] = values.buffers()
+    if data[2] is None:
+        return True
+    found = np.frombuffer(data[2], np.uint8)
+    return not ((found < 32) | (found == 34) | (found == 92)).any()
