@@ -1,4 +1,4 @@
-"""TLS towards PD and the stores."""
+"""TLS for connections to PD and the stores."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ...errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """PEM files, as the components of a TiDB cluster are given them. Without any, nothing is encrypted."""
+    """PEM files, as the components of a TiDB cluster use them. Without any, connections are not encrypted."""
 
     ca_path: Path | None = None
-    """Certificate authorities; a server's certificate must be signed by one of them."""
+    """File of the certificate authorities; one of them must have signed the server's certificate."""
     cert_path: Path | None = None
-    """Our certificate, for clusters that want one; with `key_path`."""
+    """File of the client certificate, for clusters that require one; with `key_path`."""
     key_path: Path | None = None
 
     def credentials(self) -> grpc.ChannelCredentials | None:
-        """What channels are made with; None without TLS.
+        """Return the channel credentials; None without TLS.
 
-        Reads the files anew. Raises ConfigError naming the option whose file can't be used.
+        Reads the files on each call. Raises ConfigError naming the option whose file can't be used.
         """
         if self.ca_path is None:
             for name, path in (("cert_path", self.cert_path), ("key_path", self.key_path)):
@@ -47,9 +47,9 @@ class Security:
         return grpc.ssl_channel_credentials(authorities, key, certificate)
 
     def suspicion(self, details: str) -> str:
-        """What a connection that was closed while it was made may lack; "" for other details of gRPC.
+        """Return a hint why a connection was closed during its handshake; "" for other errors.
 
-        A server that refuses our handshake just closes, and so does one that is going down.
+        A server that refuses the handshake only closes the connection, as one that shuts down does.
         """
         if "failed to connect" not in details or not _CLOSED.search(details):
             return ""
@@ -78,7 +78,7 @@ def _check_authorities(path: Path) -> None:
 def _check_pair(certificate: Path, key: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
-        # an empty password: a key that has one is refused, where OpenSSL would ask the terminal
+        # an empty password: without it, OpenSSL would prompt for a key's password on the terminal
         context.load_cert_chain(certificate, key, password="")
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
@@ -106,7 +106,7 @@ _TROUBLES: Final = (
 
 
 def handshake_trouble(details: str) -> str | None:
-    """What a person can do about a TLS handshake that failed, from gRPC's details; None if none did."""
+    """Return advice about a failed TLS handshake, from gRPC's details; None if the handshake didn't fail."""
     for sign, sentence in _TROUBLES:
         if sign in details:
             return sentence

@@ -1,4 +1,4 @@
-"""Waiting in the loop's thread by the injected clock, so that a test's jump in time is seen."""
+"""Waiting in the loop's thread on the injected clock, so that jumps of a test's clock take effect."""
 
 from __future__ import annotations
 

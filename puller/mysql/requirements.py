@@ -1,4 +1,4 @@
-"""What a server must offer to be followed. Looking changes nothing there."""
+"""Requirements of a server to be followed. The checks change nothing on the server."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ _SETTINGS: Final = {
 
 class Finding(Struct, frozen=True):
     severity: Literal["error", "warning"]
-    """error: the source can't be followed; warning: mind this while its tables are loaded."""
+    """"error": the source can't be followed. "warning": a restriction while its tables are loaded."""
     text: str
 
 
 class Survey(Struct, frozen=True):
     server: str
-    """Program, version and address; empty if it wasn't reached."""
+    """Program, version and address; empty if the server wasn't reached."""
     tables: list[SourceTable]
-    """Those that are followed, as far as they can be read."""
+    """Followed tables, as far as they can be read."""
     findings: list[Finding]
 
     def raise_errors(self) -> None:
-        """Raises SourceError with all findings that are errors, if there are any."""
+        """Raise SourceError with all findings that are errors, if there are any."""
         errors = [finding.text for finding in self.findings if finding.severity == "error"]
         if errors:
             raise SourceError(f"{self.server}: {'; '.join(errors)}")
 
 
 def check(options: MysqlOptions, follows: Follows) -> Survey:
-    """Like survey(); that the server can't be reached is a finding too."""
+    """Like survey(), but an unreachable server is a finding too."""
     try:
         return survey(options, follows)
     except TidemillError as error:
@@ -52,7 +52,7 @@ def check(options: MysqlOptions, follows: Follows) -> Survey:
 
 
 def survey(options: MysqlOptions, follows: Follows) -> Survey:
-    """Look at the server, its settings, our rights and the followed tables.
+    """Check the server, its settings, the user's privileges and the followed tables.
 
     Raises Retryable or SourceError if it can't be reached.
     """
@@ -130,7 +130,7 @@ def _rights(session: Session) -> Iterator[Finding]:
 
 
 def _global_rights(session: Session) -> set[str]:
-    """Those on *.*, by roles too."""
+    """Return the privileges on *.*, including those granted by roles."""
     rights: set[str] = set()
     for (grant,) in query(session, "SHOW GRANTS"):
         if match := re.match(r"GRANT (.+?) ON \*\.\* TO ", grant):
@@ -151,7 +151,8 @@ def _nothing_to_follow(found: list[FoundTable]) -> Finding:
 
 
 def same_names(tables: Iterable[FoundTable]) -> Iterator[Finding]:
-    """An error for each table whose full name is that of one before it, as dots in names make possible."""
+    """Yield an error for each table with the same full name as an earlier one, which dots in names make
+    possible."""
     by_name: dict[str, FoundTable] = {}
     for one in tables:
         other = by_name.setdefault(one.full_name, one)
@@ -163,7 +164,7 @@ def same_names(tables: Iterable[FoundTable]) -> Iterator[Finding]:
 
 
 def _look_at(session: Session, found: FoundTable) -> SourceTable:
-    """Raises SourceError for a table that can't be followed."""
+    """Describe a followed table. Raises SourceError if it can't be followed."""
     if found.versioned:
         raise SourceError(f"{found.full_name} is system versioned, which isn't supported: leave it out")
     try:

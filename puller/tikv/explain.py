@@ -1,4 +1,4 @@
-"""Why a feed of TiKV is slow or stuck: what waits, on what, since when."""
+"""Explanations of a slow or stuck TiKV feed: what waits, on what, since when."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from .feed.lock_resolver import HeldLock, LockResolver
 from .feed.request import Request, Subscription
 
 NAMED: Final = 3
-"""Of each kind so many are named, the worst first."""
+"""Maximum number of items named per kind, the worst first."""
 PARKED: Final = 100
-"""Failures that the retry limiter holds back are looked through up to so many."""
+"""Maximum number of delayed failures of the retry limiter that are examined."""
 SLOW_SECONDS: Final = 20.0
-"""An initialised region further behind than this is slow (TiCDC's number): the log names it."""
+"""Lag above which an initialised region is slow (TiCDC's value): the log names it."""
 BEHIND_SECONDS: Final = 5.0
-"""And this much is worth a word to who asks: stores resolve about once a second."""
+"""Lag above which an explanation names a region: stores resolve about once a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Something that waits, on what, and since when by the clock's `now()`."""
+    """A wait: the part that waits, on what, and since when by the clock's `now()`."""
 
     what: str
     on: str
@@ -37,7 +37,7 @@ class Wait:
 
 
 def explain(feed: EventFeed, resolver: LockResolver, now_ts: Ts) -> list[Wait]:
-    """In the loop's thread; empty if nothing waits."""
+    """Return the waits of a feed; empty if there are none. Call in the loop's thread."""
     requests = _requests(feed)
     moments = Moments(feed.clock.now(), now_ts)
     uninitialised = [r for r in requests if not r.initialised]
@@ -53,7 +53,7 @@ def explain(feed: EventFeed, resolver: LockResolver, now_ts: Ts) -> list[Wait]:
 
 
 def slow_regions(feed: EventFeed, now_ts: Ts, uninitialised_seconds: float) -> list[Wait]:
-    """What belongs in the log every few minutes (puller.md: slow-region evidence)."""
+    """Return the slow regions, for the log every few minutes (puller.md: slow-region evidence)."""
     requests = _requests(feed)
     moments = Moments(feed.clock.now(), now_ts)
     horizon = moments.now - uninitialised_seconds
@@ -65,7 +65,7 @@ def slow_regions(feed: EventFeed, now_ts: Ts, uninitialised_seconds: float) -> l
 
 
 class Moments:
-    """PD's time and the clock's `now()` at one moment, for when a ts was."""
+    """PD's time and the clock's `now()` at one moment, to convert a ts to a clock time."""
 
     def __init__(self, now: float, now_ts: Ts) -> None:
         self.now = now
@@ -102,7 +102,7 @@ def _uninitialised(feed: EventFeed, requests: Sequence[Request]) -> Iterator[Wai
 
 
 def _of(all_: Sequence[object]) -> str:
-    """Nothing where all are named."""
+    """Return " (one of n like that)"; empty if all are named."""
     return f" (one of {len(all_)} like that)" if len(all_) > NAMED else ""
 
 
@@ -114,7 +114,7 @@ def _at(feed: EventFeed, request: Request) -> str:
 
 
 def _holes(feed: EventFeed, moments: Moments) -> Iterator[Wait]:
-    """Keys that no region holds, but for those of which `_failed` says more."""
+    """Yield a wait for keys that no region holds, unless `_failed` explains them."""
     failing = _failing(feed)
     found = [
         (moments.of(ts), s, hole)
@@ -129,7 +129,7 @@ def _holes(feed: EventFeed, moments: Moments) -> Iterator[Wait]:
 
 
 def _failing(feed: EventFeed) -> dict[Subscription, Failure]:
-    """Of what the retry limiter holds back longest, one failure a subscription."""
+    """Return the longest-delayed failures of the retry limiter, one per subscription."""
     found: dict[Subscription, Failure] = {}
     for failure in feed.failures.limiter.first(PARKED):
         if not failure.subscription.stopped:
