@@ -12,16 +12,16 @@ from grpc import aio
 from ...actors import Clock
 from ...codec.proto import Method
 from ...errors import Retryable, SourceError
-from .security import Security, handshake_trouble
+from .security import Security, handshake_advice
 
 KEEPALIVE_MS: Final = 10_000
 KEEPALIVE_TIMEOUT_MS: Final = 3_000
 """Time to wait for the answer to a keepalive ping, after which the connection is closed (TiCDC's value)."""
 
 _FINAL: Final = {
-    grpc.StatusCode.UNIMPLEMENTED: "it doesn't know this call; is it a TiDB cluster of a supported version?",
-    grpc.StatusCode.UNAUTHENTICATED: "it doesn't accept who we are; check cert_path and key_path",
-    grpc.StatusCode.PERMISSION_DENIED: "it doesn't allow this; check the common names it accepts",
+    grpc.StatusCode.UNIMPLEMENTED: "it doesn't know this call; check that TiDB's version is supported",
+    grpc.StatusCode.UNAUTHENTICATED: "it rejects the client certificate; check cert_path and key_path",
+    grpc.StatusCode.PERMISSION_DENIED: "permission denied; check the common names that it accepts",
 }
 
 
@@ -123,14 +123,14 @@ class Channels:
         """Translate a gRPC error; the message names the address and the call."""
         code, details = error.code(), error.details() or ""
         what = f"{address}: {method.path.rpartition('/')[2]}"
-        if code is grpc.StatusCode.UNAVAILABLE and (trouble := handshake_trouble(details)):
-            return SourceError(f"{what}: no TLS connection: {trouble} ({details})")
+        if code is grpc.StatusCode.UNAVAILABLE and (advice := handshake_advice(details)):
+            return SourceError(f"{what}: no TLS connection: {advice} ({details})")
         if code in _FINAL:
             return SourceError(f"{what}: {_FINAL[code]} ({details})")
         if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
             return TooLarge(f"{what}: an answer is too large for max_receive_bytes ({details})")
-        suspicion = self._options.security.suspicion(details)
-        return CallFailed(f"{what}: {code.name}: {details or 'no details'}{suspicion}", address, code)
+        hint = self._options.security.hint(details)
+        return CallFailed(f"{what}: {code.name}: {details or 'no details'}{hint}", address, code)
 
     async def close(self) -> None:
         """Close every connection. Running calls and streams end as cancelled, new ones are refused."""

@@ -16,7 +16,7 @@ log = logging.getLogger("tidemill.puller")
 T = TypeVar("T")
 
 STOP_SECONDS: Final = 10.0
-"""Time for cancelled tasks to end; then they are abandoned and named in the log."""
+"""Time for cancelled tasks to end; then they are abandoned, and `stop` raises an error that names them."""
 
 
 def _log_error(error: BaseException) -> None:
@@ -63,7 +63,7 @@ class LoopThread:
         loop.call_soon_threadsafe(loop.stop)
         self._thread.join()
         if left:
-            raise InvariantViolated(f"{self._thread.name}: tasks that don't end when cancelled: {left}")
+            raise InvariantViolated(f"{self._thread.name}: tasks that ignored their cancellation: {left}")
 
     def run(self, work: Coroutine[Any, Any, T], timeout_seconds: float | None = None) -> T:
         """Run the coroutine and return its result; called from another thread than the loop's.

@@ -135,7 +135,7 @@ class BinlogDecoder:
         The commit clock advances to a millisecond before that second: a transaction of the second gets the
         same ts as without this call, and an older transaction gets a ts above it.
         """
-        if not self._out.is_begun and not self._out.clock.anchored:
+        if not self._out.is_begun and not self._out.clock.has_checkpoints_ahead:
             self._out.advance_watermark(compose_ts(int(epoch_seconds) * 1000 - 1))
 
     def take(self) -> Changes | None:
@@ -147,7 +147,7 @@ class BinlogDecoder:
 
     def _begin(self, event: bytes) -> None:
         if self._out.is_open:
-            raise SourceError(f"the transaction after {self._cursor} has no end: look at the server's disk")
+            raise SourceError(f"the transaction after {self._cursor} is incomplete: check the server's disk")
         gtid = event[HEADER:]
         if self._out.is_begun and gtid != self._gtid:
             raise SourceError(
@@ -173,7 +173,7 @@ class BinlogDecoder:
 
     def _arrive(self) -> None:
         """Note that the stream is between two transactions."""
-        if self._out.clock.anchored:
+        if self._out.clock.has_checkpoints_ahead:
             self._out.clock.pass_to(self.position)
         if self._until is not None:
             self.reached = self.position.rank >= self._until
@@ -208,7 +208,7 @@ class BinlogDecoder:
             raise self._inside()
         if self._gtid[_GTID_FLAGS] & _PREPARED_XA:
             raise SourceError(
-                f"the transaction after {self._cursor} is an XA transaction that is only prepared: these "
+                f"the transaction after {self._cursor} is an XA transaction that is only prepared, which "
                 "can't be followed; change the followed tables in ordinary transactions"
             )
         self.row_events += 1

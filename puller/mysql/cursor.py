@@ -41,7 +41,7 @@ class Cursor:
         event = payload[1:-4]
         if crc32(event) != _u32(payload, len(payload) - 4)[0]:
             raise SourceError(
-                f"an event after {self} is damaged, its checksum is wrong: look at the server's disk and the "
+                f"an event after {self} is damaged, its checksum is wrong: check the server's disk and the "
                 "network"
             )
         return event

@@ -16,7 +16,7 @@ _EOF: Final = 0xFE
 _EOF_LENGTH: Final = 5
 
 
-class _Held:
+class _Remainder:
     """Bytes left over from earlier chunks.
 
     Chunks are joined only when they contain the missing bytes, so a large packet isn't copied again for each
@@ -47,11 +47,11 @@ class PacketCutter:
     """Cuts a stream into the payloads of its packets."""
 
     def __init__(self) -> None:
-        self._held = _Held()
+        self._remainder = _Remainder()
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the payloads that `data` completes, in order."""
-        data = self._held.join(data)
+        data = self._remainder.join(data)
         if not data:
             return []
         payloads = []
@@ -77,7 +77,7 @@ class PacketCutter:
             first = start
         else:
             needed = start + 4 - first
-        self._held.keep(data[first:], needed)
+        self._remainder.keep(data[first:], needed)
         return payloads
 
 
@@ -88,7 +88,7 @@ class RowCutter:
     """
 
     def __init__(self) -> None:
-        self._held = _Held()
+        self._remainder = _Remainder()
         self._described = False
         self.rows = 0
         """Number of rows cut."""
@@ -101,7 +101,7 @@ class RowCutter:
 
     def feed(self, data: bytes) -> bytes:
         """Return the whole rows that `data` completes."""
-        data = self._held.join(data)
+        data = self._remainder.join(data)
         if not data:
             return b""
         start = first = 0
@@ -144,7 +144,7 @@ class RowCutter:
         if rows:
             self.rows += rows
             self.last_row = data[last:first]
-        self._held.keep(data[first:], needed)
+        self._remainder.keep(data[first:], needed)
         return data[begin:first]
 
 

@@ -50,9 +50,9 @@ class CommitClock:
         self.last = last
         """The ts of the last complete transaction, or the ts that the clock was raised to since."""
         places = [
-            (Position.parse(anchor.position).rank, anchor.ts)
-            for anchor in sink_checkpoints
-            if anchor.position
+            (Position.parse(checkpoint.position).rank, checkpoint.ts)
+            for checkpoint in sink_checkpoints
+            if checkpoint.position
         ]
         self._sink_checkpoints = sorted(places, reverse=True)
 
@@ -73,6 +73,6 @@ class CommitClock:
             self.raise_to(self._sink_checkpoints.pop()[1])
 
     @property
-    def anchored(self) -> bool:
+    def has_checkpoints_ahead(self) -> bool:
         """True if sink checkpoints are ahead: up to them no transaction may get a higher ts than before."""
         return bool(self._sink_checkpoints)

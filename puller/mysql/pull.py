@@ -168,7 +168,7 @@ class Pull:
         if self._source not in ("", server.source):
             raise CheckpointError(
                 f"{self._options.address} is {server.source}, but the checkpoint is of {self._source}: "
-                "connect to that one, or remove the checkpoint to begin with a new snapshot"
+                "connect to that server, or remove the checkpoint to begin with a new snapshot"
             )
         self._source = server.source
         self._connected_at = self._now()

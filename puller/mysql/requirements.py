@@ -110,7 +110,7 @@ def _settings(session: Session) -> Iterator[Finding]:
             yield Finding(
                 "error",
                 f"{name} is {found}: SET GLOBAL {name} = {wanted}, in the server's configuration too, and "
-                "have the sessions that are open connect again",
+                "reconnect the open sessions",
             )
 
 
@@ -124,8 +124,8 @@ def _rights(session: Session) -> Iterator[Finding]:
     if not rights & {"ALL PRIVILEGES", "BINLOG ADMIN", "SUPER"}:
         yield Finding(
             "warning",
-            f"{user} has no right to BINLOG ADMIN: until the first snapshot is complete, an ALTER of a table "
-            "that is loaded already waits, and what uses the table waits behind it",
+            f"{user} lacks the privilege BINLOG ADMIN: until the first snapshot is complete, an ALTER of a "
+            "loaded table waits, and later statements on the table wait for that ALTER",
         )
 
 
@@ -145,9 +145,9 @@ def _account(user: str) -> str:
 
 def _nothing_to_follow(found: list[FoundTable]) -> Finding:
     if not found:
-        return Finding("error", "no table matches, as this user may see none: GRANT SELECT on them")
+        return Finding("error", "no table matches, because this user may see none: GRANT SELECT on them")
     names = ", ".join(one.full_name for one in found[:10]) + (", ..." if len(found) > 10 else "")
-    return Finding("error", f"no table matches, of those that this user may see: {names}")
+    return Finding("error", f"no table matches; this user may see: {names}")
 
 
 def same_names(tables: Iterable[FoundTable]) -> Iterator[Finding]:

@@ -44,7 +44,7 @@ class Dump:
         """Raises Retryable or SourceError."""
         if position.offset > 0xFFFFFFFF:
             raise SourceError(
-                f"{position} is beyond 4 GiB, where no server can be asked to start: start again with a new "
+                f"{position} is beyond 4 GiB, and no server can start a dump there: start again with a new "
                 "snapshot, and change less in one transaction"
             )
         self._options = options

@@ -95,13 +95,13 @@ class Transactions:
         number = self._savepoints.get(savepoint.casefold())
         if number is None:
             raise SourceError(
-                f"a transaction goes back to its savepoint {savepoint}, which the binlog doesn't have: "
+                f"a transaction rolls back to its savepoint {savepoint}, which the binlog doesn't have: "
                 "start again with a new snapshot"
             )
         if number < self._handed:
             raise SourceError(
-                f"a transaction of more than {self._max_bytes} bytes goes back to its savepoint {savepoint}: "
-                "start again with a new snapshot and a larger max_batch_bytes"
+                f"a transaction of more than {self._max_bytes} bytes rolls back to its savepoint {savepoint}:"
+                " start again with a new snapshot and a larger max_batch_bytes"
             )
         del self._changes[len(self._changes) - (self._number - number) :]
         self._number = number

@@ -83,7 +83,7 @@ async def read_schema(kv: Reads, ts: Ts, schema: Schema) -> int:
             own.add(meta.database_field(database.id))
         else:
             schema.add_database(database)
-    # One pass over the tables of all databases: there are more of them than of the ids in between.
+    # One pass over the hashes of all databases; the auto-id counters between the tables are skipped.
     async for key, value in kv.scan(*_TABLES, ts):
         found = meta.decode_meta_key(key)
         if meta.is_table_field(found.field) and found.name not in own:

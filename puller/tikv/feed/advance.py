@@ -102,7 +102,7 @@ class Advancer(PooledActor):
     def __init__(self, dirty: DirtySet, options: FeedOptions, advance: Advance | None = None) -> None:
         """`advance` passes on the resolved ts of many tables, after everything that was sent to their
         writers."""
-        self._board = dirty
+        self._dirty = dirty
         self._advance = advance
         self._options = options
         self._pending: dict[PooledRef[Any], None] = {}
@@ -162,7 +162,7 @@ class Advancer(PooledActor):
 
     def _tell(self) -> None:
         late, self._full = [each for each in self._full if not each.stopped], {}
-        self._left = chain(late, self._board.take().difference(late))
+        self._left = chain(late, self._dirty.take().difference(late))
         self._step()
 
     def _step(self) -> None:

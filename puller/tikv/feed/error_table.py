@@ -74,7 +74,7 @@ def _duplicate_request(error: Any) -> Action:
 def _compatibility(error: Any) -> Action:
     message = (
         f"TiKV requires a change feed client of at least version {error.required_version}; "
-        "use a tidemill that is made for this cluster's version"
+        "use a tidemill version that supports this cluster"
     )
     return Action("fatal", "Compatibility", error=SourceError(message))
 

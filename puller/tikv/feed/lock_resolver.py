@@ -72,7 +72,7 @@ class LockResolver:
             try:
                 await self.look()
             except Retryable as error:
-                log.warning("locks can't be looked for: %s", error)
+                log.warning("abandoned locks can't be checked: %s", error)
 
     async def look(self) -> None:
         """Resolve old locks in regions that don't advance. Raises Retryable if PD doesn't answer."""
@@ -109,7 +109,7 @@ class LockResolver:
         return list(found.values())
 
     def _is_due(self, request: Request, now: float) -> bool:
-        if not request.initialised or request.stall_count < self._options.least_penalty:
+        if not request.initialised or request.stall_count < self._options.least_stall_count:
             return False
         last = self._last.get(request.id)
         return last is None or now - last >= self._options.locks_pause_seconds
@@ -121,7 +121,7 @@ class LockResolver:
     def _reconnect(self, request: Request) -> None:
         stream = request.stream
         if stream is not None and request.request_id:
-            log.warning("nothing came of %s for long: its stream is made anew", request)
+            log.warning("no message for %s for too long: reconnecting its stream", request)
             request.heard_at = self._clock.now()
             stream.reconnect()
 

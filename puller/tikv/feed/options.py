@@ -18,7 +18,7 @@ class FeedOptions:
     """Retry deadline for PD's regions of a span to cover it without gaps; then the feed fails."""
     mailbox: int = 128
     """Capacity of the mailbox of a region worker, a shard worker or a SpanPuller."""
-    handles: int = 8
+    shard_workers: int = 8
     """Actors that share the regions of a store while its region worker is far behind."""
     high_water: float = 0.7
     """Fill level of its mailbox (0 to 1) above which a region worker shares its work ..."""
@@ -34,7 +34,7 @@ class FeedOptions:
     stale_seconds: float = 20.0
     """Lag above which a region has its locks resolved, if its resolved ts didn't advance in
     `least_stall_count` messages."""
-    least_penalty: int = 10
+    least_stall_count: int = 10
     locks_age_seconds: float = 10.0
     """Minimum age of the locks that are resolved."""
     locks_regions: int = 64

@@ -16,7 +16,7 @@ from .error_table import Action, classify
 from .reports import Broken, Initialised, Reports
 from .request import Request, Subscription
 from .request_group import RequestGroup
-from .span_puller import NOTHING, PIECE, Pulled
+from .span_puller import MAX_CHANGES, NOTHING, Pulled
 
 _INITIALIZED: Final = bytes([cdcpb.Event.INITIALIZED])
 
@@ -39,7 +39,7 @@ class RegionEvents:
 
     def __init__(self, actor: PooledActor, reports: Reports, dirty: DirtySet) -> None:
         self._actor = actor
-        self._board = dirty
+        self._dirty = dirty
         self._reports = reports
         self._outputs: dict[Subscription, _Output] = {}
 
@@ -72,7 +72,7 @@ class RegionEvents:
             request.since = now
             moved.add(request.subscription)
         if moved:
-            self._board.put(moved)
+            self._dirty.put(moved)
 
     def end(self, group: RequestGroup, request: Request, report: Broken) -> None:
         """End a request and report it."""
@@ -84,8 +84,8 @@ class RegionEvents:
         send = self._actor.send
         for subscription, output in outputs.items():
             changes = output.changes
-            for at in range(0, len(changes), PIECE):  # a mailbox is bounded in messages
-                send(subscription.ref, Pulled(changes[at : at + PIECE], [], output.least))
+            for at in range(0, len(changes), MAX_CHANGES):  # a mailbox is bounded in messages
+                send(subscription.ref, Pulled(changes[at : at + MAX_CHANGES], [], output.least))
 
     def _take_rows(self, group: RequestGroup, request: Request, rows: Rows, quota: Quota) -> None:
         initialised = request.initialised

@@ -68,12 +68,12 @@ class RegionWorker(PooledActor):
         self._store_id = store_id
         self._reports = reports
         self._options = options
-        self._board = dirty
+        self._dirty = dirty
         self._events = RegionEvents(self, reports, dirty)
-        self._quotas = [spill.quota() for _ in range(options.handles)]
+        self._quotas = [spill.quota() for _ in range(options.shard_workers)]
         self._streams: dict[StoreStream, None] = {}
         self._shard_workers: list[PooledRef[ShardWorker]] = []
-        self._barrier = Barrier(f"{self.name}: its handles")
+        self._barrier = Barrier(f"{self.name}: its shard workers")
         self.sharing = False
         """True while the shard workers process the events."""
         self._counts = counts
@@ -106,8 +106,8 @@ class RegionWorker(PooledActor):
         self._release()
 
     def _release(self) -> None:
-        for handle in self._shard_workers:
-            handle.stop(block=False)
+        for shard in self._shard_workers:
+            shard.stop(block=False)
         for quota in self._quotas:
             quota.close()
 
@@ -141,7 +141,7 @@ class RegionWorker(PooledActor):
         try:
             message = ChangeData(data)
         except DecodeError as error:
-            raise SourceError(f"store {self._store_id} sent what isn't a ChangeDataEvent") from error
+            raise SourceError(f"store {self._store_id} sent bytes that aren't a ChangeDataEvent") from error
         if self.sharing:
             self._share(received, message)
         else:
@@ -194,10 +194,10 @@ class RegionWorker(PooledActor):
         for group, request, payload in self._current(received.stream, message):
             parts[request.id % len(parts)].append((group, request, payload))
         share = left // len(parts)
-        for handle, part in zip(self._shard_workers, parts, strict=True):
+        for shard, part in zip(self._shard_workers, parts, strict=True):
             if part:
                 left -= share
-                self.send(handle, Shared(part, share, received.backlog))
+                self.send(shard, Shared(part, share, received.backlog))
         if received.backlog is not None:
             received.backlog.done(left)
 
@@ -231,11 +231,11 @@ class RegionWorker(PooledActor):
                 self.system.spawn(
                     ShardWorker,
                     self._reports,
-                    self._board,
+                    self._dirty,
                     quota,
                     self._barrier,
                     capacity=self._options.mailbox,
-                    name=f"{self.name}, handle {number}",
+                    name=f"{self.name}, shard worker {number}",
                     supervisor=self.actor_inbox.supervisor,
                 )
                 for number, quota in enumerate(self._quotas)
@@ -245,8 +245,8 @@ class RegionWorker(PooledActor):
         """Wait for the shard workers, then process the message."""
         self.sharing = False
         self._barrier.shut(len(self._shard_workers))
-        for handle in self._shard_workers:
-            self.send(handle, Arrive(self._barrier))
+        for shard in self._shard_workers:
+            self.send(shard, Arrive(self._barrier))
         self.send(self._barrier, None)
         self._todo.appendleft(message)
 
@@ -258,9 +258,9 @@ class RegionWorker(PooledActor):
         self._announce()
 
     def _announce(self) -> None:
-        if not self._announced and self._board.reader is not None:
+        if not self._announced and self._dirty.reader is not None:
             self._announced = True
-            self._board.reader.actor_inbox.post(Pending(self.actor_ref))
+            self._dirty.reader.actor_inbox.post(Pending(self.actor_ref))
 
     def _look(self) -> None:
         self._announced = False
@@ -283,12 +283,12 @@ class RegionWorker(PooledActor):
                 pairs.append((request, ts))
         if self.sharing:
             parts = spread(len(self._shard_workers), pairs, self._weight)
-            for handle, part in zip(self._shard_workers, parts, strict=True):
+            for shard, part in zip(self._shard_workers, parts, strict=True):
                 if part is not None:
-                    self.send(handle, part)
+                    self.send(shard, part)
         else:
             self._events.advance(pairs, self._weight)
         if taken == STEP_REGIONS:
             self.actor_inbox.post(_Step())
-        elif self._board.reader is not None:
-            self._board.reader.actor_inbox.post(Noted(self.actor_ref))
+        elif self._dirty.reader is not None:
+            self._dirty.reader.actor_inbox.post(Noted(self.actor_ref))

@@ -31,11 +31,11 @@ class Barrier(Mailbox):
         super().__init__(2, name)
         self._missing = 0
 
-    def shut(self, handles: int) -> None:
-        """Close it until `handles` shard workers have arrived. Called by the region worker before it tells
+    def shut(self, workers: int) -> None:
+        """Close it until `workers` shard workers have arrived. Called by the region worker before it tells
         them to."""
         with self.lock:
-            self._missing = handles
+            self._missing = workers
             self.limit = 1
             self.messages = [None]
 
@@ -72,7 +72,7 @@ class Arrive(Struct, frozen=True):
     barrier: Barrier
 
 
-HandleMessage: TypeAlias = Shared | Advance | Arrive
+ShardMessage: TypeAlias = Shared | Advance | Arrive
 
 
 class ShardWorker(PooledActor):
@@ -83,7 +83,7 @@ class ShardWorker(PooledActor):
         self._quota = quota
         self._barrier = barrier
 
-    def on_receive(self, message: HandleMessage) -> None:
+    def on_receive(self, message: ShardMessage) -> None:
         match message:
             case Shared(events, size, backlog):
                 for group, request, payload in events:

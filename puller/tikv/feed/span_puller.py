@@ -18,7 +18,7 @@ log = logging.getLogger("tidemill.puller")
 MAILBOX: Final = 128
 """Capacity in messages, as of TiCDC's channels."""
 
-PIECE: Final = 1024
+MAX_CHANGES: Final = 1024
 """Maximum number of changes per message: a mailbox is bounded in messages."""
 
 NOTHING: Final = (1 << 64) - 1
@@ -29,7 +29,7 @@ class Pulled(Struct, frozen=True, gc=False):
     """To a SpanPuller: changes of some regions, then resolved ts of regions."""
 
     changes: list[KvChange]
-    """At most PIECE changes; the list belongs to the SpanPuller from now on."""
+    """At most MAX_CHANGES changes; the list belongs to the SpanPuller from now on."""
     resolved: list[tuple[int, Span, Ts]]
     """Region id, its part of the subscription's span, and the ts up to which all of it was sent."""
     least: Ts = NOTHING
@@ -134,17 +134,17 @@ class SpanPuller(PooledActor):
         kept = [change for change in changes if change.commit_ts > resolved]
         dropped = len(changes) - len(kept)
         if dropped and not self.progress.fallen_back:
-            log.warning("%s: %d changes have fallen back behind resolved ts %d", self.name, dropped, resolved)
+            log.warning("%s: dropped %d changes at or below the resolved ts %d", self.name, dropped, resolved)
         self.progress.fallen_back += dropped
         return kept
 
 
 def _pieces(lists: Sequence[list[KvChange]]) -> list[list[KvChange]]:
-    """Join neighbouring lists up to PIECE changes; return at least one list, which may be empty. Reuses the
-    lists."""
+    """Join neighbouring lists up to MAX_CHANGES each; return at least one list, maybe an empty one. Reuses
+    the lists."""
     found: list[list[KvChange]] = []
     for changes in lists:
-        if found and len(found[-1]) + len(changes) <= PIECE:
+        if found and len(found[-1]) + len(changes) <= MAX_CHANGES:
             found[-1] += changes
         else:
             found.append(changes)

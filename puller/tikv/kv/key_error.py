@@ -14,7 +14,7 @@ def sentence(error: Any) -> str:
         value if field.name in _WORDS else f"{field.name} ({_contents(value)})"
         for field, value in error.ListFields()
     ]
-    return "; ".join(said) or "an error of a kind that isn't known here"
+    return "; ".join(said) or "an error of an unknown kind"
 
 
 def _contents(message: Any) -> str:

@@ -67,12 +67,12 @@ class RegionCache:
         backoff = self._backoff()
         while True:
             found = await self._pd.scan_regions(span.start, span.end, limit)
-            trouble = _trouble(span, found)
-            if trouble is None:
+            gap = _gap(span, found)
+            if gap is None:
                 return self._take([region for region in found if region is not None])
             pause = backoff.next()
             if pause is None:
-                raise Retryable(f"PD gives no whole cover of {span}: {trouble}")
+                raise Retryable(f"PD's regions don't cover {span}: {gap}")
             await asyncio.sleep(pause)
 
     async def locate(self, key: bytes) -> RegionInfo:
@@ -205,7 +205,7 @@ class RegionCache:
             return taken
         known = self._map.over(taken[0].start, taken[-1].end)
         span = Span(taken[0].start, taken[-1].end)
-        whole = known and known[-1].end >= span.end and _trouble(span, known) is None
+        whole = known and known[-1].end >= span.end and _gap(span, known) is None
         return known if whole else taken
 
     def _backoff(self) -> Backoff:
@@ -218,14 +218,14 @@ class RegionCache:
         )
 
 
-def _trouble(span: Span, found: Sequence[RegionInfo | None]) -> str | None:
+def _gap(span: Span, found: Sequence[RegionInfo | None]) -> str | None:
     """Describe why these regions don't cover the span from its start; None if they do."""
     at = span.start
     for region in found:
         if region is None:
-            return f"a region without meta data at {at.hex() or 'the start'}"
+            return f"a region without metadata at {at.hex() or 'the start'}"
         if region.start > at or region.end <= at:
-            return f"a hole from {at.hex() or 'the start'} to region {region.id} at {region.start.hex()}"
+            return f"a gap from {at.hex() or 'the start'} to region {region.id} at {region.start.hex()}"
         at = region.end
     return None if found else "no regions"
 

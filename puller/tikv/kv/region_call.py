@@ -62,14 +62,14 @@ class RegionCalls:
         while True:
             context = await self._cache.rpc_context(await self._cache.locate(key))
             if context is None:
-                trouble, least = f"the region of {key.hex()} has no leader that can be reached", 0.0
+                problem, least = f"the region of {key.hex()} has no reachable leader", 0.0
             else:
-                answer, trouble, least = await self._try(context, name, make(context.region))
-                if not trouble:
+                answer, problem, least = await self._try(context, name, make(context.region))
+                if not problem:
                     return context.region, answer
             pause = backoff.next(least)
             if pause is None:
-                raise Retryable(f"{name}: {trouble}")
+                raise Retryable(f"{name}: {problem}")
             await asyncio.sleep(pause)
 
     def backoff(self) -> Backoff:

@@ -269,7 +269,7 @@ class Matcher:
 
     def _not_known(self, what: str) -> SourceError:
         return SourceError(
-            f"{self.region} sent a row of {what}: this tidemill doesn't know it, use one made for the cluster"
+            f"{self.region} sent a row of {what}, which is unknown: use a tidemill that supports the cluster"
         )
 
     def _inside(self, rows: Rows) -> Rows:
@@ -303,5 +303,5 @@ def _decoded(bound: bytes) -> bytes:
         return bound  # above all raw keys too
     raw, end = decode_bytes(bound)
     if end < len(bound):
-        raise ValueError(f"{bound.hex()} goes on after the encoded key")
+        raise ValueError(f"{bound.hex()} has bytes after the encoded key")
     return raw

@@ -33,7 +33,7 @@ _WRITE_BYTES: Final = 1 << 20
 class Place(Struct, frozen=True, gc=False):
     """The place of a block on disk."""
 
-    window: Generation
+    generation: Generation
     key: bytes
 
 
@@ -98,13 +98,13 @@ class Shared:
             keys = [next(self._names).to_bytes(8, "big") for _ in blocks]
             for key, block in zip(keys, blocks, strict=True):
                 batch.put(key, block, 0)
-            window = self._store.write(batch)
-            self._alive[window] = self._alive.get(window, 0) + len(blocks)
-        return [Place(window, key) for key in keys]
+            generation = self._store.write(batch)
+            self._alive[generation] = self._alive.get(generation, 0) + len(blocks)
+        return [Place(generation, key) for key in keys]
 
     def read(self, place: Place) -> bytes:
         """Read a block. Raises StoreError if it can't be read."""
-        block = self._store.get(place.window, place.key)
+        block = self._store.get(place.generation, place.key)
         if block is None:
             raise StoreError(f"store {self._store.path} has lost block {place.key.hex()}")
         return block
@@ -113,21 +113,21 @@ class Shared:
         """Free blocks. A generation whose blocks are all free is dropped from the disk."""
         with self._lock:
             for place in places:
-                self._alive[place.window] -= 1
-            empty = [window for window, blocks in self._alive.items() if not blocks]
+                self._alive[place.generation] -= 1
+            empty = [generation for generation, blocks in self._alive.items() if not blocks]
             if empty:
                 self._drop(empty)
 
     def _drop(self, empty: Sequence[Generation]) -> None:
         """Drop generations; called with the lock held."""
         ended = self._store.ended()
-        if any(window not in ended for window in empty):
+        if any(generation not in ended for generation in empty):
             self._store.end_window()
             ended = self._store.ended()
-        for window in empty:
-            if window in ended:
-                del self._alive[window]
-                self._store.drop(window)
+        for generation in empty:
+            if generation in ended:
+                del self._alive[generation]
+                self._store.drop(generation)
 
 
 class Quota:

@@ -48,7 +48,7 @@ class SafePoint:
         if least >= start_ts:
             raise SourceError(
                 f"start ts {start_ts} ({_time(start_ts)}) is below the GC safe point {least} "
-                f"({_time(least)}): the changes after it may be gone; start anew from a later ts, "
+                f"({_time(least)}): the changes after it may be gone; start again from a later ts, "
                 "with a snapshot (a longer tidb_gc_life_time keeps them longer)"
             )
 
@@ -66,14 +66,14 @@ class SafePoint:
             silent = self._clock.now() - self._renewed
             if silent >= self._options.gc_ttl_seconds:
                 raise SourceError(
-                    f"the GC safe point could not be renewed for {silent:.0f} s and has lapsed: {error}"
+                    f"the GC safe point could not be renewed for {silent:.0f} s and has expired: {error}"
                 ) from error
             log.warning("the GC safe point %s at %d could not be renewed: %s", self._service_id, ts, error)
             return
         if least >= ts:
             raise SourceError(
                 f"the feed has come to ts {ts} ({_time(ts)}), but the GC safe point is at {least} "
-                f"({_time(least)}): the changes in between may be gone; start anew with a snapshot"
+                f"({_time(least)}): the changes in between may be gone; start again with a new snapshot"
             )
 
     async def remove(self) -> None:

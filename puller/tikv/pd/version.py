@@ -77,7 +77,7 @@ def check(stores: Iterable[StoreInfo], members: Mapping[str, str] | None = None)
 def _checked(what: str, where: str, text: str) -> Version:
     version = parse(text)
     if version is None:
-        raise SourceError(f"{what} at {where} says it is version {text!r}, which is not one")
+        raise SourceError(f"{what} at {where} reports {text!r}, which is not a version")
     if version < LEAST:
         raise SourceError(f"{what} {version} at {where} is too old: {LEAST} or later is needed")
     if not version < BELOW:
