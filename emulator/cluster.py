@@ -60,7 +60,7 @@ class Cluster(Faults):
         self.resolved.feeds = [store.change_data for store in self.stores.values()]
         self.topology = Topology(self.keyspace, self.stores)
         self.transactions = Transactions(
-            self.keyspace, self.oracle, self._apply, self.resolved, self.options.patience_seconds
+            self.keyspace, self.oracle, self._apply, self.resolved, self.options.congestion_seconds
         )
         self._loop = LoopThread("tidemill-emulator")
         try:

@@ -41,7 +41,7 @@ class Options:
     quota_bytes: int = 64 << 20
     """Limit of queued bytes on one change feed stream; beyond it the stream is congested."""
 
-    patience_seconds: float = 10.0
+    congestion_seconds: float = 10.0
     """Maximum wait of in-process writers for a full stream; then its regions end as congested. TiKV: 0."""
 
     scan_rows: int = 1024

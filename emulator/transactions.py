@@ -50,13 +50,13 @@ class Transactions:
         oracle: Oracle,
         apply: Callable[..., Any],
         resolved: Resolved,
-        patience_seconds: float,
+        congestion_seconds: float,
     ) -> None:
         self._keyspace = keyspace
         self._oracle = oracle
         self._apply = apply
         self._resolved = resolved
-        self._patience_seconds = patience_seconds
+        self._congestion_seconds = congestion_seconds
 
     async def write(
         self, mutations: Sequence[tuple[str, bytes, bytes]], start_ts: Ts = 0, mode: CommitMode = "two_phase"
@@ -159,10 +159,10 @@ class Transactions:
         meanwhile."""
         region = self._keyspace.locate_raw(key)
         full = [each.connection for each in region.feed or () if each.connection.full]
-        if full and self._patience_seconds:
+        if full and self._congestion_seconds:
             waits = asyncio.gather(*(connection.room() for connection in full))
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(waits, self._patience_seconds)
+                await asyncio.wait_for(waits, self._congestion_seconds)
         return self._keyspace.locate_raw(key)
 
 

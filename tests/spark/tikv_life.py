@@ -114,7 +114,7 @@ class TikvLife:
             seed=seed,
             tick_seconds=random.choice((0.01, 0.05)),
             quota_bytes=random.choice((20_000, 1 << 20)),
-            patience_seconds=0.2,
+            congestion_seconds=0.2,
             scan_rows=random.choice((1, 7, 1024)),
             scans=random.choice((1, 2, 6)),
             filter_span=random.random() < 0.5,
