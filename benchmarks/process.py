@@ -1,4 +1,4 @@
-"""`tidemill run` as a process of its own."""
+"""`tidemill run` in a process of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..errors import CheckpointError
 
 @contextmanager
 def following(config: Path, *flags: str) -> Iterator[subprocess.Popen[bytes]]:
-    """`tidemill run` as a process of its own; stopped by SIGINT, and its exit status checked."""
+    """Run `tidemill run` in a process of its own; stop it by SIGINT and check its exit status."""
     process = subprocess.Popen([sys.executable, "-m", "tidemill.cli", "run", str(config), *flags])
     try:
         yield process
@@ -31,7 +31,7 @@ def following(config: Path, *flags: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def until_all_at(state: Path, pid: int, reached: Callable[[str], bool]) -> None:
-    """Wait until every sink of the feed with this process id has its snapshot, and a position that is
+    """Wait until every sink of the feed with this process id has its snapshot and a position that is
     `reached`."""
     while True:
         try:
