@@ -1,11 +1,11 @@
 """A capture's answer into Spark's `noop` sink, in rows per second.
 
 * `read`: by two tasks; `one_core`: by the single task of a session with one core. The yardstick is a data
-  source that only yields the same Arrow batches, from a file in memory. `json`: with the images as JSON, which
-  tidemill's tasks create, and the yardstick's file contains.
+  source that only yields the same Arrow batches, from a file in memory. `json`: with the images as JSON,
+  which tidemill's tasks create, and the yardstick's file contains.
 * `fixed_seconds`: a micro-batch with a single row of a MariaDB; `fixed_capture_seconds`: through a capture.
-* The gain of the second core: `cores` is `read` over `one_core`, where the capture, on the same machine, does a
-  large part of the work; `json_cores` is `json` over `json_one_core`, where the tasks do nearly all of it.
+* The gain of the second core: `cores` is `read` over `one_core`, where the capture, on the same machine, does
+  a large part of the work; `json_cores` is `json` over `json_one_core`, where the tasks do nearly all of it.
 """
 
 from __future__ import annotations
