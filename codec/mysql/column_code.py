@@ -31,7 +31,7 @@ class Read(NamedTuple):
     parts: list[Part]
     lines: list[str]
     counted: bool = False
-    """True if the parts are only a length; the code takes that many bytes from `p` on and advances it."""
+    """True if the parts are only a length; the code takes as many bytes from `p` on and advances it."""
 
 
 NAMES: Final[dict[str, Any]] = {

@@ -26,7 +26,7 @@ _EXPLICIT_TIMESTAMPS: Final = 1 << 24
 """A bit of _FLAGS. Servers before 10.10 don't log it; there the variable is off unless it was set."""
 _HEAD: Final = 13
 
-# What may precede the first word; the server executes the content of /*! */ and /*M! */.
+# Tokens that may precede the first word; the server executes the content of /*! */ and /*M! */.
 _VERB = re.compile(r"(?:\s|/\*M?!\d*|/\*.*?\*/|--[ \t][^\n]*\n|\#[^\n]*\n|\()*([A-Za-z]+)", re.DOTALL)
 _NAME = r"(?:(`[^`]+`|[\w$]+)\s*\.\s*)?(`[^`]+`|[\w$]+)"
 _NAMES = re.compile(_NAME)
