@@ -13,9 +13,9 @@ from typing import Any, Self
 from .actors import Stream, SystemClock
 from .engine.feed import Feed
 from .engine.options import FeedOptions, checkpoint_file, feed_options, open_sinks
-from .engine.status import FeedStatus, Wait
+from .engine.status import FeedStatus
 from .errors import InvariantViolated, TidemillError
-from .events import Checkpoint, Item, Transaction
+from .events import Checkpoint, Item, Transaction, Wait
 from .sink.python import PythonSink
 
 WAITING_BATCHES = 4
@@ -118,7 +118,7 @@ class OpenFeed:
         waits = self._feed.explain()
         if self._acknowledged < self._handed_out:
             seconds = self._clock.now() - self._unacknowledged_since
-            waits.append(Wait("the checkpoint", "ack(txn) for what was handed out", seconds))
+            waits.append(Wait("program", "acknowledgement", seconds))
         return waits
 
     def _receive(self, items: Sequence[Item]) -> None:

@@ -2,12 +2,12 @@
 
 from .actor import RetryDelay, SinkActor, spawn_sink
 from .delivery import Delivery, DeliveryOptions, DeliveryStatistics, ReplayRequired
-from .messages import Acknowledged, Deliver, Flush
+from .messages import Acknowledged, Deliver, Flush, Seek
+from .registry import open_sink
 from .resume_filter import ResumeFilter
-from .sink import PERCENT_ENCODE, CheckpointStore, Sink, open_sink
+from .sink import CheckpointStore, Sink
 
 __all__ = [
-    "PERCENT_ENCODE",
     "Acknowledged",
     "CheckpointStore",
     "Deliver",
@@ -18,6 +18,7 @@ __all__ = [
     "ReplayRequired",
     "ResumeFilter",
     "RetryDelay",
+    "Seek",
     "Sink",
     "SinkActor",
     "open_sink",

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from msgspec import Struct
 
-from ..actors import ActorSystem, Clock, PooledRef
-from ..engine.options import FeedOptions
-from ..engine.status import Wait
-from ..events import Checkpoint, Item, Sorted, Ts
-from ..puller.mysql.options import MysqlOptions
+from ..actors import ActorSystem, PooledRef
+from ..events import Checkpoint, Item, Sorted, Ts, Wait
 from ..puller.puller import PullerStatistics
 from ..sorter import EventSorter
-
-Said: TypeAlias = tuple[Literal["ok", "warning", "error"], str]
-"""A sentence for people, and how bad it is."""
 
 
 class SourceInfo(Struct, frozen=True):
@@ -30,14 +24,14 @@ class SourceInfo(Struct, frozen=True):
     """Schema and name of those that this user may see."""
 
 
-class Stages(Struct, frozen=True):
+class StartContext(Struct, frozen=True):
     """What a source is given to start with."""
 
     compute: ActorSystem
     blocking: ActorSystem
     """For actors that wait in drivers; it has a worker for one of the source's."""
     sorter: EventSorter
-    mount: PooledRef[Any]
+    decoder: PooledRef[Any]
     """Takes `Sorted` of the sorter, and `Deliver` of a source that needs no sorting for it."""
     coordinator: PooledRef[Any]
     """Hears of failures, and gets Connected, Retrying and SnapshotReport."""
@@ -55,23 +49,24 @@ class Source(Protocol):
     def look(self) -> SourceInfo:
         """Connect. Raises Retryable and Fatal."""
 
-    def survey(self) -> Iterator[Said]:
-        """What stands in the way of following it, and what would be followed; changes nothing."""
-
     def rank(self, position: str) -> Any:
         """A sort key for positions. Raises CheckpointError for what isn't one."""
 
     def behind(self, sink: str, position: str, end: str) -> str:
         """The sentence for a sink whose position lies behind the source's end."""
 
-    def start(self, stages: Stages) -> None:
+    def start(self, context: StartContext) -> None:
         """Begin to read, on actors. Raises Retryable and Fatal. Once, after `look`."""
 
     def mount(self, released: Sorted) -> list[Item]:
-        """What the sorter released, as items. Called in the turns of the DecodeActor actor."""
+        """What the sorter released, as items. Called in the DecodeActor's turns."""
 
     def acknowledged(self, ts: Ts) -> None:
         """Every sink durably has everything up to there. Called in the Coordinator's turns."""
+
+    def check_seek(self, position: str) -> None:
+        """Raise SourceError unless it can be read again after `position`, by a new start. Called in the
+        Coordinator's turns."""
 
     def statistics(self) -> PullerStatistics | None:
         """None if it is too busy to answer."""
@@ -79,8 +74,8 @@ class Source(Protocol):
     def waits(self) -> list[Wait]:
         """What it waits on, and what is slow in it; may be called at any time after `start`."""
 
-    def named(self, text: str) -> str:
-        """A sentence of the sorter or of an actor, in which tables get their names for their numbers."""
+    def table_name(self, table_id: int) -> str:
+        """Return what a Wait calls a keyspace of the sorter; empty where it has no name."""
 
     def stop(self) -> None:
         """Read no further. Returns at once."""
@@ -92,14 +87,3 @@ class Source(Protocol):
 def no_table_matches(patterns: Sequence[str]) -> str:
     names = ", ".join(map(repr, patterns))
     return f"source.tables: no table matches {names}: mend the pattern (or, MariaDB: GRANT SELECT)"
-
-
-def open_source(options: FeedOptions, clock: Clock) -> Source:
-    """The source that the options name, not connected yet."""
-    if isinstance(options.source, MysqlOptions):
-        from .mysql import MysqlSource
-
-        return MysqlSource(options.source, options.tables)
-    from .tikv import TikvSource
-
-    return TikvSource(options.source, options.tables, options.name, options.data_dir / "scratch-tikv", clock)

@@ -15,6 +15,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 STILL_TO_DO = (
+    "chain/",
+    "config/",
     "mounter/",
     "sink/",
     "engine/",
