@@ -27,7 +27,7 @@ def enter_turns(yes: bool) -> None:
 
 
 def in_turn() -> bool:
-    """Whether this thread runs an actor now: then it must not block."""
+    """Return True if this thread runs an actor now: then it must not block."""
     return getattr(_thread, "in_turn", False)
 
 

@@ -87,7 +87,7 @@ class PooledRef(pykka.ActorRef[A]):
         return lambda: getattr(self.actor_inbox, "actor", None)
 
     def is_alive(self) -> bool:
-        """Whether it accepts messages."""
+        """Return True if the actor accepts messages."""
         return self.actor_inbox.limit > 0
 
     # --- one way ---------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The quick benchmarks, one after the other: python -m tidemill.benchmarks [NAME ...]"""
+"""The quick benchmarks, run one after the other: python -m tidemill.benchmarks [NAME ...]"""
 
 from __future__ import annotations
 

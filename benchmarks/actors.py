@@ -1,4 +1,4 @@
-"""Tells, asks and memory of pooled actors beside `pykka.ThreadingActor`, in the same run."""
+"""Tells, asks and memory of pooled actors, compared with `pykka.ThreadingActor` in the same run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ now = SystemClock.now
 
 
 class Counting:
-    """Counts what arrives; releases `done` at the last message."""
+    """Counts messages; releases `done` at the last one."""
 
     def __init__(self, count: int, done: Semaphore) -> None:
         super().__init__()
@@ -60,13 +60,13 @@ def run(
     rounds: int = 5,
     yardstick_seconds: float = 10.0,
 ) -> dict[str, Any]:
-    """Measure ours and pykka's in turn, `rounds` times; figures are medians over the rounds, ratios medians
-    over the rounds that measured both.
+    """Measure tidemill's and pykka's actors in turn, `rounds` times; figures are medians over the rounds,
+    ratios medians over the rounds that measured both.
 
-    Tells per second are counted at the destination: from the first tell until the last message was
-    handled. `messages` go to the pooled actors, `threaded_messages` to the threading ones, which are
-    slower; once these have taken `yardstick_seconds`, the rounds that remain measure ours only. `actors` are
-    only created, in a process of their own.
+    Tells per second are counted at the destination: from the first tell until the last message was processed.
+    `messages` go to the pooled actors, `threaded_messages` to the slower threading ones; after these have
+    taken `yardstick_seconds`, the remaining rounds measure the pooled actors only. `actors` are only created,
+    in a process of their own.
     """
     settings = locals().copy()
     measures: dict[str, tuple[Callable[[], float], Callable[[], float]]] = {
@@ -131,7 +131,7 @@ def _rounded(rounds: dict[str, list[float]]) -> dict[str, list[int]]:
 
 
 def _tell_round_robin(refs: Sequence[pykka.ActorRef[Any]], each: int, done: Semaphore) -> float:
-    """Tells per second until every actor has handled `each` messages."""
+    """Return the tells per second until every actor has processed `each` messages."""
     gc.collect()
     started = now()
     for message in range(each):
@@ -197,7 +197,7 @@ def _threaded_asks(asks: int) -> list[float]:
 
 
 def create_in_own_process(actors: int, workers: int) -> tuple[float, float]:
-    """Seconds and MB of `create`, where nothing else has used memory before."""
+    """Return the result of `create` in a fresh process."""
     code = f"from tidemill.benchmarks.actors import create; print(*create({actors}, {workers}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     seconds, mb = done.stdout.split()
@@ -205,7 +205,7 @@ def create_in_own_process(actors: int, workers: int) -> tuple[float, float]:
 
 
 def create(actors: int, workers: int) -> tuple[float, float]:
-    """Seconds to spawn so many actors and have each of them started, and MB they hold."""
+    """Return the seconds to spawn and start `actors` actors, and the MB that they take."""
     done = Semaphore(0)
     with ActorSystem("bench", workers=workers) as system:
         gc.collect()

@@ -1,8 +1,7 @@
-"""Rows of a MariaDB into sorted files by Spark, against plain pymysql fetching the same rows in as many
-processes.
+"""Rows of a MariaDB into sorted files by Spark, compared with plain pymysql in the same number of processes.
 
-Counted are rows a second, from the call to the manifest: planning, reading and looking for what changed
-meanwhile (nothing did). Spark's session and workers are there before, and so are the processes beside them.
+The figures are rows per second, from the call to the manifest: planning, reading and checking for changes
+meanwhile (there are none). Spark's session and workers are started before, as are the processes of pymysql.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 def run(
     *, rows: int = 1_000_000, chunk_rows: int = 100_000, processes: int = 2, rounds: int = 3
 ) -> dict[str, Any]:
-    """One result in the form that all benchmarks share."""
+    """Return one result in the form that all benchmarks share."""
     from .. import spark as tidemill_spark
 
     with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name:
@@ -65,9 +64,9 @@ def _in_turn(
     processes: int,
     rounds: int,
 ) -> tuple[float, float, int, int]:
-    """Median seconds of both, bytes of the files, chunks."""
+    """Return the median seconds of both, the size of the files in bytes, and the number of chunks."""
     ours, theirs = [], []
-    for number in range(-1, rounds):  # the first, of a few rows, starts workers and processes
+    for number in range(-1, rounds):  # the first one, of a few rows, starts workers and processes
         last = rows if number >= 0 else 1_000
         table = "loaded" if number >= 0 else "few"
         seconds, size, chunks = _backfill(server, spark, folder / f"files-{number}", table, chunk_rows)
@@ -92,7 +91,7 @@ def _backfill(
 
 
 def _fetch(server: MariaDb, pool: ProcessPoolExecutor, table: str, rows: int, step: int) -> float:
-    """Every process takes the next range of keys until there is none."""
+    """Fetch all rows: every process takes the next range of keys until there is none."""
     begun = time.perf_counter()
     bounds = [*range(0, rows, step), rows]
     fetched = sum(pool.map(partial(_fetch_range, server.port, table), pairwise(bounds)))

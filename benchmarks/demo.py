@@ -1,10 +1,11 @@
-"""The demo: an embedded TiDB cluster followed into SQLite through faults, then compared row for row.
+"""The demo: an embedded TiDB cluster is followed into SQLite through faults, and the copy is compared row by
+row.
 
     python -m tidemill.benchmarks.demo [--seconds 20] [--large 20000] [--spoil] [--without-spark]
 
-A second feed, in this process, adds up the balances of a bank after every transaction. Then the same feed is
-run by Spark. Everything that the demo makes is in `.demo` under the working directory and goes when it ends,
-but for a page that shows what the archive of all changes holds.
+A second feed, in this process, adds the balances of a bank after every transaction. Then Spark runs the same
+feed. All files of the demo are in `.demo` under the working directory and are removed at its end, except for
+a page that shows the contents of the archive of all changes.
 """
 
 from __future__ import annotations
@@ -64,13 +65,13 @@ url = "sqlite:///{directory}/spark.db"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the demo; 0 when the copy is identical to the source and every sum was right."""
+    """Run the demo; return 0 if the copy is identical to the source and every sum was right."""
     parser = argparse.ArgumentParser(prog="tidemill-demo", description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=20.0, help="how long the writers write")
+    parser.add_argument("--seconds", type=float, default=20.0, help="seconds during which the writers run")
     parser.add_argument("--large", type=int, default=20_000, help="rows of the one large transaction")
-    parser.add_argument("--seed", type=int, default=1, help="of all that is random")
-    parser.add_argument("--spoil", action="store_true", help="change one copied row by hand, to see it found")
-    parser.add_argument("--without-spark", action="store_true", help="leave the part out that Spark runs")
+    parser.add_argument("--seed", type=int, default=1, help="seed of all randomness")
+    parser.add_argument("--spoil", action="store_true", help="change one copied row, to see it found")
+    parser.add_argument("--without-spark", action="store_true", help="skip the part that runs on Spark")
     options = parser.parse_args(arguments)
     Path(".demo").mkdir(exist_ok=True)
     with (
@@ -82,7 +83,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 @contextmanager
 def world(seed: int) -> Iterator[tuple[Connection, str]]:
-    """The cluster with its writers in a process of its own; how to talk to it, and PD's address."""
+    """Run the cluster with its writers in a process of its own; yield the connection to it, and PD's
+    address."""
     context = get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=tikv_shop.serve, args=(theirs, seed))
@@ -136,8 +138,8 @@ def run(directory: Path, pipe: Connection, pd: str, options: argparse.Namespace)
 
 
 def on_spark(directory: Path, pipe: Connection, pd: str, seconds: float) -> bool:
-    """The same with Spark: what is there is loaded, what the writers go on writing is streamed; and a look at
-    the archive that the first feed made."""
+    """Run the same feed on Spark: load the present rows, follow the further changes, and analyze the archive
+    of the first feed."""
     config = directory / "spark.toml"
     config.write_text(SPARK_FEED.format(directory=directory, pd=pd))
     print("tidemill backfill spark.toml, while the writers go on", flush=True)
@@ -158,7 +160,7 @@ def on_spark(directory: Path, pipe: Connection, pd: str, seconds: float) -> bool
 
 
 class Bank:
-    """Follows the accounts in this process, and adds all balances up after each transaction."""
+    """Follows the accounts in this process, and adds all balances after each transaction."""
 
     def __init__(self, pd: str, directory: Path) -> None:
         self.checked = 0
@@ -196,7 +198,7 @@ class Bank:
 
 
 def compared(path: Path, truth: dict[str, list[Row]], columns: dict[str, tuple[Column, ...]]) -> Comparison:
-    """The copy against what the writers committed."""
+    """Compare the copy with the rows that the writers committed."""
     pairs = {}
     for name, listed in columns.items():
         described = [PrintedColumn(column.name, column.kind, column.scale) for column in listed]
@@ -205,7 +207,7 @@ def compared(path: Path, truth: dict[str, list[Row]], columns: dict[str, tuple[C
 
 
 def as_printed(rows: list[Row], columns: list[PrintedColumn]) -> Rows:
-    """Rows as a source prints them; one from before a column was added has its default."""
+    """Return rows as a source prints them; a row from before a column was added has the column's default."""
 
     def each() -> Iterator[Printed]:
         for row in rows:

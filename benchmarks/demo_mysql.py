@@ -1,8 +1,9 @@
-"""The demo: a live MariaDB followed into SQLite and into a second schema, then compared row for row.
+"""The demo: a live MariaDB is followed into SQLite and into a second schema, and both copies are compared row
+by row.
 
     python -m tidemill.benchmarks.demo_mysql [--seconds 30] [--large 200000] [--spoil]
 
-Everything it makes is in `.demo` under the working directory and goes when it ends.
+All its files are in `.demo` under the working directory and are removed at its end.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ schema = "{copy}"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the demo; 0 when both copies are identical to the source."""
+    """Run the demo; return 0 if both copies are identical to the source."""
     parser = argparse.ArgumentParser(prog="tidemill-demo", description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=30.0, help="how long the writers write")
-    parser.add_argument("--rows", type=int, default=20_000, help="orders that are there before")
+    parser.add_argument("--seconds", type=float, default=30.0, help="seconds during which the writers run")
+    parser.add_argument("--rows", type=int, default=20_000, help="orders created before the feed starts")
     parser.add_argument("--large", type=int, default=200_000, help="rows of the one large transaction")
-    parser.add_argument("--spoil", action="store_true", help="change one copied row by hand, to see it found")
+    parser.add_argument("--spoil", action="store_true", help="change one copied row, to see it found")
     options = parser.parse_args(arguments)
     if reason := missing():
         print(f"the demo needs MariaDB: {reason}", file=sys.stderr)
@@ -63,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run(directory: Path, server: MariaDb, options: argparse.Namespace) -> Comparison:
-    """The whole of it against a running, empty server."""
+    """Run the demo with a running, empty server."""
     writable = server.connect(autocommit=False)
     print(f"MariaDB on port {server.port}: creating the shop, {options.rows:,} orders")
     shop.create(writable)

@@ -1,9 +1,8 @@
-"""What a capture holds, read by a client on loopback; rows a second.
+"""A capture's changes, read by a client on loopback, in rows per second.
 
-* `memory`, `disk`: all of it, from where it is kept. `part`: one part of two, chosen by the capture; in rows
-  that it went through. `json`: with the images made as JSON by the reader.
-* The yardstick is a Flight server without anything else: the same batches in a list, and a client that only
-  takes them.
+* `memory`, `disk`: all changes, from memory or disk. `part`: one part of two, selected by the capture; in
+  rows processed. `json`: with the images converted to JSON by the reader.
+* The yardstick is a Flight server with the same batches in a list, and a client that only receives them.
 
 Each server is a process of its own.
 """
@@ -52,7 +51,8 @@ _PART: Final = next(part for part in WHOLE.divided(2) if part.has(TABLE.schema, 
 
 
 def run(*, rows: int = 400_000, rounds: int = 5) -> dict[str, Any]:
-    """One result in the form that all benchmarks share; a ratio above 1 is better than the yardstick."""
+    """Return one result in the form that all benchmarks share; a ratio above 1 is better than the
+    yardstick."""
     with ExitStack() as stack:
         plain, memory, disk = (
             stack.enter_context(served(kind, rows)) for kind in ("plain", "memory", "disk")
@@ -65,13 +65,13 @@ def run(*, rows: int = 400_000, rounds: int = 5) -> dict[str, Any]:
             "json": lambda: _captured(memory, rows, json=True),
         }
         seconds: dict[str, list[float]] = {name: [] for name in works}
-        for number in range(rounds + 1):  # in turn, so that a machine's drift meets all
+        for number in range(rounds + 1):  # in turn, so that drift of the machine affects all
             for name, work in works.items():
                 begun = time.perf_counter()
                 found = work()
                 if found != rows:
                     raise RuntimeError(f"{name} gave {found} of {rows} rows")
-                if number:  # the first round warms up
+                if number:  # the first round is a warm-up
                     seconds[name].append(time.perf_counter() - begun)
     figures = {name: round(rows / statistics.median(taken)) for name, taken in seconds.items()}
     bare = figures.pop("plain")
@@ -94,12 +94,12 @@ def _captured(address: str, rows: int, *, part: Part = WHOLE, json: bool = False
 
 
 def answer(address: str, rows: int, *, part: Part = WHOLE, json: bool = False) -> Iterator[pa.RecordBatch]:
-    """What a server that holds so many rows says."""
+    """Read the answer of a server with `rows` rows."""
     return client.read([address], Ticket(offset(0), offset(rows), TABLES, part), json=json)
 
 
 def offset(rows: int) -> Offset:
-    """Behind so many."""
+    """Return the offset after `rows` rows."""
     number = rows // TRANSACTION_ROWS
     return Offset(number + 1, _position(number), SOURCE)
 
@@ -109,7 +109,7 @@ def offset(rows: int) -> Offset:
 
 @contextmanager
 def served(kind: str, rows: int) -> Iterator[str]:
-    """The address of a server in a process of its own."""
+    """Run a server in a process of its own; yield its address."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tidemill.benchmarks.flight", "serve", kind, str(rows)],
         stdout=subprocess.PIPE,
@@ -124,7 +124,7 @@ def served(kind: str, rows: int) -> Iterator[str]:
 
 
 def _serve(kind: str, rows: int) -> None:
-    """Until there is no more input."""
+    """Serve until stdin closes."""
     with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as directory:
         held = _held(Path(directory), rows, in_memory=kind != "disk")
         server = _Plain(held, rows) if kind == "plain" else held.server()
@@ -178,7 +178,7 @@ def _held(directory: Path, rows: int, *, in_memory: bool) -> _Kept:
 
 
 def _transaction(number: int) -> Item:
-    """Transaction 0 has no rows: what is held begins behind it."""
+    """Return a transaction. Number 0 has no rows: the kept changes begin after it."""
     ts, first = number + 1, (number - 1) * TRANSACTION_ROWS
     keys = range(first, first + TRANSACTION_ROWS) if number else ()
     changes = [RowChange(ts, ts, TABLE, "insert", None, _row(key, "n" * 40)) for key in keys]
@@ -194,7 +194,7 @@ def _rank(position: str) -> Rank:
 
 
 class _Plain(flight.FlightServerBase):  # type: ignore[misc]
-    """The same batches, and nothing else."""
+    """A Flight server with the same batches and nothing else."""
 
     def __init__(self, kept: _Kept, rows: int) -> None:
         super().__init__("grpc+tcp://127.0.0.1:0")

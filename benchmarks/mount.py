@@ -1,9 +1,9 @@
-"""Rows of TiDB to Python values, beside loops written by hand for that one table.
+"""Decoding of TiDB's rows to Python values, compared with loops written by hand for that one table.
 
-Eight columns of mixed types in TiDB's row format 2; `mount_format_1` reads the same rows in format 1. The
-loops take the places of all values by one `struct.unpack`, the values by slices and `struct`; they know the
-table by heart and check nothing. `by_hand` makes the same values; `by_hand_packed` leaves dates packed and
-decimals as their bytes.
+The rows have eight columns of mixed types in TiDB's row format 2; `mount_format_1` reads the same rows in
+format 1. The loops read the offsets of all values by one `struct.unpack`, and the values by slices and
+`struct`; they assume the table's layout and check nothing. `by_hand` produces the same values;
+`by_hand_packed` leaves dates packed and decimals as their bytes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _COLUMNS = (
 
 
 def run(*, rows: int = 200_000, batch: int = 1_000, rounds: int = 5) -> dict[str, Any]:
-    """One result in the form that all benchmarks share; figures are rows a second."""
+    """Return one result in the form that all benchmarks share; figures are rows per second."""
     info = _table()
     pairs, old_pairs = _rows(info, rows, 2), _rows(info, rows, 1)
     decoder = RowDecoder("bench", info)
@@ -54,7 +54,7 @@ def run(*, rows: int = 200_000, batch: int = 1_000, rounds: int = 5) -> dict[str
     if not decoder.decode(pairs[:batch]) == decoder.decode(old_pairs[:batch]) == _by_hand(pairs[:batch]):
         raise RuntimeError("the loop by hand, or format 1, makes other values")
     seconds: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(rounds):  # in turn, so that a machine's drift meets all
+    for _ in range(rounds):  # in turn, so that drift of the machine affects all
         for name, work in works.items():
             seconds[name].append(_seconds(work, old_batches if name == "mount_format_1" else batches))
     figures = {name: round(rows / statistics.median(taken)) for name, taken in seconds.items()}
@@ -111,7 +111,7 @@ def _rows(info: TableInfo, count: int, row_format: Literal[1, 2]) -> Pairs:
 
 
 _ENDS = struct.Struct("<7H").unpack_from
-"""Behind a head of 6 bytes and 7 ids."""
+"""The ends of the values, after a head of 6 bytes and 7 ids."""
 
 _HANDLE = struct.Struct(">Q").unpack_from
 _DOUBLE = struct.Struct(">d").unpack_from
@@ -119,7 +119,7 @@ _WORDS = struct.Struct(">xxBIB").unpack_from
 
 
 def _by_hand(pairs: Pairs) -> list[tuple[Any, ...]]:
-    """The prices are positive, and so are the ratios."""
+    """Decode the rows by hand; the prices and the ratios are positive."""
     made = []
     for key, value in pairs:
         a, b, c, d, e, f, g = _ENDS(value, 13)

@@ -1,4 +1,4 @@
-"""MariaDB to Python and to another MariaDB, each beside a yardstick of the same run.
+"""MariaDB to Python and to another MariaDB, each compared with a yardstick in the same run.
 
 * `follow_large`, `follow_small`: the whole pipeline into a Python callback, rows a second, against the
   library mysql-replication reading the same log to Python values; transactions of 1,000 rows and of one.
@@ -40,7 +40,8 @@ COLUMNS = (
 def run(
     *, large_rows: int = 200_000, small_rows: int = 30_000, snapshot_rows: int = 200_000, rounds: int = 3
 ) -> dict[str, Any]:
-    """One result in the form that all benchmarks share; a ratio above 1 is better than the yardstick."""
+    """Return one result in the form that all benchmarks share; a ratio above 1 is better than the
+    yardstick."""
     figures: dict[str, float] = {}
     yardstick: dict[str, float] = {}
     with (
@@ -81,7 +82,7 @@ def run(
 def _in_turn(
     rounds: int, ours: Callable[[int], float], theirs: Callable[[int], float]
 ) -> tuple[float, float]:
-    """The medians of two measurements made in turn, so that a machine's drift meets both."""
+    """Return the medians of two measurements made in turn, so that drift of the machine affects both."""
     pairs = [(ours(number), theirs(number)) for number in range(rounds)]
     return statistics.median(pair[0] for pair in pairs), statistics.median(pair[1] for pair in pairs)
 
@@ -102,7 +103,7 @@ def _row(key: int) -> tuple[Any, ...]:
 
 
 def _write(server: MariaDb, rows: int, size: int) -> tuple[str, str]:
-    """Rows in transactions of `size`; the positions before and after."""
+    """Write rows in transactions of `size`; return the positions before and after."""
     marks = ",".join(["%s"] * 8)
     with server.connect(autocommit=False) as connection, connection.cursor() as cursor:
         start = _end(cursor)
@@ -123,7 +124,7 @@ def _end(cursor: Any) -> str:
 
 
 def _follow(server: MariaDb, folder: Path, span: tuple[str, str], rows: int, number: int) -> float:
-    """Seconds from the first row to the last, through the whole pipeline."""
+    """Return the seconds from the first row to the last, through the whole pipeline."""
     count = 0
     first = last = 0.0
 
@@ -178,7 +179,8 @@ def _read_with_library(server: MariaDb, span: tuple[str, str], rows: int, _numbe
 
 
 def _latencies(server: MariaDb, folder: Path, commits: int = 300) -> tuple[float, float]:
-    """Median seconds from before a commit to the row's arrival: ours, and a bare reader's."""
+    """Return the median seconds from before a commit to the row's arrival, of tidemill and of a bare
+    reader."""
     return _latency_of_feed(server, folder, commits), _latency_of_reader(server, commits)
 
 
@@ -226,7 +228,7 @@ def _latency_of_feed(server: MariaDb, folder: Path, commits: int) -> float:
 
 
 def _latency_of_reader(server: MariaDb, commits: int) -> float:
-    """The library's own connection, read by a thread that blocks in it; nothing is decoded."""
+    """Return the same of the library's own connection, read by a blocking thread; nothing is decoded."""
     arrived: list[float] = []
     ready = Event()
     with server.connect() as connection, connection.cursor() as cursor:
@@ -236,12 +238,12 @@ def _latency_of_reader(server: MariaDb, commits: int) -> float:
     )
 
     def read() -> None:
-        stream.fetchone()  # connects; the first heartbeat
+        stream.fetchone()  # the first read connects and returns a heartbeat
         ready.set()
         connection = stream._stream_connection
         while len(arrived) < commits:
             payload = connection._read_packet()._data
-            if payload[5] in (23, 30):  # behind status byte and timestamp: the event's type
+            if payload[5] in (23, 30):  # after the status byte and timestamp: the event's type
                 arrived.append(time.perf_counter())
 
     thread = Thread(target=read)

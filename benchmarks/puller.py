@@ -1,4 +1,4 @@
-"""The TiKV puller against a bare gRPC client that receives and parses the same stream."""
+"""The TiKV puller, compared with a bare gRPC client that receives and parses the same stream."""
 
 from __future__ import annotations
 
@@ -29,22 +29,23 @@ from ..store.store import Store
 from .turns import Server, note, serve_until_ended, serving, take_turns
 
 KINDS = ("committed", "matched")
-"""Rows of incremental scans, or a prewrite and a commit for each change."""
+""""committed": rows of incremental scans. "matched": a prewrite and a commit for each change."""
 TABLE = 7
 FIRST_TS = 440_000_000_000_000_000
 VALUE_BYTES = 150
 ROWS_PER_EVENT = {"committed": 1024, "matched": 256}
-"""A TiKV reads 1,024 rows at once in a scan; afterwards an event is what one batch of the log changed."""
+"""TiKV reads 1,024 rows at once in a scan; afterwards an event contains the changes of one batch of the
+log."""
 ROWS_PER_MESSAGE = 4096
 _now = SystemClock().now
 
 
 def run(rows: int = 1_000_000, regions: int = 8, rounds: int = 3) -> dict[str, Any]:
     """Measure the puller, from a store's socket to a table's writer, and the bare client; figures in million
-    changes a second.
+    changes per second.
 
-    The store plays a recording, in a process of its own, as does each subject; they take turns, and the best
-    of the rounds counts. Both read all there is; the bare client drops each message once it is parsed.
+    The store plays a recording in a process of its own, as is each subject; they take turns, and the best
+    round counts. Both read everything; the bare client drops each message after parsing it.
     """
     if regions < 1 or rows < regions:
         raise ValueError(f"rows {rows}, regions {regions}: at least one row in each region, and one region")
@@ -82,7 +83,7 @@ def _serve(pipe: Any, kind: str, rows: int, regions: int) -> None:
 
 
 def play(cluster: Any, first: int, rows: Iterable[Row], resolved_ts: Ts, kind: str) -> tuple[int, int]:
-    """Have the region of the row `first` send these rows; its id and version."""
+    """Make the region of the row `first` send these rows; return its id and version."""
     region: int = cluster.region_of(record_key(TABLE, first))
     cluster.recordings[region] = record(
         region,
@@ -105,7 +106,7 @@ def server_of(cluster: Any, rows: int, regions: Sequence[tuple[int, int]]) -> Se
 
 
 def _rows(kind: str, first: int, last: int) -> Iterator[Row]:
-    """Of one region: each change a transaction, in the order of its commit ts."""
+    """Yield the rows of one region: each change is a transaction, in the order of its commit ts."""
     value = bytes(range(VALUE_BYTES))
     step = ROWS_PER_EVENT[kind]
     for at in range(first, last, step):
@@ -126,7 +127,7 @@ def _rows(kind: str, first: int, last: int) -> Iterator[Row]:
 
 
 def bare(server: Server) -> float:
-    """Ask for the regions on one stream and parse what comes, until all are resolved."""
+    """Request the regions on one stream and parse the messages until all are resolved; return the seconds."""
     return asyncio.run(_bare(server))
 
 
@@ -165,7 +166,7 @@ def _request(server: Server, region: int, version: int) -> bytes:
 
 
 class Received(PooledActor):
-    """In place of a table's writer: counts what arrives."""
+    """A replacement of a table's writer that counts changes."""
 
     def __init__(self, rows: int, done: Event) -> None:
         self._missing = rows

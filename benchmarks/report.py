@@ -1,4 +1,4 @@
-"""Which benchmarks there are, and their results for people."""
+"""The list of benchmarks, and reports of their results."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ BENCHES: Mapping[str, Callable[..., Result]] = {
 
 
 def report(result: Result) -> str:
-    """A result as a table: each figure beside its yardstick and their ratio."""
+    """Return a result as a table: each figure with its yardstick and their ratio."""
     settings = ", ".join(
         f"{key} {value:,}" if isinstance(value, int) else f"{key} {value}"
         for key, value in result["settings"].items()
@@ -106,7 +106,7 @@ def report(result: Result) -> str:
 
 
 def _flat(figures: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Of a yardstick with several figures each as "bare committed"."""
+    """Yield the figures of a yardstick with several ones, each with a name such as "bare committed"."""
     for name, figure in figures.items():
         if isinstance(figure, Mapping):
             yield from ((f"{name} {inner}", value) for inner, value in figure.items())

@@ -1,6 +1,7 @@
-"""The sorter's yardsticks: bare rocksdict loops over the same changes, as fast as they can be made.
+"""The sorter's yardsticks: bare rocksdict loops over the same changes, as fast as possible.
 
-No actors, no merging of tables, no memory tier, no checksums: what the store itself allows Python.
+Without actors, merging of tables, memory tier and checksums: the speed that the store itself allows in
+Python.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ class Yardstick(Protocol):
     def write(self, window: Window, /) -> None: ...
 
     def fetch(self, tables: Iterable[int], above: Ts, up_to: Ts, /) -> int:
-        """Read every change of the tables in (above, up_to] as KvChange in order; how many."""
+        """Read every change of the tables in (above, up_to] as KvChange in order; return their number."""
 
     def close(self) -> None: ...
 
 
 class OnePut:
-    """One put an event: uid, table, commit ts and so on as key, MessagePack as value."""
+    """One put per event: uid, table, commit ts and so on as key, MessagePack as value."""
 
     def __init__(self, directory: Path) -> None:
         self._db = _open(directory)
@@ -74,7 +75,7 @@ class OnePut:
 
 
 class Blocks:
-    """One put a table and window: the sorted changes as one MessagePack value."""
+    """One put per table and window: the sorted changes as one MessagePack value."""
 
     def __init__(self, directory: Path) -> None:
         self._db = _open(directory)

@@ -1,4 +1,4 @@
-"""The SQL sinks alone, each beside a plain yardstick with the same rows; rows a second, committed.
+"""The SQL sinks alone, each compared with a plain yardstick with the same rows, in committed rows per second.
 
 * `sqlite`: inserts, against `sqlite3.executemany` of the tuples that the sink makes of them.
 * `mariadb`: inserts, against the client `mariadb` with a dump of the same rows by `mariadb-dump`.
@@ -48,7 +48,8 @@ _MOMENT: Final = datetime(2026, 3, 1, 4, 5, 6, tzinfo=UTC).replace(tzinfo=None)
 
 
 def run(*, rows: int = 200_000, updates: int = 50_000, rounds: int = 3) -> dict[str, Any]:
-    """One result in the form that all benchmarks share; a ratio above 1 is better than the yardstick."""
+    """Return one result in the form that all benchmarks share; a ratio above 1 is better than the
+    yardstick."""
     before = [_row(key, "n" * 40) for key in range(rows)]
     after = [_row(key, "m" * 40) for key in range(updates)]
     ours: dict[str, list[float]] = {"sqlite": [], "mariadb": [], "mariadb_update": []}
@@ -86,7 +87,7 @@ def _row(key: int, note: str) -> Row:
 
 
 def _loads(rows: Sequence[Row]) -> list[Item]:
-    """The snapshot of the table, in chunks."""
+    """Return the snapshot of the table, in chunks."""
     create = Ddl(1, 0, "bench", TABLE.schema, TABLE.name, "", (CreateTable(TABLE),), "log:1")
     loads = [
         Transaction(
@@ -112,7 +113,7 @@ def _updates(before: Sequence[Row], after: Sequence[Row]) -> list[Item]:
 
 
 def _deliver(url: str, items: list[Item]) -> float:
-    """Seconds to write all items; the first, which may make the table, is not counted."""
+    """Return the seconds to write all items, without the first one, which may create the table."""
     sink = open_sink("bench", url, feed="bench", store=CheckpointFile(Path("unused")))
     with closing(sink):
         work = Delivery(sink, sink.open(), "bench")

@@ -1,4 +1,4 @@
-"""The sorter against bare RocksDB, on workload W1."""
+"""The sorter, compared with bare RocksDB, on workload W1."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .rocks import YARDSTICKS, Yardstick
 
 IDLE_SECONDS = 0.005
 RATES = ("write", "fetch", "write_fetch", "both")
-"""Figures of which more is better."""
+"""Figures that are better if larger."""
 MODES = ("write", "fetch", "both", "latency", "tables")
 _now = SystemClock().now
 
@@ -38,14 +38,13 @@ def run(
     yardsticks: Sequence[str] = ("one_put", "blocks"),
     rounds: int = 3,
 ) -> dict[str, Any]:
-    """Measure one engine and the yardsticks; figures in million events a second, latency in ms.
+    """Measure one engine and the yardsticks; figures in million events per second, latency in ms.
 
-    `write` is the time to take everything in, `fetch` the time to get all of it out afterwards,
-    `write_fetch` one after the other,
-    `both` runs them at once, window by window; `latency` sends single events to an idle sorter;
-    `tables` registers `tables` tables, gives each of them `events / tables`, and removes them. One
-    worker is the fastest: threads of Python share a core for this, and it has the data in its cache.
-    Each is measured in a process of its own, in turns; the best of the rounds counts.
+    `write` takes everything in, `fetch` gets all of it out afterwards, `write_fetch` does one after the
+    other, `both` does them at once, window by window; `latency` sends single events to an idle sorter;
+    `tables` registers `tables` tables, gives each of them `events / tables`, and removes them. One worker is
+    the fastest: Python's threads share a core in this workload, whose cache has the data. Each is measured in
+    a process of its own, in turn; the best round counts.
     """
     if mode not in MODES:
         raise ValueError(f"mode {mode!r}: one of {', '.join(MODES)}")
@@ -89,13 +88,13 @@ def _measure(subject: str, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _best(results: list[dict[str, Any]]) -> dict[str, Any]:
-    """Of each figure the best: the highest rate, the lowest of everything else."""
+    """Return the best of each figure: the highest rate, the lowest of everything else."""
     rates = RATES
     return {name: (max if name in rates else min)(result[name] for result in results) for name in results[0]}
 
 
 class Received(PooledActor):
-    """The end of the line: counts what arrives."""
+    """The sorter's output: counts changes."""
 
     def __init__(self, counter: Counter) -> None:
         self._counter = counter
@@ -105,7 +104,7 @@ class Received(PooledActor):
 
 
 class Counter:
-    """Changes received; `reached` is set once there are `target`."""
+    """Number of changes received; `reached` is set at `target`."""
 
     def __init__(self) -> None:
         self.changes = 0
@@ -149,7 +148,7 @@ class Ours:
         self._writers[0].ask(Changes([]))
 
     def resolve(self, ts: Ts) -> None:
-        """All tables, without changes."""
+        """Resolve all tables, without changes."""
         self._sorter.advance(dict.fromkeys(range(len(self._writers)), ts))
         while self._sorter.statistics().sent < ts:
             Event().wait(0.001)
@@ -166,7 +165,7 @@ class Ours:
                 total += len(changes)
                 self._writers[table].tell(Changes(changes))
             window.tables.clear()
-        # An ask comes after what was told; with more tables each is told only once, in turn.
+        # An ask is processed after earlier tells; with more tables each is told only once, in turn.
         for writer in self._writers if len(self._writers) <= 1000 else self._writers[-1:]:
             writer.ask(Changes([]))
         self._total = total
@@ -227,13 +226,13 @@ class Theirs:
             above = window.resolved
 
     def register(self, tables: range) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def resolve(self, ts: Ts) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def remove(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def one(self, ts: int) -> None:
         change = KvChange(ts, ts - 1, PUT, b"k" * 40, b"v" * 150)
@@ -247,7 +246,7 @@ class Theirs:
 
 def _throughput(subject: Ours | Theirs, windows: list[Window], mode: str) -> dict[str, Any]:
     gc.collect()
-    gc.freeze()  # the input is there before anybody works: who measures shouldn't pay for walking it
+    gc.freeze()  # the input is created before: its creation shouldn't count
     count = sum(len(changes) for window in windows for changes in window.tables.values())
     before, used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, process_time()
     seconds = {}
@@ -302,7 +301,7 @@ def _rss() -> int:
 
 
 def process_time() -> float:
-    """CPU seconds of this process."""
+    """Return the CPU seconds of this process."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
@@ -321,7 +320,8 @@ def _latency(subject: Ours | Theirs) -> dict[str, Any]:
 
 
 def _ratios(figures: dict[str, Any], yardstick: dict[str, dict[str, Any]]) -> dict[str, float]:
-    """Above 1 is better than the yardstick; without a suffix, against one put an event."""
+    """Return the ratios: above 1 is better than the yardstick; those without a suffix are to one put per
+    event."""
     ratios = {}
     for kind, theirs in yardstick.items():
         suffix = "" if kind == "one_put" else f"_{kind}"

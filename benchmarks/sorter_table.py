@@ -1,4 +1,4 @@
-"""All sorters and yardsticks side by side, as a table and a picture: `make bench-sorter`."""
+"""All sorters and yardsticks in comparison, as a table and a picture: `make bench-sorter`."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ COLUMNS = {
     "p50 ms": ("latency", 16, "p50"),
     "p99 ms": ("latency", 16, "p99"),
 }
-"""What a column shows: the mode, the tables and the figure. Rates are in million events a second."""
+"""The columns: the mode, the tables and the figure. Rates are in million events per second."""
 PICTURED = ("both 16", "both 1000")
 
 
 def measure(events: int, rounds: int) -> dict[str, dict[str, float]]:
-    """Figures by row and column. Every yardstick's are from the runs of the first engine."""
+    """Return the figures by row and column. The yardsticks' are from the runs of the first engine."""
     rows: dict[str, dict[str, float]] = {}
     for name, options in ENGINES.items():
         yardsticks = tuple(YARDSTICKS) if not rows else ()

@@ -1,11 +1,11 @@
-"""A capture's answer into Spark's `noop` sink; rows a second.
+"""A capture's answer into Spark's `noop` sink, in rows per second.
 
-* `read`: by two tasks; `one_core`: by the one task of a session with one core. The yardstick is a data source
-  that only yields the same Arrow batches, from a file in memory. `json`: with the images as JSON, which our
-  tasks make, and the yardstick's file has.
-* `fixed_seconds`: a micro-batch with a single row of a MariaDB; `fixed_capture_seconds`: by way of a capture.
-* What the second core gives: `cores` is `read` over `one_core`, where the capture, on the same machine, has a
-  large part of the work; `json_cores` is `json` over `json_one_core`, where the tasks have nearly all of it.
+* `read`: by two tasks; `one_core`: by the single task of a session with one core. The yardstick is a data
+  source that only yields the same Arrow batches, from a file in memory. `json`: with the images as JSON,
+  which tidemill's tasks create, and the yardstick's file contains.
+* `fixed_seconds`: a micro-batch with a single row of a MariaDB; `fixed_capture_seconds`: through a capture.
+* The gain of the second core: `cores` is `read` over `one_core`, where the capture, on the same machine, does
+  a large part of the work; `json_cores` is `json` over `json_one_core`, where the tasks do nearly all of it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ Seconds: TypeAlias = dict[str, float]
 
 
 def run(*, rows: int = 600_000, rounds: int = 5, batches: int = 20) -> dict[str, Any]:
-    """One result in the form that all benchmarks share; a ratio above 1 is better than the yardstick."""
+    """Return one result in the form that all benchmarks share; a ratio above 1 is better than the
+    yardstick."""
     from ..spark import session
     from . import spark_source
     from .spark_batches import fixed_seconds
@@ -75,7 +76,7 @@ def run(*, rows: int = 600_000, rounds: int = 5, batches: int = 20) -> dict[str,
 def _frames(
     spark: SparkSession, folder: Path, address: str, rows: int, tasks: int, kinds: tuple[str, ...]
 ) -> dict[str, tuple[DataFrame, DataFrame]]:
-    """Ours and theirs of each kind."""
+    """Return the frames of tidemill and of the yardstick, of each kind."""
     from .spark_source import CaptureSource, FileSource
 
     for source in (CaptureSource, FileSource):
@@ -91,12 +92,12 @@ def _frames(
 def _in_turn(
     frames: dict[str, tuple[DataFrame, DataFrame]], rows: int, rounds: int
 ) -> dict[str, tuple[float, float]]:
-    """Median seconds; in turn, so that a machine's drift meets all."""
+    """Return the median seconds of both, measured in turn, so that drift of the machine affects both."""
     taken: dict[str, tuple[list[float], list[float]]] = {kind: ([], []) for kind in frames}
     for number in range(rounds + 1):
         for kind, pair in frames.items():
             for frame, seconds in zip(pair, taken[kind], strict=True):
-                if not number:  # which warms up
+                if not number:  # a warm-up
                     if (found := frame.count()) != rows:
                         raise RuntimeError(f"{found} rows came of {rows}")
                     _write(frame)

@@ -1,4 +1,4 @@
-"""What a micro-batch costs that has one row."""
+"""The cost of a micro-batch with one row."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _WAIT_SECONDS: Final = 60
 
 
 def fixed_seconds(spark: SparkSession, folder: Path, batches: int) -> dict[str, float]:
-    """The median batch of a stream from a MariaDB into nothing, from when Spark begins with it: read from the
-    source, and by way of a capture."""
+    """Return the median seconds of a batch of a stream from a MariaDB into nothing, since Spark began it:
+    read from the source, and through a capture."""
     with MariaDb(folder / "mariadb") as server:
         with server.connect() as connection, connection.cursor() as cursor:
             cursor.execute("CREATE DATABASE tiny")
@@ -51,12 +51,12 @@ def _median(spark: SparkSession, server: MariaDb, folder: Path, batches: int, mo
     frame = spark.readStream.format("tidemill").options(**options).load()
     query = frame.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint")).start()
     try:
-        _until(lambda: query.lastProgress is not None)  # it has begun
+        _until(lambda: query.lastProgress is not None)  # the stream has begun
         for number in range(batches + 2):
             with server.connect() as connection, connection.cursor() as cursor:
                 cursor.execute("INSERT INTO tiny.t VALUES ()")
             _until(partial(_has_read, query, number + 1))
-        return statistics.median(_seconds(query)[2:])  # the first ones warm up
+        return statistics.median(_seconds(query)[2:])  # the first ones are a warm-up
     finally:
         query.stop()
 
@@ -66,7 +66,7 @@ def _has_read(query: StreamingQuery, rows: int) -> bool:
 
 
 def _seconds(query: StreamingQuery) -> list[float]:
-    """Of each batch that had a row."""
+    """Return the seconds of each batch with a row."""
     return [
         progress.durationMs["triggerExecution"] / 1000
         for progress in query.recentProgress

@@ -1,4 +1,4 @@
-"""Two data sources with the same rows: a capture's, read as a stream's task does, and a file's."""
+"""Two data sources with the same rows: one of a capture, read as by a stream's task, and one of a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from .flight import TABLES, TRANSACTION_ROWS, answer, offset
 
 
 class CaptureSource(DataSource):
-    """Options: `address`, `rows`, `tasks`, which divide them, and `values` as tidemill's."""
+    """A data source of a capture. Options: `address`, `rows`, `tasks` (their number), and `values` as in
+    tidemill's data source."""
 
     @classmethod
     def name(cls) -> str:
@@ -38,7 +39,7 @@ class _CaptureReader(DataSourceReader):
     def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
         self.options = read_options(
             {
-                "source": "mysql://nobody@127.0.0.1:1",  # which isn't needed
+                "source": "mysql://nobody@127.0.0.1:1",  # not needed
                 "sourceTimeout": "0",
                 "tables": ",".join(TABLES),
                 "capture": given["address"],
@@ -60,7 +61,8 @@ class _CaptureReader(DataSourceReader):
 
 
 class FileSource(DataSource):
-    """Options: `path` of an Arrow IPC file, and `tasks`, which divide its batches."""
+    """A data source of a file. Options: `path` of an Arrow IPC file, and `tasks`, the number of tasks that
+    share its batches."""
 
     @classmethod
     def name(cls) -> str:
@@ -89,7 +91,7 @@ class _FileReader(DataSourceReader):
 
 
 def write_file(path: str, address: str, rows: int, *, json: bool) -> None:
-    """The batches that a capture gives."""
+    """Write the batches of a capture into a file."""
     with pa.ipc.new_file(path, ENVELOPE) as writer:
         for batch in answer(address, rows, json=json):
             writer.write_batch(batch)

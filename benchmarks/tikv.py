@@ -1,7 +1,8 @@
-"""A whole feed of TiKV, from a store's socket to a Python sink, beside a bare client of the same stream.
+"""A whole feed of TiKV, from a store's socket to a Python sink, compared with a bare client of the same
+stream.
 
-Each row comes as a prewrite and a commit, in transactions of one row or of a thousand, and all at once: this
-is a feed that catches up. The bare client receives and parses the same messages and drops them.
+Each row is a prewrite and a commit, in transactions of one row or of a thousand, and all are available at
+once, as for a feed that catches up. The bare client receives and parses the same messages and drops them.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ from .puller import TABLE, bare, play, server_of
 from .turns import Server, note, serve_until_ended, serving, take_turns
 
 SIZES = {"single_row": 1, "thousand_rows": 1_000}
-"""Rows of a transaction."""
+"""Number of rows per transaction."""
 _DATABASE = DbInfo(id=2, name="bench")
 _TABLE = item_table(TABLE, "item")
 _now = SystemClock().now
 
 
 def run(rows: int = 300_000, regions: int = 8, rounds: int = 3) -> dict[str, Any]:
-    """Figures are rows a second; ours from the feed's start, which takes some tenths of a second, to the last
-    row. Store and subjects are processes of their own; subjects take turns, and the best round counts."""
+    """Measure rows per second, from the feed's start, which takes some tenths of a second, to the last row.
+    The store and the subjects are processes of their own; subjects take turns, and the best round counts."""
     if regions < 1 or rows < 1_000 * regions:
         raise ValueError(f"rows {rows}, regions {regions}: at least one region, and 1,000 rows in each")
     figures: dict[str, Any] = {}
@@ -94,7 +95,8 @@ def _create_table(cluster: Any) -> Ts:
 
 
 def _rows(numbers: range, size: int, start_ts: Ts) -> Iterator[Row]:
-    """Of one region, in the order of its commit ts; a transaction has `size` rows, of one region or two."""
+    """Yield the rows of one region in the order of commit ts; a transaction has `size` rows, of one region or
+    two."""
     encoder = RowEncoder(_DATABASE.name, _TABLE)
     for at in range(numbers.start, numbers.stop, 1_000):
         part = range(at, min(at + 1_000, numbers.stop))
@@ -110,7 +112,7 @@ def _rows(numbers: range, size: int, start_ts: Ts) -> Iterator[Row]:
 
 
 class _Received:
-    """The Python sink's callback: counts what arrives, and when the last of it did."""
+    """The Python sink's callback: counts rows and notes the time of the last one."""
 
     def __init__(self) -> None:
         self.rows = 0

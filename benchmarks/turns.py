@@ -1,4 +1,4 @@
-"""Several clients of one store, in turns; the store and each of them in a process of its own."""
+"""Several clients of one store, measured in turn; the store and each client are processes of their own."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from multiprocessing import get_context
 from typing import Any, TypeAlias
 
 Server: TypeAlias = dict[str, Any]
-"""Where a store is, and what to ask it for."""
+"""The address of a store, and the requests to send."""
 Subject: TypeAlias = Callable[[Server], float]
-"""Returns the seconds that it took; a function of a module, as it is sent to its process by name."""
+"""Returns its duration in seconds. A function of a module, since it is passed to its process by name."""
 
 
 @contextmanager
 def serving(serve: Callable[..., None], *arguments: Any) -> Iterator[Server]:
-    """`serve` in a process of its own: it gets a pipe and the arguments, and calls `serve_until_ended`."""
+    """Run `serve` in a process of its own: it gets a pipe and the arguments, and calls
+    `serve_until_ended`."""
     context = get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=serve, args=(theirs, *arguments))
@@ -32,7 +33,7 @@ def serving(serve: Callable[..., None], *arguments: Any) -> Iterator[Server]:
 
 
 def serve_until_ended(pipe: Any, server: Server) -> None:
-    """Say where the store is, and wait until nobody needs it."""
+    """Send the store's address, and wait until it isn't needed any more."""
     gc.collect()
     gc.freeze()
     pipe.send(server)
@@ -41,7 +42,7 @@ def serve_until_ended(pipe: Any, server: Server) -> None:
 
 
 def take_turns(server: Server, subjects: dict[str, Subject], rounds: int) -> dict[str, dict[str, Any]]:
-    """The best round of each: seconds, CPU seconds and peak RSS."""
+    """Return the best round of each: seconds, CPU seconds and peak RSS."""
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in subjects}
     for _ in range(rounds):
         for name, subject in subjects.items():
@@ -53,7 +54,7 @@ def take_turns(server: Server, subjects: dict[str, Subject], rounds: int) -> dic
 
 
 def note(into: dict[str, Any], name: str, best: dict[str, Any]) -> None:
-    """What a subject took, beside its rate."""
+    """Add a subject's resources to its rate."""
     into[f"{name}_cpu_seconds"] = best["cpu_seconds"]
     into[f"{name}_peak_rss_mb"] = best["peak_rss_mb"]
 

@@ -1,4 +1,4 @@
-"""Checkpoints as text: JSON for people to read, with a version and a checksum for us."""
+"""Checkpoints as text: readable JSON with a version and a checksum."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..events import (
 )
 
 VERSION: Final = 2
-"""What is written; versions from 1 on are read."""
+"""The version that is written; all versions from 1 on can be read."""
 _OWNED: Final = re.compile(r"engine spark, (\d+) partitions, of (.*)")
 """The source in a checkpoint of version 1 whose target Spark writes."""
 _BATCH: Final = re.compile(r"batch (\d+) of (\S+)")
@@ -32,7 +32,7 @@ _WHOLE: Final = "whole"
 
 
 def encode_checkpoint(checkpoint: Checkpoint, length: int = 0) -> str:
-    """`length` is kept beside the checkpoint for a sink that needs one: how long its file was."""
+    """Encode a checkpoint; `length` is stored with it for a sink that needs one: the length of its file."""
     document: dict[str, Any] = {
         "version": VERSION,
         "ts": checkpoint.ts,
@@ -49,13 +49,13 @@ def encode_checkpoint(checkpoint: Checkpoint, length: int = 0) -> str:
 
 
 def decode_checkpoint(text: str, where: str) -> tuple[Checkpoint, int]:
-    """The checkpoint and its `length`. Raises CheckpointError, naming `where` the text was."""
+    """Return the checkpoint and its `length`. Raises CheckpointError, naming the location `where`."""
     try:
         document = json.loads(text)
         checksum = document.pop("checksum")
         version = document["version"]
     except (ValueError, KeyError, AttributeError, TypeError):
-        raise CheckpointError(_damaged(where, "it isn't a whole checkpoint")) from None
+        raise CheckpointError(_damaged(where, "it is incomplete")) from None
     if version not in range(1, VERSION + 1):
         raise CheckpointError(
             f"{where} holds a checkpoint of version {version!r}; this tidemill reads versions 1 to {VERSION}"
@@ -99,7 +99,7 @@ def _checksum(document: dict[str, Any]) -> str:
 
 
 def _moment(ts: int) -> str | None:
-    """The ts as people write a time; None where there is none, as before the first transaction."""
+    """Return the ts as a readable time; None if there is none, as before the first transaction."""
     try:
         return datetime.fromtimestamp(physical_ms(ts) / 1000, UTC).isoformat(timespec="milliseconds")
     except (ValueError, OverflowError, OSError):

@@ -1,4 +1,5 @@
-"""`python -m tidemill.emulator`: a cluster for other processes, until stdin closes or SIGTERM comes.
+"""`python -m tidemill.emulator`: a cluster for other processes. It runs until stdin closes or SIGTERM is
+received.
 
 Prints one JSON line: {"pd": "127.0.0.1:…", "cluster_id": …}.
 """

@@ -1,9 +1,9 @@
-"""A store's change feed: cdcpb.ChangeData, as TiKV's cdc component answers it.
+"""A store's change feed: cdcpb.ChangeData, with the answers of TiKV's cdc component.
 
-Followed: its checks and their order, its states of a subscription (deaf until the snapshot is taken,
-then live changes beside the scan, resolved ts only after INITIALIZED), its errors on split, merge,
-leader change and deregistration, its answer to a slow reader (congested). Like TiKV it does not refuse a
-checkpoint below the GC safe point: the scan just lacks what was collected; to ask PD is the client's part.
+Emulated: its checks and their order; its states of a subscription (no changes until the snapshot is taken,
+then live changes beside the scan, resolved ts only after INITIALIZED); its errors on split, merge, leader
+change and deregistration; its answer to a slow reader (congested). Like TiKV it accepts a checkpoint below
+the GC safe point: the scan then lacks the collected versions. Checking with PD is up to the client.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from .subscription import State, Subscription
 
 FEATURES = {"stream-multiplexing"}
 CHECKS_CLUSTER_ID = (5, 3, 0)
-"""The first client version that sends the cluster's id."""
+"""First client version that sends the cluster's id."""
 
 
 class ChangeData:
-    """Loop thread only."""
+    """Streams and subscriptions of a store. To be used in the loop's thread only."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class ChangeData:
         try:
             await asyncio.wait({reader, sender}, return_when=asyncio.FIRST_COMPLETED)
             if sender.done():
-                await sender  # raises the abort
+                await sender  # abort() raises
         finally:
             for task in (reader, sender):
                 task.cancel()
@@ -128,7 +128,7 @@ class ChangeData:
         self.scans.add(subscription)
 
     def _refusal(self, connection: Connection, request: Any, region: Region | None) -> Any:
-        """The cdcpb.Error with which TiKV would answer; None if it would not."""
+        """Return the cdcpb.Error with which TiKV would refuse the request; None if it would accept it."""
         injected = self._injected("feed", region)
         if injected is not None:
             return region_errors.for_feed(injected, region, request, self._store_id)
@@ -152,7 +152,8 @@ class ChangeData:
         return None
 
     def _deregister(self, connection: Connection, request_id: int, region_id: int) -> None:
-        """One region, or all of a request id; each is answered with region_not_found, as TiKV does."""
+        """Deregister one region, or all of a request id; each is answered with region_not_found, as by
+        TiKV."""
         for subscription in list(connection.subscriptions.values()):
             mine = subscription.request_id == request_id
             if mine and region_id in (0, subscription.region.id):
@@ -175,7 +176,7 @@ class ChangeData:
     # --- changes
 
     def publish(self, region: Region, rows: Sequence[Row]) -> None:
-        """Tell those who hear of this region; who has no room left is cut off as congested."""
+        """Send rows to the region's subscriptions; one without room is ended as congested."""
         events: dict[bool, bytes] = {}
         for subscription in list(region.feed or ()):
             connection, old_values = subscription.connection, subscription.old_value
@@ -197,13 +198,13 @@ class ChangeData:
             connection.put(events[old_values], subscription.request_id)
 
     def resolve(self, now: Ts, held: dict[int, Ts]) -> None:
-        """Send every ready region its resolved ts: `now`, or what `held` says."""
+        """Send every ready region its resolved ts: `now`, or its entry in `held`."""
         for connection in self.connections:
             connection.resolve(now, held, coarse=self._options.coarse_resolved)
 
 
 def parse_version(text: str) -> tuple[int, int, int]:
-    """Of "v8.1.0-alpha"; (0, 0, 0) for anything else."""
+    """Parse a version such as "v8.1.0-alpha"; (0, 0, 0) for anything else."""
     numbers = text.removeprefix("v").partition("-")[0].split(".")
     if len(numbers) != 3 or not all(number.isdigit() for number in numbers):
         return (0, 0, 0)

@@ -4,7 +4,7 @@
         cluster.write([("put", b"k", b"v")])
         ...  # a client connects to cluster.pd_address
 
-All state belongs to one loop thread; every method here may be called from any other thread.
+All state belongs to one loop thread; every method here is thread-safe.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ from .transactions import Transactions
 
 
 class Cluster(Faults):
-    """Starts when made or entered; `close` (or leaving) ends its thread and frees its ports."""
+    """An emulated cluster. It starts when created or entered; `close` (or leaving) ends its thread and frees
+    its ports."""
 
     def __init__(
         self, stores: int = 3, *, clock: Clock | None = None, seed: int | None = None, **options: Any
     ) -> None:
-        """`options` are the fields of `Options`; by `clock` the timestamps go.
+        """`options` are the fields of `Options`; `clock` sets the timestamps.
 
-        With a `seed` the rows of a change feed's event come in any order, as TiKV sends them; without one
+        With a `seed` the rows of a change feed's event come in random order, as TiKV sends them; without one
         by key.
         """
         self.options = Options(stores=stores, **options)
@@ -59,7 +60,7 @@ class Cluster(Faults):
         self.resolved.feeds = [store.change_data for store in self.stores.values()]
         self.topology = Topology(self.keyspace, self.stores)
         self.transactions = Transactions(
-            self.keyspace, self.oracle, self._apply, self.resolved, self.options.patience_seconds
+            self.keyspace, self.oracle, self._apply, self.resolved, self.options.congestion_seconds
         )
         self._loop = LoopThread("tidemill-emulator")
         try:
@@ -91,7 +92,7 @@ class Cluster(Faults):
         return Store(number, self.keyspace, self.options, self._apply, self.resolved, self.injected.take)
 
     def close(self) -> None:
-        """Cut all calls, free the ports, end the thread; again is harmless."""
+        """End all calls, free the ports and end the thread. Idempotent."""
         if not self._loop.stopped:
             self._loop.run(self._stop())
             self._loop.stop()
@@ -113,13 +114,13 @@ class Cluster(Faults):
 
     @property
     def pd_address(self) -> str:
-        """host:port of every PD member, with commas, as clients take it."""
+        """The host:port of every PD member, separated by commas, as clients accept it."""
         return ",".join(member.server.address for member in self.pd.members)
 
     # --- transactions
 
     def tso(self, count: int = 1) -> Ts:
-        """The last of `count` new timestamps."""
+        """Return the last of `count` new timestamps."""
         return self._loop.call(self.oracle.next, count)
 
     def write(
@@ -129,11 +130,11 @@ class Cluster(Faults):
         start_ts: Ts = 0,
         mode: CommitMode | None = None,
     ) -> Ts:
-        """Prewrite and commit a transaction; its commit ts.
+        """Prewrite and commit a transaction; return its commit ts.
 
-        A mutation is (op, raw key, value); ops are "put", "insert", "delete", "lock", "shared". Of one key
-        the last counts; `mode` is `commit_mode` of the options if not given. Raises Rejected, with nothing
-        written, where another transaction is in the way.
+        A mutation is (op, raw key, value); ops are "put", "insert", "delete", "lock", "shared". Of several
+        mutations of one key the last counts. `mode` is `commit_mode` of the options by default. Raises
+        Rejected, with nothing written, on a conflict with another transaction.
         """
         return self._loop.run(self.transactions.write(mutations, start_ts, mode or self.options.commit_mode))
 
@@ -148,11 +149,11 @@ class Cluster(Faults):
         min_commit_ts: Ts = 0,
         secondaries: list[bytes] | None = None,
     ) -> Ts:
-        """Lock the keys; `primary` is the first one if not given. Raises Rejected.
+        """Lock the keys; `primary` is the first one by default. Raises Rejected.
 
         Further ops are "pessimistic" and "shared_pessimistic". With `secondaries`, all keys of the
-        transaction but its primary, it commits asynchronously: that it does at the greatest of what its
-        prewrites return. For others this returns 0.
+        transaction except its primary, it is an async commit: its commit ts is the maximum that its prewrites
+        return. For others this returns 0.
         """
         return self._loop.run(
             self.transactions.prewrite(
@@ -167,7 +168,7 @@ class Cluster(Faults):
         )
 
     def commit(self, start_ts: Ts, keys: list[bytes], commit_ts: Ts = 0) -> Ts:
-        """Commit prewritten keys, at a new timestamp if none is given. Raises Rejected."""
+        """Commit prewritten keys, by default at a new timestamp. Raises Rejected."""
         return self._loop.run(self.transactions.commit(start_ts, sorted(keys), commit_ts))
 
     def rollback(self, start_ts: Ts, keys: list[bytes]) -> None:
@@ -175,7 +176,7 @@ class Cluster(Faults):
         self._loop.run(self.transactions.rollback(start_ts, sorted(keys)))
 
     def _apply(self, region: Region, step: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a step of Percolator on the region's shard, then tell its change feed."""
+        """Run a step of Percolator on the region's shard, then send its changes to the change feed."""
         rows: list[Row] | None = None if region.feed is None else []
         try:
             return step(region.shard, *arguments, rows)
@@ -189,5 +190,5 @@ class Cluster(Faults):
     # --- resolved ts
 
     def tick(self) -> Ts:
-        """Send resolved ts now; the highest one."""
+        """Send resolved ts now; return the highest one."""
         return self._loop.call(self.resolved.tick)

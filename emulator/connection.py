@@ -1,7 +1,7 @@
-"""One open change feed stream: what waits to be sent on it, and who it is for.
+"""One open change feed stream: its queue and its subscriptions.
 
-A queue with a quota in bytes. Changes as they happen are put in at once, and a region whose change
-doesn't fit is cut off as congested, as TiKV does; a scan waits for room.
+The queue has a quota in bytes. Live changes are queued immediately, and a region whose change doesn't fit is
+ended as congested, as by TiKV; a scan waits for room.
 """
 
 from __future__ import annotations
@@ -20,31 +20,32 @@ if TYPE_CHECKING:
     from ..events import Ts
 
 MAX_MESSAGE_BYTES = 6 << 20
-"""TiKV begins a new message past this."""
+"""TiKV begins a new message beyond this size."""
 MAX_MESSAGE_EVENTS = 128
 PAUSE_SECONDS = 0.001
-"""Between two messages where little waits: a message costs as much as some 20 events."""
+"""Pause between two messages while little waits: a message costs as much as about 20 events."""
 
 BATCH_RESOLVED = (4, 0, 8)
-"""The first client version that understands one resolved ts for many regions."""
+"""First client version that understands one resolved ts for many regions."""
 
 
 class Connection:
-    """Loop thread only."""
+    """One change feed stream. To be used in the loop's thread only."""
 
     def __init__(self, store_id: int, *, quota_bytes: int, multiplexing: bool) -> None:
         self.store_id = store_id
         self.multiplexing = multiplexing
         self.version: tuple[int, int, int] | None = None
-        """The client's, as its first request says."""
+        """The client's version, from its first request."""
         self.subscriptions: dict[tuple[int, int], Subscription] = {}
-        """By (request id, region id); without multiplexing a region is there once, under request id 0."""
+        """By (request id, region id); without multiplexing each region once, under request id 0."""
         self.ready: dict[int, dict[int, Subscription]] = {}
-        """Those that may get a resolved ts: by request id (0 without multiplexing), then region id."""
+        """Subscriptions that may get a resolved ts: by request id (0 without multiplexing), then region
+        id."""
         self.queued_bytes = 0
         self.paused = False
         self.cut: str | None = None
-        """How it ends: "drop" now, "half" in the middle of the next batch of events."""
+        """How the stream is to end: "drop" now, "half" in the middle of the next batch of events."""
         self._quota_bytes = quota_bytes
         self._queue: deque[tuple[bool, bytes]] = deque()
         self._wake = asyncio.Event()
@@ -61,7 +62,7 @@ class Connection:
         self._put(True, framed(event, request_id))
 
     def put_message(self, message: bytes) -> None:
-        """Queue a ChangeDataEvent as it is."""
+        """Queue a serialized ChangeDataEvent."""
         self._put(False, message)
 
     def _put(self, event: bool, data: bytes) -> None:
@@ -70,7 +71,7 @@ class Connection:
         self._wake.set()
 
     async def room(self) -> None:
-        """Wait until the queue is half empty, or the stream gone."""
+        """Wait until the queue is half empty or the stream has ended."""
         while self.full and self.cut != "gone":
             self._room.clear()
             await self._room.wait()
@@ -78,7 +79,7 @@ class Connection:
     # --- out
 
     def end(self, how: str) -> None:
-        """Let the stream end: "drop" at once, "half" in the middle of the next batch of events."""
+        """End the stream: "drop" immediately, "half" in the middle of the next batch of events."""
         self.cut = how
         self._wake.set()
 
@@ -87,7 +88,7 @@ class Connection:
         self._wake.set()
 
     async def send(self, context: Any, delay: Any) -> None:
-        """Write what is queued until the stream ends; `await delay()` before each message."""
+        """Write the queue until the stream ends; `await delay()` before each message."""
         while True:
             while (not self._queue or self.paused) and self.cut != "drop":
                 self._wake.clear()
@@ -105,7 +106,7 @@ class Connection:
                 await asyncio.sleep(PAUSE_SECONDS)
 
     def _next(self) -> bytes:
-        """The next message: a batch of events, or one resolved ts."""
+        """Return the next message: a batch of events, or one resolved ts."""
         queue = self._queue
         parts: list[bytes] = []
         size = 0
@@ -122,7 +123,7 @@ class Connection:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _half(self) -> bytes:
-        """The first half of the events that wait, less than all of them."""
+        """Return the first half of the queued events, less than all of them."""
         events = 0
         while events < len(self._queue) and self._queue[events][0]:
             events += 1
@@ -134,7 +135,7 @@ class Connection:
             self._room.set()
 
     def gone(self) -> None:
-        """The stream has ended: nobody waits for room any more."""
+        """Note that the stream has ended, and wake those that wait for room."""
         self.cut = "gone"
         self._queue.clear()
         self.queued_bytes = 0
@@ -143,7 +144,7 @@ class Connection:
     # --- subscriptions
 
     def request(self, request_id: int) -> int:
-        """What tells subscriptions of one region apart: nothing, without multiplexing."""
+        """Return the request id that distinguishes subscriptions of one region; 0 without multiplexing."""
         return request_id if self.multiplexing else 0
 
     def find(self, request_id: int, region_id: int) -> Subscription | None:
@@ -153,13 +154,13 @@ class Connection:
         self.subscriptions[self.request(subscription.request_id), subscription.region.id] = subscription
 
     def enter(self, subscription: Subscription) -> None:
-        """From now on it gets resolved ts."""
+        """Add a subscription to those that get resolved ts."""
         self.ready.setdefault(self.request(subscription.request_id), {})[subscription.region.id] = (
             subscription
         )
 
     def leave(self, subscription: Subscription) -> None:
-        """Forget it."""
+        """Remove a subscription."""
         request, region_id = self.request(subscription.request_id), subscription.region.id
         self.subscriptions.pop((request, region_id), None)
         ready = self.ready.get(request, {})
@@ -169,9 +170,9 @@ class Connection:
     # --- resolved ts
 
     def resolve(self, now: Ts, held: dict[int, Ts], *, coarse: bool = False) -> None:
-        """Queue a resolved ts for all that are ready; `held` are the regions below `now`."""
+        """Queue a resolved ts for all ready subscriptions; `held` contains the regions below `now`."""
         if self.full:
-            return  # it will come again
+            return  # it will be sent again
         for request, ready in self.ready.items():
             mine = sorted((ts, region) for region, ts in held.items() if region in ready)
             free = [region for region in ready if region not in held]

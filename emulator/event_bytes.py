@@ -1,4 +1,4 @@
-"""ChangeDataEvents put together from serialized parts: an event for many streams is serialized once.
+"""ChangeDataEvents assembled from serialized parts: an event for many streams is serialized once.
 
 Protobuf messages may be concatenated: a later field is added to what came before.
 """
@@ -23,7 +23,7 @@ OP_DELETE: int = cdcpb.Event.Row.OpType.DELETE
 
 
 def rows_event(region_id: int, rows: Iterable[Row], *, old_values: bool) -> bytes:
-    """An Event without its request id."""
+    """Serialize an Event without its request id."""
     event = cdcpb.Event(region_id=region_id)
     add = event.entries.entries.add
     for row in rows:
@@ -40,17 +40,17 @@ def rows_event(region_id: int, rows: Iterable[Row], *, old_values: bool) -> byte
 
 
 def error_event(region_id: int, error: Any) -> bytes:
-    """An Event without its request id; `error` is a cdcpb.Error."""
+    """Serialize an Event without its request id; `error` is a cdcpb.Error."""
     return cdcpb.Event(region_id=region_id, error=error).SerializeToString()  # type: ignore[no-any-return]
 
 
 def framed(event: bytes, request_id: int) -> bytes:
-    """An Event as a field of ChangeDataEvent."""
+    """Return an Event as a field of ChangeDataEvent."""
     whole = event + _REQUEST_ID + encode_uvarint(request_id) if request_id else event
     return _EVENTS + encode_uvarint(len(whole)) + whole
 
 
 def resolved_message(regions: Sequence[int], ts: int, request_id: int = 0) -> bytes:
-    """A ChangeDataEvent of one resolved ts."""
+    """Serialize a ChangeDataEvent of one resolved ts."""
     message = cdcpb.ChangeDataEvent(resolved_ts={"regions": regions, "ts": ts, "request_id": request_id})
     return message.SerializeToString()  # type: ignore[no-any-return]

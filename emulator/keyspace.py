@@ -1,4 +1,4 @@
-"""Which region holds which key: the whole key space, in regions without gaps."""
+"""The key space, divided into regions without gaps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from .region import Region
 
 
 class Keyspace:
-    """Begins as one region. Changes only the map: whoever watches a region is told by the Cluster."""
+    """The map of regions; begins with one region. It changes only the map: the Cluster notifies
+    subscriptions."""
 
     def __init__(self, stores: Iterable[int], replicas: int = 3) -> None:
         self._stores = tuple(stores)
@@ -19,48 +20,49 @@ class Keyspace:
         region = Region(self._id(), b"", b"", self._placement(0), self._stores[0])
         self.by_id: dict[int, Region] = {region.id: region}
         self.locked: dict[int, Region] = {}
-        """Regions with locks that hold their resolved ts."""
+        """Regions with locks that hold back their resolved ts."""
         self._starts = [b""]
         self._regions = [region]
 
     def __iter__(self) -> Iterator[Region]:
-        """In key order; the map may change between two."""
+        """Iterate in key order; the map may change during the iteration."""
         return iter(self._regions[:])
 
     def __len__(self) -> int:
         return len(self._regions)
 
     def locate(self, encoded: bytes) -> Region:
-        """The region that holds an encoded key."""
+        """Return the region that holds an encoded key."""
         return self._regions[bisect_right(self._starts, encoded) - 1]
 
     def locate_raw(self, key: bytes) -> Region:
         return self.locate(encode_bytes(key))
 
     def before(self, encoded: bytes) -> Region | None:
-        """The region left of the one that holds the key."""
+        """Return the region left of the one that holds the key; None if there is none."""
         index = bisect_right(self._starts, encoded) - 2
         return self._regions[index] if index >= 0 else None
 
     def after(self, region: Region) -> Region | None:
-        """The region right of this one."""
+        """Return the region right of this one."""
         return self.locate(region.end) if region.end else None
 
     def scan(self, start: bytes, end: bytes, limit: int) -> list[Region]:
-        """The regions that overlap [start, end), encoded; an empty end and a limit below 1 are open."""
+        """Return the regions that overlap [start, end), encoded; an empty end and a limit below 1 are
+        open."""
         first = bisect_right(self._starts, start) - 1
         last = len(self._regions) if limit < 1 else first + limit
         return [region for region in self._regions[first:last] if not end or region.start < end]
 
     def note_locks(self, region: Region) -> None:
-        """Keep `locked` true after the region's locks changed."""
+        """Update `locked` after the region's locks changed."""
         if region.shard.open:
             self.locked[region.id] = region
         else:
             self.locked.pop(region.id, None)
 
     def split(self, raw: bytes) -> list[Region]:
-        """Cut at a raw key: [left, right]. The right one keeps the id, as TiKV does by default."""
+        """Split at a raw key; return [left, right]. The right one keeps the id, as in TiKV by default."""
         at = encode_bytes(raw)
         right = self.locate(at)
         if right.start == at:
@@ -80,9 +82,9 @@ class Keyspace:
         return [left, right]
 
     def pave(self, raws: Iterable[bytes]) -> list[Region]:
-        """Cut at many raw keys at once, leaders in turn on each store: 100,000 tables in a second.
+        """Split at many raw keys at once, with leaders on each store in turn: 100,000 tables in a second.
 
-        Only of regions without rows; the new ones, each right of its key.
+        Only for regions without rows; returns the new regions, each right of its key.
         """
         made = []
         for raw in raws:
@@ -106,7 +108,7 @@ class Keyspace:
         return made
 
     def merge(self, region: Region) -> Region:
-        """Join a region with the one right of it, which vanishes; the region that stays."""
+        """Merge the right neighbour, which vanishes, into a region; return the region."""
         right = self.after(region)
         if right is None:
             raise ValueError(f"merge: region {region.id} is the last one")
@@ -136,7 +138,7 @@ class Keyspace:
         return self._next_id
 
     def _placement(self, turn: int) -> tuple[int, ...]:
-        """The stores of a new region: as many as there are replicas, the leading one first."""
+        """Return the stores of a new region: as many as there are replicas, the leading one first."""
         first = turn % len(self._stores)
         rotated = self._stores[first:] + self._stores[:first]
         return _interned(rotated[: self._replicas])
@@ -146,5 +148,5 @@ _tuples: dict[tuple[int, ...], tuple[int, ...]] = {}
 
 
 def _interned(stores: tuple[int, ...]) -> tuple[int, ...]:
-    """Regions share their few placements."""
+    """Return a shared copy: regions share their few placements."""
     return _tuples.setdefault(stores, stores)

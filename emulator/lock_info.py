@@ -1,4 +1,4 @@
-"""Locks as TiKV tells of them: kvrpcpb.LockInfo."""
+"""Locks as TiKV describes them: kvrpcpb.LockInfo."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ..codec.proto import kvrpcpb
 from .shard import LOCK, PESSIMISTIC, SHARED, SHARED_PESSIMISTIC, Lock
 
 _PLAIN = {SHARED: LOCK, SHARED_PESSIMISTIC: PESSIMISTIC}
-"""How the locks inside a shared one are called."""
+"""Types of the locks inside a shared one."""
 
 
 def lock_info(key: bytes, lock: Lock) -> Any:
-    """kvrpcpb.LockInfo."""
+    """Return the kvrpcpb.LockInfo of a lock."""
     attempt = lock.attempt
     return kvrpcpb.LockInfo(
         primary_lock=attempt.primary,
@@ -30,7 +30,8 @@ def lock_info(key: bytes, lock: Lock) -> Any:
 
 
 def lock_info_on(key: bytes, locks: Sequence[Lock]) -> Any:
-    """kvrpcpb.LockInfo of what a key is locked by: shared locks are wrapped in one without a transaction."""
+    """Return the kvrpcpb.LockInfo of all locks of a key: shared locks are wrapped in one without a
+    transaction."""
     if not locks[0].shared:
         return lock_info(key, locks[0])
     inner = [lock_info(key, lock) for lock in locks]

@@ -12,10 +12,10 @@ T = TypeVar("T")
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """A loop beside others: gRPC's poller is one for all loops of a process.
+    """An event loop that tolerates other loops with gRPC in the process: they all share gRPC's poller.
 
-    It brings a call's last event to whichever loop polls, for the one that made the call, which may be
-    closed by then: nobody waits for that event any more.
+    The poller delivers a call's last event to whichever loop polls, which passes it to the loop of the call;
+    that one may be closed by then, and nobody waits for the event any more.
     """
 
     def call_soon_threadsafe(  # type: ignore[override]
@@ -32,13 +32,13 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 class LoopThread:
-    """Runs coroutines for other threads; all state of a cluster belongs to it."""
+    """Runs coroutines for other threads. All state of a cluster belongs to this thread."""
 
     def __init__(self, name: str) -> None:
         self._ready = Event()
         self._stopped = False
         self._lock = Lock()
-        """Held while work is handed over: none comes after the stop."""
+        """Held while work is submitted, so that none is submitted after the stop."""
         self._thread = Thread(target=self._main, name=name, daemon=True)
         self._thread.start()
         self._ready.wait()
@@ -57,9 +57,9 @@ class LoopThread:
         return self._stopped
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run to the end and hand over what comes out; from any other thread.
+        """Run a coroutine and return its result; from any other thread.
 
-        RuntimeError if the loop has stopped, or stops before the end.
+        Raises RuntimeError if the loop has stopped, or stops before the end.
         """
         try:
             with self._lock:
@@ -77,7 +77,7 @@ class LoopThread:
             raise RuntimeError("the cluster was closed meanwhile") from None
 
     def call(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Call in the loop's thread; hand over what it returns."""
+        """Call a function in the loop's thread and return its result."""
 
         async def called() -> T:
             return work(*arguments)
@@ -85,7 +85,7 @@ class LoopThread:
         return self.run(called())
 
     def stop(self) -> None:
-        """End whatever still runs, the loop and its thread."""
+        """End all tasks, the loop and its thread."""
         with self._lock:
             if self._stopped:
                 return

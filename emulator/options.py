@@ -1,4 +1,4 @@
-"""How an emulated cluster is made."""
+"""Options of an emulated cluster."""
 
 from __future__ import annotations
 
@@ -8,62 +8,62 @@ from typing import Literal, TypeAlias, get_args
 from .server import Tls
 
 CommitMode: TypeAlias = Literal["two_phase", "async_commit", "one_pc"]
-"""one_pc commits asynchronously what lies in several regions, async_commit in two phases what has more than
-256 keys, as TiDB does."""
+"""With one_pc, a transaction over several regions is an async commit; with async_commit, one of more than 256
+keys is committed in two phases, as in TiDB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     stores: int = 3
-    """Stores, each on a port of its own, with ids from 1."""
+    """Number of stores, each on a port of its own, with ids from 1."""
 
     pd_members: int = 1
-    """PD servers; the first one leads."""
+    """Number of PD servers; the first one leads."""
 
     pd_port: int = 0
-    """Of the first PD member; 0 takes a free one."""
+    """Port of the first PD member; 0 takes a free one."""
 
     replicas: int = 3
-    """Peers of a region, on at most all stores."""
+    """Number of peers of a region, at most the number of stores."""
 
     cluster_id: int = 7_000_000_000_000_000_001
 
     version: str = "8.1.0"
-    """What PD and the stores say they are."""
+    """Version that PD and the stores report."""
 
     tick_seconds: float | None = 0.2
-    """How often resolved ts are sent (TiKV: min-ts-interval, 200 ms); None: only by `Cluster.tick()`."""
+    """Interval of resolved ts (TiKV: min-ts-interval, 200 ms); None sends them only by `Cluster.tick()`."""
 
     coarse_resolved: bool = False
-    """Whether regions share the least ts of a group, as TiKV sends it: the 8 furthest behind, the next 32,
-    the next 128, …; a region's resolved ts may then step back. Otherwise each region gets its own."""
+    """True if regions share the minimum ts of a group, as TiKV sends it: the 8 furthest behind, the next 32,
+    the next 128, and so on; a region's resolved ts may then step back. Otherwise each region gets its own."""
 
     quota_bytes: int = 64 << 20
-    """What may wait on one change feed stream before it is congested."""
+    """Limit of queued bytes on one change feed stream; beyond it the stream is congested."""
 
-    patience_seconds: float = 10.0
-    """How long in-process writers wait for a full stream, before its regions are congested; TiKV: 0."""
+    congestion_seconds: float = 10.0
+    """Maximum wait of in-process writers for a full stream; then its regions end as congested. TiKV: 0."""
 
     scan_rows: int = 1024
-    """Rows of an incremental scan sent at once."""
+    """Maximum rows per batch of an incremental scan."""
 
     scan_bytes: int = 1 << 20
-    """Bytes of an incremental scan sent at once; a message never has more than 6 MiB."""
+    """Maximum bytes per batch of an incremental scan; a message never has more than 6 MiB."""
 
     scans: int = 6
-    """Incremental scans under way at once on a store."""
+    """Number of concurrent incremental scans per store."""
 
     scans_waiting: int = 10_000
-    """Registrations that may wait for a scan; more are answered server_is_busy."""
+    """Number of registrations that may wait for a scan; more are answered with server_is_busy."""
 
     filter_span: bool = False
-    """Whether a store sends only keys of the span asked for (newer TiKV) or the whole region's."""
+    """True if a store sends only keys of the requested span (newer TiKV); otherwise the whole region's."""
 
     required_version: str = ""
-    """Clients below it are refused with a compatibility error."""
+    """Minimum version of clients; older ones are refused with a compatibility error."""
 
     commit_mode: CommitMode = "two_phase"
-    """How in-process transactions commit, if they don't say so themselves."""
+    """Default commit mode of in-process transactions."""
 
     tls: Tls | None = None
 

@@ -1,4 +1,4 @@
-"""Timestamps, as PD's TSO gives them: physical milliseconds << 18 | logical."""
+"""Timestamps as of PD's TSO: physical milliseconds << 18 | logical."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from ..events import LOGICAL_BITS, Ts, compose_ts
 
 MAX_LOGICAL = (1 << LOGICAL_BITS) - 1
 MAX_TS: Ts = (1 << 64) - 1
-"""Given for the newest there is, without a timestamp."""
+"""The ts of reads of the newest version, without a timestamp."""
 
 
 class Oracle:
-    """Gives each timestamp once, in order, whatever the clock does. Loop thread only."""
+    """Gives each timestamp once, in ascending order, whatever the clock does. To be used in the loop's thread
+    only."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._jumped_ms = 0
         self.last: Ts = 0
-        """The last one given."""
+        """The last timestamp given."""
 
     def next(self, count: int = 1) -> Ts:
-        """The last of `count` new ones, at most 2**18 - 1 of them; they end at it without a gap."""
+        """Return the last of `count` consecutive new timestamps, at most 2**18 - 1."""
         if not 0 < count <= MAX_LOGICAL:
             raise ValueError(f"count: {count} timestamps at once; 1 to {MAX_LOGICAL} can be given")
         self.last = max(self.last, compose_ts(self.now_ms()))
@@ -30,9 +31,10 @@ class Oracle:
         return self.last
 
     def now_ms(self) -> int:
-        """What PD takes for the time, in Unix milliseconds."""
+        """Return PD's time in Unix milliseconds."""
         return int(self._clock.time() * 1000) + self._jumped_ms
 
     def jump(self, seconds: float) -> None:
-        """Let PD's clock step. Back, too: then timestamps stay where they are and only count on."""
+        """Move PD's clock, forward or back. After a step back timestamps only count on until the clock has
+        caught up."""
         self._jumped_ms += int(seconds * 1000)

@@ -1,4 +1,4 @@
-"""What a cluster is made of, for those that add methods to it."""
+"""The parts of a cluster, for mixins that add methods to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Parts:
-    """Set by Cluster. The loop thread's, except for looking."""
+    """Parts of a cluster, set by Cluster. To be used in the loop's thread only, except for reading."""
 
     _loop: LoopThread
     keyspace: Keyspace

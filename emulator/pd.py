@@ -1,4 +1,4 @@
-"""PD: members of which one leads, timestamps, where regions and stores are, safe points."""
+"""PD: members, one of which leads, timestamps, regions, stores, safe points."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .server import Server, stream, unary
 
 
 class PlacementDriver:
-    """What the members share. Loop thread only."""
+    """The state that the members share. To be used in the loop's thread only."""
 
     def __init__(self, keyspace: Keyspace, options: Options, oracle: Oracle) -> None:
         self.keyspace = keyspace
@@ -31,7 +31,7 @@ class PlacementDriver:
         self.members: list[Member] = []
 
     def member(self, index: int) -> Any:
-        """pdpb.Member."""
+        """Return the pdpb.Member of a member."""
         scheme = "https" if self.options.tls else "http"
         url = f"{scheme}://{self.members[index].server.address}"
         return pdpb.Member(
@@ -43,19 +43,19 @@ class PlacementDriver:
         )
 
     def header(self, error: str = "", kind: int = 0) -> Any:
-        """pdpb.ResponseHeader."""
+        """Return a pdpb.ResponseHeader."""
         header = pdpb.ResponseHeader(cluster_id=self.options.cluster_id)
         if error:
             header.error.CopyFrom(pdpb.Error(type=kind or pdpb.ErrorType.UNKNOWN, message=error))
         return header
 
     def region(self, region: Region) -> Any:
-        """pdpb.Region."""
+        """Return the pdpb.Region of a region."""
         return pdpb.Region(region=region.to_proto(), leader=region.peer(region.leader))
 
 
 class Member:
-    """One PD server. Only the leader answers more than GetMembers."""
+    """One PD server. Only the leader answers calls other than GetMembers."""
 
     def __init__(self, pd: PlacementDriver, index: int) -> None:
         self._pd = pd
@@ -91,7 +91,7 @@ class Member:
             await self._check_cluster(request, context)
             try:
                 return call(request)
-            except ValueError as error:  # what PD has no place for in a header
+            except ValueError as error:  # errors that PD doesn't return in a header
                 return await context.abort(grpc.StatusCode.UNKNOWN, str(error))
 
         return behaviour
@@ -103,7 +103,7 @@ class Member:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, message)
 
     async def _get_members(self, _request: Any, _context: Any) -> Any:
-        """Any member answers, whatever cluster id is asked for: this is how clients learn it."""
+        """Answer for any cluster id, as any member does: clients learn the cluster id by this call."""
         pd = self._pd
         leader = pd.member(pd.leader)
         members = [pd.member(index) for index in range(len(pd.members))]
@@ -148,7 +148,7 @@ class Member:
     # --- regions
 
     def _region_response(self, region: Region | None) -> Any:
-        """Without a region where there is none: PD calls that no error."""
+        """Return a response; without a region if there is none, which isn't an error in PD."""
         if region is None:
             return pdpb.GetRegionResponse(header=self._pd.header())
         return pdpb.GetRegionResponse(
@@ -206,7 +206,7 @@ class Member:
 
 
 def _wrong(ranges: Iterable[Any]) -> str:
-    """What PD has against these pdpb.KeyRanges; "" if nothing."""
+    """Return PD's objection to these pdpb.KeyRanges; "" if there is none."""
     end = b""
     for span in ranges:
         if span.start_key < end:

@@ -1,7 +1,7 @@
 """Percolator's steps on one region's shard, with TiKV's answers.
 
-A step that changes something says so in `rows`, as the change feed tells it; None if nobody listens.
-Refusals are `Rejected`, which carries the kvrpcpb.KeyErrors.
+A step adds its changes to `rows`, as the change feed sends them; None if there is no subscription. A refusal
+is a `Rejected`, which carries the kvrpcpb.KeyErrors.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ COMMITTED: int = cdcpb.Event.LogType.COMMITTED
 INITIALIZED: int = cdcpb.Event.LogType.INITIALIZED
 
 SHORT_VALUE_BYTES = 255
-"""TiKV keeps a value of up to this many bytes beside its write record, so COMMIT rows carry it again."""
+"""TiKV keeps a value of up to this number of bytes in its write record, so COMMIT rows carry it again."""
 
 
 class Row(Struct, gc=False):
-    """One cdcpb.Event.Row to be. `op` is PUT or DELETE of the shard; ROLLBACK and INITIALIZED have none."""
+    """Contents of one cdcpb.Event.Row. `op` is PUT or DELETE of the shard; ROLLBACK and INITIALIZED have
+    none."""
 
     type: int
     key: bytes
@@ -57,7 +58,7 @@ Mutation = tuple[int, bytes, bytes]
 
 
 class Rejected(Exception):
-    """A step that was not done, with the kvrpcpb.KeyErrors that say why."""
+    """A step was refused, with the kvrpcpb.KeyErrors that say why."""
 
     def __init__(self, errors: Sequence[Any]) -> None:
         super().__init__("; ".join(str(error).strip() for error in errors))
@@ -67,9 +68,9 @@ class Rejected(Exception):
 def prewrite(
     shard: Shard, attempt: Attempt, mutations: Iterable[Mutation], generation: int, rows: Rows
 ) -> Ts:
-    """Lock all keys, or none: Rejected names every lock in the way, or the first other obstacle.
+    """Lock all keys, or none: Rejected names every blocking lock, or the first other obstacle.
 
-    Returns the least commit ts of an asynchronous commit, once it is committed the commit ts; 0 for others.
+    Returns the min_commit_ts of an async commit, or its commit ts after it is committed; 0 for others.
     """
     todo, least = _admit(shard, attempt, mutations, generation)
     for op, key, value in todo:
@@ -81,9 +82,9 @@ def prewrite(
 
 
 def commit_at_once(shard: Shard, attempt: Attempt, mutations: Iterable[Mutation], rows: Rows) -> Ts:
-    """Write all keys, or none, as committed at the attempt's min_commit_ts (1PC): nobody sees a lock.
+    """Write all keys, or none, as committed at the attempt's min_commit_ts (1PC): they are never seen locked.
 
-    Returns the commit ts, which is another if it was committed before.
+    Returns the commit ts, which differs if it was committed before.
     """
     todo, commit_ts = _admit(shard, attempt, mutations, 0)
     if not commit_ts:
@@ -100,7 +101,8 @@ def commit_at_once(shard: Shard, attempt: Attempt, mutations: Iterable[Mutation]
 def _admit(
     shard: Shard, attempt: Attempt, mutations: Iterable[Mutation], generation: int
 ) -> tuple[list[Mutation], Ts]:
-    """What has yet to be locked, and the least commit ts of an asynchronous commit; raises Rejected."""
+    """Return the mutations that are still to be locked, and the min_commit_ts of an async commit. Raises
+    Rejected."""
     todo = []
     locked = []
     least = attempt.min_commit_ts if attempt.async_commit else 0
@@ -127,7 +129,8 @@ def _admit(
 
 
 def _obstacle(shard: Shard, attempt: Attempt, op: int, key: bytes) -> Any:
-    """kvrpcpb.LockInfo of other transactions' locks on a key; None if they are not in the way."""
+    """Return the kvrpcpb.LockInfo of blocking locks of other transactions on a key; None if there are
+    none."""
     others = [lock for lock in shard.locks_on(key) if lock.start_ts != attempt.start_ts]
     if not others or (op in (SHARED, SHARED_PESSIMISTIC) and others[0].shared):
         return None
@@ -160,7 +163,7 @@ def _conflict(attempt: Attempt, key: bytes, start_ts: Ts, commit_ts: Ts, reason:
 
 
 def commit(shard: Shard, start_ts: Ts, commit_ts: Ts, keys: Iterable[bytes], rows: Rows) -> None:
-    """Turn this transaction's locks on `keys` into versions; all or, when Rejected, none."""
+    """Turn this transaction's locks on `keys` into versions: all of them, or none if Rejected."""
     found = [(key, _committable(shard, key, start_ts, commit_ts)) for key in keys]
     for key, lock in found:
         if lock is None:
@@ -180,7 +183,7 @@ def _settle(shard: Shard, key: bytes, start_ts: Ts, commit_ts: Ts) -> None:
 
 
 def _committable(shard: Shard, key: bytes, start_ts: Ts, commit_ts: Ts) -> Lock | None:
-    """The lock that may be committed; None where that is done already."""
+    """Return the lock to commit; None if it is committed already."""
     lock = shard.lock_of(key, start_ts)
     if lock is None:
         if committed(shard, key, start_ts) is not None:
@@ -198,7 +201,7 @@ def _committable(shard: Shard, key: bytes, start_ts: Ts, commit_ts: Ts) -> Lock 
 
 
 def committed(shard: Shard, key: bytes, start_ts: Ts) -> Write | None:
-    """The version that this transaction has committed."""
+    """Return the version that this transaction has committed."""
     for write in shard.versions(key):
         if write.start_ts == start_ts:
             return write
@@ -208,7 +211,7 @@ def committed(shard: Shard, key: bytes, start_ts: Ts) -> Write | None:
 
 
 def rollback(shard: Shard, start_ts: Ts, keys: Iterable[bytes], rows: Rows) -> None:
-    """Remove this transaction's locks on `keys` and see that it can't lock them again."""
+    """Remove this transaction's locks on `keys`, and prevent it from locking them again."""
     keys = list(keys)
     for key in keys:
         write = committed(shard, key, start_ts)
@@ -226,9 +229,10 @@ def rollback(shard: Shard, start_ts: Ts, keys: Iterable[bytes], rows: Rows) -> N
 
 
 def resolve(shard: Shard, fates: Iterable[tuple[Ts, Ts]], keys: Sequence[bytes], rows: Rows) -> None:
-    """Commit or, where the commit ts is 0, roll back what transactions (start ts, commit ts) still lock.
+    """Resolve the remaining locks of transactions (start ts, commit ts): commit them, or roll them back if
+    the commit ts is 0.
 
-    Of `keys`, or of the whole region if there are none.
+    Applies to `keys`, or to the whole region if there are none.
     """
     for start_ts, commit_ts in fates:
         mine = [key for key in keys or shard.locked(start_ts) if shard.lock_of(key, start_ts) is not None]

@@ -1,6 +1,6 @@
-"""A cluster whose change feed is a recording: each registration is answered with bytes made before.
+"""A cluster whose change feed is a recording: each registration is answered with prepared bytes.
 
-For measuring a reader at the full speed of the wire: nothing is scanned or serialized while it runs.
+For benchmarks of a reader at full speed: nothing is scanned or serialized while it runs.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from .store import Store
 
 
 class Recording(Struct, frozen=True):
-    """What one region sends: its messages in order, then its resolved ts."""
+    """The messages of one region in order, then its resolved ts."""
 
     messages: list[list[bytes]]
-    """Of each ChangeDataEvent its serialized Events, still without a request id."""
+    """The serialized Events of each ChangeDataEvent, without a request id."""
     resolved_ts: Ts
 
 
@@ -39,7 +39,7 @@ def record(
     events_per_message: int = 1,
     old_values: bool = True,
 ) -> Recording:
-    """Rows as a region would send them after an empty scan."""
+    """Record rows as a region would send them after an empty scan."""
     parts = chunks(iter(rows), rows_per_event, 6 << 20)
     events = [rows_event(region, [Row(INITIALIZED, b"", 0)], old_values=False)]
     events += [rows_event(region, part, old_values=old_values) for part in parts if part]
@@ -49,14 +49,14 @@ def record(
 
 
 class RecordedFeed(ChangeData):
-    """Plays recordings, those of several regions by turns; a region without one stays silent."""
+    """Plays recordings, with those of several regions interleaved; a region without one stays silent."""
 
     def __init__(self, recordings: Mapping[int, Recording], *arguments: Any) -> None:
         super().__init__(*arguments)
         self._recordings = recordings
 
     def resolve(self, now: Ts, held: dict[int, Ts]) -> None:
-        """Recordings carry their own."""
+        """Do nothing: recordings contain their resolved ts."""
 
     async def _serve(self, requests: Any, context: Any, *, multiplexing: bool) -> None:
         playing: deque[Iterator[bytes]] = deque()
@@ -95,9 +95,9 @@ def _played(recording: Recording, request: Any, multiplexing: bool) -> Iterator[
 
 
 class RecordedCluster(Cluster):
-    """PD and stores as ever, regions as they are split; only the change feed is played.
+    """A cluster with ordinary PD, stores and regions; only the change feed is played back.
 
-    `recordings` may be filled until the first registration, by region id.
+    `recordings`, by region id, may be filled until the first registration.
     """
 
     def __init__(self, stores: int = 3, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""One region: a range of keys, its epoch, its peers, and what hangs on it."""
+"""One region: a range of keys, its epoch, its peers, its rows and subscriptions."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from .subscription import Subscription
 
 STORES_PER_REGION_ID = 1_000
-"""A peer's id is region id * this + store id: nothing to keep per peer."""
+"""A peer's id is region id * this + store id, so that no id is stored per peer."""
 ADDED_SHIFT = 40
-"""Of a peer that was added later its id has, above this bit, the region's conf_ver of then."""
+"""The id of a peer that was added later has, above this bit, the region's conf_ver at that time."""
 
 
 class Region:
-    """Keys [start, end), encoded; b"" is open. 270,000 of them are common: what few need is made late."""
+    """A region with the keys [start, end), encoded; b"" is open. There may be 270,000: rarely used parts are
+    created on demand."""
 
     __slots__ = ("_added", "_shard", "conf_ver", "end", "feed", "id", "leader", "start", "stores", "version")
 
@@ -27,19 +28,19 @@ class Region:
         self.start = start
         self.end = end
         self.stores = stores
-        """The stores that hold a peer."""
+        """Stores that have a peer."""
         self.leader = leader
-        """The store of the leading peer."""
+        """Store of the leading peer."""
         self.version = 1
         self.conf_ver = 1
         self._added: dict[int, int] | None = None
         self._shard: Shard | None = None
         self.feed: list[Subscription] | None = None
-        """Who is told of its changes, on the leader's store."""
+        """Subscriptions on the leader's store that get its changes."""
 
     @property
     def shard(self) -> Shard:
-        """Its rows and locks."""
+        """The region's rows and locks."""
         if self._shard is None:
             self._shard = Shard()
         return self._shard
@@ -50,12 +51,12 @@ class Region:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was ever written."""
+        """True if nothing was ever written."""
         return self._shard is None
 
     @property
     def raw_span(self) -> tuple[bytes, bytes]:
-        """Its raw keys, [start, end); b"" is open."""
+        """The raw bounds [start, end); b"" is open."""
         return (
             decode_bytes(self.start)[0] if self.start else b"",
             decode_bytes(self.end)[0] if self.end else b"",
@@ -68,22 +69,22 @@ class Region:
         return self.holds(encode_bytes(key))
 
     def peer_id(self, store: int) -> int:
-        """The id of the peer on that store; one that comes back to a store has another."""
+        """Return the id of the peer on a store; a peer that returns to a store has a new id."""
         added = 0 if self._added is None else self._added.get(store, 0)
         return (added << ADDED_SHIFT) + self.id * STORES_PER_REGION_ID + store
 
     def peer(self, store: int) -> Any:
-        """metapb.Peer on that store."""
+        """Return the metapb.Peer on a store."""
         return metapb.Peer(id=self.peer_id(store), store_id=store)
 
     def add_peer(self, store: int) -> None:
-        """Put a new peer on a store that has none."""
+        """Add a peer on a store that has none."""
         self.stores = (*self.stores, store)
         self.conf_ver += 1
         self._added = {**(self._added or {}), store: self.conf_ver}
 
     def to_proto(self) -> Any:
-        """metapb.Region, as of now."""
+        """Return the present metapb.Region."""
         return metapb.Region(
             id=self.id,
             start_key=self.start,

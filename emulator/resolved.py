@@ -1,4 +1,4 @@
-"""Resolved ts: from time to time each store tells how far its regions are known."""
+"""Resolved ts, which each store sends periodically."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ if TYPE_CHECKING:
 
 
 class Resolved:
-    """Loop thread only."""
+    """Sends resolved ts. To be used in the loop's thread only."""
 
     def __init__(self, keyspace: Keyspace, oracle: Oracle) -> None:
         self._keyspace = keyspace
         self._oracle = oracle
         self.feeds: list[ChangeData] = []
         self.last: Ts = 0
-        """The highest one sent."""
+        """The highest resolved ts sent."""
         self.max_ts: Ts = 0
-        """The highest at which anything was read or resolved: what calculates its own commit ts, in an
-        asynchronous commit or 1PC, commits above it."""
+        """The highest ts at which anything was read or resolved: an async commit or 1PC commits above it."""
         self.paused = False
 
     async def tick_forever(self, seconds: float | None) -> None:
@@ -35,7 +34,7 @@ class Resolved:
                 self.tick()
 
     def tick(self) -> Ts:
-        """Send now; the highest one sent. A region with locks is held below the oldest."""
+        """Send resolved ts now; return the highest. A region with locks is held below the oldest one."""
         now = self.last = self._oracle.next()
         self.observe(now)
         held = {region.id: region.shard.resolved(now) for region in self._keyspace.locked.values()}
@@ -44,14 +43,15 @@ class Resolved:
         return now
 
     def observe(self, ts: Ts) -> None:
-        """Note that somebody has seen what is committed up to `ts`; MAX_TS says nothing."""
+        """Note a read of what is committed up to `ts`; MAX_TS is ignored."""
         if ts != MAX_TS:
             self.max_ts = max(self.max_ts, ts)
 
     def least_commit_ts(self, start_ts: Ts, for_update_ts: Ts, asked: Ts) -> Ts:
-        """For a transaction that calculates it: above all that was seen, and at least what it asks for."""
+        """Return the min_commit_ts of an async commit or 1PC: above every ts read, and at least the requested
+        one."""
         return max(self.max_ts + 1, start_ts + 1, for_update_ts + 1, asked)
 
     def floor(self, region: Region) -> Ts:
-        """What is locked in the region from now on must commit above this."""
+        """Return the ts above which further locks of the region must commit."""
         return self.last if region.feed is not None else 0

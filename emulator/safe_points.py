@@ -11,31 +11,31 @@ FOREVER = (1 << 63) - 1
 
 
 class Hold(Struct, frozen=True):
-    """What one service needs."""
+    """The safe point of one service."""
 
     safe_point: Ts
     until_s: float
-    """Unix seconds."""
+    """Time of expiry in Unix seconds."""
 
 
 class SafePoints:
-    """As PD keeps them: `gc_worker` is always there and never expires."""
+    """The service safe points of PD: `gc_worker` always exists and never expires."""
 
     def __init__(self) -> None:
         self.gc: Ts = 0
-        """Versions that only older snapshots see may be gone."""
+        """The GC safe point: versions that only older snapshots see may be collected."""
         self.holds: dict[bytes, Hold] = {GC_WORKER: Hold(0, float("inf"))}
 
     def least(self, now_s: float) -> tuple[bytes, Hold]:
-        """The service that holds back the most; expired ones are forgotten."""
+        """Return the service with the lowest safe point; expired ones are removed."""
         self.holds = {name: hold for name, hold in self.holds.items() if hold.until_s > now_s}
         return min(self.holds.items(), key=lambda item: item[1].safe_point)
 
     def update(self, service: bytes, ttl_s: int, safe_point: Ts, now_s: float) -> tuple[bytes, Hold]:
-        """Set a service's safe point, unless it lies below the least; the least one then.
+        """Set a service's safe point unless it is below the minimum; return the minimum.
 
-        A TTL of 0 or below removes the service. Raises ValueError where PD refuses: it looks at the name
-        and the TTL only where it has something to write down.
+        A TTL of 0 or below removes the service. Raises ValueError if PD refuses: it checks the name and the
+        TTL only when it would store them.
         """
         if ttl_s <= 0:
             if service == GC_WORKER:

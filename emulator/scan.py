@@ -1,4 +1,4 @@
-"""The incremental scan: what a region's snapshot holds beyond a checkpoint."""
+"""The incremental scan: a region's locks and its versions above a checkpoint."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .shard import DELETE, LOCK, PUT, Lock, Shard, Write
 
 
 class Snapshot:
-    """A shard as it is now. Copies the tables, not the rows; older versions are only ever added to."""
+    """A snapshot of a shard. Copies the tables, not the rows; older versions are only ever appended to."""
 
     def __init__(self, shard: Shard) -> None:
         self.keys = shard.sorted_keys()[:]
@@ -19,9 +19,9 @@ class Snapshot:
         self._locks = shard.locks.copy()
 
     def rows(self, checkpoint_ts: Ts, wanted: Callable[[bytes], bool] | None = None) -> Iterator[Row]:
-        """By key: its lock as PREWRITE, then its versions above the checkpoint, newest first.
+        """Yield by key its lock as PREWRITE, then its versions above the checkpoint, newest first.
 
-        Locks come whatever their start ts, since they may commit above it. An INITIALIZED ends it.
+        Locks are included for any start ts, since they may commit above it. The last row is INITIALIZED.
         """
         for key in self.keys:
             if wanted is not None and not wanted(key):
@@ -58,7 +58,7 @@ def _committed(key: bytes, versions: list[Write], checkpoint_ts: Ts) -> Iterator
 
 
 def chunks(rows: Iterator[Row], max_rows: int, max_bytes: int) -> Iterator[list[Row]]:
-    """Rows in lists of at most so many, and so many bytes unless a single row has more."""
+    """Yield rows in lists of at most `max_rows`, and at most `max_bytes` unless a single row is larger."""
     chunk: list[Row] = []
     size = 0
     for row in rows:

@@ -1,4 +1,4 @@
-"""The incremental scans of a store: so many at once, the others wait their turn."""
+"""The incremental scans of a store: a limited number at once, the others queue."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from .shard import Shard
 from .subscription import State, Subscription
 
 NOTHING = Shard()
-"""What a region holds that was never written to."""
+"""The shard of a region that was never written to."""
 
 
 class Scans:
-    """Loop thread only."""
+    """Runs incremental scans. To be used in the loop's thread only."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self.held: int | None = None
-        """After how many pieces each scan waits; 0: none begins; None: none waits."""
+        """Number of batches after which each scan stops; 0: none begins; None: none stops."""
         self.standing = 0
-        """How many wait there."""
+        """Number of scans that stopped there."""
         self._freed = asyncio.Event()
         self._waiting: deque[Subscription] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
-        """How many wait to begin."""
+        """Number of scans that wait to begin."""
         return len(self._waiting)
 
     def add(self, subscription: Subscription) -> None:
-        """Scan its region; then it is NORMAL, unless it was stopped meanwhile."""
+        """Scan a subscription's region; then its state is NORMAL, unless it was stopped meanwhile."""
         self._waiting.append(subscription)
         self._begin()
 
     def hold(self, pieces: int | None) -> None:
-        """Let every scan wait after so many pieces; None frees them."""
+        """Stop every scan after `pieces` batches; None releases them."""
         self.held = pieces
         self._freed.set()
         self._freed = asyncio.Event()
@@ -62,7 +62,7 @@ class Scans:
                 subscription = self._waiting.popleft()
                 if subscription.state is State.WAITING:
                     await self._scan(subscription)
-        finally:  # at once, not in a callback of the task: whoever came between would wait for ever
+        finally:  # immediately, not in a callback of the task: a scan added in between would wait for ever
             self._tasks -= {asyncio.current_task()}
 
     async def _scan(self, subscription: Subscription) -> None:
@@ -84,7 +84,7 @@ class Scans:
             connection.enter(subscription)
 
     async def _go_on(self, number: int) -> None:
-        """Wait before piece `number` for as long as scans are held there."""
+        """Wait before batch `number` while scans are held there."""
         while self.held is not None and number >= self.held:
             self.standing += 1
             try:

@@ -1,4 +1,4 @@
-"""One listening gRPC server that can go away and come back on its port."""
+"""One gRPC server that can stop and restart on its port."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ OPTIONS = (
     ("grpc.so_reuseport", 0),  # a port in use must fail, not be shared
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
-    ("grpc.http2.max_ping_strikes", 0),  # as TiKV: clients may ask as often as they like whether it lives
+    ("grpc.http2.max_ping_strikes", 0),  # as in TiKV: clients may send keepalive pings at any rate
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """Files in PEM. Clients must show a certificate that the CA signed, as in a real cluster."""
+    """PEM files. Clients must have a certificate that the CA signed, as in a real cluster."""
 
     ca_path: Path
     cert_path: Path
@@ -34,7 +34,7 @@ class Tls:
 
 
 class Server:
-    """Handlers by the path of their call; the port is chosen at the first start and then kept."""
+    """A server with handlers by call path; the port is chosen at the first start and then kept."""
 
     def __init__(
         self, handlers: Mapping[str, Any], *, host: str, port: int = 0, tls: Tls | None = None
@@ -47,7 +47,7 @@ class Server:
 
     @property
     def address(self) -> str:
-        """host:port, also while it is down."""
+        """The server's host:port, also while it is stopped."""
         return f"{self._host}:{self._port}"
 
     @property
@@ -65,7 +65,7 @@ class Server:
         self._server = server
 
     async def stop(self) -> None:
-        """Close the port and cut every call."""
+        """Close the port and end every call."""
         server, self._server = self._server, None
         if server is not None:
             await server.stop(None)
@@ -80,13 +80,13 @@ class _Handlers(grpc.GenericRpcHandler):  # type: ignore[type-arg]
 
 
 def unary(method: Method, behaviour: Any) -> Any:
-    """A handler of `async behaviour(request, context) -> response`."""
+    """Return a handler of `async behaviour(request, context) -> response`."""
     return grpc.unary_unary_rpc_method_handler(
         behaviour, method.request.FromString, method.response.SerializeToString
     )
 
 
 def stream(method: Method, behaviour: Any, *, raw: bool = False) -> Any:
-    """A handler of `async behaviour(requests, context)`, which writes; bytes as they are if `raw`."""
+    """Return a handler of `async behaviour(requests, context)`, which writes; messages are bytes if `raw`."""
     serialize = None if raw else method.response.SerializeToString
     return grpc.stream_stream_rpc_method_handler(behaviour, method.request.FromString, serialize)

@@ -1,7 +1,7 @@
-"""The rows and locks of one region, in memory: what Percolator keeps in its three columns.
+"""The rows and locks of one region in memory: the contents of Percolator's three columns.
 
-A lock holds the value until it is committed; the newest version of a key stands apart from the older
-ones, so that a key written once costs one entry.
+A lock holds the value until it is committed. The newest version of a key is separate from the older ones, so
+that a key written once costs one entry.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Write(Struct, gc=False):
 
 
 class Attempt(Struct, gc=False):
-    """What the locks of one transaction share, as one prewrite request told it."""
+    """The part that the locks of one transaction share, from one prewrite request."""
 
     start_ts: Ts
     primary: bytes
@@ -47,15 +47,15 @@ class Attempt(Struct, gc=False):
     min_commit_ts: Ts = 0
     for_update_ts: Ts = 0
     floor: Ts = 0
-    """Up to here a resolved ts was sent while it was open: it must commit above."""
+    """Highest resolved ts that was sent while it was open: it must commit above."""
     async_commit: bool = False
-    """Committed once all keys are locked, at the greatest min_commit_ts of them."""
+    """True if it is committed as soon as all keys are locked, at the maximum of their min_commit_ts."""
     secondaries: tuple[bytes, ...] = ()
-    """The other keys of an asynchronous commit; only the primary lock names them."""
+    """The other keys of an async commit; only the primary lock names them."""
 
 
 class Lock(Struct, gc=False):
-    """`op` is PUT, DELETE, LOCK, PESSIMISTIC, SHARED or SHARED_PESSIMISTIC."""
+    """A lock; `op` is PUT, DELETE, LOCK, PESSIMISTIC, SHARED or SHARED_PESSIMISTIC."""
 
     attempt: Attempt
     op: int
@@ -68,37 +68,37 @@ class Lock(Struct, gc=False):
 
     @property
     def shared(self) -> bool:
-        """True if other transactions may hold the key in the same way."""
+        """True if other transactions may lock the key in the same way."""
         return self.op in (SHARED, SHARED_PESSIMISTIC)
 
     @property
     def pessimistic(self) -> bool:
-        """True if it waits for a prewrite to take its place."""
+        """True if a prewrite is to replace it."""
         return self.op in (PESSIMISTIC, SHARED_PESSIMISTIC)
 
 
 class Shard:
-    """Raw keys to versions and locks. Loop thread only."""
+    """Versions and locks by raw key. To be used in the loop's thread only."""
 
     __slots__ = ("_fresh", "_keys", "latest", "locks", "older", "open", "rollbacks", "shared")
 
     def __init__(self) -> None:
         self.latest: dict[bytes, Write] = {}
         self.older: dict[bytes, list[Write]] = {}
-        """Ascending; only of keys written more than once."""
+        """Older versions, ascending; only of keys written more than once."""
         self.locks: dict[bytes, Lock] = {}
-        """Those that one transaction holds alone."""
+        """Exclusive locks."""
         self.shared: dict[bytes, dict[Ts, Lock]] = {}
-        """By start ts, those that several may hold together; no key is here and in `locks`."""
+        """Shared locks by start ts; no key is both here and in `locks`."""
         self.rollbacks: dict[bytes, set[Ts]] = {}
         self.open: dict[Ts, list[int]] = {}
-        """By start ts: how many locks hold the resolved ts, and the floor under it."""
+        """By start ts: the number of locks that hold back the resolved ts, and their floor."""
         self._keys: list[bytes] = []
         self._fresh: list[bytes] = []
-        """Keys that came since `_keys` was sorted."""
+        """Keys added since `_keys` was sorted."""
 
     def sorted_keys(self) -> list[bytes]:
-        """All keys, sorted; the caller must not change or keep it."""
+        """Return all keys, sorted; the caller must not change or keep the list."""
         if self._fresh:
             self._keys += self._fresh
             self._keys.sort()
@@ -106,50 +106,50 @@ class Shard:
         return self._keys
 
     def range(self, start: bytes, end: bytes) -> list[bytes]:
-        """The keys in [start, end), raw; an empty end is open."""
+        """Return the keys in [start, end), raw; an empty end is open."""
         keys = self.sorted_keys()
         return keys[bisect_left(keys, start) : bisect_left(keys, end) if end else len(keys)]
 
     def versions(self, key: bytes) -> Iterator[Write]:
-        """Newest first."""
+        """Yield the versions of a key, newest first."""
         latest = self.latest.get(key)
         if latest is not None:
             yield latest
             yield from reversed(self.older.get(key, ()))
 
     def read(self, key: bytes, ts: Ts) -> Write | None:
-        """The version that a snapshot at `ts` sees; None if there is none or it is a delete."""
+        """Return the version that a snapshot at `ts` sees; None if there is none or it is a delete."""
         for write in self.versions(key):
             if write.commit_ts <= ts and write.op != LOCK:
                 return write if write.op == PUT else None
         return None
 
     def value(self, key: bytes) -> bytes:
-        """The newest value, b"" if there is none: the old value of what comes next."""
+        """Return the newest value, b"" if there is none: the old value of the next change."""
         write = self.latest.get(key)
         if write is not None and write.op == LOCK:
             write = next((write for write in self.versions(key) if write.op != LOCK), None)
         return b"" if write is None else write.value
 
     def lock_of(self, key: bytes, start_ts: Ts) -> Lock | None:
-        """This transaction's lock on a key."""
+        """Return this transaction's lock on a key."""
         lock = self.locks.get(key)
         if lock is not None and lock.start_ts == start_ts:
             return lock
         return self.shared[key].get(start_ts) if key in self.shared else None
 
     def locks_on(self, key: bytes) -> list[Lock]:
-        """All locks on a key, by start ts: one, or any number of shared ones."""
+        """Return all locks on a key, by start ts: one exclusive lock, or any number of shared ones."""
         if key in self.shared:
             return [lock for _, lock in sorted(self.shared[key].items())]
         return [self.locks[key]] if key in self.locks else []
 
     def locked(self, start_ts: Ts) -> list[bytes]:
-        """The keys that this transaction holds."""
+        """Return the keys that this transaction has locked."""
         return [key for key in [*self.locks, *self.shared] if self.lock_of(key, start_ts) is not None]
 
     def lock(self, key: bytes, lock: Lock) -> None:
-        """Put a lock, or the same transaction's newer one in its place."""
+        """Add a lock, or replace the transaction's former one."""
         if not self._known(key):
             self._fresh.append(key)
         if self.lock_of(key, lock.start_ts) is not None:
@@ -161,7 +161,7 @@ class Shard:
         self._count(lock, 1)
 
     def unlock(self, key: bytes, start_ts: Ts) -> Lock:
-        """Take this transaction's lock off a key."""
+        """Remove and return this transaction's lock on a key."""
         if key in self.shared:
             lock = self.shared[key].pop(start_ts)
             if not self.shared[key]:
@@ -172,15 +172,15 @@ class Shard:
         return lock
 
     def release(self, key: bytes, start_ts: Ts) -> None:
-        """Take this transaction's lock off a key that it leaves as it was."""
+        """Remove this transaction's lock on a key that keeps its versions."""
         self.unlock(key, start_ts)
         if not self._known(key):
             self.forget([key])
 
     def add(self, key: bytes, write: Write) -> None:
-        """Commit a version; its key was locked.
+        """Add a committed version; its key was locked.
 
-        It may be older than the newest one: transactions that shared a lock commit in any order.
+        It may be older than the newest one: transactions with shared locks commit in any order.
         """
         before = self.latest.get(key)
         if before is not None and before.commit_ts > write.commit_ts:
@@ -191,7 +191,7 @@ class Shard:
         self.latest[key] = write
 
     def roll_back(self, key: bytes, start_ts: Ts) -> None:
-        """Note that this transaction can never lock the key again."""
+        """Prevent this transaction from locking the key again."""
         if not self._known(key):
             self._fresh.append(key)
         self.rollbacks.setdefault(key, set()).add(start_ts)
@@ -200,7 +200,7 @@ class Shard:
         return key in self.latest or key in self.rollbacks or key in self.locks or key in self.shared
 
     def _count(self, lock: Lock, by: int) -> None:
-        """Only locks that carry data hold the resolved ts, as in TiKV."""
+        """Count a lock; only locks that carry data hold back the resolved ts, as in TiKV."""
         if lock.op not in (PUT, DELETE):
             return
         held = self.open.setdefault(lock.attempt.start_ts, [0, 0])
@@ -210,16 +210,16 @@ class Shard:
             del self.open[lock.attempt.start_ts]
 
     def resolved(self, now: Ts) -> Ts:
-        """Up to where all is known: below what is open, else `now`."""
+        """Return the resolved ts: below the open transactions, otherwise `now`."""
         return min((max(start, floor) for start, (_, floor) in self.open.items()), default=now)
 
     def forget(self, keys: list[bytes]) -> None:
-        """Take keys out that have neither versions nor locks left."""
+        """Remove keys that have neither versions nor locks."""
         gone = set(keys)
         self._keys = [key for key in self.sorted_keys() if key not in gone]
 
     def split(self, raw: bytes) -> Shard:
-        """Take the keys below `raw` out; the shard of those."""
+        """Remove the keys below `raw`; return the shard that contains them."""
         left = Shard()
         keys = self.sorted_keys()
         middle = bisect_left(keys, raw)
@@ -229,7 +229,7 @@ class Shard:
         return left
 
     def absorb(self, other: Shard) -> None:
-        """Take all of a neighbour's."""
+        """Add all of a neighbour's versions and locks."""
         keys = other.sorted_keys()
         self._keys = sorted(self.sorted_keys() + keys)
         self._take(other, keys)

@@ -1,4 +1,4 @@
-"""Reads of one region at a timestamp, locks and all, as TiKV's storage answers them."""
+"""Reads of one region at a timestamp, including locks, with the answers of TiKV's storage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .shard import DELETE, LOCK, PUT, Lock, Shard
 
 
 def blocking(shard: Shard, key: bytes, ts: Ts, passed: Collection[Ts]) -> Lock | None:
-    """The lock that a read at `ts` must wait for; `passed` are transactions it may ignore."""
+    """Return the lock that blocks a read at `ts`; locks of transactions in `passed` are ignored."""
     lock = shard.locks.get(key)
     if lock is None or lock.op not in (PUT, DELETE):
         return None
@@ -21,12 +21,12 @@ def blocking(shard: Shard, key: bytes, ts: Ts, passed: Collection[Ts]) -> Lock |
     if attempt.start_ts > ts or attempt.min_commit_ts > ts or attempt.start_ts in passed:
         return None
     if ts == MAX_TS and attempt.primary == key and not attempt.async_commit:
-        return None  # a point read of the newest: what is not yet committed is not there
+        return None  # a point read of the newest version doesn't see uncommitted ones
     return lock
 
 
 def get(shard: Shard, request: Any) -> Any:
-    """kvrpcpb.GetRequest → GetResponse."""
+    """Answer a kvrpcpb.GetRequest."""
     lock = blocking(shard, request.key, request.version, request.context.resolved_locks)
     if lock is not None:
         return kvrpcpb.GetResponse(error=kvrpcpb.KeyError(locked=lock_info(request.key, lock)))
@@ -37,7 +37,7 @@ def get(shard: Shard, request: Any) -> Any:
 
 
 def scan(shard: Shard, request: Any, start: bytes, end: bytes) -> Any:
-    """kvrpcpb.ScanRequest → ScanResponse, of raw keys [start, end); a locked key is a pair with an error."""
+    """Answer a kvrpcpb.ScanRequest for the raw keys [start, end); a locked key is a pair with an error."""
     answer = kvrpcpb.ScanResponse()
     keys = shard.range(start, end)
     passed = request.context.resolved_locks
@@ -55,10 +55,10 @@ def scan(shard: Shard, request: Any, start: bytes, end: bytes) -> Any:
 
 
 def scan_locks(shard: Shard, request: Any, start: bytes, end: bytes) -> Any:
-    """kvrpcpb.ScanLockRequest → ScanLockResponse: locks of transactions up to max_version.
+    """Answer a kvrpcpb.ScanLockRequest: locks of transactions up to max_version.
 
-    Shared locks of a key come wrapped in one, and each of them counts for the limit: the last ones of a key
-    may be cut off.
+    Shared locks of a key are wrapped in one, and each of them counts for the limit, which may cut off the
+    last ones of a key.
     """
     answer = kvrpcpb.ScanLockResponse()
     room = request.limit or MAX_TS

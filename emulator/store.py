@@ -1,4 +1,4 @@
-"""A TiKV store: its transactional calls, after TiKV's checks of region, peer, leader and epoch."""
+"""A TiKV store: its transactional calls, with TiKV's checks of region, peer, leader and epoch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from .shard import Attempt
 
 
 class Store:
-    """Loop thread only. `apply(region, step, …)` runs a step of Percolator and publishes what it changed."""
+    """A store. To be used in the loop's thread only. `apply(region, step, …)` runs a step of Percolator and
+    publishes its changes."""
 
     def __init__(
         self,
@@ -37,7 +38,7 @@ class Store:
     ) -> None:
         self.id = id
         self.slow_seconds = 0.0
-        """What it takes before each answer and each message."""
+        """Delay before each answer and each message."""
         self._keyspace = keyspace
         self._cluster_id = options.cluster_id
         self._apply = apply
@@ -81,7 +82,7 @@ class Store:
         return behaviour
 
     def _check(self, context: Any, keys: Iterable[bytes]) -> tuple[Any, Region | None]:
-        """(errorpb.Error, None) or (None, the region)."""
+        """Return (errorpb.Error, None) or (None, the region)."""
         region = self._keyspace.by_id.get(context.region_id)
         word = self._injected("kv", region)
         key = b""
@@ -129,7 +130,7 @@ class Store:
 
     @staticmethod
     def _within(region: Region, start: bytes, end: bytes) -> tuple[bytes, bytes]:
-        """The part of [start, end), raw, that the region has."""
+        """Return the part of [start, end), raw, that lies in the region."""
         first, last = region.raw_span
         ends = [key for key in (end, last) if key]
         return max(start, first), min(ends, default=b"")
@@ -149,9 +150,9 @@ class Store:
         return kvrpcpb.PrewriteResponse(min_commit_ts=least)
 
     def _attempt(self, region: Region, request: Any) -> tuple[Attempt, bool]:
-        """Of a prewrite, and whether it commits at once.
+        """Return a prewrite's attempt, and True if it commits at once (1PC).
 
-        One whose commit ts would be above its max_commit_ts goes back to two phases.
+        If its commit ts would be above its max_commit_ts, it falls back to two phases.
         """
         start_ts, for_update_ts = request.start_version, request.for_update_ts
         least, highest = request.min_commit_ts, request.max_commit_ts
@@ -209,7 +210,7 @@ class Store:
 
 
 def _keys(request: Any) -> list[bytes]:
-    """The raw keys that must lie in the request's region."""
+    """Return the raw keys that must lie in the request's region."""
     match request:
         case kvrpcpb.GetRequest():
             return [request.key]

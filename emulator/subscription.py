@@ -1,4 +1,4 @@
-"""One region that one stream asked for."""
+"""One region requested on one stream."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 class State(IntEnum):
     WAITING = 0
-    """For its scan; deaf."""
+    """Waits for its scan; gets no changes."""
     SCANNING = 1
-    """Its snapshot is taken: it hears changes, no resolved ts yet."""
+    """Its snapshot is taken: it gets changes, but no resolved ts."""
     NORMAL = 2
     STOPPED = 3
 
 
 class Subscription:
-    """Small: a store may have 100,000 of them."""
+    """A subscription. Kept small: a store may have 100,000."""
 
     __slots__ = ("checkpoint_ts", "connection", "end", "old_value", "region", "request_id", "start", "state")
 
@@ -41,11 +41,11 @@ class Subscription:
         self.request_id = request_id
         self.checkpoint_ts = checkpoint_ts
         self.start, self.end = span
-        """What it asked for, encoded; used only where the store filters."""
+        """The requested span, encoded; used only if the store filters."""
         self.old_value = old_value
         self.state = State.WAITING
 
     def wanted(self, raw: bytes) -> bool:
-        """Whether a key lies in the span asked for."""
+        """True if a key lies in the requested span."""
         at = encode_bytes(raw)
         return self.start <= at and (not self.end or at < self.end)

@@ -1,4 +1,4 @@
-"""Regions that split, merge and move, and what their change feeds are told of it."""
+"""Regions that split, merge and move, with notifications of their change feeds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from .store import Store
 
 
 class Topology:
-    """Loop thread only. A region is named by its id; ValueError if there is none of that id."""
+    """Changes regions. To be used in the loop's thread only. A region is named by its id; ValueError if there
+    is none."""
 
     def __init__(self, keyspace: Keyspace, stores: Mapping[int, Store]) -> None:
         self._keyspace = keyspace
@@ -26,13 +27,13 @@ class Topology:
         return region
 
     def split(self, raw: bytes) -> list[Region]:
-        """Cut at a raw key: [left, right]; the feed hears epoch_not_match with both."""
+        """Split at a raw key; return [left, right]. The feed gets epoch_not_match with both."""
         regions = self._keyspace.split(raw)
         self.tell(regions[1], cdcpb.Error(epoch_not_match=region_errors.epoch_not_match(regions)))
         return regions
 
     def merge(self, id: int) -> Region:  # noqa: A002
-        """Join a region with the one right of it; both feeds hear epoch_not_match without regions."""
+        """Merge the right neighbour into a region; both feeds get epoch_not_match without regions."""
         region = self.region(id)
         gone = self._keyspace.after(region)
         self._keyspace.merge(region)
@@ -42,7 +43,7 @@ class Topology:
         return region
 
     def transfer_leader(self, id: int, store: int = 0) -> int:  # noqa: A002
-        """Let the peer on another store that is up lead, the next one if none is named; that store."""
+        """Make the peer on another running store the leader, by default the next one; return that store."""
         region = self.region(id)
         able = [each for each in region.stores if self._stores[each].server.up and each != region.leader]
         store = store or next((each for each in able if each > region.leader), able[0] if able else 0)
@@ -58,23 +59,24 @@ class Topology:
         self._keyspace.add_peer(self.region(id), store)
 
     def remove_peer(self, id: int, store: int) -> None:  # noqa: A002
-        """Of a store that does not lead; change feeds do not hear of it."""
+        """Remove a peer that doesn't lead; change feeds aren't notified."""
         self._keyspace.remove_peer(self.region(id), store)
 
     def abandon(self, store: int) -> None:
-        """Let others lead what a store that went down led, where they can."""
+        """Move the leaderships of a stopped store to others, where possible."""
         for region in self._keyspace:
             able = [each for each in region.stores if self._stores[each].server.up]
             if region.leader == store and able:
                 region.leader = able[region.id % len(able)]
 
     def tell(self, region: Region, error: Any) -> int:
-        """End what listens to a region with a cdcpb.Error; how many heard it."""
+        """End a region's subscriptions with a cdcpb.Error; return their number."""
         heard = list(region.feed or ())
         for subscription in heard:
             self._stores[subscription.connection.store_id].change_data.fail(subscription, error)
         return len(heard)
 
     def pave(self, raws: Iterable[bytes]) -> list[int]:
-        """Cut at many raw keys before anybody listens; the ids of the new regions, right of each."""
+        """Split at many raw keys before there are subscriptions; return the ids of the new regions, right of
+        each."""
         return [region.id for region in self._keyspace.pave(raws)]

@@ -1,4 +1,4 @@
-"""Transactions written in-process: Percolator's two phases over the regions, without gRPC."""
+"""In-process transactions: Percolator's two phases over the regions, without gRPC."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ OPS = {
     "shared_pessimistic": SHARED_PESSIMISTIC,
 }
 BATCH = 1024
-"""Keys of one step; between steps others have their turn."""
+"""Keys per step; other tasks run between steps."""
 ASYNC_COMMIT_KEYS = 256
-"""TiDB's: the primary lock of an asynchronous commit names all other keys."""
+"""TiDB's limit: the primary lock of an async commit names all other keys."""
 TTL_MS = 3_000
-"""TiDB's for a small transaction."""
+"""TiDB's TTL of a small transaction."""
 
 _key = itemgetter(1)
 
 
 class Transactions:
-    """Loop thread only."""
+    """Runs transactions. To be used in the loop's thread only."""
 
     def __init__(
         self,
@@ -50,18 +50,18 @@ class Transactions:
         oracle: Oracle,
         apply: Callable[..., Any],
         resolved: Resolved,
-        patience_seconds: float,
+        congestion_seconds: float,
     ) -> None:
         self._keyspace = keyspace
         self._oracle = oracle
         self._apply = apply
         self._resolved = resolved
-        self._patience_seconds = patience_seconds
+        self._congestion_seconds = congestion_seconds
 
     async def write(
         self, mutations: Sequence[tuple[str, bytes, bytes]], start_ts: Ts = 0, mode: CommitMode = "two_phase"
     ) -> Ts:
-        """Prewrite and commit; the commit ts. Rejected leaves no lock behind."""
+        """Prewrite and commit; return the commit ts. Rejected leaves no lock behind."""
         start_ts = start_ts or self._oracle.next()
         mutations = last_of_each_key(mutations)
         keys = [mutation[1] for mutation in mutations]
@@ -91,9 +91,9 @@ class Transactions:
         min_commit_ts: Ts = 0,
         secondaries: Sequence[bytes] | None = None,
     ) -> Ts:
-        """Lock the keys. With `secondaries`, all keys but the primary, for an asynchronous commit.
+        """Lock the keys. With `secondaries`, all keys except the primary, it is an async commit.
 
-        Returns the commit ts of that if these are all its keys, 0 for a commit in two phases.
+        Returns the commit ts of an async commit if these are all its keys, 0 for a commit in two phases.
         """
         attempt = Attempt(start_ts, primary, ttl_ms, len(mutations), min_commit_ts)
         asked = self._oracle.next() + 1 if secondaries is not None else 0
@@ -109,7 +109,8 @@ class Transactions:
         return commit_ts
 
     async def _commit_at_once(self, start_ts: Ts, mutations: Sequence[tuple[str, bytes, bytes]]) -> Ts:
-        """Commit in one step where one region has all keys; the commit ts, 0 if several have them."""
+        """Commit in one step if one region has all keys; return the commit ts, 0 if several regions have
+        them."""
         first, last = mutations[0][1], mutations[-1][1]
         region = await self._roomy(first)
         if not region.holds_raw(last):
@@ -120,27 +121,27 @@ class Transactions:
         return int(self._apply(region, percolator.commit_at_once, attempt, steps))
 
     def _calculating(self, region: Region, attempt: Attempt, asked: Ts) -> Attempt:
-        """Of one region, with the least commit ts that all who have read or heard of it allow."""
+        """Return the attempt for one region with the min_commit_ts above all reads and resolved ts."""
         least = self._resolved.least_commit_ts(attempt.start_ts, attempt.for_update_ts, asked)
         floor = self._resolved.floor(region)
         return replace(attempt, min_commit_ts=least, floor=floor, async_commit=True)
 
     async def commit(self, start_ts: Ts, keys: Sequence[bytes], commit_ts: Ts = 0) -> Ts:
-        """`keys` ascend."""
+        """Commit or roll back `keys`, which are in ascending order."""
         commit_ts = commit_ts or self._oracle.next()
         async for region, batch in self._batches(keys):
             self._apply(region, percolator.commit, start_ts, commit_ts, batch)
         return commit_ts
 
     async def rollback(self, start_ts: Ts, keys: Sequence[bytes]) -> None:
-        """`keys` ascend."""
+        """Commit or roll back `keys`, which are in ascending order."""
         async for region, batch in self._batches(keys):
             self._apply(region, percolator.rollback, start_ts, batch)
 
     async def _batches(
         self, items: Sequence[Any], key: Callable[[Any], bytes] = bytes
     ) -> AsyncIterator[tuple[Region, Sequence[Any]]]:
-        """Ascending items in steps of one region; the caller must not wait while it uses one."""
+        """Yield ascending items in steps within one region; the caller must not await while it uses one."""
         at = 0
         while at < len(items):
             if at:
@@ -154,18 +155,19 @@ class Transactions:
             at = end
 
     async def _roomy(self, key: bytes) -> Region:
-        """The region that holds the key, once the streams it feeds have room; it may change meanwhile."""
+        """Return the region that holds the key when its streams have room; the region may change
+        meanwhile."""
         region = self._keyspace.locate_raw(key)
         full = [each.connection for each in region.feed or () if each.connection.full]
-        if full and self._patience_seconds:
+        if full and self._congestion_seconds:
             waits = asyncio.gather(*(connection.room() for connection in full))
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(waits, self._patience_seconds)
+                await asyncio.wait_for(waits, self._congestion_seconds)
         return self._keyspace.locate_raw(key)
 
 
 def last_of_each_key(mutations: Sequence[tuple[str, bytes, bytes]]) -> Sequence[tuple[str, bytes, bytes]]:
-    """By key; of several for one key the last."""
+    """Return the mutations sorted by key, with the last one of each key."""
     mutations = sorted(mutations, key=_key)
     if all(a[1] != b[1] for a, b in pairwise(mutations)):
         return mutations

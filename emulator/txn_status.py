@@ -1,4 +1,4 @@
-"""What became of a transaction, by its primary key or by the others, with what TiKV does on being asked."""
+"""The status of a transaction by its primary or secondary keys, with TiKV's side effects."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .shard import Lock, Shard
 
 
 def check_txn_status(shard: Shard, request: Any, rows: Rows) -> Any:
-    """kvrpcpb.CheckTxnStatusRequest to CheckTxnStatusResponse; a lock that is over its time is rolled back.
+    """Answer a kvrpcpb.CheckTxnStatusRequest; an expired lock is rolled back.
 
-    One of an asynchronous commit is not, unless that is forced. Raises Rejected.
+    That of an async commit is not, unless it is forced. Raises Rejected.
     """
     key, start_ts = request.primary_key, request.lock_ts
     lock = shard.lock_of(key, start_ts)
@@ -41,7 +41,7 @@ def check_txn_status(shard: Shard, request: Any, rows: Rows) -> Any:
 
 
 def _missing(shard: Shard, request: Any, rows: Rows) -> Any:
-    """The answer where the key has no lock of the transaction, or none that counts."""
+    """Return the answer for a key without a lock of the transaction, or without an effective one."""
     answer = kvrpcpb.CheckTxnStatusResponse()
     key, start_ts = request.primary_key, request.lock_ts
     write = committed(shard, key, start_ts)
@@ -60,7 +60,7 @@ def _missing(shard: Shard, request: Any, rows: Rows) -> Any:
 
 
 def _expire(shard: Shard, lock: Lock, request: Any, rows: Rows) -> int:
-    """End a transaction whose primary lock is over its time; the kvrpcpb.Action that this was."""
+    """End a transaction whose primary lock has expired; return the kvrpcpb.Action taken."""
     key, start_ts = request.primary_key, request.lock_ts
     if lock.pessimistic and request.resolving_pessimistic_lock:
         shard.release(key, start_ts)
@@ -70,7 +70,7 @@ def _expire(shard: Shard, lock: Lock, request: Any, rows: Rows) -> int:
 
 
 def _push(lock: Lock, request: Any, answer: Any) -> None:
-    """A reader that waits pushes the commit above itself, where the lock agreed to that."""
+    """Push min_commit_ts above the waiting reader, if the lock supports it."""
     attempt, caller = lock.attempt, request.caller_start_ts
     if attempt.min_commit_ts and attempt.min_commit_ts <= caller < MAX_TS:
         attempt.min_commit_ts = max(caller + 1, request.current_ts)
@@ -79,10 +79,10 @@ def _push(lock: Lock, request: Any, answer: Any) -> None:
 
 
 def check_secondary_locks(shard: Shard, keys: Sequence[bytes], start_ts: Ts, rows: Rows) -> Any:
-    """Answer a kvrpcpb.CheckSecondaryLocksResponse: all the locks, or the commit ts, 0 if rolled back.
+    """Return a kvrpcpb.CheckSecondaryLocksResponse: all the locks, or the commit ts (0: rolled back).
 
-    The first key that isn't prewritten decides. It is closed to the transaction for good, and a pessimistic
-    lock on it removed.
+    The first key that isn't prewritten decides. The transaction can't lock it any more, and a pessimistic
+    lock on it is removed.
     """
     answer = kvrpcpb.CheckSecondaryLocksResponse()
     for key in keys:

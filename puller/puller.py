@@ -1,7 +1,7 @@
-"""What every puller tells its coordinator about itself, besides the changes that it sends on.
+"""The messages of every puller to its coordinator, besides the changes that it sends.
 
-A puller is an actor that sends `Changes` to one Writer, in the source's order. It ends by failing
-(its supervisor gets the error) or by being stopped.
+A puller is an actor that sends `Changes` to one Writer in the source's order. It ends by failing (its
+supervisor gets the error) or by being stopped.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from ..events import Ts
 
 
 class Connected(Struct, frozen=True):
-    """The source answers."""
+    """The source is connected."""
 
     source: str
-    """Its identity: what belongs into `Checkpoint.source`."""
+    """The source's identity, for `Checkpoint.source`."""
     description: str
-    """For people: program, version, address."""
+    """Program, version and address, for people."""
 
 
 class Retrying(Struct, frozen=True):
-    """Something failed that may succeed later; what was sent so far stays valid."""
+    """A failure that a retry may fix; changes sent before stay valid."""
 
     error: str
     seconds: float
-    """Until the next attempt."""
+    """Seconds until the next attempt."""
 
 
 class SnapshotReport(Struct, frozen=True):
     table: str
-    """Full name of the table being read; empty once all are."""
+    """Full name of the table being read; empty after the last one."""
     rows: int
-    """Read so far, of all tables."""
+    """Rows read, of all tables."""
     rows_estimated: int
-    """In all tables, by the source's own statistics: may be off by some tens of percent."""
+    """Rows in all tables by the source's statistics, which may be off by some tens of percent."""
     tables_done: int
     tables: int
 
@@ -49,18 +49,18 @@ class PullerStatistics(Struct, frozen=True):
 
     state: State
     position: str
-    """After the last complete transaction that was sent on; empty before the first."""
+    """Position after the last complete transaction that was sent; empty before the first."""
     bytes: int
-    """Read of the log."""
+    """Bytes of the log read."""
     events: int
     row_events: int
     transactions: int
     ingress_ts: Ts
-    """The source's time of the latest transaction that was read; 0 before the first."""
+    """Source time of the latest transaction read; 0 before the first."""
     resolved_ts: Ts
-    """Everything at or below was sent on."""
+    """Everything at or below this ts was sent."""
     connected_at: float
-    """The actor clock's now() when the present connection was made; 0 while there is none."""
+    """The actor clock's now() when the current connection was opened; 0 without a connection."""
     retries: int
 
 

@@ -38,7 +38,7 @@ class TableFilter:
         return False
 
     def matches_full(self, name: str) -> bool:
-        """Whether "schema.table" is followed."""
+        """Return True if "schema.table" is followed."""
         schema, _, table = name.partition(".")
         return self.matches(schema, table)
 

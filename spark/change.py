@@ -22,10 +22,10 @@ from ..errors import SinkError, SourceError
 from ..events import Action, AddColumn, Chunk, CreateTable, Ddl, DropColumn, Op, Row, Table, Ts
 
 NO_LAYOUT: Final = b""
-"""Of a schema change, which is whole in its own bytes."""
+"""The layout of a schema change, whose bytes are complete without one."""
 
 Images: TypeAlias = tuple[Row | None, Row | None, Chunk | None]
-"""Before, after, and what the row loads if it is part of a snapshot."""
+"""The row before, the row after, and the chunk if it is part of a snapshot."""
 
 _MAX_LAYOUTS: Final = 1000
 _DATES: Final = {"date", "datetime", "timestamp"}
@@ -43,7 +43,7 @@ _TYPES: Final[dict[str, Any]] = {
     **dict.fromkeys(("char", "varchar", "text", "enum", "set", "json"), str),
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"), int),
 }
-"""What values come back as. A date that Python has no value for goes as a tuple of its text."""
+"""Types of decoded values. A date that Python has no value for is encoded as a tuple of its text."""
 
 _ACTIONS: Final[dict[str, type[Action]]] = {one.__name__: one for one in (CreateTable, AddColumn, DropColumn)}
 _encode = msgspec.msgpack.Encoder().encode

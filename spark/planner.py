@@ -1,4 +1,4 @@
-"""Whether a task runs the program that planned it."""
+"""A check that a task runs the same program as the driver that planned it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from ..errors import ConfigError
 
 
 class Planner:
-    """Made by the driver, sent to its tasks: their rows must not depend on which worker they run on."""
+    """Created by the driver and sent to its tasks: their rows must not depend on the worker that runs
+    them."""
 
     def __init__(self) -> None:
         self._versions = _versions()

@@ -38,7 +38,7 @@ class SparkReading:
     of_batch: Callable[[ReadOptions], ReadOptions]
     """The options of one batch, which is alone with them."""
     plans_as: str
-    """What a backfill's plan calls this kind."""
+    """Name of this kind in a backfill's plan."""
     read_chunk: Callable[[Any, Directory, Plan, int], None]
     """Read one chunk of a backfill, with the source's options. Raises Retryable and Fatal."""
 

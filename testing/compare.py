@@ -1,7 +1,7 @@
-"""Two copies of the same tables, compared row for row, values as the source prints them.
+"""Comparison of two copies of the same tables, row by row, with values as the source prints them.
 
-It shares no code with the decoders and writers that it judges, but for `from_sqlite`, which is the
-documented way to read what a SQLite target holds.
+It shares no code with the decoders and writers that it tests, except `from_sqlite`, the documented way to
+read a SQLite target.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _BINARY = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
 class PrintedColumn:
     name: str
     data_type: str
-    """As information_schema names it."""
+    """Data type as in information_schema."""
     scale: int
-    """Digits of a second's fraction."""
+    """Number of fractional digits of seconds."""
 
 
 def source_columns(connection: pymysql.Connection[Any], schema: str, table: str) -> list[PrintedColumn]:
@@ -51,7 +51,7 @@ def source_columns(connection: pymysql.Connection[Any], schema: str, table: str)
 def mariadb_rows(
     connect: Callable[..., pymysql.Connection[Any]], schema: str, table: str, columns: Sequence[PrintedColumn]
 ) -> Rows:
-    """A table of a MariaDB as its server prints it (floats as the double they stand for)."""
+    """Yield the rows of a table of a MariaDB as its server prints them (a float as its exact double)."""
 
     def expression(column: PrintedColumn) -> str:
         name = f"`{column.name}`"
@@ -76,7 +76,7 @@ def mariadb_rows(
 
 
 def sqlite_rows(path: Path, table: str, columns: Sequence[PrintedColumn]) -> Rows:
-    """A table of a SQLite database, in the source's print."""
+    """Yield the rows of a table of a SQLite database, as the source prints them."""
     kinds = [_kind(column) for column in columns]
     query = f"SELECT {', '.join(quoted(c.name) for c in columns)} FROM {quoted(table)}"
 
@@ -103,7 +103,7 @@ def quoted(name: str) -> str:
 
 
 def printed(column: PrintedColumn, value: Any) -> str | None:
-    """A Python value as MariaDB prints it."""
+    """Return a Python value as MariaDB prints it."""
     match value:
         case None:
             return None
@@ -137,7 +137,7 @@ def _fraction(micros: int, scale: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What two copies of some tables have in common."""
+    """The result of a comparison of two copies of some tables."""
 
     rows: int
     tables: int
@@ -154,7 +154,7 @@ class Comparison:
 
 
 def compare(pairs: dict[str, tuple[Rows, Rows]], examples: int = 3) -> Comparison:
-    """Compare (source, target) rows of each table as multisets; order doesn't matter, repeats do."""
+    """Compare (source, target) rows of each table as multisets: the order is ignored, repetitions count."""
     total = 0
     differences: list[str] = []
     for table, (source, target) in pairs.items():
@@ -171,7 +171,7 @@ def compare(pairs: dict[str, tuple[Rows, Rows]], examples: int = 3) -> Compariso
 
 
 def _digest(row: Printed) -> bytes:
-    # 16 bytes a row instead of the row: two copies of millions of rows fit in memory.
+    # A hash of 16 bytes instead of the row: two copies of millions of rows fit in memory.
     return blake2b(repr(row).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

@@ -26,7 +26,7 @@ def following(config: Path, *flags: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def until_all_at(state: Path, pid: int, reached: Callable[[str], bool]) -> None:
-    """Wait until every sink of the feed with this process id has its snapshot, and a position that is
+    """Wait until every sink of the feed with this process id has its snapshot and a position that is
     `reached`."""
     while True:
         try:

@@ -36,7 +36,7 @@ _OPTIONS: Final = (
     "--collation-server=utf8mb4_general_ci",
 )
 
-# Before the first start there is nobody to log in: the password goes into the table itself.
+# Before the first start no login is possible: the password is written to the table itself.
 _ROOT: Final = f"""
 UPDATE mysql.global_priv SET priv = json_set(
   priv, '$.plugin', 'mysql_native_password', '$.authentication_string', PASSWORD('{PASSWORD}'));
@@ -46,7 +46,7 @@ INSERT IGNORE INTO mysql.global_priv
 
 
 def missing() -> str:
-    """Why no MariaDB can be started on this machine; empty when one can."""
+    """Return the reason why no MariaDB can be started on this machine; empty if one can."""
     lost = [name for name in ("mariadbd", "mariadb-install-db") if _program(name) is None]
     return f"{' and '.join(lost)} not found: apt-get install mariadb-server" if lost else ""
 
@@ -54,12 +54,13 @@ def missing() -> str:
 class MariaDb:
     """A server with its own data directory, port and socket, listening on loopback only.
 
-    It keeps its port over stop(), kill() and restart(). `options` go to mariadbd last, so they win
-    over the defaults here: row binlog with full metadata and images, little memory, lazy fsync.
+    It keeps its port over stop(), kill() and restart(). `options` go to mariadbd last, so they override the
+    defaults here: row binlog with full metadata and images, little memory, relaxed fsync.
     """
 
     def __init__(self, directory: Path, *options: str, template: Path | None = None) -> None:
-        """`template` is where a fresh data directory is kept: made by the first, copied by the others."""
+        """`template` is a directory for a fresh data directory: created by the first server, copied by the
+        others."""
         self.directory = directory.absolute()
         self.options = options
         self.template = template
@@ -92,26 +93,26 @@ class MariaDb:
         return self
 
     def stop(self) -> None:
-        """Shut down in order and let the port go; nothing happens if it isn't running."""
+        """Shut down cleanly and release the port; does nothing if it isn't running."""
         self._shut_down()
         if self._reserved is not None:
             self._reserved.close()
             self._reserved = None
 
     def kill(self) -> None:
-        """kill -9. The port stays reserved for the next start(); stop() lets it go."""
+        """Kill the server (-9). The port stays reserved for the next start(); stop() releases it."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
 
     def restart(self) -> None:
-        """Shut down in order if it runs, then start on the same port."""
+        """Shut down cleanly if it runs, then start on the same port."""
         self._shut_down()
         self.start()
 
     def connect(self, **options: Any) -> pymysql.connections.Connection[Any]:
-        """A connection as root with autocommit; `options` are pymysql's."""
+        """Return a connection as root with autocommit; `options` are pymysql's."""
         return pymysql.connect(
             **{
                 "host": self.host,
@@ -190,7 +191,7 @@ class MariaDb:
             *self.options,
         ]
         with self.log_path.open("wb") as log:
-            # Its own session: a Ctrl-C meant for us must not end it before we stop using it.
+            # A session of its own: a Ctrl-C must not end it before its user has stopped.
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -227,8 +228,8 @@ def _as_user() -> list[str]:
 
 
 def _reserve(port: int) -> socket.socket:
-    """Hold `port` (0: any free one): bound with SO_REUSEADDR and not listening, so that only a server
-    that asks for this very port can have it too."""
+    """Reserve `port` (0: any free one): bound with SO_REUSEADDR and not listening, so that only a server that
+    requests this very port can bind it too."""
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     held.bind(("127.0.0.1", port))

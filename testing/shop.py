@@ -63,7 +63,7 @@ def create(connection: pymysql.Connection[Any], schema: str = "shop") -> None:
 
 
 def fill(connection: pymysql.Connection[Any], rows: int, schema: str = "shop", seed: int = 1) -> None:
-    """Rows that are there before anyone follows: `rows` orders and what belongs to them."""
+    """Insert the initial rows: `rows` orders and the rows that belong to them."""
     rng = random.Random(seed)
     insert = Inserter(connection, schema)
     insert("every_type", [every_type(rng, i) for i in range(max(60, rows // 100))])
@@ -87,7 +87,7 @@ class Inserter:
         self._connection.commit()
 
     def within(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """The same inside the open transaction."""
+        """Insert within the open transaction."""
         if rows:
             marks = ",".join(["%s"] * len(rows[0]))
             with self._connection.cursor() as cursor:
@@ -100,8 +100,8 @@ class Inserter:
 class Writers:
     """Concurrent clients changing the shop until stopped; each is a thread with its own connection.
 
-    A lost connection is opened again, so the server may be killed underneath; what a client was
-    doing then is simply not committed.
+    A lost connection is opened again, so the server may be killed; the client's open transaction is then not
+    committed.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Writers:
         pause_seconds: float = 0.0,
         transfers_only: bool = False,
     ) -> None:
-        """`pause_seconds` is how long each client rests after a transaction."""
+        """`pause_seconds` is the pause of each client after a transaction."""
         self._steps = (_transfer,) if transfers_only else _STEPS
         self._connect = connect
         self._pause_seconds = pause_seconds
@@ -132,7 +132,7 @@ class Writers:
         return self
 
     def stop(self) -> int:
-        """Stop and join the clients; the number of transactions they committed."""
+        """Stop and join the clients; return the number of transactions they committed."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
@@ -230,7 +230,7 @@ def _types(cursor: Cursor, rng: random.Random, key: int) -> None:
     columns = ",".join(["id", *VALUES])
     cursor.execute(f"INSERT INTO every_type ({columns}) VALUES ({marks})", every_type(rng, key))
     name = rng.choice([name for name in VALUES if name != "iu"])
-    # An update that changes nothing isn't logged, yet triggers count it: so one column always changes.
+    # An update that changes nothing isn't logged, but triggers count it: so one column always changes.
     cursor.execute(
         f"UPDATE every_type SET {name} = %s, iu = (COALESCE(iu, 0) + 1) %% 4294967296 WHERE id = %s",
         (VALUES[name](rng), rng.randrange(60)),
@@ -250,7 +250,7 @@ _STEPS = (_transfer, _transfer, _purchase, _change, _remove, _log, _types)
 def insert_many(
     connection: pymysql.Connection[Any], rows: int, schema: str = "shop", first: int = 10**15
 ) -> None:
-    """One transaction of `rows` rows, in multi-row statements."""
+    """Run one transaction of `rows` rows, in multi-row statements."""
     rng = random.Random(rows)
     insert = Inserter(connection, schema)
     columns = "id, customer, total, state, placed, comment"

@@ -1,4 +1,4 @@
-"""Rows for the shop's tables: of every column type its extremes, and ordinary values between."""
+"""Rows for the shop's tables: extreme and ordinary values of every column type."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ VALUES: dict[str, Callable[[random.Random], Any]] = {
     "st": lambda rng: ",".join(s for s in SETS if rng.random() < rng.choice([0, 0.1, 1])),
     "js": _json,
 }
-"""What goes into each column of every_type: its extremes, and ordinary values between."""
+"""Values of each column of every_type: extreme and ordinary ones."""
 
 
 def every_type(rng: random.Random, key: int) -> tuple[Any, ...]:
@@ -152,7 +152,7 @@ def line(rng: random.Random, order_id: int, number: int) -> tuple[Any, ...]:
 
 
 def log_entry(rng: random.Random) -> tuple[Any, ...]:
-    # Few distinct rows on purpose: without a key, equal rows must not be mistaken for one another.
+    # Few distinct rows on purpose: without a key, equal rows must be counted correctly.
     who = rng.choice(["ann", "Ann", "ann ", "bob", None])
     return (
         f"2026-01-01 00:00:0{rng.randrange(3)}.5",

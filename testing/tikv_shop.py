@@ -1,7 +1,7 @@
-"""A bank and a shop on the embedded TiDB: writers, faults meanwhile, and what must be there at the end.
+"""A bank and a shop on the embedded TiDB: writers, faults meanwhile, and the expected final rows.
 
-What the writers committed is kept as plain Python values, apart from the cluster's own storage: the truth
-that copies are held against. Everything random comes from seeds.
+The committed rows are kept as plain Python values, apart from the cluster's own storage, to compare copies
+with them. All randomness comes from seeds.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Key: TypeAlias = Any
 
 
 class Truth:
-    """The rows that there are, by table and key: what was committed last counts."""
+    """The expected rows by table and key: the last commit counts."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -68,7 +68,7 @@ class Truth:
 
 
 class Writer:
-    """One client. The rows of the shop that it makes are its own to change; accounts are everybody's."""
+    """One client. It changes only its own rows of the shop; all clients share the accounts."""
 
     def __init__(self, tidb: Tidb, truth: Truth, number: int, seed: int) -> None:
         self._tidb = tidb
@@ -85,7 +85,7 @@ class Writer:
         ]
 
     def step(self) -> None:
-        with suppress(Rejected):  # another one was faster: nothing happened
+        with suppress(Rejected):  # a conflict with another writer: nothing was written
             self._random.choice(self.steps)()
 
     def _transfer(self) -> None:
@@ -217,7 +217,7 @@ class World:
         self.truth.commit(txn.commit_ts, [(table, key, row) for key, row in zip(keys, rows, strict=True)])
 
     def start(self) -> None:
-        """Let writers and faults begin, or begin again."""
+        """Start or resume writers and faults."""
         self._stop.clear()
         self._threads = [Thread(target=self._write, args=(writer,)) for writer in self._writers]
         self._threads.append(Thread(target=self._disturb))
@@ -229,26 +229,26 @@ class World:
             writer.step()
 
     def _disturb(self) -> None:
-        """A fault at a time; a store that went away comes back before the next."""
+        """Cause one fault at a time; a stopped store is started again before the next."""
         while not self._stop.wait(0.5):
             self.schedule.step()
             self._stop.wait(0.5)
             self.schedule.calm()
 
     def change_schema(self) -> None:
-        """A new column and a new table, while the writers write."""
+        """Add a column and a table, while the writers write."""
         self.tidb.execute("alter table shop.orders add column gift varchar(40) not null default 'none'")
         self.tidb.execute(f"create table {LATER[0]} ({LATER[1]})")
         for writer in self._writers:
             writer.steps.append(writer.give_back)
 
     def write_much(self, rows: int) -> None:
-        """One transaction of so many rows."""
+        """Run one transaction of `rows` rows."""
         at = moment(random.Random(rows), 6)
         self._insert("shop.log", [(at, "much", None, float(n), None) for n in range(rows)])
 
     def stop(self) -> Ts:
-        """End writers and faults; the ts at which nothing changes any more."""
+        """Stop writers and faults; return the ts after which nothing changes."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
@@ -260,7 +260,8 @@ class World:
 
 
 def serve(pipe: Connection, seed: int) -> None:
-    """A World in a process of its own: a method's name and arguments come, what it gives goes back."""
+    """Run a World in a process of its own: it receives a method's name and arguments, and sends back the
+    result."""
     world = World(seed)
     with world.tidb:
         pipe.send(world.tidb.pd_address)

@@ -1,4 +1,4 @@
-"""W1, the sorter's workload: the same changes in every run."""
+"""The sorter's workload W1: the same changes in every run."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ FIRST_TS = compose_ts(1_700_000_000_000)
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Changes of all tables that a resolved ts follows."""
+    """Changes of all tables, followed by a resolved ts."""
 
     tables: dict[int, list[KvChange]]
-    """By table, shuffled; the lists are the receiver's."""
+    """Changes by table, shuffled; the lists belong to the receiver."""
     resolved: Ts
 
 
 def w1(events: int = 1_000_000, tables: int = 16, seed: int = 1) -> list[Window]:
-    """`events` changes of about 216 bytes, each a transaction of its own, over `tables` tables.
+    """Return `events` changes of about 216 bytes, each a transaction of its own, over `tables` tables.
 
-    Commit timestamps ascend over all, shuffled within windows of 10,000; a resolved ts ends each.
+    Commit timestamps ascend over all changes, shuffled within windows of 10,000; a resolved ts ends each
+    window.
     """
     random = Random(seed)
     windows = []
@@ -40,8 +41,8 @@ def w1(events: int = 1_000_000, tables: int = 16, seed: int = 1) -> list[Window]
 
 
 def w1_by_table(tables: int, each: int = 10, seed: int = 1) -> list[Window]:
-    """`each` changes as in W1 for every table, told at once; their commit timestamps lie apart, and one
-    resolved ts ends them all. Each Window has 1,000 tables."""
+    """Return `each` changes as in W1 for every table, sent at once; their commit timestamps are far apart,
+    and one resolved ts ends them all. Each Window has 1,000 tables."""
     random = Random(seed)
     resolved = FIRST_TS + 10 * tables * each
     windows = []

@@ -1,4 +1,4 @@
-"""Text in the server's character sets to str, character for character as the server converts it.
+"""Decoding of text in the server's character sets to str, character for character as the server converts it.
 
 A byte that the server has no character for becomes "?", as the server prints it.
 """
@@ -26,7 +26,7 @@ _UNICODE: Final = {
     "gb18030": "gb18030",
     "cp932": "cp932",
 }
-"""Where Python's codec is the server's."""
+"""Charsets for which Python's codec equals the server's."""
 
 _ONE_BYTE: Final = {
     "ascii": ("ascii", {}),
@@ -50,7 +50,7 @@ _ONE_BYTE: Final = {
     "macroman": ("mac-roman", {}),
     "tis620": ("tis-620", dict.fromkeys(b"\xa0\xdb\xdc\xdd\xde\xfc\xfd\xfe\xff", "\ufffd")),
 }  # fmt: skip
-"""Python's codec, and the bytes where the server differs."""
+"""Python's codec, and the bytes for which the server differs."""
 
 _MANY_BYTES: Final = {
     "big5": ("big5", rb"[\0-\x80\xff]|..", {
@@ -62,7 +62,7 @@ _MANY_BYTES: Final = {
     "sjis": ("shift_jis", rb"[\0-\x80\xa0-\xdf\xfd-\xff]|..", {b"\x81\x5f": "\\"}),
     "ujis": ("euc_jp", rb"[\0-\x8d\x90-\xa0\xff]|\x8f..|..", {b"\xa1\xc0": "\\"}),
 }  # fmt: skip
-"""Python's codec, what one character is, and the characters where the server differs."""
+"""Python's codec, the pattern of one character, and the characters for which the server differs."""
 
 _MAX_BYTES: Final = {
     "big5": 2, "cp932": 2, "eucjpms": 3, "euckr": 2, "gb18030": 4, "gb2312": 2, "gbk": 2, "sjis": 2,
@@ -71,15 +71,15 @@ _MAX_BYTES: Final = {
 
 
 def max_bytes(charset: str) -> int:
-    """The most bytes that one character takes."""
+    """Return the maximum number of bytes per character."""
     return _MAX_BYTES.get(charset, 1)
 
 
 @cache
 def text_decoder(charset: str) -> TextDecoder:
-    """What turns bytes of `charset` into str; it raises UnicodeDecodeError for bytes that aren't text.
+    """Return a decoder of `charset` to str; it raises UnicodeDecodeError for bytes that aren't text.
 
-    Raises LookupError where Python has no codec for the charset.
+    Raises LookupError if Python has no codec for the charset.
     """
     if charset in _UNICODE:
         codec = _UNICODE[charset]
@@ -104,7 +104,7 @@ def _many_bytes_decoder(codec: str, character: bytes, differing: dict[bytes, str
     def decode(text: bytes) -> str:
         if suspicious(text) is None:
             return text.decode(codec)
-        # One of the sequences is there, if only across two characters.
+        # One of the sequences occurs, perhaps only across two characters.
         return "".join([differing.get(one) or one.decode(codec) for one in characters(text)])
 
     return decode

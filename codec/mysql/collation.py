@@ -1,8 +1,8 @@
 """Collation ids, as row metadata and connections carry them, to names.
 
-The numbering of MariaDB's strings/ctype.c: a charset's own collations below 128, its Unicode
-tailorings at a base of its own, 1024 added for the NOPAD variant, and from 2048 on the uca1400 ones,
-whose ids are put together from charset, tailoring and three flags. Ids 255 to 323 are MySQL 8's
+The numbering is that of MariaDB's strings/ctype.c: a charset's own collations are below 128, its Unicode
+tailorings start at a base per charset, 1024 is added for the NOPAD variant, and from 2048 on are the uca1400
+collations, whose ids consist of charset, tailoring and three flags. Ids 255 to 323 are MySQL 8's
 utf8mb4_*_0900_* collations.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 BINARY: Final = 63
-"""The collation id of bytes, as against text."""
+"""The collation id of binary strings."""
 
 _NOPAD: Final = 1024
 
@@ -50,7 +50,7 @@ _UCA1400_CHARSETS: Final = ("utf8mb3", "utf8mb4", "ucs2", "utf16", "utf32")
 
 
 def collation(number: int) -> tuple[str, str | None]:
-    """The charset and the collation of an id; the latter is None where MariaDB has no such one.
+    """Return the charset and the collation of an id; the collation is None if MariaDB doesn't have it.
 
     Raises LookupError for an unknown id.
     """

@@ -1,7 +1,7 @@
-"""Generated code that reads one column of a row image.
+"""Code generation for reading one column of a row image.
 
-Variables of column number i end in i, its value is in `v<i>`; `data` and `p` are the event and the place
-in it. Nothing of a table but numbers gets into the code.
+Variables of column number i end in i, its value is in `v<i>`; `data` is the event and `p` the offset in it.
+The code contains nothing of a table except numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Read(NamedTuple):
     parts: list[Part]
     lines: list[str]
     counted: bool = False
-    """The parts are only a length; the code takes that many bytes from `p` on and moves it."""
+    """True if the parts are only a length; the code takes as many bytes from `p` on and advances it."""
 
 
 NAMES: Final[dict[str, Any]] = {
@@ -48,7 +48,7 @@ NAMES: Final[dict[str, Any]] = {
     "printed_date": printed_date,
     "printed_datetime": printed_datetime,
 }
-"""What the code calls."""
+"""Names that the code calls."""
 
 _INTEGERS: Final[dict[int, str]] = {
     Type.TINY: "bB",
@@ -56,7 +56,7 @@ _INTEGERS: Final[dict[int, str]] = {
     Type.LONG: "iI",
     Type.LONGLONG: "qQ",
 }
-"""Signed and unsigned letter."""
+"""Struct letters, signed and unsigned."""
 
 _UINT_LETTERS: Final = {
     "<": {1: "B", 2: "H", 3: "HB", 4: "I", 8: "Q"},
@@ -64,14 +64,14 @@ _UINT_LETTERS: Final = {
 }
 
 _WORD_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
-"""Bytes that a decimal takes for 0 to 9 digits."""
+"""Bytes of a decimal word of 0 to 9 digits."""
 
 _FRACTION_MICROS: Final = (1, 10_000, 100, 1)
-"""Microseconds in one of a second's fraction that takes 0 to 3 bytes; a byte holds two digits."""
+"""Microseconds per unit of a second's fraction stored in 0 to 3 bytes; a byte holds two digits."""
 
 
 def read_column(i: int, field: Field, names: dict[str, Any]) -> Read:
-    """The code for column number `i`; what it calls besides NAMES is added to `names`."""
+    """Return the code for column number `i`; names it calls besides NAMES are added to `names`."""
     column = field.column
     match field.type:
         case Type.TINY | Type.SHORT | Type.LONG | Type.LONGLONG:
@@ -121,7 +121,7 @@ def read_column(i: int, field: Field, names: dict[str, Any]) -> Read:
 
 
 def _uint(order: str, size: int, name: str) -> tuple[list[Part], str]:
-    """The parts of an unsigned integer of `size` bytes, and the expression that puts them together."""
+    """Return the parts of an unsigned integer of `size` bytes, and the expression that combines them."""
     parts = [Part(order, letter, f"{name}_{k}") for k, letter in enumerate(_UINT_LETTERS[order][size])]
     terms = []
     shift = 0
@@ -132,11 +132,11 @@ def _uint(order: str, size: int, name: str) -> tuple[list[Part], str]:
 
 
 def _counted(i: int, field: Field, length_bytes: int, names: dict[str, Any]) -> Read:
-    """Text or bytes after their length."""
+    """Read text or bytes after their length."""
     column = field.column
     parts, number = _uint("<", length_bytes, f"n{i}")
     piece = f"data[p:(p := p + ({number}))]"
-    if column.kind == "binary":  # without its zeros at the end
+    if column.kind == "binary":  # stored without its trailing zeros
         piece += f".ljust({field.size}, b'\\0')"
     elif column.charset in ("utf8mb4", "utf8mb3"):
         piece += ".decode()"
@@ -147,11 +147,11 @@ def _counted(i: int, field: Field, length_bytes: int, names: dict[str, Any]) -> 
 
 
 def _decimal(i: int, digits: int, scale: int) -> Read:
-    """Words of nine digits to both sides of the point, shorter ones first and last; the first bit is the
-    sign, set for positive numbers, and a negative number has all bits inverted.
+    """Read a decimal: words of nine digits on both sides of the point, with the shorter words first and last.
+    The first bit is the sign, set for positive numbers; a negative number has all bits inverted.
 
-    Inverted, a word w is M - w with M all ones. So the number is the sum of word * weight over the words
-    as they stand, minus one constant for each sign.
+    Inverted, a word w is M - w with M all ones. So the number is the sum of word * weight over the stored
+    words, minus one constant per sign.
     """
     whole = digits - scale
     words = [d for d in (whole % 9, *[9] * (whole // 9), *[9] * (scale // 9), scale % 9) if d]
@@ -171,7 +171,7 @@ def _decimal(i: int, digits: int, scale: int) -> Read:
 
 
 def _date(i: int) -> Read:
-    """15 bits of year, 4 of month, 5 of day, the low byte first."""
+    """Read a DATE: 15 bits of year, 4 of month, 5 of day, the low byte first."""
     fields = f"b{i} << 7 | a{i} >> 9, a{i} >> 5 & 15, a{i} & 31"
     return Read(
         [Part("<", "H", f"a{i}"), Part("<", "B", f"b{i}")],
@@ -185,7 +185,7 @@ def _date(i: int) -> Read:
 
 
 def _time(i: int, scale: int) -> Read:
-    """One number, moved up by half its range; the fraction's bits are its lowest."""
+    """Read a TIME: one number, offset by half its range; the fraction is in its lowest bits."""
     fraction_bytes = (scale + 1) // 2
     parts, number = _uint(">", 3 + fraction_bytes, f"a{i}")
     half = 1 << 8 * (3 + fraction_bytes) - 1
@@ -194,7 +194,8 @@ def _time(i: int, scale: int) -> Read:
 
 
 def _datetime(i: int, scale: int) -> Read:
-    """A set bit, 17 bits of year * 13 + month, 5 of day, 5 of hour, 6 of minute, 6 of second."""
+    """Read a DATETIME: a set bit, 17 bits of year * 13 + month, 5 of day, 5 of hour, 6 of minute, 6 of
+    second."""
     parts, micros = _fraction(i, scale)
     fields = f"m{i} // 13, m{i} % 13, b{i} >> 17 & 31, b{i} >> 12 & 31, b{i} >> 6 & 63, b{i} & 63, {micros}"
     return Read(
@@ -210,7 +211,7 @@ def _datetime(i: int, scale: int) -> Read:
 
 
 def _timestamp(i: int, order: str, scale: int) -> Read:
-    """Seconds since 1970; 0 stands for the zero date."""
+    """Read a TIMESTAMP: seconds since 1970; 0 stands for the zero date."""
     parts, micros = _fraction(i, scale)
     zero = printed_datetime(0, 0, 0, 0, 0, 0, 0, scale)
     return Read(
@@ -220,7 +221,7 @@ def _timestamp(i: int, order: str, scale: int) -> Read:
 
 
 def _fraction(i: int, scale: int) -> tuple[list[Part], str]:
-    """The parts of a second's fraction, and its microseconds."""
+    """Return the parts of a second's fraction, and its microseconds."""
     if not scale:
         return [], "0"
     fraction_bytes = (scale + 1) // 2

@@ -1,4 +1,4 @@
-"""Column definitions, as CREATE TABLE, ALTER TABLE and information_schema write them, to columns."""
+"""Parsing of column definitions of CREATE TABLE, ALTER TABLE and information_schema."""
 
 from __future__ import annotations
 
@@ -23,33 +23,34 @@ _TYPES: Final[dict[str, Kind]] = {
     "LONG": "text", "TINYBLOB": "blob", "MEDIUMBLOB": "blob", "LONGBLOB": "blob",
 }  # fmt: skip
 _LENGTH_BYTES: Final = {"TINY": 1, "LONG": 4, "MEDI": 3, "TEXT": 2, "BLOB": 2}
-"""By the first letters of a text's or blob's type."""
+"""Bytes of the length, by the first letters of a text's or blob's type."""
 
 _REFUSED: Final = frozenset({
     "AUTO_INCREMENT", "PRIMARY", "UNIQUE", "KEY", "REFERENCES", "CHECK", "CONSTRAINT", "GENERATED", "AS",
     "COMPRESSED", "INVISIBLE", "WITH", "WITHOUT", "BINARY", "ASCII", "UNICODE", "REF_SYSTEM_ID",
 })  # fmt: skip
-"""Attributes that are more than a plain column's, and old ways to name a charset."""
+"""Attributes beyond a plain column's, and old ways to name a charset."""
 
 
 _MAX_VARCHAR_BYTES: Final = 0xFFFF
 _WIDE_CHARSETS: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
-"""In which the bytes of a plain string are something else."""
+"""Charsets in which the bytes of a plain string literal have another meaning."""
 
 
 def read_column(tokens: Tokens, *, explicit_timestamps: bool = True) -> Column:
-    """A column's name, type and attributes, up to what can't be one. A constant default is spelled as a
-    session without special sql_mode reads it.
+    """Read a column's name, type and attributes, up to a token that isn't one of them. A constant default is
+    spelled as a session without special sql_mode reads it.
 
-    `explicit_timestamps` is whether the session had explicit_defaults_for_timestamp. Raises NotUnderstood
-    for a type that isn't supported and for attributes other than the sign, charset, collation, NULL,
-    DEFAULT, ON UPDATE and COMMENT.
+    `explicit_timestamps` is True if the session had explicit_defaults_for_timestamp. Raises NotUnderstood for
+    a type that isn't supported and for attributes other than the sign, charset, collation, NULL, DEFAULT, ON
+    UPDATE and COMMENT.
     """
     return _read_column(tokens.name(), tokens, explicit_timestamps)
 
 
 def parse_column(name: str, definition: str) -> Column:
-    """The column of a type and attributes such as "int(10) unsigned NOT NULL"; errors as read_column."""
+    """Return the column of a type and attributes such as "int(10) unsigned NOT NULL"; errors as
+    read_column."""
     tokens = Tokens(definition)
     column = _read_column(name, tokens, True)
     if tokens.next.kind != "end":
@@ -72,15 +73,15 @@ def _read_column(name: str, tokens: Tokens, explicit_timestamps: bool) -> Column
 
 
 def _make_explicit(details: dict[str, Any]) -> None:
-    """A TIMESTAMP is NOT NULL unless it says NULL. What its default is depends on the other columns,
-    unless it has one of its own."""
+    """Apply explicit_defaults_for_timestamp=OFF: a TIMESTAMP is NOT NULL unless it says NULL. Its implicit
+    default depends on the other columns."""
     nullable = details.setdefault("nullable", False)
     if not nullable and details.get("default") is None:
         raise NotUnderstood("a TIMESTAMP without NULL or DEFAULT while explicit_defaults_for_timestamp=OFF")
 
 
 def _make_text_of_what_is_too_long(details: dict[str, Any], strict: bool) -> None:
-    """As a session without strict mode does."""
+    """Convert a type that is too long to a TEXT type, as a session without strict mode does."""
     kind, characters = details["kind"], details.get("length", 0)
     if strict or kind not in ("varchar", "varbinary"):
         return
@@ -98,7 +99,7 @@ def _bytes_of_length(most_bytes: int) -> int:
 
 
 def _round(details: dict[str, Any]) -> None:
-    """The default of a FLOAT(m,d) or DOUBLE(m,d) to its d digits, as the server does it."""
+    """Round the default of a FLOAT(m,d) or DOUBLE(m,d) to its d digits, as the server does."""
     digits, default = details.pop("digits", None), details.get("default")
     if digits is None or default is None:
         return
@@ -138,7 +139,7 @@ def _read_type(tokens: Tokens) -> dict[str, Any]:
 
 
 def _read_size(tokens: Tokens, word: str, details: dict[str, Any]) -> None:
-    """What stands in parentheses after a type, or what holds without it."""
+    """Read the parentheses after a type, or apply the type's default size."""
     kind = details["kind"]
     if kind in ("enum", "set"):
         tokens.expect("(")
@@ -169,7 +170,7 @@ def _read_size(tokens: Tokens, word: str, details: dict[str, Any]) -> None:
         case "time" | "datetime" | "timestamp":
             details["scale"] = first
         case "text" | "blob":
-            # With a length the server takes the smallest that holds so many characters.
+            # With a length the server uses the smallest type that holds that many characters.
             most = first * (max_bytes("utf8mb4") if kind == "text" else 1)
             details["length"] = _bytes_of_length(most) or _LENGTH_BYTES[word[:4]]
         case "year" if first == 2:
@@ -177,7 +178,7 @@ def _read_size(tokens: Tokens, word: str, details: dict[str, Any]) -> None:
 
 
 def _read_attribute(tokens: Tokens, details: dict[str, Any]) -> bool:
-    """Read one attribute that comes next; False if none does."""
+    """Read the next attribute; False if there is none."""
     if tokens.accept("UNSIGNED") or tokens.accept("ZEROFILL"):
         details["unsigned"] = True
     elif tokens.accept("SIGNED"):
@@ -208,8 +209,8 @@ def _read_attribute(tokens: Tokens, details: dict[str, Any]) -> bool:
 
 
 def _expression(tokens: Tokens) -> str:
-    """A constant or the time of a statement, spelled plainly; else a call or an expression in parentheses, as
-    it is written."""
+    """Read a constant or the time of a statement, in plain spelling; otherwise a call or an expression in
+    parentheses, as written."""
     start = tokens.next
     if constant := _constant(tokens):
         return constant
@@ -230,7 +231,7 @@ def _expression(tokens: Tokens) -> str:
 
 
 def _constant(tokens: Tokens) -> str:
-    """Empty if it isn't one."""
+    """Read a constant; empty if the next token isn't one."""
     if tokens.accept("("):
         constant = _constant(tokens)
         return constant if tokens.accept(")") else ""
@@ -255,7 +256,7 @@ def _constant(tokens: Tokens) -> str:
             return f"{token.value} {literal(text.value)}"
         case "N" if text.start == token.end:
             return literal(text.value)
-    # The server takes the bytes as they came for text of that charset.
+    # The server interprets the bytes as received in that charset.
     plain = token.value[0] == "_" and token.value[1:].lower() not in _WIDE_CHARSETS and text.value.isascii()
     return literal(text.value) if plain else ""
 

@@ -1,19 +1,19 @@
-"""How a binlog transaction is written as raw changes, from the puller to the mounter.
+"""The encoding of a binlog transaction as raw changes, from the puller to the mounter.
 
 Each change of a transaction is one `KvChange` whose key is its number in the transaction and its
 kind, so the sorter keeps the source's own order. `KvChange.region_id` is the number of the layout
 (`Layouts`) that ROWS and TEXT_ROWS are written in. Every transaction ends with one COMMIT.
 
-| kind      | value                                                                             |
-|-----------|-----------------------------------------------------------------------------------|
-| ROWS      | a rows event: the 19-byte header and the body, without the checksum               |
-| TEXT_ROWS | snapshot rows: text-protocol row packets, each with its 4-byte packet header      |
-| DDL       | `Query` or `NewTable`                                                             |
-| COMMIT    | `Commit`                                                                          |
-| ROLLBACK_MARKER      | empty; number 0, so it sorts first: the transaction's other changes don't count   |
+| kind            | value                                                                        |
+|-----------------|------------------------------------------------------------------------------|
+| ROWS            | a rows event: the 19-byte header and the body, without the checksum          |
+| TEXT_ROWS       | snapshot rows: text-protocol row packets, each with its 4-byte packet header |
+| DDL             | `Query` or `NewTable`                                                        |
+| COMMIT          | `Commit`                                                                     |
+| ROLLBACK_MARKER | empty; number 0, so it sorts first: the transaction's other changes are void |
 
-ROLLBACK_MARKER is how a transaction is taken back of which a part was handed on already: the source rolled it
-back, or the connection was lost in the middle of a table's rows. Its COMMIT still moves the position.
+A ROLLBACK_MARKER takes back a transaction of which a part was already sent: the source rolled it back, or the
+connection was lost in the middle of a table's rows. Its COMMIT still moves the position.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _key = Packing(">QB").pack
 
 
 def entry_key(sequence: int, kind: int) -> bytes:
-    """The key of a transaction's change number `sequence`; its last byte is the kind."""
+    """Return the key of a transaction's change number `sequence`; its last byte is the kind."""
     return _key(sequence, kind)
 
 
 class Commit(Struct, frozen=True, gc=False, array_like=True):
-    """The end of a transaction: where the source stands after it."""
+    """The end of a transaction, with the source's position after it."""
 
     position: str
     chunk: Chunk | None = None
-    """Set where the rows were part of a snapshot."""
+    """Set if the rows are part of a snapshot."""
 
 
 class Query(Struct, frozen=True, tag="query"):
@@ -58,15 +58,16 @@ class Query(Struct, frozen=True, tag="query"):
     epoch_seconds: float
     """The source's clock when it ran."""
     sql_mode: int = 0
-    """Its session's, as a set of bits."""
+    """The session's sql_mode, as a set of bits."""
     converts_strings: bool = False
-    """Its session had strings converted to another character set, which may not have all their letters."""
+    """True if the session converted strings to another character set, which may not have all their
+    characters."""
     explicit_timestamps: bool = True
-    """Its session had explicit_defaults_for_timestamp."""
+    """True if the session had explicit_defaults_for_timestamp."""
     time_zone: str = "+00:00"
-    """Its session's, "SYSTEM" being the server's own."""
+    """The session's time zone; "SYSTEM" is the server's own."""
     utc_offset_seconds: int | None = 0
-    """How far the session's clock was ahead of UTC; None if that can't be told."""
+    """UTC offset of the session's clock in seconds; None if it can't be determined."""
 
 
 class NewTable(Struct, frozen=True, tag="table"):

@@ -1,4 +1,4 @@
-"""A column as a row image of the binlog holds it."""
+"""A column in a row image of the binlog."""
 
 from __future__ import annotations
 
@@ -60,19 +60,19 @@ METADATA_BYTES: Final[dict[int, int]] = {
     **dict.fromkeys((Type.VARCHAR, Type.VAR_STRING, Type.BIT, Type.NEWDECIMAL, Type.STRING), 2),
     **dict.fromkeys((Type.ENUM, Type.SET, Type.VARCHAR_COMPRESSED), 2),
 }
-"""Bytes of metadata that a Table_map event has for a column; other types have none."""
+"""Bytes of metadata per column in a Table_map event; other types have none."""
 
 NUMERIC: Final = frozenset({
     Type.OLD_DECIMAL, Type.TINY, Type.SHORT, Type.INT24, Type.LONG, Type.LONGLONG, Type.NEWDECIMAL,
     Type.FLOAT, Type.DOUBLE, Type.YEAR,
 })  # fmt: skip
-"""Those with a bit in the metadata's signedness."""
+"""Types with a bit in the metadata's signedness."""
 
 TEXTUAL: Final = frozenset({
     Type.STRING, Type.VAR_STRING, Type.VARCHAR, Type.BLOB, Type.GEOMETRY, Type.BLOB_COMPRESSED,
     Type.VARCHAR_COMPRESSED,
 })  # fmt: skip
-"""Those with a collation in the metadata; enums and sets have a list of their own."""
+"""Types with a collation in the metadata; enums and sets have a list of their own."""
 
 KIND_OF_TYPE: Final[dict[int, Kind]] = {
     Type.TINY: "tinyint",
@@ -101,12 +101,12 @@ KIND_OF_TYPE: Final[dict[int, Kind]] = {
     Type.SET: "set",
 }
 BYTES_KINDS: Final[dict[Kind, Kind]] = {"char": "binary", "varchar": "varbinary", "text": "blob"}
-"""What a kind of text is where its collation is binary."""
+"""The kind that replaces a kind of text if its collation is binary."""
 
 
 class Field(Struct, frozen=True):
     column: Column
     type: int
     size: int = 0
-    """Bytes: the most that a char, varchar, binary or varbinary holds; of the length before a text or
+    """Size in bytes: the maximum of a char, varchar, binary or varbinary; of the length before a text or
     blob; of an enum's number and of a set's bits."""

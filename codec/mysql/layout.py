@@ -1,4 +1,4 @@
-"""Numbers for the layouts that rows are written in, so that a raw change names its own with an int."""
+"""Numbers of the layouts of rows, so that a raw change refers to its layout by an int."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .text_rows import TextRowsDecoder
 
 
 class Layout:
-    """How one version of a table writes its rows. Decoders are made on first use, then kept."""
+    """The layout of rows of one version of a table. Decoders are created on first use, then kept."""
 
     def __init__(self, source: bytes | Table) -> None:
         self._source: Final = source
 
     @cached_property
     def table(self) -> Table:
-        """Raises SourceError where the Table_map can't be read or has what isn't supported."""
+        """The table. Raises SourceError if the Table_map can't be read or contains something unsupported."""
         return self._source if isinstance(self._source, Table) else self._table_map.table
 
     def read(self, event: bytes, commit_ts: Ts, start_ts: Ts) -> list[RowChange]:
@@ -51,11 +51,11 @@ class Layout:
         return TextRun(commit_ts, start_ts, self.table, "insert", None, self._text_rows, packets)
 
     def decode_rows(self, event: bytes, commit_ts: Ts, start_ts: Ts) -> list[RowChange]:
-        """The row changes of one rows event (ROWS), in order; SourceError where it can't be read."""
+        """Return the row changes of one rows event (ROWS), in order; SourceError if it can't be read."""
         return self._rows.decode(event, commit_ts, start_ts)
 
     def decode_text_rows(self, packets: bytes, commit_ts: Ts, start_ts: Ts) -> list[RowChange]:
-        """The inserts of a stretch of snapshot rows (TEXT_ROWS); SourceError where it can't be read."""
+        """Return the inserts of a chunk of snapshot rows (TEXT_ROWS); SourceError if it can't be read."""
         return self._text_rows.decode(packets, commit_ts, start_ts)
 
     @cached_property
@@ -75,9 +75,9 @@ class Layout:
 
 
 class Layouts:
-    """All layouts of the process, numbered from 1. Any thread may call; nothing is ever removed.
+    """All layouts of the process, numbered from 1. Thread-safe; nothing is ever removed.
 
-    A layout comes with a version of a table's schema, so there are few of them: tables times DDLs.
+    There is one layout per version of a table's schema, so there are few: tables times DDLs.
     """
 
     def __init__(self) -> None:
@@ -86,11 +86,11 @@ class Layouts:
         self._layouts: list[Layout] = []
 
     def number_of(self, table_map: bytes) -> int:
-        """The number of a Table_map event's payload (its body after table id and flags)."""
+        """Return the number of a Table_map event's payload (its body after table id and flags)."""
         return self._numbers.get(table_map) or self._add(table_map)
 
     def add_table(self, table: Table) -> int:
-        """The number of the layout in which `table`'s snapshot rows are selected."""
+        """Return the number of the layout of `table`'s snapshot rows."""
         return self._numbers.get(table) or self._add(table)
 
     def layout(self, number: int) -> Layout:

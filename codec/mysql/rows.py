@@ -1,4 +1,4 @@
-"""Rows events of the binlog to row changes."""
+"""Decoding of rows events of the binlog to row changes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _OPS: Final[dict[int, Op]] = {
     31: "update",
     32: "delete",
 }
-"""Rows events by type: as MariaDB and MySQL up to 5.5 write them, and as MySQL does since 5.6."""
+"""Rows events by type: those of MariaDB and MySQL up to 5.5, and those of MySQL since 5.6."""
 _KINDS: Final[dict[Op, int]] = {"insert": 23, "update": 24, "delete": 25}
 _EXTENSIBLE: Final = 30
-"""From this type on the head may hold more than table and flags."""
+"""From this type on, the head may contain more than table and flags."""
 
 _HEAD_BYTES: Final = 19 + 8  # header, table id, flags
 _CHECKSUM_BYTES: Final = 4
@@ -54,10 +54,10 @@ class RowsDecoder:
         """Held to decode a run, which several sinks may ask for at once."""
 
     def decode(self, event: bytes, commit_ts: Ts, start_ts: Ts) -> list[RowChange]:
-        """The changes of one rows event, in order: with its header and without its checksum.
+        """Return the changes of one rows event, in order; the event has its header but no checksum.
 
-        Raises SourceError, naming the table and where possible the column, for an event that isn't
-        whole, whose rows lack columns or whose bytes are no values.
+        Raises SourceError, naming the table and if possible the column, for an event that is incomplete,
+        whose rows lack columns or whose bytes are no values.
         """
         start = 0
         try:
@@ -102,19 +102,19 @@ class RowsDecoder:
         return compile_walk(self.fields)
 
     def _reader(self, kind: int) -> tuple[bytes, RowsReader]:
-        """How the columns of such an event are listed if all are there, and what reads its rows."""
+        """Return the column bitmaps of an event with all columns, and the reader of its rows."""
         op = _OPS.get(kind)
         if op is None:
             raise SourceError(f"table {self._table.full_name}: binlog event {kind} holds no rows")
         count = len(self.fields)
-        # MariaDB leaves the bits unset that have no column.
+        # MariaDB leaves bits without a column unset.
         every = ((1 << count) - 1).to_bytes(self._bitmap_bytes, "little")
         columns = self._width + every * (2 if op == "update" else 1)
         reader = self._readers[kind] = columns, compile_rows(self._table, self.fields, op)
         return reader
 
     def _check_columns(self, event: bytes, start: int) -> None:
-        """Accept what differs from the expected only in bits that have no column."""
+        """Accept an event whose bitmaps differ from the expected only in bits without a column."""
         if not event.startswith(self._width, start):
             raise ValueError
         at = start + len(self._width)
@@ -131,7 +131,7 @@ class RowsDecoder:
                     )
 
     def _unreadable(self, event: bytes, start: int) -> SourceError:
-        """`start` is where the row images begin, 0 if it isn't known."""
+        """Return the error for an event; `start` is the start of the row images, 0 if unknown."""
         field = unreadable_column(self.fields, event, start, len(event)) if start else None
         where = f"at column {field.column.name} ({field.column.kind})" if field else "to its end"
         return SourceError(f"table {self._table.full_name}: a rows event can't be read {where}")

@@ -1,4 +1,4 @@
-"""Tables as information_schema describes them."""
+"""Tables as described by information_schema."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHECKS_QUERY: Final = """
 SELECT CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS
 WHERE CONSTRAINT_SCHEMA = %s AND TABLE_NAME = %s
 """
-"""MariaDB's JSON is a LONGTEXT with such a check."""
+"""MariaDB's JSON type is a LONGTEXT with such a check."""
 
 
 def table_from_information_schema(
@@ -35,7 +35,7 @@ def table_from_information_schema(
     checks: Collection[str] = (),
     collation: str | None = None,
 ) -> Table:
-    """The table that rows of COLUMNS_QUERY, names of KEY_QUERY and texts of CHECKS_QUERY describe.
+    """Return the table described by rows of COLUMNS_QUERY, names of KEY_QUERY and texts of CHECKS_QUERY.
 
     `collation` is the table's own. Raises SourceError, naming table, column and type, for a column that
     isn't supported.
@@ -66,7 +66,7 @@ def _column(table: str, row: Sequence[Any], checks: Collection[str]) -> Column:
         if "VIRTUAL GENERATED" in extra or "STORED GENERATED" in extra:
             raise NotUnderstood("a generated column")
         if "mariadb-5.3" in type_text and "(" in type_text:
-            # The binlog doesn't say how many digits of a second such a column has.
+            # The binlog doesn't contain the number of fractional digits of such a column.
             raise NotUnderstood("a fraction in the format of mysql56_temporal_format=OFF")
         column = parse_column(name, definition)
     except NotUnderstood as what:

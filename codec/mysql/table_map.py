@@ -1,7 +1,7 @@
-"""The binlog's Table_map event: a table's columns as the rows events after it are written.
+"""The binlog's Table_map event: a table's columns as written in the rows events after it.
 
-After MySQL's libbinlogevents (rows_event.h) and MariaDB's log_event_server.cc: names, one type byte
-and 0 to 2 metadata bytes a column, a bit a column for nullable ones, and with
+The format is that of MySQL's libbinlogevents (rows_event.h) and MariaDB's log_event_server.cc: names, one
+type byte and 0 to 2 metadata bytes per column, a bit per column for nullable ones, and with
 binlog_row_metadata=FULL a list of (type, length, value) fields for everything else.
 """
 
@@ -26,7 +26,7 @@ class TableMap(Struct, frozen=True):
 
 
 def names_of(payload: bytes) -> tuple[str, str]:
-    """Schema and table of a Table_map event's payload, without parsing the rest."""
+    """Return schema and table of a Table_map event's payload, without parsing the rest."""
     at = 2 + payload[0]
     return payload[1 : at - 1].decode(), payload[at + 1 : at + 1 + payload[at]].decode()
 
@@ -34,8 +34,8 @@ def names_of(payload: bytes) -> tuple[str, str]:
 def parse_table_map(payload: bytes) -> TableMap:
     """Read a Table_map event's payload: its body after table id and flags, without the checksum.
 
-    Raises SourceError, naming the table, without binlog_row_metadata=FULL, for a column whose type or
-    charset isn't supported and for a payload that isn't whole.
+    Raises SourceError, naming the table, if binlog_row_metadata=FULL is missing, for a column whose type or
+    charset isn't supported and for a payload that is incomplete.
     """
     try:
         schema, name = names_of(payload)
@@ -75,7 +75,7 @@ def _parse(schema: str, name: str, payload: bytes) -> TableMap:
 
 
 class _Cursor:
-    """Reads a payload from its start; IndexError where it ends early."""
+    """Reads a payload from its start. Raises IndexError at a premature end."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -88,7 +88,7 @@ class _Cursor:
         return self.data[start : self.at]
 
     def number(self) -> int:
-        """A length-encoded integer."""
+        """Read a length-encoded integer."""
         (first,) = self.take(1)
         if first < 251:
             return first
@@ -112,12 +112,12 @@ def _bits(data: bytes, *, high_first: bool = False) -> list[bool]:
 
 
 def _physical(code: int, metadata: bytes) -> tuple[int, int]:
-    """A column's real type and the number that its metadata gives."""
+    """Return a column's real type and the number in its metadata."""
     if code == Type.STRING:
         first, second = metadata
         if first | 0x30 != Type.STRING:
             return first, second  # an enum or a set
-        # Two bits of the type that are always set hold the top of the length, inverted.
+        # Two bits of the type, which are otherwise always set, hold the top of the length, inverted.
         return code, second | (first & 0x30 ^ 0x30) << 4
     if code == Type.BIT:
         return code, metadata[1] * 8 + metadata[0]
@@ -125,7 +125,7 @@ def _physical(code: int, metadata: bytes) -> tuple[int, int]:
 
 
 class _Optional:
-    """The optional metadata, each field spread over the columns that it speaks of."""
+    """The optional metadata, with each field assigned to its columns."""
 
     def __init__(self, body: _Cursor, types: Sequence[int]) -> None:
         self.names: list[str] = []
@@ -161,7 +161,7 @@ class _Optional:
                     self._default_collation(field, listed)
                 case 11:  # ENUM_AND_SET_COLUMN_CHARSET
                     self.collations.update(zip(listed, field.numbers(), strict=True))
-                case _:  # geometry types, visibility and what later servers add: not of a value
+                case _:  # geometry types, visibility and fields of later servers: not needed for values
                     pass
         if any(i >= len(types) for i in self.key) or len(self.names) not in (0, len(types)):
             raise ValueError
@@ -178,7 +178,7 @@ class _Optional:
 
 
 class _Unsupported(Exception):
-    """What of a column can't be read."""
+    """The part of a column that isn't supported."""
 
 
 def _field(i: int, code: int, size: int, nullable: bool, optional: _Optional) -> Field:

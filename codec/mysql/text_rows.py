@@ -1,6 +1,6 @@
-"""Snapshot rows of the text protocol to row changes, and the SELECT that reads them so.
+"""Decoding of snapshot rows of the text protocol to row changes, and the SELECT for these rows.
 
-Every value equals the one that the binlog's decoder makes of the same row.
+Every value equals the one that the binlog's decoder produces for the same row.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from .row_code import RowsReader
 from .values import UNREADABLE, text_date, text_datetime, text_time, text_timestamp
 
 SESSION: Final = "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = ''"
-"""The session that the rows must be selected in."""
+"""Statement that sets up the session in which the rows must be selected."""
 
 
 def select_expression(column: Column) -> str:
-    """What to select to get `column`'s exact value as text."""
+    """Return the expression to select for `column`'s exact value as text."""
     name = f"`{column.name.replace('`', '``')}`"
     match column.kind:
-        case "float":  # printed with six digits otherwise
+        case "float":  # otherwise printed with six digits
             return f"CAST({name} AS DOUBLE)"
-        case "bit":  # bytes otherwise
+        case "bit":  # otherwise bytes
             return f"{name} + 0"
         case "enum" if "" in column.members:  # index 0 is printed as that member otherwise
             return f"IF({name} + 0 = 0, '{not_a_member(column.members)}', {name})"
@@ -71,9 +71,9 @@ class TextRowsDecoder:
         """Held to decode a run, which several sinks may ask for at once."""
 
     def decode(self, packets: bytes, commit_ts: Ts, start_ts: Ts) -> list[RowChange]:
-        """An insert for each row of `packets`: row packets one after the other, with their headers.
+        """Return an insert for each row of `packets`: consecutive row packets with their headers.
 
-        Raises SourceError, naming the table and where possible the column, for what isn't such rows.
+        Raises SourceError, naming the table and if possible the column, for bytes that aren't such rows.
         """
         try:
             return self._read(packets, 0, len(packets), commit_ts, start_ts)
@@ -85,7 +85,7 @@ class TextRowsDecoder:
             ) from None
 
     def _unreadable_column(self, data: bytes) -> Column | None:
-        """The first column that can't be read; None if the packets themselves are at fault."""
+        """Return the first column that can't be read; None if the packets themselves are invalid."""
         at, end = 0, len(data)
         while at < end - _HEADER_BYTES:
             at += _HEADER_BYTES
@@ -103,7 +103,7 @@ class TextRowsDecoder:
 
 
 def _compile(table: Table, converters: Sequence[_Convert]) -> RowsReader:
-    """A function that reads the row packets between two places; it raises one of UNREADABLE."""
+    """Compile a function that reads the row packets in a range; it raises one of UNREADABLE."""
     names: dict[str, Any] = {
         "uint32": _uint32,
         "length": _length,
@@ -149,7 +149,7 @@ def _compile(table: Table, converters: Sequence[_Convert]) -> RowsReader:
 
 
 def _length(data: bytes, at: int) -> tuple[int | None, int]:
-    """A length-encoded integer and where it ends; None stands for NULL."""
+    """Return a length-encoded integer and its end; None stands for NULL."""
     first = data[at]
     at += 1
     if first < _NULL:
@@ -161,7 +161,8 @@ def _length(data: bytes, at: int) -> tuple[int | None, int]:
 
 
 def _unsplit(data: bytes, at: int) -> tuple[bytes, int]:
-    """What follows `at`, with the row of more than 16 MiB that starts there in one piece; its end."""
+    """Return the bytes from `at` on with the row of more than 16 MiB that starts there joined, and its
+    end."""
     pieces = []
     size = _LONGEST_PAYLOAD
     while True:

@@ -14,11 +14,11 @@ NO_BACKSLASH_ESCAPES: Final = 1 << 20
 STRICT: Final = 3 << 21
 EMPTY_STRING_IS_NULL: Final = 1 << 32
 TIME_ROUND_FRACTIONAL: Final = 1 << 34
-"""Bits of sql_mode, as the binlog has them."""
+"""Bits of sql_mode, as in the binlog."""
 
 _PATTERN: Final = r"""
     (?P<space> \s+ | \#[^\n]* | --(?=\s|$)[^\n]* | /\*(?!M?!).*?\*/ )
-  | (?P<executed> /\*M?!\d* | \*/ )            # what stands in /*! */ is part of the statement
+  | (?P<executed> /\*M?!\d* | \*/ )            # the content of /*! */ is part of the statement
   | (?P<single> '(?:[^'\\]|\\.|'')*' )
   | (?P<double> "(?:[^"\\]|\\.|"")*" )
   | (?P<name> `(?:[^`]|``)*` )
@@ -31,34 +31,35 @@ _TOKEN_WITHOUT_ESCAPES: Final = re.compile(
     _PATTERN.replace(r"[^'\\]|\\.|", "[^']|").replace(r'[^"\\]|\\.|', '[^"]|'), re.DOTALL | re.VERBOSE
 )
 _READING: Final = {"SQL_MODE", "CHARACTER_SET_CONNECTION", "COLLATION_CONNECTION"}
-"""Settings that say how a statement is read."""
+"""Settings that change how a statement is parsed."""
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
 
 class NotUnderstood(Exception):
-    """The statement isn't one that is read here; the message says what of it isn't."""
+    """The statement can't be parsed; the message names the part."""
 
 
 class Token(NamedTuple):
     kind: str
-    """word, name (in quotes), string, number or mark; "end" after the last one."""
+    """Kind: word, name (in quotes), string, number or mark; "end" after the last one."""
     value: str
-    """Without quotes; of a word, in capitals."""
+    """The text without quotes; a word in capitals."""
     start: int
     end: int
     text: str
-    """As it stands in the statement."""
+    """The text as written in the statement."""
 
 
 class Tokens:
-    """Reads a statement word by word. Comments are skipped, save those that the server executes."""
+    """Reads a statement token by token. Comments are skipped, except those that the server executes."""
 
     def __init__(self, statement: str, sql_mode: int = 0) -> None:
-        """Of a session with that sql_mode. Raises NotUnderstood where a quote isn't closed."""
+        """Read a statement of a session with that sql_mode. Raises NotUnderstood for an unterminated
+        quote."""
         self.sql_mode = sql_mode
         self.was_read_otherwise = False
-        """It ran with settings of its own that the server didn't have yet when it read the text."""
+        """True if it ran with settings of its own that weren't in effect when the server parsed it."""
         self._statement = statement
         self._tokens = list(_tokens(statement, sql_mode))
         self._at = 0
@@ -74,7 +75,7 @@ class Tokens:
         return token
 
     def accept(self, *values: str) -> bool:
-        """Step over these words and marks if all of them come next."""
+        """Consume these words and marks if all of them come next."""
         ahead = self._tokens[self._at : self._at + len(values)]
         if [token.value for token in ahead if token.kind in ("word", "mark")] != list(values):
             return False
@@ -82,7 +83,7 @@ class Tokens:
         return True
 
     def accept_any(self, *values: str) -> str:
-        """Step over one of these words and return it; empty if none comes next."""
+        """Consume and return one of these words; empty if none comes next."""
         return next((value for value in values if self.accept(value)), "")
 
     def expect(self, value: str) -> None:
@@ -90,7 +91,7 @@ class Tokens:
             raise self.unexpected()
 
     def name(self) -> str:
-        """An identifier, in quotes or not."""
+        """Consume and return an identifier, in quotes or not."""
         token = self.take()
         if token.kind == "name":
             return token.value
@@ -99,7 +100,7 @@ class Tokens:
         raise NotUnderstood("a name is missing" + (f" before {token.text}" if token.text else ""))
 
     def qualified_name(self, schema: str) -> tuple[str, str]:
-        """A table's schema and name; `schema` where it isn't given."""
+        """Consume a table's name; return its schema (by default `schema`) and name."""
         name = self.name()
         return (name, self.name()) if self.accept(".") else (schema, name)
 
@@ -116,15 +117,15 @@ class Tokens:
         return token.value
 
     def text_since(self, start: Token) -> str:
-        """The statement from `start` up to the last token taken."""
+        """Return the statement from `start` up to the last token consumed."""
         return self._statement[start.start : self._tokens[self._at - 1].end]
 
     def step_back_to(self, token: Token) -> None:
-        """Have this one, which was next before, come next again."""
+        """Go back to a token, which comes next again."""
         self._at = self._tokens.index(token)
 
     def skip_to_closing(self) -> None:
-        """Step over the rest of a stretch in parentheses whose "(" was taken."""
+        """Skip to the end of parentheses whose "(" was consumed."""
         depth = 1
         while depth:
             token = self.take()
@@ -134,16 +135,16 @@ class Tokens:
                 depth += (token.value == "(") - (token.value == ")")
 
     def skip_settings(self) -> Token:
-        """Step over SET STATEMENT ... FOR if it comes next. The token that comes next then.
+        """Skip SET STATEMENT ... FOR if it comes next; return the next token.
 
-        Raises NotUnderstood where the FOR is missing.
+        Raises NotUnderstood if the FOR is missing.
         """
         while self.accept("SET", "STATEMENT"):
             while not self.accept("FOR"):
                 if self.next.kind == "end":
                     raise self.unexpected()
                 self.was_read_otherwise |= self.next.kind != "string" and self.next.value.upper() in _READING
-                if self.accept("("):  # in which FOR is a part of SUBSTRING(x FROM 1 FOR 2), for one
+                if self.accept("("):  # an inner FOR, as in SUBSTRING(x FROM 1 FOR 2)
                     self.skip_to_closing()
                 else:
                     self.take()
@@ -155,7 +156,7 @@ class Tokens:
 
 
 def literal(value: str) -> str:
-    """As a string that a session without special sql_mode reads."""
+    """Return a string literal that a session without special sql_mode reads as `value`."""
     return "'" + value.replace("\\", "\\\\").replace("'", "''").replace("\0", "\\0") + "'"
 
 
@@ -189,5 +190,5 @@ def _tokens(statement: str, sql_mode: int) -> Iterator[Token]:
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    # \% and \_ keep the backslash; before any other character it goes.
+    # \% and \_ keep the backslash; before any other character it is dropped.
     return _ESCAPED.get(match[1]) or (match[0] if match[1] in "%_" else match[1])

@@ -1,6 +1,6 @@
-"""Values of a row that take more than one expression; shared by both row decoders.
+"""Values of a row that need more than one expression; shared by both row decoders.
 
-Where the bytes hold no such value the functions raise one of UNREADABLE.
+The functions raise one of UNREADABLE for bytes that aren't such a value.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _DATE: Final = re.compile(r"\d{4}-(?:0\d|1[0-2])-(?:[0-2]\d|3[01])")
 _DATETIME: Final = re.compile(_DATE.pattern + r" (?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?")
 
 UNREADABLE: Final = (struct.error, LookupError, ValueError, ArithmeticError)
-"""What a row decoder's code raises for bytes that aren't what they should be."""
+"""Exceptions of a row decoder's code for invalid bytes."""
 
 
 def printed_date(year: int, month: int, day: int) -> str:
-    """A date that Python has no value for, as the source prints it: 0000-00-00, 2023-02-30."""
+    """Return an invalid date as the source prints it: 0000-00-00, 2023-02-30."""
     if not (0 <= year <= 9999 and month <= 12 and day <= 31):
         raise ValueError
     return f"{year:04d}-{month:02d}-{day:02d}"
@@ -31,7 +31,7 @@ def printed_date(year: int, month: int, day: int) -> str:
 def printed_datetime(
     year: int, month: int, day: int, hour: int, minute: int, second: int, micros: int, scale: int
 ) -> str:
-    """The same of a date and time; `scale` digits follow the point."""
+    """Return an invalid date and time as the source prints it, with `scale` fractional digits."""
     if not (hour <= 23 and minute <= 59 and second <= 59 and micros <= 999_999):
         raise ValueError
     fraction = f".{micros:06d}"[: scale + 1] if scale else ""
@@ -39,7 +39,7 @@ def printed_datetime(
 
 
 def packed_time(packed: int, fraction_bits: int, unit_micros: int) -> timedelta:
-    """A TIME as the binlog packs it: sign, hours, 6 bits of minutes, 6 of seconds, the fraction."""
+    """Decode a TIME of the binlog: sign, hours, 6 bits of minutes, 6 of seconds, the fraction."""
     size = abs(packed)
     clock = size >> fraction_bits
     micros = (size & (1 << fraction_bits) - 1) * unit_micros
@@ -47,7 +47,7 @@ def packed_time(packed: int, fraction_bits: int, unit_micros: int) -> timedelta:
 
 
 def old_time(digits: int) -> timedelta:
-    """A TIME of before MySQL 5.6: its decimal digits are hhmmss."""
+    """Decode a TIME from before MySQL 5.6: its decimal digits are hhmmss."""
     size = abs(digits)
     return _time(digits < 0, size // 10_000, size // 100 % 100, size % 100, 0)
 
@@ -67,7 +67,7 @@ def _time(negative: bool, hours: int, minutes: int, seconds: int, micros: int) -
 
 
 def old_datetime(digits: int) -> datetime | str:
-    """A DATETIME of before MySQL 5.6: its decimal digits are YYYYMMDDhhmmss."""
+    """Decode a DATETIME from before MySQL 5.6: its decimal digits are YYYYMMDDhhmmss."""
     days, clock = divmod(digits, 1_000_000)
     year, month, day = days // 10_000, days // 100 % 100, days % 100
     hour, minute, second = clock // 10_000, clock // 100 % 100, clock % 100
@@ -78,7 +78,7 @@ def old_datetime(digits: int) -> datetime | str:
 
 
 def set_printer(members: Sequence[str]) -> Callable[[int], str]:
-    """What prints a SET's bits: the first member is the lowest."""
+    """Return a function that prints a SET's bits: the first member is the lowest."""
 
     @lru_cache(_SETS_KEPT)
     def printed(bits: int) -> str:
@@ -104,7 +104,7 @@ def text_datetime(text: bytes) -> datetime | str:
 
 
 def text_timestamp(text: bytes) -> datetime | str:
-    """A TIMESTAMP read with time_zone = '+00:00'."""
+    """Parse a TIMESTAMP read with time_zone = '+00:00'."""
     try:
         return datetime.fromisoformat(text.decode() + "+00:00")
     except ValueError:

@@ -1,10 +1,10 @@
 """The protobuf messages of PD, TiKV and pump, and the calls of their services.
 
 `cdcpb.Event`, `pdpb.TsoRequest` and so on are message classes; an enum's values are ints under its
-class. The messages live in a pool of their own: another TiKV client in the same process is not in the
-way. Only the fields in use are declared; a reader skips the others.
+class. The messages are in a separate descriptor pool, so another TiKV client in the same process doesn't
+conflict. Only the fields in use are declared; the others are skipped.
 
-`descriptors.binpb` is what protoc makes of the .proto files beside it (`make proto`).
+`descriptors.binpb` is compiled by protoc from the .proto files beside it (`make proto`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Method(Struct, frozen=True):
     """One call of a service."""
 
     path: str
-    """As HTTP/2 names it: "/pdpb.PD/GetMembers"."""
+    """The HTTP/2 path: "/pdpb.PD/GetMembers"."""
     request: Any
     response: Any
     client_streaming: bool
@@ -66,7 +66,7 @@ kvrpcpb: Final[Any] = _packages["kvrpcpb"]
 cdcpb: Final[Any] = _packages["cdcpb"]
 pdpb: Final[Any] = _packages["pdpb"]
 binlog: Final[Any] = _packages["binlog"]
-"""Both what a TiDB writes and what a pump speaks."""
+"""The messages that a TiDB writes, and the service of a pump."""
 
 PD: Final = _services["pdpb.PD"]
 """The calls of a placement driver, by name."""

@@ -1,13 +1,13 @@
 """The messages of a store's change feed, read column by column.
 
-Python objects for single rows are what reading a message costs most: 116 ns for one, 45 ns for each of its
-fields. Here a message is parsed as if all rows of an event were one row whose fields repeat: protobuf merges
-a message field that comes several times, and repeated fields grow by that. Then a column is one call, about
-15 ns a row (a row of 200 bytes: 190 ns in place of 490).
+Python objects for single rows are the largest cost of reading a message: 116 ns per object, 45 ns per field.
+Here a message is parsed as if all rows of an event were one row whose fields repeat: protobuf merges a
+message field that occurs several times, and repeated fields are appended. Then a column is one call, about 15
+ns per row (190 instead of 490 ns for a row of 200 bytes).
 
-An empty field isn't on the wire, so a column in which some rows have nothing has lost its place. Rows of
-different types differ in what they lack; so they are parsed apart. What is still incomplete, as old values
-of inserts and updates together, is read row by row.
+An empty field isn't on the wire, so a column in which some rows have no value can't be assigned to its rows.
+Rows of different types lack different fields, so each type is parsed separately. Columns that are still
+incomplete, such as old values of inserts and updates together, are read row by row.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ FIELDS: Final = ("start_ts", "commit_ts", "type", "op_type", "key", "value", "ol
 
 
 class Rows(Struct, gc=False):
-    """Rows of one region in the order they came; all columns are as long as there are rows."""
+    """Rows of one region in order of arrival; all columns have the same length."""
 
     types: bytes
-    """cdcpb.Event.LogType of each."""
+    """cdcpb.Event.LogType of each row."""
     ops: Sequence[int]
-    """cdcpb.Event.Row.OpType of each."""
+    """cdcpb.Event.Row.OpType of each row."""
     start_ts: Sequence[int]
     commit_ts: Sequence[int]
     keys: Sequence[bytes]
     values: Sequence[bytes]
     old_values: Sequence[bytes]
     generations: Sequence[int] | None = None
-    """None if all are 0."""
+    """Generation of each row; None if all are 0."""
 
     def __len__(self) -> int:
         return len(self.types)
 
     def pick(self, chosen: Sequence[Any]) -> Rows:
-        """The rows for which `chosen`, as long as there are rows, holds something true."""
+        """Return the rows for which `chosen`, of the same length, is true."""
 
         def those(column: Sequence[Any]) -> list[Any]:
             return [*compress(column, chosen)]
@@ -58,16 +58,16 @@ class Rows(Struct, gc=False):
 
 
 class Resolved(Struct, frozen=True, gc=False):
-    """A store's word on many regions at once."""
+    """A resolved ts of many regions."""
 
     packed: bytes
-    """The regions' ids as they are on the wire, for `unpack`: often the same again, only the ts moves."""
+    """The regions' ids as on the wire, for `unpack`: often they repeat and only the ts moves."""
     ts: int
     request_id: int
 
 
 def unpack(packed: bytes) -> Sequence[int]:
-    """The region ids of a Resolved. Raises DecodeError if they aren't any."""
+    """Return the region ids of a Resolved. Raises DecodeError if they are invalid."""
     size = len(packed)
     length = bytearray()
     while size > 0x7F:
@@ -79,11 +79,11 @@ def unpack(packed: bytes) -> Sequence[int]:
 
 
 Payload: TypeAlias = Any
-"""Rows, an int (the region's resolved ts) or a cdcpb.Error."""
+"""Payload of an event: Rows, an int (the region's resolved ts) or a cdcpb.Error."""
 
 
 class ChangeData:
-    """One ChangeDataEvent. Raises DecodeError if the bytes aren't one."""
+    """A ChangeDataEvent. Raises DecodeError for invalid bytes."""
 
     __slots__ = ("_data", "_message", "_plain", "_raw")
 
@@ -94,11 +94,11 @@ class ChangeData:
         self._raw: Any = None
 
     def events(self) -> Iterator[tuple[int, int, Payload]]:
-        """Region id, request id and payload of each event, in order; skips what isn't known.
+        """Yield region id, request id and payload of each event, in order; unknown events are skipped.
 
         The rows of one event may come in several payloads, one for each type: prewrites before commits and
-        rollbacks, as it is in the store's log for each key; within a type in order. Where a region becomes
-        initialised all rows stay in order.
+        rollbacks, as in the store's log for each key; in order within a type. In an event with INITIALIZED
+        all rows stay in order.
         """
         for number, event in enumerate(self._message.events):
             match event.WhichOneof("event"):
@@ -112,14 +112,14 @@ class ChangeData:
 
     @property
     def resolved(self) -> Resolved | None:
-        """The batch of resolved regions; it comes after the events."""
+        """Return the resolved ts of many regions, which follows the events."""
         if not self._message.HasField("resolved_ts"):
             return None
         resolved = self._message.resolved_ts
         return Resolved(resolved.regions or self._packed(), resolved.ts, resolved.request_id)
 
     def _packed(self) -> bytes:
-        """The ids of a sender that doesn't pack them, or that has none."""
+        """Return the packed ids of a sender that doesn't pack them, or has none."""
         ids = cdcpb.ChangeDataEvent.FromString(self._data).resolved_ts.regions
         data: bytes = _Ids(ids=ids).SerializeToString()
         at = 1
@@ -145,7 +145,7 @@ class ChangeData:
             yield self._read(_Rows.FromString(b"".join(compress(pieces, chosen))), number, chosen)
 
     def _read(self, merged: Any, number: int, chosen: bytes | None) -> Rows:
-        """The columns of the chosen rows of an event; of all, if None."""
+        """Return the columns of the chosen rows of an event; of all rows if None."""
         columns = [column[:] for column in _columns(merged)]
         count = max(map(len, columns))
         plain: list[Any] | None = None
@@ -175,7 +175,7 @@ class ChangeData:
 
 
 def rows_of(entries: Sequence[Any]) -> Rows:
-    """The columns of some cdcpb.Event.Row."""
+    """Return the columns of some cdcpb.Event.Row."""
     rows = list(entries)
     return _assemble([[*map(get, rows)] for get in _GETTERS])
 
@@ -189,12 +189,13 @@ def _assemble(columns: list[Any]) -> Rows:
 def _types(column: Sequence[int]) -> bytes:
     try:
         return bytes(column)
-    except ValueError:  # no type in use is that high; 255 is none either
+    except ValueError:  # no type is that high; 255 is unused too
         return bytes(min(kind, 255) for kind in column)
 
 
 def _declare() -> tuple[Any, Any, Any, Any]:
-    """Classes that are wire-compatible with cdcpb's: one merges an event's rows, one keeps them as bytes."""
+    """Declare classes that are wire-compatible with cdcpb's: one merges an event's rows, one keeps them as
+    bytes."""
     field = descriptor_pb2.FieldDescriptorProto
     one, many = field.LABEL_OPTIONAL, field.LABEL_REPEATED
     uint64, uint32, data, inner = field.TYPE_UINT64, field.TYPE_UINT32, field.TYPE_BYTES, field.TYPE_MESSAGE
@@ -243,7 +244,8 @@ def _declare() -> tuple[Any, Any, Any, Any]:
 
 
 def _turn(kind: int) -> int:
-    """Prewrites first; the others are of different keys or transactions."""
+    """Return the sort key of a row type: prewrites first; the others are of different keys or
+    transactions."""
     return 0 if kind == cdcpb.Event.PREWRITE else kind
 
 

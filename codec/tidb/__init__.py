@@ -1,1 +1,1 @@
-"""How TiDB lays out its keys, rows and schema jobs: bytes and values, both ways."""
+"""Encoding and decoding of TiDB's keys, rows and schema jobs."""

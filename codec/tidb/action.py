@@ -1,4 +1,4 @@
-"""What kinds of DDL jobs there are. Numbers and names are TiDB's (ActionType of its model package)."""
+"""Kinds of DDL jobs. Numbers and names are TiDB's (ActionType of its model package)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Action(IntEnum):
-    """The `type` of a job. A job's type stays an int: a newer TiDB has some that aren't here."""
+    """The `type` of a job. A job's type stays an int: a newer TiDB has types that are missing here."""
 
     NONE = 0
     CREATE_SCHEMA = 1
@@ -103,11 +103,11 @@ _NAMES = {
     Action.ALTER_TABLE_PARTITIONING: "alter table partition by",
     Action.REMOVE_PARTITIONING: "alter table remove partitioning",
 }
-"""Where TiDB's name isn't just the constant's words."""
+"""TiDB's names that differ from the constant's words."""
 
 
 def action_name(number: int) -> str:
-    """What TiDB's ADMIN SHOW DDL JOBS calls a job of this type; "action 99" for an unknown one."""
+    """Return the name of a job's type in TiDB's ADMIN SHOW DDL JOBS; "action 99" for an unknown one."""
     try:
         action = Action(number)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Generated code that reads one column's cell of a row of format 2.
+"""Code generation for reading one column's cell of a row of format 2.
 
-The cell of column number i is `data[a:b]`, its value goes to `v<i>`. Nothing of a table but numbers gets into
-the code.
+The cell of column number i is `data[a:b]`, its value goes to `v<i>`. The code contains nothing of a table
+except numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .time import MAX_SCALE, unit_micros
 
 
 def _unpackers(letters: str) -> dict[int, Any]:
-    """What unpacks a number, low byte first, by the number's bytes; other sizes raise KeyError."""
+    """Return the functions that unpack a number, low byte first, by its size; other sizes raise KeyError."""
     return {calcsize(f"<{letter}"): Packing(f"<{letter}").unpack_from for letter in letters}
 
 
@@ -38,13 +38,13 @@ NAMES: Final[dict[str, Any]] = {
     "Decimal": Decimal,
     "times": Context(prec=MAX_DIGITS).multiply,
 }
-"""What the code calls."""
+"""Names that the code calls."""
 
 _CLOCK: Final = "d >> 9 & 31, d >> 4 & 31, (d & 15) << 2 | s >> 6, s & 63"
-"""Day, hour, minute and second of what PARTS gives."""
+"""Expressions for day, hour, minute and second from the numbers of PARTS."""
 
 _WORD_LETTERS: Final = ("", "B", "H", "HB", "I")
-"""How the struct module reads a decimal's word of so many bytes."""
+"""Struct format of a decimal's word by its size."""
 
 
 class Cell(NamedTuple):
@@ -61,7 +61,7 @@ class Cell(NamedTuple):
 
 
 def cell_code(cell: Cell, names: dict[str, Any]) -> Iterator[str]:
-    """The lines that read a cell; what they call besides NAMES is added to `names`."""
+    """Yield the lines that read a cell; names they call besides NAMES are added to `names`."""
     i, field, a, b = cell
     names[f"read{i}"] = field.read
     match field.kind:
@@ -97,8 +97,8 @@ def cell_code(cell: Cell, names: dict[str, Any]) -> Iterator[str]:
 
 
 def handle_code(i: int, field: Field) -> Iterator[str]:
-    """The lines that read column number `i` from an integer handle: eight bytes with the sign bit flipped,
-    after the `_r` of a key of 19."""
+    """Yield the lines that read column number `i` from an integer handle: eight bytes with the sign bit
+    flipped, after the `_r` of a key of 19 bytes."""
     yield "mark, n = KEY(key)"
     yield "if mark != b'_r':"
     yield "    raise ValueError('the key is not that of a row')"
@@ -111,7 +111,7 @@ def _ordered(cell: Cell) -> Iterator[str]:
 
 
 def _float(cell: Cell) -> Iterator[str]:
-    """A positive number and 0 have the sign bit set, a negative one all bits inverted."""
+    """Read a float: a positive number and 0 have the sign bit set, a negative one has all bits inverted."""
     i, a = cell.i, cell.a
     yield f"if {cell.size} != 8:"
     yield "    raise ValueError"
@@ -123,7 +123,8 @@ def _float(cell: Cell) -> Iterator[str]:
 
 
 def _moment(cell: Cell) -> Iterator[str]:
-    """All but the zero date take eight bytes; parts of them are small integers, which are faster."""
+    """Read a date and time: all except the zero date take eight bytes; their parts are small integers, which
+    are faster."""
     i, field, a, _ = cell
     micros = f"u - u % {unit_micros(field.scale)}" if field.scale < MAX_SCALE else "u"
     yield f"if {cell.size} == 8:"
@@ -146,11 +147,11 @@ def _moment(cell: Cell) -> Iterator[str]:
 
 
 def _decimal(cell: Cell, names: dict[str, Any]) -> Iterator[str]:
-    """The words at once, for a decimal as the column declares it.
+    """Read all words at once, for a decimal with the column's precision and scale.
 
-    The first word is read as a signed number: it is negative for a number that isn't. Of those its sign bit
-    is taken off, which mostly leaves 0 of it. Inverted, a word w is M - w with M all ones: for a negative
-    number that is one constant to subtract from the sum of word * weight over the words as they stand.
+    The first word is read as a signed number, which is negative for a non-negative decimal. For those the
+    sign bit is removed, which mostly leaves 0. Inverted, a word w is M - w with M all ones: for a negative
+    decimal that is one constant to subtract from the sum of word * weight over the stored words.
     """
     i, field, a, b = cell
     precision, scale = field.column.length, field.scale

@@ -1,7 +1,7 @@
-"""Checksums that TiDB puts behind a row: CRC32 over its columns, or over its bytes. Source: rowcodec package.
+"""Checksums that TiDB appends to a row: CRC32 over its columns, or over its bytes. Source: rowcodec package.
 
-Of those over columns there may be two while a schema changes: for the schema before and after it. Columns
-count in the order of their ids, NULL and virtual ones not at all.
+A row may have two checksums over columns while a schema changes: for the schema before and after it. Columns
+are in the order of their ids; NULL and virtual ones are skipped.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from .digest import any_digests, digests
 from .layout import SECOND_CHECKSUM, Layout, cells_of
 
 _VERSION: Final = 7
-"""Bits of the header: 0 over columns (since TiDB v7.1), 1 over the row's bytes and its key (v8.3), 2 over the
-bytes and the key's handle (since v8.4: a restored backup has other keys, and the same handles)."""
+"""Bits of the header: 0 is over columns (since TiDB v7.1), 1 over the row's bytes and its key (v8.3), 2 over
+the bytes and the key's handle (since v8.4: a restored backup has other keys, but the same handles)."""
 
 _HANDLE_AT: Final = 11
 
 _MAX_WAYS: Final = 4096
-"""Of printing a row's zero dates and reading the columns that its table no longer has; with more of them the
-row isn't verified."""
+"""Maximum number of combinations of printed zero dates and dropped columns that are tried; with more of them
+the row isn't verified."""
 
 
 class ChecksumMismatch(ValueError):
-    """A row isn't what its checksum was made of."""
+    """A row doesn't match its checksum."""
 
 
 def checksum_of(columns: Columns, bare: Mapping[int, Any]) -> int:
-    """The checksum that an INSERT writes; `bare` has the row's bare values by column id."""
+    """Return the checksum that an INSERT writes; `bare` has the row's bare values by column id."""
     found = sorted(_digests(columns, bare), key=itemgetter(0))
     return crc32(b"".join(parts[0] for _, parts in found))
 
 
 def _digests(columns: Columns, bare: Mapping[int, Any]) -> Iterator[tuple[int, tuple[bytes, ...]]]:
-    """By column id what may have gone into the checksum."""
+    """Yield by column id the bytes that may be part of the checksum."""
     for field in columns.stored:
         value = bare.get(id_ := field.column.id)
         if value is not None:
@@ -46,7 +46,7 @@ def _digests(columns: Columns, bare: Mapping[int, Any]) -> Iterator[tuple[int, t
 
 
 def _may_be(found: Iterable[tuple[int, Collection[bytes]]], stored: Sequence[int]) -> bool:
-    """Whether a row can have one of the stored checksums."""
+    """True if the row can have one of the stored checksums."""
     checksums = {0}
     for _, parts in sorted(found, key=itemgetter(0)):
         checksums = {crc32(part, checksum) for part in parts for checksum in checksums}
@@ -58,8 +58,8 @@ def _may_be(found: Iterable[tuple[int, Collection[bytes]]], stored: Sequence[int
 def verify(columns: Columns, layout: Layout, key: bytes, value: bytes) -> None:
     """Raises ChecksumMismatch, or one of UNREADABLE if the row can't be read at all.
 
-    A row from before a column was dropped has that column in its checksum, and nothing says what type it was:
-    each that its cell may be of is tried.
+    A row from before a column was dropped includes that column in its checksum, and its type is unknown:
+    every type that its cell may have is tried.
     """
     cells = cells_of(layout, value)
     at = layout.data + sum(map(len, cells.values()))

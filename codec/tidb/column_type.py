@@ -1,4 +1,4 @@
-"""The numbers and flags of column types. Source: MySQL's field_types.h, TiDB's parser/mysql package."""
+"""Numbers and flags of column types. Source: MySQL's field_types.h, TiDB's parser/mysql package."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ KINDS: Final[dict[int, Kind]] = {
     Type.ENUM: "enum",
     Type.SET: "set",
 }
-"""Of the types whose kind doesn't depend on the charset."""
+"""Kinds of the types whose kind doesn't depend on the charset."""
 
 _STRINGS: Final[dict[int, tuple[Kind, Kind]]] = {
     Type.STRING: ("char", "binary"),
@@ -77,7 +77,7 @@ _STRINGS: Final[dict[int, tuple[Kind, Kind]]] = {
     Type.MEDIUM_BLOB: ("text", "blob"),
     Type.LONG_BLOB: ("text", "blob"),
 }
-"""Text and bytes."""
+"""Kinds of text and bytes."""
 
 LENGTH_BYTES: Final[dict[int, int]] = {
     Type.TINY_BLOB: 1,
@@ -85,13 +85,13 @@ LENGTH_BYTES: Final[dict[int, int]] = {
     Type.MEDIUM_BLOB: 3,
     Type.LONG_BLOB: 4,
 }
-"""Of the prefix that MySQL would keep a text's or blob's length in."""
+"""Bytes of the length prefix of a text or blob in MySQL."""
 
 _BIN_COLLATIONS: Final = frozenset({"ascii_bin", "latin1_bin", "utf8_bin", "utf8mb4_bin"})
 
 
 def kind_of(column: ColumnInfo) -> Kind:
-    """Raises ValueError for a type that isn't known."""
+    """Return a column's kind. Raises ValueError for an unknown type."""
     kind = KINDS.get(column.type)
     if kind is None and column.type in _STRINGS:
         kind = _STRINGS[column.type][column.charset == "binary"]
@@ -105,9 +105,9 @@ def is_unsigned(column: ColumnInfo) -> bool:
 
 
 def key_keeps_text(column: ColumnInfo) -> bool:
-    """Whether a clustered key holds the column itself, not what it is sorted by (with new collations on).
+    """True if a clustered key contains the column itself, not its sort key (with new collations on).
 
-    Of a VARCHAR in a _bin collation the key lacks the spaces at the end; a CHAR has none.
+    The key lacks the trailing spaces of a VARCHAR in a _bin collation; a CHAR has none.
     """
     if column.type not in _STRINGS or column.charset == "binary" or column.collation == "utf8mb4_0900_bin":
         return True

@@ -1,4 +1,4 @@
-"""Where a row's columns come from: which of a table's columns are seen, and which of them its key holds."""
+"""The origin of a row's columns: which of a table's columns are visible, and which are in its key."""
 
 from __future__ import annotations
 
@@ -15,22 +15,24 @@ from .table_info import PUBLIC, ColumnInfo, IndexInfo, TableInfo
 
 
 class Columns(Struct, frozen=True):
-    """A table's columns as its rows have them."""
+    """The columns of a table's rows."""
 
     full_name: str
     stored: tuple[Field, ...]
-    """Public columns that are in a row or its key: all but virtual generated ones, in the table's order."""
+    """Public columns that are in a row or its key: all except virtual generated ones, in the table's
+    order."""
     visible: tuple[Field, ...]
-    """Those that people see."""
+    """Columns that users see."""
     handle: int | None
-    """The id of the column that the integer handle is; None where the handle is no column's value."""
+    """Id of the column with the value of the integer handle; None if the handle isn't a column's value."""
     common_handle: tuple[int, ...]
-    """The ids of a clustered key's columns in key order."""
+    """Ids of a clustered key's columns in key order."""
     prefixes: frozenset[int]
-    """Those of them of which the key holds only the beginning."""
+    """Ids of the key's columns of which the key contains only a prefix."""
 
     def key_values(self, key: bytes) -> dict[int, Any]:
-        """The bare values by column id that a row's key holds. Raises ValueError if they can't be read."""
+        """Return the bare values by column id that a row's key contains. Raises ValueError if they can't be
+        read."""
         if self.handle is None and not self.common_handle:
             return {}
         _, handle = decode_record_key(key)
@@ -61,7 +63,7 @@ class Columns(Struct, frozen=True):
 
 
 def columns_of(schema: str, info: TableInfo) -> Columns:
-    """Raises SourceError for a column of a type that isn't known."""
+    """Return a table's columns. Raises SourceError for a column of an unknown type."""
     full_name = f"{schema}.{info.name}"
     stored = tuple(_field(full_name, column) for column in info.columns if _is_stored(column))
     index = primary_index(info) if info.is_common_handle else None
@@ -98,5 +100,5 @@ def _handle(info: TableInfo) -> int | None:
 
 
 def primary_index(info: TableInfo) -> IndexInfo | None:
-    """The index that is the primary key; None without one, or where the integer handle is."""
+    """Return the index that is the primary key; None without one, or if the key is the integer handle."""
     return next((index for index in info.indexes if index.primary and index.state == PUBLIC), None)

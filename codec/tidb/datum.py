@@ -1,7 +1,7 @@
-"""Datums with a flag byte: what rows of format 1 and the keys of clustered tables are made of.
+"""Datums with a flag byte: the elements of rows of format 1 and the keys of clustered tables.
 
-A datum is read as the bare number or bytes behind its flag; what they mean is the column's to say
-(value.py). Decimals stay the bytes of decimal.py, JSON those of json.py. Source: TiDB's codec package.
+A datum is read as the bare number or bytes after its flag; their meaning depends on the column (value.py).
+Decimals stay the bytes of decimal.py, JSON those of json.py. Source: TiDB's codec package.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .number import (
 )
 
 Bare: TypeAlias = int | float | bytes | None
-"""What stands behind a flag."""
+"""The value after a flag."""
 
 
 class Flag(IntEnum):
@@ -32,7 +32,7 @@ class Flag(IntEnum):
 
     NULL = 0
     BYTES = 1
-    """Memory-comparable, as keys need it."""
+    """Memory-comparable bytes, for keys."""
     COMPACT_BYTES = 2
     INT = 3
     UINT = 4
@@ -45,7 +45,7 @@ class Flag(IntEnum):
 
 
 def decode_datum(data: bytes, at: int = 0) -> tuple[Flag, Bare, int]:
-    """The datum at `at`: its flag, what follows it, where it ends. Raises ValueError if it can't be read."""
+    """Return the datum at `at`: its flag, its value, its end. Raises ValueError if it can't be read."""
     if at >= len(data):
         raise ValueError(f"a datum is missing at {at}: {data.hex()}")
     flag, at = Flag(data[at]), at + 1
@@ -84,7 +84,7 @@ def _decode(flag: Flag, data: bytes, at: int) -> tuple[Bare, int]:
 
 
 def encode_datum(flag: Flag, bare: Bare) -> bytes:
-    """The flag and what follows it."""
+    """Encode a flag and its value."""
     return bytes((flag,)) + _encode(flag, bare)
 
 
@@ -112,7 +112,7 @@ def _encode(flag: Flag, bare: Bare) -> bytes:
 
 
 def decode_datums(data: bytes, at: int = 0) -> list[tuple[Flag, Bare]]:
-    """All datums from `at` on, as in a clustered key."""
+    """Return all datums from `at` on, as in a clustered key."""
     datums = []
     while at < len(data):
         flag, bare, at = decode_datum(data, at)

@@ -1,7 +1,7 @@
 """TiDB's decimals: a byte of precision, one of scale, then MySQL's words of nine digits.
 
-Words are big-endian, shorter ones first and last; the first bit is set for a number that isn't negative,
-and a negative one has all bits inverted. Source: TiDB's types package (MyDecimal).
+Words are big-endian, with the shorter ones first and last; the first bit is set for a number that isn't
+negative, and a negative number has all bits inverted. Source: TiDB's types package (MyDecimal).
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import Final
 
 _WORD_DIGITS: Final = 9
 _WORD_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
-"""Bytes that a word of 0 to 9 digits takes."""
+"""Bytes of a word of 0 to 9 digits."""
 
 MAX_DIGITS: Final = 81
-"""Nine words, more than a column may have: a product's digits."""
+"""Nine words, more than a column may have: the digits of a product."""
 
 _EXACT: Final = Context(prec=2 * MAX_DIGITS)
 
 
 def words(precision: int, scale: int) -> list[int]:
-    """The digits of each word. Raises ValueError for a decimal that can't be."""
+    """Return the number of digits of each word. Raises ValueError for an invalid precision or scale."""
     whole = precision - scale
     if whole < 0 or precision > MAX_DIGITS:
         raise ValueError(f"there is no DECIMAL({precision},{scale})")
@@ -33,14 +33,14 @@ def word_bytes(digits: int) -> int:
 
 
 def decimal_end(data: bytes, at: int) -> int:
-    """Where the decimal that begins at `at` ends."""
+    """Return the end of the decimal that begins at `at`."""
     if len(data) < at + 2:
         raise ValueError(f"a decimal is cut off at {at}: {data.hex()}")
     return at + 2 + sum(map(word_bytes, words(data[at], data[at + 1])))
 
 
 def decode_decimal(data: bytes) -> Decimal:
-    """The number that is all of `data`, with the scale that it says."""
+    """Decode `data` as one decimal, with the scale that it contains."""
     if decimal_end(data, 0) != len(data) or len(data) < 3:
         raise ValueError(f"these bytes aren't a decimal: {data.hex()}")
     scale = data[1]
@@ -60,7 +60,7 @@ def decode_decimal(data: bytes) -> Decimal:
 
 
 def encode_decimal(value: Decimal, precision: int, scale: int) -> bytes:
-    """`value` as DECIMAL(precision, scale). Raises ValueError if it doesn't fit."""
+    """Encode `value` as DECIMAL(precision, scale). Raises ValueError if it doesn't fit."""
     number = int(_EXACT.scaleb(_EXACT.quantize(value, Decimal(1).scaleb(-scale)), scale))
     if abs(number) >= 10**precision:
         raise ValueError(f"{value} doesn't fit into DECIMAL({precision},{scale})")
@@ -75,5 +75,5 @@ def encode_decimal(value: Decimal, precision: int, scale: int) -> bytes:
 
 
 def with_scale(value: Decimal, scale: int) -> Decimal:
-    """The same number with as many digits after the point as its column has."""
+    """Return the same number with its column's number of fractional digits."""
     return _EXACT.quantize(value, Decimal(1).scaleb(-scale))

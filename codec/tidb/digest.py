@@ -1,4 +1,4 @@
-"""What each column adds to the checksum of its row. Source: TiDB's rowcodec package."""
+"""The bytes that each column adds to the checksum of its row. Source: TiDB's rowcodec package."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from .time import MAX_SCALE, decode_duration, printed_date, printed_datetime, pr
 
 
 def digests(field: Field, bare: Any) -> tuple[bytes, ...]:
-    """The bytes that may have gone into the checksum, those of an INSERT first.
+    """Return the bytes that may be part of the checksum, those of an INSERT first.
 
-    There is more than one for a zero date with fractions: TiDB prints what a statement brings without
-    fraction, and what it read back from a row with it. And for a 0 that may have been -0: no row holds that.
+    There are several for a zero date with fractions: TiDB prints the value of a statement without fraction,
+    and the value read back from a row with it. The same applies to a 0 that may have been -0, which no row
+    contains.
     """
     match field.kind:
         case "float" | "double":
@@ -53,11 +54,11 @@ _ANY: Final = tuple(
     )
     for scale in scales
 )
-"""A column of each type that adds to checksums in a way of its own."""
+"""One column of each type that has a different part in checksums."""
 
 
 def any_digests(cell: bytes) -> set[bytes]:
-    """The bytes that the cell of a column of unknown type may have added to the checksum: nothing either, if
+    """Return the bytes that the cell of a column of unknown type may add to the checksum, including none, if
     it wasn't public when the row was written."""
     found = {b""}
     for field in _ANY:

@@ -1,4 +1,4 @@
-"""A column as rows hold it: between the bare value that is stored and the value of events.Column."""
+"""A column's conversions between the stored bare value and the value of events.Column."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ from .time import (
 )
 
 UNREADABLE: Final = (struct.error, LookupError, ValueError, ArithmeticError)
-"""What is raised for bytes that aren't what they should be."""
+"""Exceptions raised for invalid bytes."""
 
 _FLOAT32: Final = struct.Struct("<f")
 
 
 class Field(Struct, frozen=True):
-    """A column with its ways from and to what is stored."""
+    """A column with its conversions from and to the stored value."""
 
     column: ColumnInfo
     kind: Kind
     storage: Storage
     read: Callable[[Any], Any]
-    """The value of a bare value; raises one of UNREADABLE if there is none."""
+    """Converts a bare value to a value; raises one of UNREADABLE for an invalid one."""
     write: Callable[[Any], Any]
-    """The bare value of a value, or of one's text. Raises ValueError or TypeError if there is none."""
+    """Converts a value, or its text, to a bare value. Raises ValueError or TypeError for an invalid one."""
 
     @property
     def scale(self) -> int:
-        """Digits behind the point: of a decimal, or of the seconds."""
+        """Number of fractional digits, of a decimal or of the seconds."""
         return max(self.column.decimal, 0)
 
     def default(self) -> Any:
-        """The value of a row that lacks the column: one that is older, one whose NULL goes without saying, or
-        one that was written while the column is being dropped, and then even a NOT NULL column is lacking."""
+        """The value in a row without the column: an older row, one that omits a NULL, or one that was written
+        while the column was being dropped, in which even a NOT NULL column is missing."""
         column = self.column
         if self.kind == "bit" and column.origin_default_bit is not None:
             return int.from_bytes(column.origin_default_bit, "big")
@@ -63,7 +63,7 @@ class Field(Struct, frozen=True):
         return self.read(self.write(text))
 
     def _zero(self) -> str:
-        """The text of what a NOT NULL column has for want of a value."""
+        """The text of the zero value of a NOT NULL column."""
         match self.kind:
             case "enum":
                 return self.column.elements[0]
@@ -79,7 +79,7 @@ class Field(Struct, frozen=True):
 
 
 def field_of(column: ColumnInfo) -> Field:
-    """How a column's values are stored. Raises ValueError for a type that isn't known."""
+    """Return the conversions of a column. Raises ValueError for an unknown type."""
     kind = kind_of(column)
     stored, read, write = _ways(kind, column)
     return Field(column, kind, stored, read, write)
@@ -118,7 +118,8 @@ def _ways(kind: Kind, column: ColumnInfo) -> tuple[Storage, Callable[[Any], Any]
             return storage.BYTES, _same, lambda value: _bytes(value).ljust(column.length, b"\0")
         case "varbinary" | "blob":
             return storage.BYTES, _same, _bytes
-    # Text that isn't UTF-8 (written past TiDB's check) is refused: TiDB prints its bytes, which no str has.
+    # Text that isn't UTF-8 (written without TiDB's check) is refused: TiDB returns its bytes, which a str
+    # can't contain.
     return storage.BYTES, bytes.decode, str.encode
 
 

@@ -1,4 +1,4 @@
-"""The JSON that TiDB keeps of a table, field by field. Source: TiDB's model and types packages."""
+"""TiDB's JSON of a table, field by field. Source: TiDB's model and types packages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 
 class Name(Struct, frozen=True, gc=False):
-    """A name as written, and in lower case."""
+    """A name as written and in lower case."""
 
     original: str = field(name="O")
     lower: str = field(name="L")
@@ -79,7 +79,7 @@ class Definition(Struct, frozen=True, kw_only=True):
 
 
 class Partition(Struct, frozen=True, kw_only=True):
-    """How a table is partitioned."""
+    """The partitioning of a table."""
 
     type: int
     expression: str = field(default="", name="expr")
@@ -126,17 +126,17 @@ _T = TypeVar("_T")
 
 
 def read_table(data: bytes) -> Table:
-    """Read a table's JSON. Raises ValueError if it can't be."""
+    """Read a table's JSON. Raises ValueError if it is invalid."""
     return decode(_TABLES, data)
 
 
 def read_database(data: bytes) -> Database:
-    """Read a database's JSON. Raises ValueError if it can't be."""
+    """Read a database's JSON. Raises ValueError if it is invalid."""
     return decode(_DATABASES, data)
 
 
 def decode(decoder: msgspec.json.Decoder[_T], data: bytes) -> _T:
-    """Read JSON. Raises ValueError for anything that msgspec refuses, too deep nesting included."""
+    """Read JSON. Raises ValueError for anything that msgspec refuses, including nesting that is too deep."""
     try:
         return decoder.decode(data)
     except (msgspec.MsgspecError, RecursionError) as error:

@@ -1,8 +1,8 @@
-"""TiDB's DDL jobs: what changes the schema, at the ts of the transaction that ends them.
+"""TiDB's DDL jobs, which change the schema at the ts of the transaction that ends them.
 
-A job is JSON. TiDB keeps those that wait or run as rows of mysql.tidb_ddl_job (since v6.2) or as entries of
-two lists (before), and puts the job back whenever it gets on. The put that says DONE is in one
-transaction with the schema change.
+A job is JSON. TiDB keeps waiting and running jobs as rows of mysql.tidb_ddl_job (since v6.2) or as entries of
+two lists (before), and stores the job again at each progress. The version with state DONE is stored in the
+transaction of the schema change.
 """
 
 from __future__ import annotations
@@ -50,18 +50,19 @@ _T = TypeVar("_T")
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """The infos as the job left them. (TiDB: HistoryInfo, the job's "binlog".)"""
+    """The infos after the job. (TiDB: HistoryInfo, the job's "binlog".)"""
 
     schema_version: int = field(default=0, name="SchemaVersion")
     db_info_json: Raw = field(default=_NULL, name="DBInfo")
     table_info_json: Raw = field(default=_NULL, name="TableInfo")
     finished_ts: Ts = field(default=0, name="FinishedTS")
-    """When it went into the history; 0 while it is DONE, with every version that the vectors are from."""
+    """Ts at which it was moved to the history; 0 while it is DONE, in every version that the test vectors
+    cover."""
     table_infos_json: list[Raw] | None = field(default=None, name="MultipleTableInfos")
 
 
 class SubJob(Struct, frozen=True, kw_only=True):
-    """One clause of a statement that changes several things."""
+    """One clause of a multi-schema change."""
 
     type: int
     raw_args: Raw = _NULL
@@ -89,23 +90,23 @@ class Job(Struct, frozen=True, kw_only=True):
 
     id: int
     type: int
-    """An Action, or the number of one that a newer TiDB has."""
+    """An Action, or the number of one that only a newer TiDB has."""
     schema_id: int = 0
     table_id: int = 0
     schema_name: str = ""
     table_name: str = ""
-    """As it was before the job."""
+    """Name of the table before the job."""
     state: int = NONE
     error: Raw = field(default=_NULL, name="err")
     row_count: int = 0
     raw_args: Raw = _NULL
-    """A list of what the job's type takes; from TiDB v8.4 on, with version 2, an object."""
+    """The arguments of the job's type, as a list; from TiDB v8.4 on, with version 2, an object."""
     schema_state: int = ABSENT
     snapshot_ver: int = 0
     real_start_ts: Ts = 0
     start_ts: Ts = 0
     query: str = ""
-    """The statement; "" for jobs that TiDB runs on its own account."""
+    """The statement; "" for jobs that TiDB starts by itself."""
     outcome: Outcome | None = field(default=None, name="binlog")
     version: int = 1
     reorg_meta: ReorgMeta | None = None
@@ -116,20 +117,20 @@ class Job(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What TiDB calls jobs of this type."""
+        """TiDB's name for jobs of this type."""
         return action_name(self.type)
 
     @property
     def is_done(self) -> bool:
-        """Whether the schema is as the job wants it: DONE, or SYNCED (all of TiDB knows) after it."""
+        """True if the schema change is complete: DONE, or after it SYNCED (all TiDB servers know it)."""
         return self.state in (DONE, SYNCED)
 
     @property
     def is_in_effect(self) -> bool:
-        """Whether its infos are what sessions see: it is done, or a part of it is.
+        """True if sessions see its infos: it is done, or a part of it is.
 
-        A multi-schema change shows its new columns as soon as they are all ready, and is DONE only after
-        its other clauses. From then on it isn't taken back.
+        A multi-schema change shows its new columns when all of them are ready, and is DONE only after its
+        other clauses. From then on it isn't rolled back.
         """
         if self.type == Action.MULTI_SCHEMA_CHANGE and self.state == RUNNING:
             return self.outcome is not None and bytes(self.outcome.table_info_json) != _NULL_BYTES
@@ -140,31 +141,31 @@ class Job(Struct, frozen=True, kw_only=True):
         return self.outcome.schema_version if self.outcome else 0
 
     def db_info(self) -> DbInfo | None:
-        """Raises SourceError if it can't be read."""
+        """The info after the job. Raises SourceError if it can't be read."""
         return self._read(decode_db_info, self.outcome.db_info_json if self.outcome else _NULL)
 
     def table_info(self) -> TableInfo | None:
-        """Raises SourceError if it can't be read."""
+        """The info after the job. Raises SourceError if it can't be read."""
         return self._read(decode_table_info, self.outcome.table_info_json if self.outcome else _NULL)
 
     def table_infos(self) -> list[TableInfo]:
-        """Of a job that is about several tables. Raises SourceError if they can't be read."""
+        """The infos of a job on several tables. Raises SourceError if they can't be read."""
         listed = (self.outcome.table_infos_json if self.outcome else None) or []
         infos = (self._read(decode_table_info, raw) for raw in listed)
         return [info for info in infos if info is not None]
 
     def args(self, type_: Any = Any, *, of: SubJob | None = None) -> Any:
-        """What the job's type, or that of one of its clauses, takes: a list, or from version 2 on a dict;
-        None for nothing. Raises SourceError if it isn't a `type_`."""
+        """Return the arguments of the job, or of one of its clauses: a list, or from version 2 on a dict;
+        None if there are none. Raises SourceError if they aren't of type `type_`."""
         decoder = msgspec.json.Decoder(type_)
         return self._read(lambda data: decode(decoder, data), (of or self).raw_args, "arguments")
 
     def sub_jobs(self) -> list[SubJob]:
-        """The clauses of a multi-schema change; empty for other jobs."""
+        """Return the clauses of a multi-schema change; empty for other jobs."""
         return (self.multi_schema_info.sub_jobs if self.multi_schema_info else None) or []
 
     def unreadable(self, what: str, why: object) -> SourceError:
-        """The error for a part of the job that isn't as it should be."""
+        """Return the error for a part of the job that can't be read."""
         return SourceError(
             f"DDL job {self.id} ({self.name}): its {what} can't be read: {why}. The statement is"
             f" {self.query!r}; this may be a TiDB newer than tidemill knows"
@@ -186,7 +187,8 @@ _ID: Final = re.compile(rb'"id"\s*:\s*(\d+)')
 
 
 def decode_job(data: bytes, ts: Ts = 0) -> Job:
-    """Read a job. Raises SourceError if it can't be: it names the job's id and `ts`, its KV's commit ts."""
+    """Read a job. Raises SourceError if that fails, naming the job's id and `ts`, the commit ts of its
+    key."""
     try:
         return decode(_DECODER, data)
     except ValueError as error:
@@ -199,7 +201,7 @@ def decode_job(data: bytes, ts: Ts = 0) -> Job:
 
 
 def encode_job(job: Job) -> bytes:
-    """The job as TiDB reads it."""
+    """Encode a job as TiDB reads it."""
     return _ENCODER.encode(job)
 
 
@@ -211,7 +213,7 @@ def make_outcome(
     tables: Iterable[TableInfo] = (),
     finished_ts: Ts = 0,
 ) -> Outcome:
-    """What a job leaves, from infos."""
+    """Return the outcome of a job, from infos."""
     listed = [Raw(encode_table_info(info)) for info in tables]
     return Outcome(
         schema_version=schema_version,
@@ -223,5 +225,5 @@ def make_outcome(
 
 
 def make_args(args: Any) -> Raw:
-    """Arguments as a job carries them."""
+    """Encode a job's arguments."""
     return Raw(_ENCODER.encode(args))

@@ -14,22 +14,23 @@ from .layout import VERSION, cells_of, layout_of
 from .old_row import split_row
 
 JOB_TABLE_ID: Final = (1 << 48) - 2
-"""mysql.tidb_ddl_job: since TiDB v6.2."""
+"""mysql.tidb_ddl_job, used since TiDB v6.2."""
 
 JOB_COLUMN: Final = 5
-"""The id of its column job_meta, in every version so far."""
+"""Id of its column job_meta, in every version so far."""
 
 _NEW_ROW: Final = bytes((VERSION,))
-"""What a row of format 2 begins with."""
+"""First byte of a row of format 2."""
 
 _ROWS: Final = record_prefix(JOB_TABLE_ID)
 
 JOB_KEYS: Final = (meta.PREFIX, _ROWS)
-"""What the keys of job entries begin with, and no user's row does: for bytes.startswith."""
+"""Prefixes of the keys of job entries, and of no user's row: for bytes.startswith."""
 
 
 def read_job(change: KvChange) -> Job | None:
-    """The job that a change puts; None for what isn't a job (a deletion, a list's bounds, other schema keys).
+    """Return the job that a change stores; None for other changes (a deletion, a list's bounds, other schema
+    keys).
 
     Raises SourceError if the job can't be read.
     """
@@ -67,9 +68,9 @@ def _bad_key(change: KvChange, why: Exception) -> SourceError:
 
 
 def _column(value: bytes, wanted: int) -> bytes | None:
-    """The bytes of one column of a row, in either format; None if it is NULL or absent.
+    """Return the bytes of one column of a row in either format; None if it is NULL or absent.
 
-    Raises ValueError for what isn't a row.
+    Raises ValueError for bytes that aren't a row.
     """
     if value[:1] == _NEW_ROW:
         return cells_of(layout_of(value), value).get(wanted)

@@ -1,8 +1,8 @@
-"""TiDB's binary JSON, each way, and the text that TiDB prints of it.
+"""TiDB's binary JSON: encoding, decoding, and the text that TiDB prints of it.
 
-A value is a byte of type, then its body. An array's body is the count of its elements, its own size, and
-for each element a type and where its body is (a literal stands there itself); an object has before those
-the places and lengths of its keys, which are in the order of their bytes. Source: TiDB's types package.
+A value is a byte of type, then its body. An array's body is the number of its elements, its own size, and for
+each element a type and the offset of its body (a literal is inline). An object has before those the offsets
+and lengths of its keys, which are sorted by their bytes. Source: TiDB's types package.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ Json: TypeAlias = Any
 
 
 class Uint64(int):
-    """An integer that is stored unsigned."""
+    """An integer stored as unsigned."""
 
 
 class Opaque(Struct, frozen=True):
-    """Bytes with the number of the column type that they came from."""
+    """Bytes with the number of their column type."""
 
     type: int
     data: bytes
@@ -68,7 +68,7 @@ class Duration(Struct, frozen=True):
 
 
 def json_end(data: bytes, at: int) -> int:
-    """Where the value that begins at `at` ends. Raises ValueError if there is none."""
+    """Return the end of the value that begins at `at`. Raises ValueError if there is none."""
     if at >= len(data):
         raise ValueError(f"JSON is missing at {at}")
     return _body_end(data[at], data, at + 1)
@@ -97,10 +97,10 @@ def _body_end(type_: int, data: bytes, at: int) -> int:
 
 
 def decode_json(data: bytes) -> Json:
-    """The value that is all of `data`. Raises ValueError if it isn't JSON.
+    """Decode `data` as one value. Raises ValueError if it isn't JSON.
 
     Takes time in proportion to the size of `data`: each byte belongs to one value only, so values that share
-    their places, or contain themselves, run out of bytes. Nesting has no limit, as in older TiDBs.
+    their bytes, or contain themselves, run out of bytes. Nesting has no limit, as in older TiDBs.
     """
     if json_end(data, 0) != len(data):
         raise ValueError("JSON is cut off or has bytes behind it")
@@ -124,7 +124,7 @@ def decode_json(data: bytes) -> Json:
 
 
 class _Element(NamedTuple):
-    """A value that is still to be read, from `at` up to at most `limit`, and its place in a container."""
+    """A value that is still to be read, from `at` up to `limit`, with its place in a container."""
 
     container: Any
     key: int | str
@@ -134,7 +134,7 @@ class _Element(NamedTuple):
 
 
 def _open(type_: int, data: bytes, at: int, end: int) -> tuple[Json, int, list[_Element]]:
-    """A container with None in all places, the bytes that its head takes, and what is to come there."""
+    """Return a container with None for all elements, the size of its head, and the elements to read."""
     count, size = _HEAD.unpack_from(data, at)
     entries = at + _HEAD.size + (count * _KEY.size if type_ == OBJECT else 0)
     if entries + count * _ENTRY.size > end:
@@ -152,7 +152,7 @@ def _open(type_: int, data: bytes, at: int, end: int) -> tuple[Json, int, list[_
     for k, key in enumerate(keys):
         entry = entries + k * _ENTRY.size
         element_type, place = _ENTRY.unpack_from(data, entry)
-        if element_type == LITERAL:  # it stands in the entry
+        if element_type == LITERAL:  # it is inline
             value[key] = _literal(data[entry + 1])
         else:
             elements.append(_Element(value, key, element_type, at + place, end))
@@ -183,8 +183,8 @@ def _literal(byte: int) -> bool | None:
 
 
 def _text(data: bytes) -> str:
-    """A string or a key. Up to v6.1 a binary string is stored as if it were text: a byte that isn't UTF-8
-    becomes a lone surrogate, so that it is printed as TiDB does, and two such keys stay two."""
+    """Decode a string or a key. Up to v6.1 a binary string is stored like text: a byte that isn't UTF-8
+    becomes a lone surrogate, so that it is printed as by TiDB and two such keys stay distinct."""
     return data.decode("utf-8", _KEEP)
 
 
@@ -192,7 +192,7 @@ def _text(data: bytes) -> str:
 
 
 def encode_json(value: Json) -> bytes:
-    """The bytes that TiDB stores. Raises TypeError for what JSON has no value for."""
+    """Encode a value as TiDB stores it. Raises TypeError for a value that JSON doesn't have."""
     type_, body = _encode(value)
     return bytes((type_,)) + body
 
@@ -243,7 +243,7 @@ def _encode_object(value: dict[bytes, Json]) -> bytes:
 
 
 def _sized(count: int, keys: bytes, start: int, elements: list[Json], names: bytes = b"") -> bytes:
-    """The body of an array, or of an object whose key entries and key texts are given."""
+    """Build the body of an array, or of an object whose key entries and key texts are given."""
     at = start + len(keys) + count * _ENTRY.size + len(names)
     entries, bodies = [], []
     for element in elements:

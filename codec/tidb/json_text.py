@@ -1,7 +1,7 @@
-"""JSON as TiDB prints it, and read back.
+"""Printing of JSON as by TiDB, and parsing.
 
-What the text doesn't tell is lost on the way back: it makes a string of a date, a duration and of opaque
-bytes, and an integer of a float without a fraction.
+Parsing loses what the text doesn't contain: a date, a duration and opaque bytes become strings, and a float
+without a fraction becomes an integer.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from .time import decode_duration, pack, printed_date, printed_datetime, printed
 _ESCAPED: Final = re.compile('["\\\\\x00-\x1f\u2028\u2029\ud800-\udfff]')
 _SHORT: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _SCALE: Final = 6
-"""Digits of a second's fraction: all, whatever the column had."""
+"""Fractional digits of seconds: all, whatever the column had."""
 
 _SMALL: Final = 1e-6
 _LARGE: Final = 1e21
-"""Outside of these a float is printed with an exponent."""
+"""Bounds outside of which a float is printed with an exponent."""
 
 
 def print_json(value: Json) -> str:
-    """One line: a space behind each comma and colon. Nesting has no limit."""
+    """Print a value on one line, with a space after each comma and colon. Nesting has no limit."""
     texts: list[str] = []
     pending = [_pieces(value)]
     while pending:
@@ -42,7 +42,7 @@ def print_json(value: Json) -> str:
 
 
 def _pieces(value: Json) -> Iterator[str | tuple[Json]]:
-    """A value's text, in which a 1-tuple stands for the text of a container inside it."""
+    """Yield a value's text, in which a 1-tuple stands for the text of a container inside it."""
     match value:
         case list():
             yield "["
@@ -102,7 +102,7 @@ def _printed(moment: Moment) -> str:
 
 
 def print_float(x: float) -> str:
-    """The fewest digits that give the same number, as Go prints it: 0.1, -0, 1e-7, 1e+100."""
+    """Print the fewest digits that give the same number, as Go does: 0.1, -0, 1e-7, 1e+100."""
     mantissa, _, exponent = repr(x).partition("e")
     if not exponent:
         return mantissa.removesuffix(".0")
@@ -112,7 +112,7 @@ def print_float(x: float) -> str:
 
 
 def _plain(mantissa: str, power: int) -> str:
-    """Without the exponent that Python prints from 1e16 on and below 1e-4."""
+    """Return a number without the exponent that Python prints from 1e16 on and below 1e-4."""
     sign = "-" if mantissa.startswith("-") else ""
     whole, _, fraction = mantissa.removeprefix("-").partition(".")
     if power < 0:
@@ -121,7 +121,7 @@ def _plain(mantissa: str, power: int) -> str:
 
 
 def parse_json(text: str) -> Json:
-    """The value of a text. Raises ValueError if it isn't JSON, or is nested too deep for Python."""
+    """Parse a text. Raises ValueError if it isn't JSON, or is nested too deep for Python."""
     try:
         return json.loads(text, parse_int=_int, parse_constant=_constant)
     except RecursionError as error:

@@ -10,7 +10,7 @@ from struct import Struct as Packing
 from typing import Final
 
 _GROUP: Final = 8
-"""Bytes go in groups of this many, each followed by 0xFF minus its padding."""
+"""Bytes are encoded in groups of this size, each followed by 0xFF minus its padding."""
 
 _UINT64: Final = Packing(">Q")
 _SIGN: Final = 1 << 63
@@ -20,11 +20,11 @@ _RECORD: Final = b"_r"
 _RECORD_END: Final = b"_s"
 _INDEX: Final = b"_i"
 _PREFIX_BYTES: Final = 11
-"""`t`, the table's id and `_r`."""
+"""Length of `t`, the table's id and `_r`."""
 
 
 def encode_bytes(data: bytes) -> bytes:
-    """Bytes so that their order stays and none is a prefix of another."""
+    """Encode bytes so that the order is kept and no encoding is a prefix of another."""
     whole = len(data) - len(data) % _GROUP
     groups = [data[at : at + _GROUP] for at in range(0, whole, _GROUP)]
     rest = data[whole:]
@@ -34,7 +34,8 @@ def encode_bytes(data: bytes) -> bytes:
 
 
 def decode_bytes(data: bytes, at: int = 0) -> tuple[bytes, int]:
-    """The bytes encoded from `at` on, and where their encoding ends. Raises ValueError for anything else."""
+    """Return the bytes encoded from `at` on, and the end of the encoding. Raises ValueError for anything
+    else."""
     groups = []
     while True:
         end = at + _GROUP
@@ -52,12 +53,12 @@ def decode_bytes(data: bytes, at: int = 0) -> tuple[bytes, int]:
 
 
 def encode_int(n: int) -> bytes:
-    """A signed 64-bit integer as eight bytes in its order."""
+    """Encode a signed 64-bit integer as eight bytes in its order."""
     return _UINT64.pack(n + _SIGN)
 
 
 def decode_int(data: bytes, at: int = 0) -> int:
-    """The integer in the eight bytes from `at` on. Raises ValueError if there are fewer."""
+    """Return the integer in the eight bytes from `at` on. Raises ValueError if there are fewer."""
     if len(data) < at + 8:
         raise ValueError(f"an integer of eight bytes is cut off at {at}: {data.hex()}")
     number: int = _UINT64.unpack_from(data, at)[0]
@@ -65,35 +66,35 @@ def decode_int(data: bytes, at: int = 0) -> int:
 
 
 def table_prefix(table_id: int) -> bytes:
-    """What all keys of a table begin with."""
+    """Return the prefix of all keys of a table."""
     return _TABLE + encode_int(table_id)
 
 
 def record_prefix(table_id: int) -> bytes:
-    """What the keys of a table's rows begin with."""
+    """Return the prefix of the keys of a table's rows."""
     return table_prefix(table_id) + _RECORD
 
 
 def index_prefix(table_id: int, index_id: int) -> bytes:
-    """What the keys of one index of a table begin with."""
+    """Return the prefix of the keys of one index of a table."""
     return table_prefix(table_id) + _INDEX + encode_int(index_id)
 
 
 def record_key(table_id: int, handle: int | bytes) -> bytes:
-    """The key of a row; the handle is an integer, or the datums of a clustered key."""
+    """Return the key of a row; the handle is an integer, or the datums of a clustered key."""
     return record_prefix(table_id) + (encode_int(handle) if isinstance(handle, int) else handle)
 
 
 def record_span(table_id: int) -> tuple[bytes, bytes]:
-    """The first key that a row of the table may have, and the first behind them all."""
+    """Return the first possible key of a table's rows, and the first key after all of them."""
     prefix = table_prefix(table_id)
     return prefix + _RECORD, prefix + _RECORD_END
 
 
 def decode_record_key(raw: bytes) -> tuple[int, int | bytes]:
-    """Table id and handle of a row's key. Raises ValueError for another kind of key.
+    """Return table id and handle of a row's key. Raises ValueError for another kind of key.
 
-    A clustered key of datums is never eight bytes long: each takes a flag byte and eight at least.
+    A clustered key is never eight bytes long: each datum takes a flag byte and at least eight more.
     """
     if raw[:1] != _TABLE or raw[9:_PREFIX_BYTES] != _RECORD or len(raw) < _PREFIX_BYTES + 8:
         raise ValueError(f"this isn't the key of a row: {raw.hex()}")

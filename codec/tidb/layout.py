@@ -1,8 +1,9 @@
-"""The head of a row of format 2, and the row put together.
+"""The head of a row of format 2, and the encoding of the whole row.
 
-0x80, a byte of flags, the counts of columns with a value and of NULL columns, the ids of both in order,
-where each value ends, the values. Ids take one byte and ends two, or four both in a big row. With a
-checksum a header byte and one or two CRC32 follow. All is low byte first. Source: TiDB's rowcodec package.
+The format: 0x80, a byte of flags, the numbers of columns with a value and of NULL columns, the ids of both in
+order, the end of each value, the values. Ids take one byte and ends two, or both four in a big row. With a
+checksum a header byte and one or two CRC32 follow. All numbers have the low byte first. Source: TiDB's
+rowcodec package.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ BIG: Final = 1
 CHECKSUM: Final = 2
 
 SECOND_CHECKSUM: Final = 8
-"""Bit of a checksum's header: another one follows."""
+"""Bit of a checksum's header: a second checksum follows."""
 
 HEAD: Final = Packing("<BBHH")
 _SMALL_ID: Final = 255
@@ -27,19 +28,19 @@ _SMALL_DATA_BYTES: Final = 65535
 
 
 class Layout(Struct, frozen=True):
-    """What all rows with the same `head` have in common."""
+    """The part that all rows with the same `head` have in common."""
 
     head: bytes
-    """Up to the ids, those included."""
+    """The bytes up to and including the ids."""
     ids: tuple[int, ...]
-    """Columns that have a value, in the order of the values."""
+    """Ids of columns with a value, in the order of the values."""
     nulls: tuple[int, ...]
     big: bool
     checksum: bool
 
     @property
     def data(self) -> int:
-        """Where the values begin."""
+        """Offset of the values."""
         return len(self.head) + len(self.ids) * (4 if self.big else 2)
 
 
@@ -60,7 +61,8 @@ def layout_of(value: bytes) -> Layout:
 
 
 def cells_of(layout: Layout, value: bytes) -> dict[int, bytes]:
-    """Each column's bytes by its id. Raises ValueError for a row that is cut off or has its ends wrong."""
+    """Return each column's bytes by its id. Raises ValueError for a row that is cut off or has invalid
+    ends."""
     ends = Packing(f"<{len(layout.ids)}{'I' if layout.big else 'H'}")
     if len(value) < layout.data:
         raise ValueError("the row is cut off before its values")
@@ -72,19 +74,19 @@ def cells_of(layout: Layout, value: bytes) -> dict[int, bytes]:
         cells[id_] = value[start:stop]
         start = stop
     if start + tail_bytes(layout, value, start) != len(value):
-        raise ValueError(f"{len(value) - start} bytes stand behind the values")
+        raise ValueError(f"{len(value) - start} bytes follow the values")
     return cells
 
 
 def tail_bytes(layout: Layout, value: bytes, at: int) -> int:
-    """Bytes that the checksums at `at` take."""
+    """Return the size of the checksums at `at`."""
     if not layout.checksum:
         return 0
     return 9 if at < len(value) and value[at] & SECOND_CHECKSUM else 5
 
 
 def build_row(cells: dict[int, bytes], nulls: Sequence[int], checksums: Sequence[int] = ()) -> bytes:
-    """A row of format 2 of the columns by their ids, with up to two checksums over its columns."""
+    """Build a row of format 2 from columns by id, with up to two checksums over its columns."""
     ids, absent = sorted(cells), sorted(nulls)
     data = [cells[id_] for id_ in ids]
     ends, end = [], 0

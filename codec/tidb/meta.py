@@ -1,7 +1,7 @@
-"""The keys under which TiDB keeps its schema: `m`, a name, a letter for the kind of data, and a place.
+"""The keys of TiDB's schema: `m`, a name, a letter for the kind of data, and a field or index.
 
-A string has one value, a hash one for each field, a list one for each index and an entry of its own
-for its bounds. Source: TiDB's structure package (types.go).
+A string has one value, a hash one per field, a list one per index and an entry of its own for its bounds.
+Source: TiDB's structure package (types.go).
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ _KINDS: Final[dict[bytes, Kind]] = {
 DATABASES: Final = b"DBs"
 """Hash: `database_field` of a database's id to its DBInfo."""
 DDL_JOBS: Final = b"DDLJobList"
-"""List: the jobs that wait or run, up to TiDB v6.1."""
+"""List: waiting and running jobs, up to TiDB v6.1."""
 DDL_INDEX_JOBS: Final = b"DDLJobAddIdxList"
-"""List: of these, the ones that go through the rows."""
+"""List: those of them that process the rows."""
 DDL_HISTORY: Final = b"DDLJobHistory"
-"""Hash: `history_field` of a job's id to the job, once it is over."""
+"""Hash: `history_field` of a job's id to the finished job."""
 SCHEMA_VERSION: Final = b"SchemaVersionKey"
 """String: the number of schema changes so far, in decimal digits."""
 NEXT_GLOBAL_ID: Final = b"NextGlobalID"
-"""String: the last id that was given out, in decimal digits."""
+"""String: the last id that was allocated, in decimal digits."""
 
 
 class MetaKey(Struct, frozen=True, gc=False):
-    """A schema key taken apart."""
+    """A decoded schema key."""
 
     name: bytes
     kind: Kind
     field: bytes = b""
-    """Of a hash."""
+    """The field of a hash."""
     index: int = 0
-    """Of a list."""
+    """The index in a list."""
 
 
 def encode_meta_key(key: MetaKey) -> bytes:
-    """The raw key."""
+    """Encode a schema key."""
     start = _start(key.name, key.kind)
     match key.kind:
         case "hash":
@@ -64,7 +64,7 @@ def encode_meta_key(key: MetaKey) -> bytes:
 
 
 def decode_meta_key(raw: bytes) -> MetaKey:
-    """Take a raw key apart. Raises ValueError for another kind of key."""
+    """Decode a raw key. Raises ValueError for another kind of key."""
     if raw[:1] != PREFIX:
         raise ValueError(f"not a schema key: {raw.hex()}")
     name, at = decode_bytes(raw, 1)
@@ -99,7 +99,7 @@ def hash_key(name: bytes, field: bytes) -> bytes:
 
 
 def hash_span(name: bytes) -> tuple[bytes, bytes]:
-    """The raw keys of all fields: from the first up to but not including the second."""
+    """Return the range [start, end) of the raw keys of all fields."""
     return _span(name, "hash")
 
 
@@ -112,7 +112,7 @@ def list_meta_key(name: bytes) -> bytes:
 
 
 def list_span(name: bytes) -> tuple[bytes, bytes]:
-    """The raw keys of all entries: from the first up to but not including the second."""
+    """Return the range [start, end) of the raw keys of all entries."""
     return _span(name, "list")
 
 
@@ -125,12 +125,12 @@ def _span(name: bytes, kind: Kind) -> tuple[bytes, bytes]:
 
 
 def database_field(database_id: int) -> bytes:
-    """In DATABASES; also the name of the hash that holds its tables."""
+    """Return the field of a database in DATABASES, which is also the name of the hash of its tables."""
     return b"DB:%d" % database_id
 
 
 def database_id(field: bytes) -> int:
-    """The id in a `database_field`. Raises ValueError if it isn't one."""
+    """Return the id in a `database_field`. Raises ValueError if it isn't one."""
     kind, _, number = field.partition(b":")
     if kind != b"DB":
         raise ValueError(f"not a database: {field!r}")
@@ -138,12 +138,13 @@ def database_id(field: bytes) -> int:
 
 
 def table_field(table_id: int) -> bytes:
-    """In the hash of its database, to its TableInfo."""
+    """Return the field of a table's TableInfo in the hash of its database."""
     return b"Table:%d" % table_id
 
 
 def is_table_field(field: bytes) -> bool:
-    """Whether a field of a database's hash holds a TableInfo; the others hold the last ids given out."""
+    """True if a field of a database's hash contains a TableInfo; the others contain the last ids
+    allocated."""
     return field.startswith(b"Table:")
 
 
@@ -152,17 +153,17 @@ def history_field(job_id: int) -> bytes:
 
 
 def schema_diff(version: int) -> bytes:
-    """The string that says what the schema change of this version did."""
+    """Return the name of the string that describes the schema change of this version."""
     return b"Diff:%d" % version
 
 
 def encode_list_meta(first: int, end: int) -> bytes:
-    """A list's bounds: indexes from `first` up to but not including `end`."""
+    """Encode a list's bounds: the indexes [first, end)."""
     return first.to_bytes(8, "big", signed=True) + end.to_bytes(8, "big", signed=True)
 
 
 def decode_list_meta(value: bytes) -> tuple[int, int]:
-    """Raises ValueError if these aren't bounds."""
+    """Decode a list's bounds. Raises ValueError if they are invalid."""
     if len(value) != 16:
         raise ValueError(f"bounds of a list have 16 bytes, not {len(value)}")
     return int.from_bytes(value[:8], "big", signed=True), int.from_bytes(value[8:], "big", signed=True)

@@ -1,6 +1,6 @@
-"""Numbers as TiDB's rows, datums and keys hold them, each way.
+"""Encoding and decoding of numbers in TiDB's rows, datums and keys.
 
-The functions that read return the number and where it ends; they raise ValueError for bytes cut off.
+The decoding functions return the number and its end; they raise ValueError for bytes that are cut off.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ _FLOAT64: Final = Packing(">d")
 _SIGN: Final = 1 << 63
 _ALL: Final = (1 << 64) - 1
 _VARINT_BYTES: Final = 10
-"""The most that 64 bits take, seven in a byte."""
+"""Maximum size of a 64-bit number, with seven bits per byte."""
 
 INT_BYTES: Final = (1, 2, 4, 8)
-"""Sizes of an integer in a row of format 2: the smallest that holds it."""
+"""Sizes of an integer in a row of format 2: the smallest sufficient one is used."""
 
 
 def encode_uvarint(n: int) -> bytes:
-    """Seven bits in a byte, the lowest first; the high bit says that more follow."""
+    """Encode seven bits per byte, the lowest first; the high bit is set if more follow."""
     out = bytearray()
     while n > 0x7F:
         out.append(n & 0x7F | 0x80)
@@ -41,7 +41,7 @@ def decode_uvarint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def encode_varint(n: int) -> bytes:
-    """The sign in the lowest bit."""
+    """Encode a signed number with the sign in the lowest bit."""
     return encode_uvarint(n << 1 if n >= 0 else ~n << 1 | 1)
 
 
@@ -51,7 +51,7 @@ def decode_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def encode_int_cell(n: int) -> bytes:
-    """A signed integer, low byte first, in the fewest of INT_BYTES."""
+    """Encode a signed integer, low byte first, in the smallest of INT_BYTES."""
     size = next(size for size in INT_BYTES if size == 8 or -1 << 8 * size - 1 <= n < 1 << 8 * size - 1)
     return n.to_bytes(size, "little", signed=True)
 
@@ -62,7 +62,7 @@ def encode_uint_cell(n: int) -> bytes:
 
 
 def decode_int_cell(data: bytes) -> int:
-    """The integer that is all of `data`."""
+    """Decode `data` as one integer."""
     return int.from_bytes(_sized(data), "little", signed=True)
 
 
@@ -77,7 +77,7 @@ def _sized(data: bytes) -> bytes:
 
 
 def encode_uint(n: int) -> bytes:
-    """Eight bytes, the high one first."""
+    """Encode eight bytes, the high one first."""
     return _UINT64.pack(n)
 
 
@@ -88,7 +88,8 @@ def decode_uint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def encode_float(x: float) -> bytes:
-    """Eight bytes in the order of the numbers: a positive one's sign bit is set, else all bits flipped."""
+    """Encode eight bytes in the order of the numbers: a positive number has its sign bit set, a negative one
+    all bits inverted."""
     bits: int = _UINT64.unpack(_FLOAT64.pack(x))[0]
     if x == 0:
         bits = 0  # -0 is written as 0

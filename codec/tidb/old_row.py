@@ -9,11 +9,11 @@ from .datum import Bare, Flag, decode_datum, encode_datum
 EMPTY: Final = bytes((Flag.NULL,))
 
 FIRST_BYTES: Final = frozenset((Flag.NULL, Flag.VARINT))
-"""What a row of this format begins with: a column's id is a VARINT."""
+"""First bytes of a row of this format: a column's id is a VARINT."""
 
 
 def split_row(value: bytes) -> dict[int, tuple[Flag, Bare]]:
-    """The datums by column id. Raises ValueError if it isn't such a row, or is cut off."""
+    """Return the datums by column id. Raises ValueError if it isn't such a row, or is cut off."""
     datums: dict[int, tuple[Flag, Bare]] = {}
     if value == EMPTY:
         return datums
@@ -23,14 +23,14 @@ def split_row(value: bytes) -> dict[int, tuple[Flag, Bare]]:
     while at < len(value):
         flag, id_, at = decode_datum(value, at)
         if flag is not Flag.VARINT or not isinstance(id_, int):
-            raise ValueError(f"a datum of the kind {flag.name} stands where a column's id should")
+            raise ValueError(f"a datum of the kind {flag.name} is in the place of a column's id")
         flag, bare, at = decode_datum(value, at)
         datums[id_] = (flag, bare)
     return datums
 
 
 def join_row(datums: dict[int, tuple[Flag, Bare]]) -> bytes:
-    """The row, its columns in the order of the dict."""
+    """Build a row with its columns in the order of the dict."""
     parts: list[bytes] = []
     for id_, (flag, bare) in datums.items():
         parts += encode_datum(Flag.VARINT, id_), encode_datum(flag, bare)

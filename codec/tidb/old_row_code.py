@@ -1,8 +1,8 @@
-"""Generated code that reads the rows of format 1 of one table.
+"""Code generation for reading the rows of format 1 of one table.
 
-A row has its columns in the table's order and lacks some of them. The function looks for each column in turn:
-for its id and flag where the last one ended. A row that doesn't end with them is left to the plain path: one
-with columns that the table no longer has, with another order or kind of datum, or a damaged one.
+A row has its columns in the table's order and lacks some of them. The function expects each column's id and
+flag at the end of the last column. A row that doesn't end with the last column is left to the plain decoder:
+one with columns that the table no longer has, with another order or kind of datum, or a damaged one.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ _NINE_BITS: Final = {
     "s": "b3 >> 3 & 15 | (b4 & 3) << 4",
     "u": "b0 & 127 | (b1 & 127) << 7 | (b2 & 127) << 14 | (b3 & 7) << 21",
 }
-"""Year * 13 + month, day, hour, minute, second and microseconds of a moment from the nine bytes that all but
-the zero date take; small integers are faster than the packed number."""
+"""Expressions for year * 13 + month, day, hour, minute, second and microseconds from the nine bytes of a date
+and time other than the zero date; small integers are faster than the packed number."""
 
 
 def compile_old_rows(columns: Columns, plain: Callable[[bytes, bytes], Row]) -> RowsReader:
-    """A function that reads rows of format 1, by `plain` where it can't, which raises one of UNREADABLE."""
+    """Compile a function that reads rows of format 1, with `plain` for other rows, which raises one of
+    UNREADABLE."""
     names = {**NAMES, "FIRST_BYTES": FIRST_BYTES, "UNREADABLE": UNREADABLE, "plain": plain}
     names |= {"key_values": columns.key_values, "uvarint": _uvarint, "NINE": Packing("<9B").unpack_from}
     names |= {"EMPTY": EMPTY, "decimal_end": decimal_end, "json_end": json_end}
@@ -71,7 +72,7 @@ def compile_old_rows(columns: Columns, plain: Callable[[bytes, bytes], Row]) -> 
 
 
 def _uvarint(data: bytes, p: int) -> tuple[int, int]:
-    """The number at `p`, and where it ends: up to four bytes without a loop, as most numbers are short."""
+    """Return the number at `p` and its end: up to four bytes without a loop, as most numbers are short."""
     a = data[p]
     if a < 128:
         return a, p + 1
@@ -88,7 +89,7 @@ def _uvarint(data: bytes, p: int) -> tuple[int, int]:
 
 
 def _column(columns: Columns, i: int, field: Field, names: dict[str, Any]) -> Iterator[str]:
-    """Column number `i`: its datum, NULL, or what a row without it has."""
+    """Read column number `i`: its datum, NULL, or the value in a row without it."""
     id_ = _ID_FLAG + encode_varint(field.column.id)
     names[f"read{i}"] = field.read
     yield f"c = data[p:p + {len(id_) + 1}]"
@@ -118,7 +119,7 @@ def _absent(columns: Columns, i: int, field: Field, names: dict[str, Any]) -> It
 
 
 def _datum(i: int, field: Field, names: dict[str, Any]) -> Iterator[str]:
-    """The datum at `p` behind its flag."""
+    """Read the datum at `p` after its flag."""
     match field.storage:
         case s if s is BYTES:
             yield "n, p = uvarint(data, p)"
@@ -139,7 +140,7 @@ def _datum(i: int, field: Field, names: dict[str, Any]) -> Iterator[str]:
 
 
 def _decimal_end(field: Field) -> Iterator[str]:
-    """Of a decimal as the column declares it without a call."""
+    """Compute the end of a decimal with the column's precision and scale without a call."""
     precision, scale = field.column.length, field.scale
     head = bytes((precision, scale))
     yield f"q = p + {decimal_end(head, 0)} if data[p:p + 2] == {head!r} else decimal_end(data, p)"

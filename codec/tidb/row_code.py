@@ -1,8 +1,8 @@
-"""Generated code that reads the rows of one layout, one after the other, as tuples of their columns.
+"""Code generation for reading the rows of one layout as tuples of their columns.
 
 Most rows of a table have the same head: the same columns with a value, none NULL. A function made for that
-head knows each column's place, reads where all of them end by one struct call, and goes on while the
-head stays the same.
+head knows each column's place, reads the ends of all of them by one struct call, and continues while the head
+stays the same.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ Pair: TypeAlias = tuple[bytes, bytes]
 """A row's key and value."""
 
 RowsReader: TypeAlias = Callable[[Iterable[Pair], Callable[[Row], None]], Pair | None]
-"""(rows, what takes each row read) to the first row with another head; None after the last."""
+"""Maps (rows, receiver of each row) to the first row with another head; None after the last."""
 
 
 def compile_rows(columns: Columns, layout: Layout, check: Callable[[bytes, bytes], None]) -> RowsReader:
-    """A function that reads rows of `layout`; it calls `check` with the key and value of one with checksums.
+    """Compile a function that reads rows of `layout`; it calls `check` with the key and value of a row with
+    checksums.
 
-    It raises one of UNREADABLE for bytes that aren't such rows.
+    The function raises one of UNREADABLE for bytes that aren't such rows.
     """
     reader: RowsReader = _Code(columns, layout, check).compile()
     return reader
@@ -51,7 +52,7 @@ class _Code:
             "    for key, value in rows:",
             "        try:",
             f"            head, {''.join(f'e{j}, ' for j in range(count))} = begin(value)",
-            "        except StructError:",  # another, shorter head
+            "        except StructError:",  # a shorter head
             "            return key, value",
             "        if head != HEAD:",
             "            return key, value",
@@ -68,7 +69,7 @@ class _Code:
             yield "check(key, value)"
         else:
             yield f"if len(data) != {f'e{count - 1}' if count else '0'}:"
-            yield "    raise ValueError('the row is cut off, or bytes stand behind it')"
+            yield "    raise ValueError('the row is cut off, or bytes follow it')"
 
     def _values(self) -> Iterator[str]:
         places = {id_: j for j, id_ in enumerate(self._layout.ids)}

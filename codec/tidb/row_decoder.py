@@ -1,4 +1,4 @@
-"""A table's rows, from their keys and values to tuples of their columns."""
+"""Decoding of a table's rows from keys and values to tuples of their columns."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .table import to_table
 from .table_info import TableInfo
 
 _MAX_LAYOUTS: Final = 256
-"""Compiled functions that a table keeps, about 10 kB each; then it begins anew."""
+"""Maximum number of compiled functions per table, about 10 kB each; then all are dropped."""
 
 
 class RowDecoder:
     """Reads rows of one version of a table, of either format.
 
-    A column that a row lacks has the default of its beginning, else NULL; columns that the table no longer
-    has are skipped. Virtual generated columns are in no row: the table is without them.
+    A column that a row lacks has its original default, otherwise NULL; columns that the table no longer has
+    are skipped. Virtual generated columns aren't in rows and are left out of the table.
     """
 
     table: Final[Table]
@@ -40,10 +40,10 @@ class RowDecoder:
         self.table = to_table(schema, info)
 
     def decode(self, rows: Sequence[Pair]) -> list[Row]:
-        """The rows of these keys and values, in their order.
+        """Decode rows from these keys and values, in their order.
 
-        Raises SourceError that names the table, the row's key and the column if one can't be read, or isn't
-        what its checksum was made of.
+        Raises SourceError naming the table, the row's key and the column if one can't be read or doesn't
+        match its checksum.
         """
         decoded: list[Row] = []
         rest = iter(rows)
@@ -59,7 +59,7 @@ class RowDecoder:
         return decoded
 
     def _reader(self, value: bytes) -> RowsReader:
-        """What reads rows with the same head as this one."""
+        """Return the reader of rows with the same head as this one."""
         size = self._head_bytes.get(value[: HEAD.size])
         reader = self._readers.get(value[:size]) if size else None
         return reader or self._new_reader(value)
@@ -90,7 +90,7 @@ class RowDecoder:
         return check
 
     def _old_row(self, key: bytes, value: bytes) -> Row:
-        """A row of format 1, whatever its columns are."""
+        """Decode a row of format 1 with any columns."""
         datums: dict[int, Any] = dict(split_row(value))
         in_key = self._columns.key_values(key)
         return tuple([self._old_value(field, datums, in_key) for field in self._columns.visible])
@@ -114,7 +114,8 @@ class RowDecoder:
         ) from error
 
     def _cause(self, value: bytes) -> tuple[str, Exception] | None:
-        """The first column that can't be read, and why; without a name if it is the row as a whole."""
+        """Return the first column that can't be read, and the error; without a name if the whole row is
+        invalid."""
         try:
             if value[:1] and value[0] in FIRST_BYTES:
                 cells: dict[int, Any] = dict(split_row(value))

@@ -1,4 +1,4 @@
-"""A table's rows, from tuples of their columns to the keys and values that TiDB writes."""
+"""Encoding of a table's rows from tuples of their columns to TiDB's keys and values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .table_info import ColumnInfo, TableInfo
 class RowEncoder:
     """Writes rows of one version of a table; format 2 may carry a checksum.
 
-    Values are those that RowDecoder gives, or their text; a virtual generated column has none.
+    Values are those of RowDecoder, or their text; a virtual generated column has none.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class RowEncoder:
         new_collations: bool = True,
     ) -> None:
         """`new_collations` is the cluster's new_collations_enabled_on_first_bootstrap: without them a
-        clustered key holds each text as it is."""
+        clustered key contains each text unchanged."""
         self._new_collations = new_collations
         self._info = info
         self._columns = columns_of(schema, info)
@@ -45,7 +45,7 @@ class RowEncoder:
     def encode(
         self, row: Row, handle: int | bytes | None = None, table_id: int | None = None
     ) -> tuple[bytes, bytes]:
-        """The key and value of a row with its columns in the order of RowDecoder's table.
+        """Return the key and value of a row with its columns in the order of RowDecoder's table.
 
         `handle` is needed for a table without a clustered key, and for keys of collations that need a
         table of weights; `table_id` for a partition. Raises ValueError or TypeError for a value that its
@@ -64,7 +64,8 @@ class RowEncoder:
         }
 
     def handle(self, bare: dict[int, Any]) -> int | bytes:
-        """The handle of a row's bare values by column id. Raises ValueError if it can't be made of them."""
+        """Return the handle of a row's bare values by column id. Raises ValueError if they aren't
+        sufficient."""
         columns = self._columns
         if columns.handle is not None:
             number: int = bare[columns.handle]
@@ -92,7 +93,7 @@ class RowEncoder:
         return build_row(cells, nulls, checksums)
 
     def _can_skip(self, field: Field, value: Any) -> bool:
-        """Whether a row goes without the column: its key has it, or its absence says NULL."""
+        """True if a row omits the column: its key contains it, or its absence means NULL."""
         column = field.column
         if column.id == self._columns.handle:
             return True

@@ -1,6 +1,6 @@
-"""What a clustered key holds of a text: the bytes it is sorted by.
+"""Sort keys of texts, which clustered keys contain.
 
-Only of collations whose order is that of the characters' codes; the others need tables of weights.
+Only collations that are ordered by the characters' codes are supported; the others need tables of weights.
 Source: TiDB's collate package.
 """
 
@@ -17,10 +17,10 @@ _ASCII_END: Final = 0x80
 
 
 def sort_key(column: ColumnInfo, text: bytes) -> bytes:
-    """The sort key of a column's bytes. Raises ValueError where that takes a table of weights."""
+    """Return the sort key of a column's bytes. Raises ValueError if it needs a table of weights."""
     if key_keeps_text(column):
         return text
-    trimmed = text.rstrip(b" ")  # but for binary and 0900, spaces at the end don't count
+    trimmed = text.rstrip(b" ")  # except in binary and 0900 collations, trailing spaces are ignored
     if column.collation in _BIN:
         return trimmed
     if column.collation == "gbk_bin":
@@ -31,7 +31,7 @@ def sort_key(column: ColumnInfo, text: bytes) -> bytes:
 
 
 def prefix_of(text: bytes, length: int, *, is_text: bool) -> bytes:
-    """The first characters of a text, or bytes; all of it where `length` is -1."""
+    """Return the first characters of a text, or bytes; all of it if `length` is -1."""
     if length == -1:
         return text
     return text.decode()[:length].encode() if is_text else text[:length]

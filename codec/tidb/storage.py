@@ -1,4 +1,4 @@
-"""How the bare value of a column stands in a row and in a key.
+"""Storage of a column's bare value in a row and in a key.
 
 A row of format 2 has cells of bytes without a flag; format 1 and keys have datums with one.
 """
@@ -30,9 +30,9 @@ class Storage(Struct, frozen=True):
     encode: Callable[[Any], bytes]
 
     def checked(self, flag: Flag, bare: Bare) -> Bare:
-        """`bare` as it stood behind `flag`; raises ValueError for a flag that can't be this column's."""
+        """Return `bare`, which followed `flag`; raises ValueError for a flag that can't be this column's."""
         if flag not in (self.row_flag, self.key_flag):
-            raise ValueError(f"a datum of the kind {flag.name} stands where {self.row_flag.name} should")
+            raise ValueError(f"a datum of the kind {flag.name} is in the place of {self.row_flag.name}")
         return bare
 
 

@@ -1,4 +1,4 @@
-"""A table of TiDB in the vocabulary of events: its visible columns and its key."""
+"""Conversion of a table of TiDB to events.Table: its visible columns and its key."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _NOW: Final = "CURRENT_TIMESTAMP"
 
 
 def to_table(schema: str, info: TableInfo) -> Table:
-    """The public columns that people see, without virtual generated ones, which no row holds.
+    """Return a table with the columns that users see, without virtual generated ones, which no row contains.
 
-    Raises SourceError for a column of a type that isn't known.
+    Raises SourceError for a column of an unknown type.
     """
     columns = columns_of(schema, info)
     return Table(
@@ -34,7 +34,7 @@ def to_table(schema: str, info: TableInfo) -> Table:
 
 
 def _key(info: TableInfo, columns: Columns) -> tuple[int, ...]:
-    """Empty if a part of the key isn't among the columns."""
+    """Return the key's columns; empty if one of them isn't visible."""
     places = {field.column.id: place for place, field in enumerate(columns.visible)}
     if columns.handle is not None:
         ids = [columns.handle]
@@ -72,7 +72,7 @@ def _length(field: Field) -> int:
 
 
 def _default(field: Field) -> str | None:
-    """A TIMESTAMP's is in UTC."""
+    """Return a column's default; that of a TIMESTAMP is in UTC."""
     column, default = field.column, field.column.default
     if field.kind == "bit" and column.default_bit is not None:
         return f"b'{int.from_bytes(column.default_bit, 'big'):0{column.length}b}'"

@@ -1,7 +1,7 @@
 """TiDB's descriptions of databases and tables: JSON to structs, and back.
 
-Only what rows, keys and schema changes need is kept; in what is written the rest has TiDB's zero values.
-Source: TiDB's model package.
+Only the fields for rows, keys and schema changes are kept; the other fields are written with TiDB's zero
+values.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from msgspec import Struct
 from . import info_json as json
 
 PUBLIC: Final = 5
-"""The state of what everybody sees (SchemaState)."""
+"""The state of public objects (SchemaState)."""
 
 _VERSION: Final = 5
-"""Of the structure of a TableInfo: since TiDB v6.6, where indexes of a clustered key changed."""
+"""Version of the TableInfo structure: since TiDB v6.6, where indexes of a clustered key changed."""
 
 
 class ColumnInfo(Struct, frozen=True, kw_only=True):
@@ -104,7 +104,7 @@ class DbInfo(Struct, frozen=True, kw_only=True):
 
 
 def decode_db_info(data: bytes) -> DbInfo:
-    """Read a database's JSON. Raises ValueError if it can't be."""
+    """Read a database's JSON. Raises ValueError if it is invalid."""
     found = json.read_database(data)
     return DbInfo(
         id=found.id,
@@ -116,7 +116,7 @@ def decode_db_info(data: bytes) -> DbInfo:
 
 
 def encode_db_info(info: DbInfo) -> bytes:
-    """The JSON that TiDB reads."""
+    """Encode the JSON that TiDB reads."""
     return json.ENCODER.encode(
         json.Database(
             id=info.id,
@@ -129,7 +129,7 @@ def encode_db_info(info: DbInfo) -> bytes:
 
 
 def decode_table_info(data: bytes) -> TableInfo:
-    """Read a table's JSON. Raises ValueError if it can't be."""
+    """Read a table's JSON. Raises ValueError if it is invalid."""
     found = json.read_table(data)
     columns, parts = (
         found.columns or (),
@@ -160,7 +160,7 @@ def decode_table_info(data: bytes) -> TableInfo:
 
 
 def encode_table_info(info: TableInfo) -> bytes:
-    """The JSON that TiDB reads."""
+    """Encode the JSON that TiDB reads."""
     return json.ENCODER.encode(
         json.Table(
             id=info.id,
@@ -186,7 +186,7 @@ def encode_table_info(info: TableInfo) -> bytes:
 
 
 def partition_ids(info: TableInfo) -> tuple[int, ...]:
-    """Whose keys hold the rows, instead of the table's own; empty for a table without partitions."""
+    """Return the ids in the keys of rows of a partitioned table; empty for a table without partitions."""
     partition = info.partition
     if partition is None or not partition.enabled:
         return ()
@@ -194,7 +194,7 @@ def partition_ids(info: TableInfo) -> tuple[int, ...]:
 
 
 def holds_rows(info: TableInfo) -> bool:
-    """Whether there are rows in TiKV: not so for views, sequences and temporary tables."""
+    """True if the table has rows in TiKV: not for views, sequences and temporary tables."""
     return not (info.is_view or info.is_sequence or info.is_temporary)
 
 

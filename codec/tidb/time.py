@@ -1,9 +1,9 @@
 """Dates and times: TiDB packs a date with a time into one unsigned number, a duration is nanoseconds.
 
-Packed: (year * 13 + month) << 46 | day << 41 | hour << 36 | minute << 30 | second << 24 | microseconds;
-0 is the zero date. A TIMESTAMP is packed in UTC. A date that Python has no value for stays the text that
-TiDB prints. Of a fraction finer than the column's scale, what TiDB doesn't print is cut off. The functions
-raise ValueError where the bytes or the text hold no such value.
+Packed: (year * 13 + month) << 46 | day << 41 | hour << 36 | minute << 30 | second << 24 | microseconds; 0 is
+the zero date. A TIMESTAMP is packed in UTC. A date that Python has no value for stays the text that TiDB
+prints. Fractional digits beyond the column's scale, which TiDB doesn't print, are cut off. The functions
+raise ValueError for bytes or texts that aren't such a value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MICROSECOND: Final = timedelta(0, 0, 1)
 _SECOND_MICROS: Final = 1_000_000
 
 MAX_SCALE: Final = 6
-"""Digits of a second's fraction that a column has at most."""
+"""Maximum number of fractional digits of a column."""
 
 
 def pack(fields: Fields) -> int:
@@ -41,13 +41,13 @@ def fields_of(packed: int) -> Fields:
 
 
 def printed_date(packed: int) -> str:
-    """As TiDB prints it: 0000-00-00."""
+    """Print a date as TiDB does: 0000-00-00."""
     year, month, day, *_ = fields_of(packed)
     return f"{year:04d}-{month:02d}-{day:02d}"
 
 
 def printed_datetime(packed: int, scale: int) -> str:
-    """The same with the time; `scale` digits follow the point."""
+    """Print a date and time as TiDB does, with `scale` fractional digits."""
     _, _, _, hour, minute, second, micros = fields_of(packed)
     fraction = f".{micros:06d}"[: scale + 1] if scale else ""
     return f"{printed_date(packed)} {hour:02d}:{minute:02d}:{second:02d}{fraction}"
@@ -62,13 +62,13 @@ def decode_date(packed: int) -> date | str:
 
 
 def _shown(packed: int, scale: int) -> Fields:
-    """Without the digits of the fraction that TiDB doesn't print of a column of this scale."""
+    """Unpack without the fractional digits that TiDB doesn't print for a column of this scale."""
     *fields, micros = fields_of(packed)
     return (*fields, micros - micros % unit_micros(scale))  # type: ignore[return-value]
 
 
 def unit_micros(scale: int) -> int:
-    """Microseconds in the last digit that a column of this scale has."""
+    """Return the microseconds of the last digit of a column of this scale."""
     return int(10 ** (MAX_SCALE - scale))
 
 
@@ -87,7 +87,7 @@ def decode_timestamp(packed: int, scale: int) -> datetime | str:
 
 
 def encode_datetime(value: date | datetime | str) -> int:
-    """A date, a datetime (an aware one as UTC) or what is printed of one."""
+    """Pack a date, a datetime (an aware one as UTC) or its printed text."""
     match value:
         case datetime():
             moment = value if value.tzinfo is None else value.astimezone(UTC)
@@ -109,14 +109,14 @@ def _parsed(text: str) -> Fields:
 
 
 def decode_duration(nanoseconds: int, scale: int) -> timedelta:
-    """Cut towards 0 after the digits that TiDB prints of a column of this scale."""
+    """Decode a duration, truncated towards 0 to the digits that TiDB prints for a column of this scale."""
     micros = abs(nanoseconds) // 1000
     micros -= micros % unit_micros(scale)
     return timedelta(0, 0, micros if nanoseconds >= 0 else -micros)
 
 
 def encode_duration(value: timedelta | str) -> int:
-    """Nanoseconds of a duration, or of what is printed of one: -hh:mm:ss.ffffff."""
+    """Return the nanoseconds of a duration, or of its printed text: -hh:mm:ss.ffffff."""
     if isinstance(value, timedelta):
         return value // _MICROSECOND * 1000
     found = _DURATION.fullmatch(value)
@@ -129,7 +129,7 @@ def encode_duration(value: timedelta | str) -> int:
 
 
 def printed_duration(value: timedelta, scale: int) -> str:
-    """As TiDB prints it: at least two digits of hours."""
+    """Print a duration as TiDB does: with at least two digits of hours."""
     micros = value // _MICROSECOND
     seconds, fraction = divmod(abs(micros), _SECOND_MICROS)
     clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"

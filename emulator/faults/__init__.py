@@ -1,1 +1,1 @@
-"""Faults of the emulated cluster, each a method and a word."""
+"""Faults of the emulated cluster: each is a method and a word."""

@@ -1,4 +1,4 @@
-"""What can go wrong in a cluster: one method each, and one word each as text (`words`)."""
+"""Faults of a cluster: one method each, and one word each as text (`words`)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from .words import play
 
 
 class Faults(RegionFaults, ServerFaults, StreamFaults, LockFaults):
-    """Mixed into Cluster: thread-safe, each has taken effect when it returns."""
+    """The faults of a Cluster, as a mixin. Thread-safe; each has taken effect when it returns."""
 
     def play(self, line: str) -> str:
-        """One of these methods as text: see `words`; what there is to say of it."""
+        """Call one of these methods given as text (see `words`); return its result as text."""
         return play(self, line)

@@ -1,4 +1,4 @@
-"""Errors that requests will get instead of an answer, by region."""
+"""Errors that requests get instead of an answer, by region."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .region_errors import FEED_WORDS, KV_WORDS, WORDS
 
 
 class Charge(Struct):
-    """`times` more requests of one kind fail with `word`."""
+    """Errors to come: `times` more requests of one kind fail with `word`."""
 
     word: str
     times: int
@@ -19,17 +19,17 @@ class Charge(Struct):
 
 
 class Injected:
-    """Loop thread only."""
+    """The errors to inject. To be used in the loop's thread only."""
 
     def __init__(self) -> None:
         self._charges: dict[int, list[Charge]] = {}
         self.hits: Counter[str] = Counter()
-        """How often each word was given."""
+        """Number of errors returned, by word."""
 
     def fail_next(self, region: int, word: str, times: int = 1, kind: str = "") -> None:
-        """Let the next requests for a region fail; `kind` is "kv", "feed" or "" for both.
+        """Make the next requests for a region fail; `kind` is "kv", "feed" or "" for both.
 
-        Raises ValueError for a word that no request of the kind can be answered with.
+        Raises ValueError for a word that isn't an answer to requests of this kind.
         """
         fit = {"kv": KV_WORDS, "feed": FEED_WORDS, "": WORDS}
         if kind not in fit or word not in fit[kind]:
@@ -42,7 +42,7 @@ class Injected:
         self._charges.setdefault(region, []).append(Charge(word, times, kind))
 
     def take(self, kind: str, region: Region | None) -> str | None:
-        """The word that a request must fail with now; None if it may go on."""
+        """Return the word with which a request must fail now; None if it may continue."""
         charges = self._charges.get(region.id) if region is not None else None
         charge = next((each for each in charges or () if each.kind in ("", kind)), None)
         if charge is None or charges is None:
@@ -54,5 +54,5 @@ class Injected:
         return charge.word
 
     def waiting(self) -> int:
-        """How many requests will still fail."""
+        """Return the number of requests that are still to fail."""
         return sum(charge.times for charges in self._charges.values() for charge in charges)

@@ -1,4 +1,4 @@
-"""What writers leave behind: locks, heartbeats, garbage. Thread-safe."""
+"""Remains of writers: locks, heartbeats, garbage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..percolator import PREWRITE, Row
 
 
 class LockFaults(Parts):
-    """Keys are raw."""
+    """Faults of locks. Thread-safe; keys are raw."""
 
     def leave_lock(
         self,
@@ -20,10 +20,10 @@ class LockFaults(Parts):
         committed: bool = False,
         primary: bytes = b"",
     ) -> Ts:
-        """A lock whose writer has died; its start ts.
+        """Leave a lock whose writer has died; return its start ts.
 
-        The primary is another key, just below it if none is given: committed, so that the lock can only be
-        committed, or else locked too, so that it is rolled back once the ttl is over.
+        The primary is another key, by default just below it: committed, so that the lock can only be
+        committed, or also locked, so that it is rolled back after the ttl.
         """
         return self._loop.run(self._leave_lock(key, value, ttl_ms, committed, primary))
 
@@ -39,10 +39,11 @@ class LockFaults(Parts):
     def leave_async_commit(
         self, key: bytes, value: bytes = b"left", *, ttl_ms: int = 3_000, complete: bool = False
     ) -> Ts:
-        """Locks of an asynchronous commit whose writer has died; its start ts.
+        """Leave locks of an async commit whose writer has died; return its start ts.
 
-        The primary is another key, just below it. Where the commit is complete both are locked and the
-        transaction is committed, whoever writes it down; else only the primary is and it is rolled back.
+        The primary is another key, just below it. If the commit is complete, both are locked and the
+        transaction is committed, whoever resolves it; otherwise only the primary is locked, and it is rolled
+        back.
         """
         return self._loop.run(self._leave_async_commit(key, value, ttl_ms, complete))
 
@@ -56,7 +57,7 @@ class LockFaults(Parts):
         return start
 
     def heartbeat(self, key: bytes, ttl_ms: int = 20_000) -> None:
-        """Prolong the lock on a key, which the change feed shows as a PREWRITE without its value."""
+        """Extend the TTL of a lock, which the change feed shows as a PREWRITE without its value."""
 
         def beat() -> None:
             region = self.keyspace.locate_raw(key)
@@ -70,10 +71,11 @@ class LockFaults(Parts):
         self._call(beat)
 
     def gc(self, safe_point: Ts = 0) -> Ts:
-        """Collect garbage up to `safe_point` (all of it if 0), or less where a service holds it; how far."""
+        """Collect garbage up to `safe_point` (0: all of it), or less if a service holds it; return the ts
+        reached."""
 
         def collect() -> Ts:
-            self.pd.safe_points.least(self.oracle.now_ms() / 1000)  # forgets those that have expired
+            self.pd.safe_points.least(self.oracle.now_ms() / 1000)  # removes expired ones
             held = [
                 hold.safe_point for name, hold in self.pd.safe_points.holds.items() if name != b"gc_worker"
             ]

@@ -1,4 +1,4 @@
-"""Why a store refuses a request for a region, as errorpb and cdcpb say it; every reason has a word."""
+"""Reasons of a store to refuse a request for a region, as errorpb and cdcpb messages; each has a word."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ WORDS = tuple(dict.fromkeys(KV_WORDS + FEED_WORDS))
 
 
 def not_leader(region: Region) -> Any:
-    """errorpb.NotLeader with the leader as it is."""
+    """Return errorpb.NotLeader with the present leader."""
     return errorpb.NotLeader(region_id=region.id, leader=region.peer(region.leader))
 
 
 def epoch_not_match(regions: Iterable[Region]) -> Any:
-    """errorpb.EpochNotMatch; a merge names no regions."""
+    """Return errorpb.EpochNotMatch; a merge names no regions."""
     return errorpb.EpochNotMatch(current_regions=[region.to_proto() for region in regions])
 
 
 def for_kv(word: str, region: Region | None, context: Any, store_id: int, key: bytes = b"") -> Any:
-    """errorpb.Error of that word."""
+    """Return the errorpb.Error of a word."""
     id = context.region_id if region is None else region.id  # noqa: A001
     start, end = (b"", b"") if region is None else (region.start, region.end)
     error = errorpb.Error(message=f"{word.replace('_', ' ')}: region {id}")
@@ -77,7 +77,7 @@ def for_kv(word: str, region: Region | None, context: Any, store_id: int, key: b
 
 
 def for_feed(word: str, region: Region | None, request: Any, store_id: int) -> Any:
-    """cdcpb.Error of that word; "unknown" is one without a kind."""
+    """Return the cdcpb.Error of a word; "unknown" is one without a kind."""
     match word:
         case "duplicate_request" | "congested" | "region_not_found":
             return cdcpb.Error(**{word: {"region_id": request.region_id}})

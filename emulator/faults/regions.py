@@ -1,4 +1,4 @@
-"""Regions that split, merge and move, and requests for them that fail. Thread-safe."""
+"""Regions that split, merge and move, and requests for them that fail."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from . import region_errors
 
 
 class Asked(Struct):
-    """What `region_errors.for_feed` looks at, where no request is there to look at."""
+    """The fields that `region_errors.for_feed` reads, if there is no request."""
 
     region_id: int
     header: Any = None
 
 
 class RegionFaults(Parts):
-    """Regions are named by id."""
+    """Faults of regions, which are named by id. Thread-safe."""
 
     def region_of(self, raw: bytes) -> int:
-        """The id of the region that holds a raw key."""
+        """Return the id of the region that holds a raw key."""
         return self._call(lambda: self.keyspace.locate_raw(raw).id)
 
     def split(self, raw: bytes) -> tuple[int, int]:
-        """Cut a region at a raw key; the ids of the left (new) and the right one."""
+        """Split a region at a raw key; return the ids of the left (new) and the right one."""
         left, right = self._call(self.topology.split, raw)
         return left.id, right.id
 
     def pave(self, raws: Iterable[bytes]) -> list[int]:
-        """Cut at many raw keys at once, before anything is written there; the new regions' ids."""
+        """Split at many raw keys at once, before anything is written there; return the new regions' ids."""
         return self._call(self.topology.pave, raws)
 
     def merge(self, region: int) -> int:
-        """Join a region with the one right of it, which vanishes."""
+        """Merge the right neighbour, which vanishes, into a region."""
         return self._call(self.topology.merge, region).id
 
     def transfer_leader(self, region: int, store: int = 0) -> int:
-        """Let another store lead a region: the one named or the next; that one."""
+        """Make another store lead a region, the given one or the next; return its id."""
         return self._call(self.topology.transfer_leader, region, store)
 
     def add_peer(self, region: int, store: int) -> None:
@@ -49,14 +49,14 @@ class RegionFaults(Parts):
         self._call(self.topology.remove_peer, region, store)
 
     def fail_next(self, region: int, error: str, times: int = 1, kind: str = "") -> None:
-        """Let the next requests for a region fail with that word (`region_errors`).
+        """Make the next requests for a region fail with a word (`region_errors`).
 
         `kind` is "kv", "feed" (registrations), or "" for whichever comes first.
         """
         self._call(self.injected.fail_next, region, error, times, kind)
 
     def fail_feed(self, region: int, error: str) -> int:
-        """End the region's running subscriptions with that word now; how many there were."""
+        """End the region's running subscriptions with that word; return their number."""
 
         def fail() -> int:
             held = self.topology.region(region)

@@ -1,4 +1,4 @@
-"""Faults at random, by a seed: the same seed draws the same ones in the same order."""
+"""Random faults by a seed: the same seed draws the same faults in the same order."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from ..percolator import Rejected
 from .region_errors import WORDS
 
 FEED_ENDS = ("not_leader", "epoch_not_match", "region_not_found", "server_is_busy", "congested")
-"""Errors with which a running subscription may end, after which a client comes again."""
+"""Errors with which a running subscription may end, after which a client reconnects."""
 FATAL = ("duplicate_request", "compatibility", "cluster_id_mismatch", "unknown")
-"""Answers that end a client for good: never drawn."""
+"""Answers that end a client permanently: never drawn."""
 
 
 class Schedule:
-    """Draws a fault at each step and counts those that hit something. Not thread-safe."""
+    """Draws a fault at each step and counts the effective ones. Not thread-safe."""
 
     def __init__(self, cluster: Cluster, seed: int, keys: Sequence[bytes], words: Sequence[str] = ()) -> None:
-        """`keys` are the raw keys at which regions may be cut; `words` the faults to draw from, or all."""
+        """`keys` are the raw keys at which regions may be split; `words` the faults to draw from, by default
+        all."""
         self._cluster = cluster
         self._random = Random(seed)
         self._keys = list(keys)
@@ -50,18 +51,18 @@ class Schedule:
         self._drawn: Counter[str] = Counter()
 
     def step(self) -> str:
-        """Draw a fault and let it happen; its word."""
+        """Draw and execute a fault; return its word."""
         word = self._random.choice(self._words)
         self._drawn[word] += self._all[word]()
         return word
 
     @property
     def hits(self) -> Counter[str]:
-        """How often each fault met something; an injected error counts by its own word once it was given."""
+        """Return the number of effective faults by word; an injected error counts when a request gets it."""
         return +self._drawn + (self._cluster.injected.hits - self._before)
 
     def calm(self) -> None:
-        """Put everything back to work. Locks stay until somebody resolves them."""
+        """End all faults. Locks stay until they are resolved."""
         cluster = self._cluster
         cluster.pd_up()
         cluster.resume_resolved()
@@ -88,7 +89,7 @@ class Schedule:
         return _done(self._cluster.transfer_leader, self._a_region())
 
     def _store_down(self) -> bool:
-        """One at a time: what is down comes up before another goes."""
+        """Stop one store at a time: a stopped one is started first."""
         down = [number for number, store in self._cluster.stores.items() if not store.server.up]
         for number in down:
             self._cluster.store_up(number)
@@ -112,7 +113,7 @@ class Schedule:
         return _done(lambda: leave(key + b"~left", ttl_ms=1, complete=complete))
 
     def _fail_next(self) -> bool:
-        """Counted when a request takes it."""
+        """Inject an error; it is counted when a request gets it."""
         words = [word for word in WORDS if word not in FATAL]
         self._cluster.fail_next(self._a_region(), self._random.choice(words))
         return False
@@ -121,7 +122,7 @@ class Schedule:
         return bool(self._cluster.fail_feed(self._a_region(), self._random.choice(FEED_ENDS)))
 
     def _hold_scans(self) -> bool:
-        """A store where scans are held gets them back."""
+        """Hold scans on a store, or release them if they are held."""
         store = self._a_store()
         held = self._cluster.stores[store].change_data.scans.held is not None
         (self._cluster.free_scans if held else self._cluster.hold_scans)(store)
@@ -147,7 +148,7 @@ class Schedule:
 
 
 def _done(work: Callable[..., object], *arguments: object) -> bool:
-    """Whether it could be done: the draw may not fit what the cluster is now."""
+    """True if the fault was possible in the cluster's present state."""
     try:
         work(*arguments)
     except (ValueError, Rejected):

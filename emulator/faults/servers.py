@@ -1,4 +1,4 @@
-"""Stores and PD that are away or slow, and PD's clock. Thread-safe."""
+"""Stores and PD that are unavailable or slow, and PD's clock."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ..store import Store
 
 
 class ServerFaults(Parts):
-    """Each has taken effect when it returns."""
+    """Faults of servers. Thread-safe; each has taken effect when it returns."""
 
     def store_down(self, store: int) -> None:
-        """Close its port and cut its streams; others lead its regions where they can."""
+        """Stop a store: close its port and cut its streams. Others lead its regions where possible."""
         self._loop.run(self._store_down(self._store_of(store)))
 
     async def _store_down(self, store: Store) -> None:
@@ -21,12 +21,12 @@ class ServerFaults(Parts):
         self.topology.abandon(store.id)
 
     def store_up(self, store: int) -> None:
-        """Open it again, on the port it had."""
+        """Start a store again, on its former port."""
         if not self._store_of(store).server.up:
             self._loop.run(self.stores[store].server.start())
 
     def remove_store(self, store: int) -> None:
-        """Take it out of the cluster for good: others lead its regions, to PD it is a tombstone."""
+        """Remove a store permanently: others lead its regions, in PD it is a tombstone."""
         self.store_down(store)
         self._call(self._bury, store)
 
@@ -35,17 +35,17 @@ class ServerFaults(Parts):
         self.pd.stores[store].node_state = metapb.NodeState.Removed
 
     def slow_store(self, store: int, seconds: float) -> None:
-        """Let it take so long before every answer and every message of a stream; 0 ends it."""
+        """Delay every answer and every message of a stream by `seconds`; 0 ends it."""
         self._store_of(store).slow_seconds = seconds
 
     def pd_leader(self, member: int = -1) -> int:
-        """Let another member lead: the one named, counting from 0, or the next; that one."""
+        """Make another member of PD lead, the given one (from 0) or the next; return its index."""
         members = len(self.pd.members)
         self.pd.leader = (self.pd.leader + 1) % members if member < 0 else member
         return self.pd.leader
 
     def pd_down(self) -> None:
-        """Close the ports of all members."""
+        """Stop PD: close the ports of all members."""
         self._loop.run(self._pd_down())
 
     async def _pd_down(self) -> None:
@@ -57,5 +57,5 @@ class ServerFaults(Parts):
                 self._loop.run(member.server.start())
 
     def jump_clock(self, seconds: float) -> None:
-        """Let PD's clock step; timestamps never go back."""
+        """Move PD's clock by `seconds`; timestamps never go back."""
         self._call(self.oracle.jump, seconds)

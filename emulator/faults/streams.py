@@ -1,4 +1,4 @@
-"""Change feed streams that end, stall, or say nothing of some things. Thread-safe."""
+"""Change feed streams that end, stall, or lack some messages."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from ..parts import Parts
 
 
 class StreamFaults(Parts):
-    """Store 0 means all stores."""
+    """Faults of streams. Thread-safe; store 0 means all stores."""
 
     def drop_streams(self, store: int = 0) -> int:
-        """Cut the change feed streams of a store, or all; how many."""
+        """End the change feed streams of a store, or all; return their number."""
         return self._each_connection(store, lambda connection: connection.end("drop"))
 
     def cut_streams(self, store: int = 0) -> int:
-        """Cut them in the middle of their next batch of changes: its first half arrives."""
+        """End them in the middle of their next batch of changes: its first half is sent."""
         return self._each_connection(store, lambda connection: connection.end("half"))
 
     def pause_streams(self, store: int = 0) -> int:
-        """Let what is to be sent wait, until `resume_streams` or congestion."""
+        """Hold back all messages until `resume_streams` or congestion."""
         return self._each_connection(store, lambda connection: connection.pause(True))
 
     def resume_streams(self, store: int = 0) -> int:
         return self._each_connection(store, lambda connection: connection.pause(False))
 
     def hold_scans(self, store: int = 0, pieces: int = 0) -> None:
-        """Let registrations wait uninitialised until `free_scans`.
+        """Keep registrations uninitialised until `free_scans`.
 
-        Their scans do not begin or, with `pieces`, wait after so many (of `scan_rows` rows each).
+        Their scans do not begin or, with `pieces`, stop after that many batches (of `scan_rows` rows each).
         """
         self._call(self._hold, store, pieces)
 
@@ -41,7 +41,7 @@ class StreamFaults(Parts):
             each.change_data.scans.hold(pieces)
 
     def pause_resolved(self) -> None:
-        """Send no resolved ts by itself until `resume_resolved`."""
+        """Stop the periodic resolved ts until `resume_resolved`."""
         self.resolved.paused = True
 
     def resume_resolved(self) -> None:

@@ -1,7 +1,7 @@
 """Faults and steps as lines of text, for test cases: `split t1/5`, `fail_next 2 not_leader`.
 
-A key is `t5` (where table 5's rows begin), `t5/17` (its row 17), `x:0a0b` (hex), or its own letters.
-A region is its id or `@` and a key that it holds.
+A key is `t5` (the start of table 5's rows), `t5/17` (its row 17), `x:0a0b` (hex), or its own letters. A
+region is its id, or `@` and a key that it contains.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def key_of(text: str) -> bytes:
-    """The raw key that a word means."""
+    """Return the raw key of a word."""
     if text.startswith("x:"):
         return bytes.fromhex(text[2:])
     table, slash, handle = text[1:].partition("/")
@@ -27,12 +27,12 @@ def key_of(text: str) -> bytes:
 
 
 def region_of(cluster: Faults, text: str) -> int:
-    """The id that a word means."""
+    """Return the region id of a word."""
     return cluster.region_of(key_of(text[1:])) if text.startswith("@") else int(text)
 
 
 def play(cluster: Faults, line: str) -> str:
-    """Do what one line says; what there is to say of it. ValueError if nothing is so called."""
+    """Execute one line; return its result as text. Raises ValueError for an unknown word."""
     word, *rest = line.split()
     match word, rest:
         case "split", [key]:
@@ -103,4 +103,4 @@ WORDS = (
     "clock",
     "gc",
 )
-"""Every fault's word."""
+"""The words of all faults."""

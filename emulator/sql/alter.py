@@ -1,4 +1,4 @@
-"""What a clause of ALTER TABLE makes of a TableInfo."""
+"""Clauses of ALTER TABLE, and their effect on a TableInfo."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class AlterResult(Struct, frozen=True):
     action: Action
     info: TableInfo
     database: str = ""
-    """Where a rename puts the table; "" leaves it."""
+    """The target database of a rename; "" for the same one."""
 
 
 def parse_clause(tokens: Tokens, info: TableInfo, new_id: Callable[[], int]) -> list[AlterResult]:
-    """The next clause; more than one result for ADD COLUMN (a, b). Raises ValueError for an unknown one."""
+    """Parse the next clause; ADD COLUMN (a, b) has several results. Raises ValueError for an unknown one."""
     if tokens.has("add"):
         return _add(tokens, info, new_id)
     if tokens.has("drop"):
@@ -101,7 +101,7 @@ def _add_column(tokens: Tokens, info: TableInfo) -> AlterResult:
 
 
 def _origin_default(column: ColumnInfo) -> tuple[str | None, bytes | None]:
-    """What rows that are already there have: the default, or of NOT NULL without one a zero."""
+    """Return the value in existing rows: the default, or for NOT NULL without a default a zero value."""
     if column.generated or (column.default is None and not column.flags & ColumnFlag.NOT_NULL):
         return None, None
     if column.default is not None:
@@ -113,7 +113,7 @@ def _origin_default(column: ColumnInfo) -> tuple[str | None, bytes | None]:
 
 
 def with_moment(info: TableInfo, ts: Ts) -> TableInfo:
-    """With the moment `ts` for rows older than a column with DEFAULT CURRENT_TIMESTAMP; the zone is UTC."""
+    """Set the time `ts` for rows older than a column with DEFAULT CURRENT_TIMESTAMP; the zone is UTC."""
     moment = _EPOCH + timedelta(milliseconds=physical_ms(ts))
     columns = tuple(
         replace(column, origin_default=f"{moment:%Y-%m-%d %H:%M:%S}")
@@ -125,7 +125,7 @@ def with_moment(info: TableInfo, ts: Ts) -> TableInfo:
 
 
 def _placed(tokens: Tokens, others: list[ColumnInfo], column: ColumnInfo, place: int) -> list[ColumnInfo]:
-    """With FIRST or AFTER taken into account."""
+    """Return the columns with FIRST or AFTER applied."""
     if tokens.has("first"):
         place = 0
     elif tokens.has("after"):
@@ -134,7 +134,7 @@ def _placed(tokens: Tokens, others: list[ColumnInfo], column: ColumnInfo, place:
 
 
 def _with_columns(info: TableInfo, columns: Sequence[ColumnInfo]) -> TableInfo:
-    """Offsets anew, in the indexes too."""
+    """Set the columns, with new offsets, in the indexes too."""
     moved = tuple(replace(column, offset=offset) for offset, column in enumerate(columns))
     offsets = {column.id: column.offset for column in moved}
     indexes = []
@@ -208,7 +208,7 @@ def _is_key(column: ColumnInfo) -> bool:
 
 
 def _keeps_rows(old: ColumnInfo, new: ColumnInfo) -> bool:
-    """Whether values stay as they are stored."""
+    """True if the stored values stay valid."""
     before, after = kind_of(old), kind_of(new)
     if (old.flags ^ new.flags) & ColumnFlag.UNSIGNED:
         return False

@@ -1,4 +1,4 @@
-"""Column types as written, to the parts of a ColumnInfo that they say."""
+"""Column types in SQL, to the corresponding parts of a ColumnInfo."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INTEGERS: Final[dict[str, tuple[Type, int, int]]] = {
     "integer": (Type.LONG, 11, 10),
     "bigint": (Type.LONGLONG, 20, 20),
 }
-"""Type, digits to show, and those if it is unsigned."""
+"""Type, display width, and display width if unsigned."""
 
 _TEXTS: Final[dict[str, tuple[Type, int]]] = {
     "tinytext": (Type.TINY_BLOB, 255),
@@ -50,7 +50,8 @@ _BYTES: Final = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longb
 
 
 def parse_type(tokens: Tokens) -> dict[str, Any]:
-    """Type, flags, length, decimal and elements; `textual` says that it has a charset. Raises ValueError."""
+    """Parse a type into type, flags, length, decimal and elements; `textual` is True if it has a charset.
+    Raises ValueError."""
     word = tokens.take().lower()
     details: dict[str, Any] = {"flags": 0, "textual": word not in _BYTES, "decimal": 0}
     if word in _INTEGERS:

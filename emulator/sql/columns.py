@@ -25,9 +25,9 @@ COLLATIONS: Final = {
 
 
 def parse_column(tokens: Tokens, charset: str, collation: str) -> tuple[ColumnInfo, bool]:
-    """A column with id and offset 0, and whether its being the key is NONCLUSTERED.
+    """Parse a column; its id and offset are 0. Also return True if its key is NONCLUSTERED.
 
-    `charset` and `collation` are its table's. Raises ValueError.
+    `charset` and `collation` are the table's. Raises ValueError.
     """
     name = tokens.name()
     details = parse_type(tokens)
@@ -42,7 +42,7 @@ def parse_column(tokens: Tokens, charset: str, collation: str) -> tuple[ColumnIn
 
 
 def parse_charset(tokens: Tokens, charset: str, collation: str) -> tuple[str, str]:
-    """CHARSET and COLLATE clauses, in any order; what isn't said is as given."""
+    """Parse CHARSET and COLLATE clauses in any order; missing ones keep the given values."""
     while True:
         if tokens.has("character", "set") or tokens.has("charset"):
             tokens.has("=")

@@ -1,7 +1,7 @@
 """DDL jobs as TiDB writes them: rows of mysql.tidb_ddl_job, or before v6.2 entries of a list.
 
-A job waits, runs, and is DONE in the same transaction as the schema change it is about; then it leaves for
-the history, SYNCED.
+A job waits, runs, and is DONE in the same transaction as its schema change; then it is moved to the history
+as SYNCED.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ...events import Ts
 from .schema import Schema
 
 Mutation = tuple[str, bytes, bytes]
-"""What Cluster.write takes."""
+"""A mutation of Cluster.write."""
 
 HISTORY_TABLE_ID: Final = (1 << 48) - 4
 """mysql.tidb_ddl_history."""
@@ -35,7 +35,7 @@ class Writer(Protocol):
 
 
 class Change:
-    """What a job does to the schema's keys, and what it says of that."""
+    """The changes of a job to the schema's keys, and their description."""
 
     def __init__(self, *, schema_id: int, table_id: int = 0) -> None:
         self.schema_id = schema_id
@@ -67,7 +67,7 @@ def _table_key(schema_id: int, table_id: int) -> bytes:
 
 
 class DdlWriter:
-    """Runs jobs one after the other."""
+    """Runs jobs one at a time."""
 
     def __init__(self, writer: Writer, schema: Schema, *, job_table: bool = True) -> None:
         self._writer = writer
@@ -75,7 +75,7 @@ class DdlWriter:
         self._job_table = job_table
 
     def run(self, job: Job, change: Change) -> Ts:
-        """The commit ts of the schema change."""
+        """Run a job; return the commit ts of the schema change."""
         start_ts = self._writer.tso()
         job = replace(job, id=self._schema.new_id(), start_ts=start_ts, state=QUEUEING, outcome=Outcome())
         version = self._schema.new_version()
@@ -136,7 +136,7 @@ def _row_key(job: Job) -> bytes:
 
 
 def _row(job: Job, *, processing: int) -> bytes:
-    """A row of mysql.tidb_ddl_job: reorg, schema_ids, table_ids, job_meta, type, processing."""
+    """Build a row of mysql.tidb_ddl_job: reorg, schema_ids, table_ids, job_meta, type, processing."""
     datums: dict[int, tuple[Flag, Bare]] = {
         2: (Flag.VARINT, 0),
         3: (Flag.COMPACT_BYTES, b"%d" % job.schema_id),

@@ -1,4 +1,4 @@
-"""Partitions by range or hash of a column: their definitions, and which one a row belongs to."""
+"""Partitions by range or hash of a column: their definitions, and the partition of a row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HASH: Final = 2
 
 
 def parse_partition(tokens: Tokens, new_id: Callable[[], int]) -> PartitionInfo:
-    """What stands behind PARTITION BY; `new_id` gives the partitions' ids. Raises ValueError."""
+    """Parse the text after PARTITION BY; `new_id` returns the partitions' ids. Raises ValueError."""
     if tokens.has("hash"):
         expression = tokens.enclosed()
         tokens.expect("partitions")
@@ -31,7 +31,7 @@ def parse_partition(tokens: Tokens, new_id: Callable[[], int]) -> PartitionInfo:
 
 
 def parse_definitions(tokens: Tokens, new_id: Callable[[], int]) -> tuple[PartitionDefinition, ...]:
-    """(PARTITION p VALUES LESS THAN (x), …)"""
+    """Parse `(PARTITION p VALUES LESS THAN (x), …)`."""
     tokens.expect("(")
     found = []
     while True:
@@ -46,7 +46,7 @@ def parse_definitions(tokens: Tokens, new_id: Callable[[], int]) -> tuple[Partit
 
 
 def physical_id(info: TableInfo, table: Table, row: Row) -> int:
-    """The id in the row's key. Raises ValueError if no partition is for the row."""
+    """Return the id in the row's key. Raises ValueError if no partition accepts the row."""
     partition = info.partition
     if partition is None:
         return info.id
@@ -67,7 +67,7 @@ def _definition(partition: PartitionInfo, table: str, value: Any) -> PartitionDe
 
 
 def _is_below(value: Any, limit: str) -> bool:
-    if limit.upper() == "MAXVALUE" or value is None:  # NULL goes to the first
+    if limit.upper() == "MAXVALUE" or value is None:  # NULL belongs to the first partition
         return True
     if isinstance(value, int):
         return value < int(limit.replace(" ", ""))

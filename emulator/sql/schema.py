@@ -1,4 +1,4 @@
-"""The databases and tables of the emulated TiDB, and the ids it gives out."""
+"""The databases and tables of the emulated TiDB, and its id allocators."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ...codec.tidb.row_encoder import RowEncoder
 from ...codec.tidb.table_info import DbInfo, TableInfo
 
 _FIRST_ID = 100
-"""Below are ids of TiDB's own tables."""
+"""First id of users' objects; lower ids are of TiDB's own tables."""
 
 
 class SqlTable:
-    """A table as its rows are written at the moment."""
+    """A table in its present version."""
 
     def __init__(self, database: DbInfo, info: TableInfo, row_format: int, row_checksum: bool) -> None:
         self.database = database
@@ -26,7 +26,7 @@ class SqlTable:
 
 
 class Schema:
-    """Changed only by DDL; names are found in any case."""
+    """The databases and tables; changed only by DDL. Names are case-insensitive."""
 
     def __init__(self, row_format: int = 2, row_checksum: bool = False) -> None:
         self._row_format = row_format
@@ -38,7 +38,7 @@ class Schema:
         self.version = 0
 
     def new_id(self) -> int:
-        """For a database, table, partition or job."""
+        """Return a new id for a database, table, partition or job."""
         self.last_id += 1
         return self.last_id
 
@@ -47,20 +47,20 @@ class Schema:
         return self.version
 
     def new_row_id(self, table_id: int) -> int:
-        """The next AUTO_INCREMENT, or hidden handle, of a table."""
+        """Return the next AUTO_INCREMENT or hidden handle of a table."""
         return next(self._row_ids.setdefault(table_id, count(1)))
 
     # --- what there is
 
     def database(self, name: str) -> DbInfo:
-        """Raises ValueError if there is none."""
+        """Return a database. Raises ValueError if there is none."""
         found = self._databases.get(name.lower())
         if found is None:
             raise ValueError(f"there is no database {name}; there are {', '.join(self._databases) or 'none'}")
         return found
 
     def table(self, name: str) -> SqlTable:
-        """By its name with the database in front. Raises ValueError if there is none."""
+        """Return a table by its qualified name. Raises ValueError if there is none."""
         database, _, table = name.lower().partition(".")
         found = self._tables.get((database, table))
         if found is None:

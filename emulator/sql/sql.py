@@ -20,10 +20,10 @@ from .transaction import SqlTransaction
 
 
 class Tidb(Cluster):
-    """A cluster whose keys are written as TiDB v8.1 writes them.
+    """A cluster with keys in the format of TiDB v8.1.
 
-    `row_format` is 1 or 2; `row_checksum` puts checksums behind rows; without `job_table` DDL jobs are in a
-    list, as up to TiDB v6.1. Statements are for one thread at a time; transactions may run in several.
+    `row_format` is 1 or 2; `row_checksum` adds checksums to rows; without `job_table` DDL jobs are in a list,
+    as up to TiDB v6.1. `execute` isn't thread-safe; transactions may run in several threads.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Tidb(Cluster):
         return SqlTransaction(self, self.schema)
 
     def read(self, key: bytes, ts: Ts) -> bytes | None:
-        """The value of a raw key at `ts`; None if there is none. Locks are not looked at."""
+        """Return the value of a raw key at `ts`; None if there is none. Ignores locks."""
         return self._loop.call(self._read, key, ts)
 
     def _read(self, key: bytes, ts: Ts) -> bytes | None:
@@ -52,7 +52,7 @@ class Tidb(Cluster):
         return write.value if write else None
 
     def execute(self, statement: str) -> Ts:
-        """Run a DDL statement; the ts at which the schema changed, 0 if it didn't.
+        """Run a DDL statement; return the ts at which the schema changed, 0 if it didn't.
 
         CREATE, ALTER and DROP DATABASE; CREATE, ALTER, DROP, RENAME and TRUNCATE TABLE; CREATE and DROP
         INDEX; USE. Raises ValueError for what the emulator doesn't know or the schema doesn't allow.

@@ -1,4 +1,4 @@
-"""DDL statements: what each changes of the schema, and the job that does it."""
+"""DDL statements: the schema change of each, and its job."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from .tokens import Tokens
 
 
 class Statements:
-    """Runs one statement at a time. The schema is changed first, then the job is written."""
+    """Runs one statement at a time: first the schema is changed, then the job is written."""
 
     def __init__(self, writer: Writer, schema: Schema, ddl: DdlWriter) -> None:
         self._writer = writer
         self._schema = schema
         self._ddl = ddl
         self._current = ""
-        """The database in use."""
+        """The current database (USE)."""
 
     def run(self, statement: str) -> Ts:
-        """The ts at which the schema changed, 0 if it didn't. Raises ValueError."""
+        """Run a statement; return the ts at which the schema changed, 0 if it didn't. Raises ValueError."""
         tokens = Tokens(statement)
         match tokens.take().lower():
             case "use":
@@ -125,7 +125,7 @@ class Statements:
         return self._job(tokens, Action.CREATE_TABLE, change, database.name, name)
 
     def _put(self, change: Change, database: DbInfo, info: TableInfo) -> TableInfo:
-        """The table is so from now on."""
+        """Add a mutation that stores the table's info."""
         ts = self._writer.tso()
         info = replace(with_moment(info, ts), update_ts=ts)
         change.put_table(database.id, info)
@@ -167,7 +167,7 @@ class Statements:
         return self._job(tokens, Action.TRUNCATE_TABLE, change, table.database.name, old.name)
 
     def _rename(self, tokens: Tokens) -> Ts:
-        """RENAME TABLE a TO b; of several tables, one after the other, in one job."""
+        """Run RENAME TABLE a TO b; several tables are renamed one after the other, in one job."""
         first = self._move(tokens)
         if not tokens.has(","):
             return self._rename_one(tokens, *first)
@@ -192,7 +192,7 @@ class Statements:
         return self._job(tokens, Action.RENAME_TABLES, change, database.name, "", args)
 
     def _move(self, tokens: Tokens) -> tuple[SqlTable, DbInfo, str]:
-        """The table, where it goes and its name there."""
+        """Parse the table, its new database and its new name."""
         table = self._table(tokens)
         tokens.expect("to")
         database, name = self._name(tokens)
@@ -240,7 +240,7 @@ class Statements:
         return self._become(tokens, table, [add_index(table.info, name, parse_parts(tokens), unique=unique)])
 
     def _become(self, tokens: Tokens, table: SqlTable, done: list[AlterResult]) -> Ts:
-        """The table is as the last clause leaves it; several clauses are one job."""
+        """Change a table to the result of the last clause; several clauses are one job."""
         change = Change(schema_id=table.database.id, table_id=table.info.id)
         self._put(change, table.database, done[-1].info)
         action = done[0].action if len(done) == 1 else Action.MULTI_SCHEMA_CHANGE
@@ -269,12 +269,12 @@ class Statements:
 
 
 def _both(name: str) -> dict[str, str]:
-    """A name as TiDB's JSON has it."""
+    """Return a name as in TiDB's JSON."""
     return {"O": name, "L": name.lower()}
 
 
 def _with_new_ids(info: TableInfo, schema: Schema) -> TableInfo:
-    """The same table, empty."""
+    """Return the same table with new ids, empty."""
     partition = info.partition
     if partition:
         definitions = tuple(replace(part, id=schema.new_id()) for part in partition.definitions)

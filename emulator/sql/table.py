@@ -18,9 +18,10 @@ _NO_DEFAULT: Final = 4096
 
 
 def parse_table(tokens: Tokens, name: str, database: DbInfo, new_id: Callable[[], int]) -> TableInfo:
-    """What stands behind CREATE TABLE and the name; `new_id` gives the table's id and its partitions'.
+    """Parse the text after CREATE TABLE and the name; `new_id` returns the ids of the table and its
+    partitions.
 
-    Raises ValueError for what the emulator doesn't know.
+    Raises ValueError for syntax that the emulator doesn't support.
     """
     charset, collation = _find_charset(tokens, database)
     body = _Body(charset, collation)
@@ -40,7 +41,7 @@ def parse_table(tokens: Tokens, name: str, database: DbInfo, new_id: Callable[[]
 
 
 def _find_charset(tokens: Tokens, database: DbInfo) -> tuple[str, str]:
-    """The table's own, which stands behind its columns; else the database's."""
+    """Return the table's own charset and collation, which follow its columns; otherwise the database's."""
     ahead = Tokens(tokens.statement)
     while ahead.next is not None and not ahead.has("("):
         ahead.take()
@@ -55,7 +56,7 @@ _OPTIONS: Final = (
     *("engine", "comment", "auto_increment", "auto_id_cache"),
     *("shard_row_id_bits", "pre_split_regions"),
 )
-"""Those that change no row; they are passed over."""
+"""Options that change no row; they are skipped."""
 
 
 def _options(tokens: Tokens, charset: str = "", collation: str = "") -> tuple[str, str]:
@@ -73,7 +74,7 @@ def _options(tokens: Tokens, charset: str = "", collation: str = "") -> tuple[st
 
 
 class _Body:
-    """What stands between the parentheses."""
+    """Parses the definitions between the parentheses."""
 
     def __init__(self, charset: str, collation: str) -> None:
         self._charset = charset
@@ -145,7 +146,7 @@ class _Body:
 
 
 def parse_parts(tokens: Tokens) -> list[tuple[str, int]]:
-    """Columns of a key, each with the length of its prefix or -1."""
+    """Parse the columns of a key, each with the length of its prefix or -1."""
     tokens.expect("(")
     parts = []
     while True:
@@ -160,7 +161,7 @@ def parse_parts(tokens: Tokens) -> list[tuple[str, int]]:
 
 
 def index_columns(columns: Sequence[ColumnInfo], parts: Sequence[tuple[str, int]]) -> tuple[IndexColumn, ...]:
-    """Raises ValueError for a column that isn't there."""
+    """Return a key's columns. Raises ValueError for a column that doesn't exist."""
     found = []
     for name, length in parts:
         column = find_column(columns, name)

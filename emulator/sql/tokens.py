@@ -1,4 +1,4 @@
-"""Statements taken apart."""
+"""Tokens of statements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "
 
 
 class Token(str):
-    """Its text as written, without quotes; `kind` is the group of the pattern that found it."""
+    """A token: its text without quotes; `kind` is the group of the pattern that matched it."""
 
     kind: str
 
@@ -31,7 +31,7 @@ class Token(str):
 
 
 class Tokens:
-    """A statement's tokens, read from the front. What isn't as expected raises ValueError."""
+    """A statement's tokens, read from the front. Unexpected tokens raise ValueError."""
 
     def __init__(self, statement: str) -> None:
         self.statement = statement
@@ -50,7 +50,7 @@ class Tokens:
         return token
 
     def has(self, *words: str) -> bool:
-        """Take these words or signs if they come next."""
+        """Consume these words or signs if they come next; True if they did."""
         coming = self._tokens[self._at : self._at + len(words)]
         found = [token.lower() for token in coming if token.kind in ("word", "sign")]
         if found != list(words):
@@ -69,7 +69,7 @@ class Tokens:
         return str(token)
 
     def names(self) -> list[str]:
-        """Names in parentheses."""
+        """Consume and return names in parentheses."""
         self.expect("(")
         found = [self.name()]
         while self.has(","):
@@ -81,7 +81,7 @@ class Tokens:
         return int(self.take())
 
     def enclosed(self) -> str:
-        """What stands between the parentheses that come next, as written but for spaces."""
+        """Consume parentheses and return their content, as written except for spaces."""
         self.expect("(")
         depth = 1
         parts: list[str] = []

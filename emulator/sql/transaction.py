@@ -1,4 +1,4 @@
-"""A transaction of rows: what is written is locked and committed when it ends, by Percolator."""
+"""A transaction of rows: changes are locked and committed by Percolator when it ends."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from .partition import physical_id
 from .schema import Schema, SqlTable
 
 Key: TypeAlias = Any
-"""The primary key's value, a tuple of several, or the hidden handle of a table without a clustered key."""
+"""The primary key's value, a tuple for several columns, or the hidden handle of a table without a clustered
+key."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Storage(Protocol):
-    """What a transaction needs of its cluster."""
+    """The part of a cluster that a transaction uses."""
 
     def tso(self) -> Ts: ...
 
@@ -32,14 +33,14 @@ class Storage(Protocol):
 
 
 class SqlTransaction:
-    """Sees the rows as they were when it began, and its own changes. For one thread.
+    """A transaction: reads the rows as of its begin, and its own changes. Not thread-safe.
 
         with tidb.transaction() as txn:
             txn.insert("shop.orders", {"id": 1, "price": "9.99"})
         txn.commit_ts
 
-    Leaving the block commits it; an error inside leaves nothing. ValueError says what can't be written, and
-    Rejected comes at the end if another transaction is in the way.
+    Leaving the block commits it; after an error inside, nothing is written. Raises ValueError for a row that
+    can't be written, and Rejected at the end on a conflict with another transaction.
     """
 
     def __init__(self, storage: Storage, schema: Schema) -> None:
@@ -48,7 +49,7 @@ class SqlTransaction:
         self._changes: dict[bytes, tuple[str, bytes]] = {}
         self.start_ts = storage.tso()
         self.commit_ts: Ts = 0
-        """0 until it is committed; one without changes stays 0."""
+        """The commit ts; 0 before the commit, and for a transaction without changes."""
 
     def __enter__(self) -> SqlTransaction:
         return self
@@ -60,16 +61,16 @@ class SqlTransaction:
             self.commit()
 
     def commit(self) -> Ts:
-        """The commit ts."""
+        """Commit; return the commit ts."""
         if self._changes and not self.commit_ts:
             mutations = [(op, key, value) for key, (op, value) in sorted(self._changes.items())]
             self.commit_ts = self._storage.write(mutations, start_ts=self.start_ts)
         return self.commit_ts
 
     def insert(self, name: str, row: Mapping[str, Any] | Sequence[Any], handle: int | None = None) -> Key:
-        """A row by column names, or in the order of the columns; its key.
+        """Insert a row, given by column names or in the order of the columns; return its key.
 
-        A column that isn't given has its default. `handle` is for tables whose rows have a hidden one.
+        A missing column gets its default. `handle` is for tables with a hidden one.
         """
         table = self._schema.table(name)
         values = self._filled(table, row)
@@ -80,7 +81,7 @@ class SqlTransaction:
         return found
 
     def update(self, name: str, key: Key, values: Mapping[str, Any]) -> Row:
-        """Change columns of a row; the row after it."""
+        """Change columns of a row; return the new row."""
         table = self._schema.table(name)
         old_key, before = self._find(table, name, key)
         names = [column.name for column in table.decoder.table.columns]
@@ -98,14 +99,14 @@ class SqlTransaction:
         return after
 
     def delete(self, name: str, key: Key) -> Row:
-        """Remove a row; what it was."""
+        """Delete a row; return the old row."""
         table = self._schema.table(name)
         raw, before = self._find(table, name, key)
         self._changes[raw] = ("delete", b"")
         return before
 
     def get(self, name: str, key: Key) -> Row | None:
-        """A row by its key; None if there is none."""
+        """Return a row by its key; None if there is none."""
         table = self._schema.table(name)
         found = self._lookup(table, key)
         return found[1] if found else None
@@ -126,7 +127,7 @@ class SqlTransaction:
         return None
 
     def _keys(self, table: SqlTable, key: Key) -> list[bytes]:
-        """Where the row can be: in a partitioned table in each of the partitions."""
+        """Return the possible keys of the row: in a partitioned table one per partition."""
         info = table.info
         handle = key if not _is_clustered(table) else self._handle(table, key)
         partition = info.partition
@@ -148,7 +149,7 @@ class SqlTransaction:
         return self._storage.read(key, self.start_ts)
 
     def _encoded(self, table: SqlTable, row: Row, handle: int | None) -> tuple[bytes, bytes, Key]:
-        """The raw key, the value, and the key as people see it."""
+        """Return the raw key, the value, and the key as users see it."""
         table_id = physical_id(table.info, table.decoder.table, row)
         if _is_clustered(table):
             key, value = table.encoder.encode(row, table_id=table_id)
@@ -188,7 +189,7 @@ class SqlTransaction:
         return None
 
     def _now(self, field: Field) -> datetime:
-        """The session's zone is UTC."""
+        """Return the present time; the session's zone is UTC."""
         moment = _EPOCH + timedelta(milliseconds=physical_ms(self.start_ts))
         moment = moment.replace(
             microsecond=moment.microsecond // 10 ** (6 - field.scale) * 10 ** (6 - field.scale)

@@ -1,1 +1,1 @@
-"""gRPC in its own thread: connections, TLS and backoff, for every source that speaks it."""
+"""gRPC in a thread of its own: connections, TLS and backoff for every source that uses it."""

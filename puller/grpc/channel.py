@@ -12,21 +12,21 @@ from grpc import aio
 from ...actors import Clock
 from ...codec.proto import Method
 from ...errors import Retryable, SourceError
-from .security import Security, handshake_trouble
+from .security import Security, handshake_advice
 
 KEEPALIVE_MS: Final = 10_000
 KEEPALIVE_TIMEOUT_MS: Final = 3_000
-"""A connection in use that is silent gets a ping, and is given up without an answer (TiCDC's numbers)."""
+"""Time to wait for the answer to a keepalive ping, after which the connection is closed (TiCDC's value)."""
 
 _FINAL: Final = {
-    grpc.StatusCode.UNIMPLEMENTED: "it doesn't know this call; is it a TiDB cluster of a supported version?",
-    grpc.StatusCode.UNAUTHENTICATED: "it doesn't accept who we are; check cert_path and key_path",
-    grpc.StatusCode.PERMISSION_DENIED: "it doesn't allow this; check the common names it accepts",
+    grpc.StatusCode.UNIMPLEMENTED: "it doesn't know this call; check that TiDB's version is supported",
+    grpc.StatusCode.UNAUTHENTICATED: "it rejects the client certificate; check cert_path and key_path",
+    grpc.StatusCode.PERMISSION_DENIED: "permission denied; check the common names that it accepts",
 }
 
 
 class ChannelOptions(Protocol):
-    """What connections need of a source's options."""
+    """The options of a source that connections use."""
 
     @property
     def security(self) -> Security: ...
@@ -43,7 +43,7 @@ class ChannelOptions(Protocol):
 
 
 class CallFailed(Retryable):
-    """A call that got no answer from `address`: the connection, a timeout or a state of the server."""
+    """A call failed without an answer from `address`: the connection, a timeout or the server's state."""
 
     def __init__(self, message: str, address: str, code: grpc.StatusCode) -> None:
         super().__init__(message)
@@ -52,11 +52,11 @@ class CallFailed(Retryable):
 
 
 class TooLarge(SourceError):
-    """An answer is larger than `max_receive_bytes`: one may ask for less."""
+    """An answer is larger than `max_receive_bytes`; ask for fewer items."""
 
 
 class _Connection:
-    """One HTTP/2 connection and what uses it."""
+    """One HTTP/2 connection and the number of its users."""
 
     __slots__ = ("channel", "last_used", "users")
 
@@ -67,10 +67,10 @@ class _Connection:
 
 
 class Channels:
-    """The connections of one feed, by address ("host:port"). Only from the loop's thread.
+    """The connections of one feed, by address ("host:port"). To be used in the loop's thread only.
 
-    Calls go over another connection than streams: a stream that isn't read must not hold up a call.
-    Raises ConfigError if a file of the security options can't be used.
+    Unary calls and streams use separate connections: a stream that isn't read must not delay a call. Raises
+    ConfigError if a file of the security options can't be used.
     """
 
     def __init__(self, options: ChannelOptions, clock: Clock) -> None:
@@ -83,10 +83,10 @@ class Channels:
         self._closed = False
 
     async def call(self, address: str, method: Method, request: Any, timeout_seconds: float) -> Any:
-        """The answer to a unary call.
+        """Send a unary call and return its answer.
 
-        Raises CallFailed if the same call may succeed later, here or elsewhere, and SourceError if it
-        can't; both name the address and the call.
+        Raises CallFailed if a retry may succeed, here or elsewhere, and SourceError if it can't. Both name
+        the address and the call.
         """
         connection = self._use(address, stream=False)
         call = connection.channel.unary_unary(method.path, _serialize, method.response.FromString)
@@ -106,9 +106,10 @@ class Channels:
         metadata: Iterable[tuple[str, str]] = (),
         timeout_seconds: float | None = None,
     ) -> aio.StreamStreamCall[Any, Any]:
-        """Open a stream both ways; its connection is given back when the call is done or cancelled.
+        """Open a bidirectional stream; its connection is released when the call is done or cancelled.
 
-        With `raw` what is read are bytes, unparsed. Its methods raise grpc's errors: see `failure`.
+        With `raw`, messages are read as unparsed bytes. The stream's methods raise grpc's errors: see
+        `failure`.
         """
         connection = self._use(address, stream=True)
         open_stream = connection.channel.stream_stream(
@@ -119,20 +120,20 @@ class Channels:
         return call
 
     def failure(self, address: str, method: Method, error: grpc.RpcError) -> CallFailed | SourceError:
-        """What a gRPC error means to us, as a sentence that names the address and the call."""
+        """Translate a gRPC error; the message names the address and the call."""
         code, details = error.code(), error.details() or ""
         what = f"{address}: {method.path.rpartition('/')[2]}"
-        if code is grpc.StatusCode.UNAVAILABLE and (trouble := handshake_trouble(details)):
-            return SourceError(f"{what}: no TLS connection: {trouble} ({details})")
+        if code is grpc.StatusCode.UNAVAILABLE and (advice := handshake_advice(details)):
+            return SourceError(f"{what}: no TLS connection: {advice} ({details})")
         if code in _FINAL:
             return SourceError(f"{what}: {_FINAL[code]} ({details})")
         if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
             return TooLarge(f"{what}: an answer is too large for max_receive_bytes ({details})")
-        suspicion = self._options.security.suspicion(details)
-        return CallFailed(f"{what}: {code.name}: {details or 'no details'}{suspicion}", address, code)
+        hint = self._options.security.hint(details)
+        return CallFailed(f"{what}: {code.name}: {details or 'no details'}{hint}", address, code)
 
     async def close(self) -> None:
-        """Close every connection; calls and streams under way end as cancelled, new ones are refused."""
+        """Close every connection. Running calls and streams end as cancelled, new ones are refused."""
         self._closed = True
         connections = [c for group in self._connections.values() for c in group]
         self._connections.clear()
@@ -166,7 +167,8 @@ class Channels:
         return aio.secure_channel(address, self._credentials, options)
 
     def _sweep(self) -> None:
-        """Close what was idle for long; looked for on use, at most once in a tenth of that time."""
+        """Close connections idle for longer than `idle_seconds`; runs on use, at most once per tenth of that
+        time."""
         now = self._clock.now()
         if now - self._swept < self._options.idle_seconds / 10:
             return
@@ -188,16 +190,16 @@ def _serialize(message: Any) -> bytes:
 
 def _arguments(options: ChannelOptions) -> list[tuple[str, int]]:
     return [
-        ("grpc.use_local_subchannel_pool", 1),  # else channels to one address share a connection
+        ("grpc.use_local_subchannel_pool", 1),  # without it, channels to one address share a connection
         ("grpc.http2.lookahead_bytes", options.stream_window_bytes),
-        ("grpc.http2.bdp_probe", 0),  # else the window grows as the link allows
+        ("grpc.http2.bdp_probe", 0),  # without it, the window grows with the bandwidth-delay product
         ("grpc.max_receive_message_length", options.max_receive_bytes),
         ("grpc.max_send_message_length", -1),
-        ("grpc.min_reconnect_backoff_ms", round(options.dial_seconds * 1000)),  # how long dialling may take
+        ("grpc.min_reconnect_backoff_ms", round(options.dial_seconds * 1000)),  # connection timeout
         ("grpc.initial_reconnect_backoff_ms", 100),
-        ("grpc.max_reconnect_backoff_ms", 3_000),  # a store that is back is found soon
+        ("grpc.max_reconnect_backoff_ms", 3_000),  # a restarted store is found soon
         ("grpc.keepalive_time_ms", KEEPALIVE_MS),
         ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
-        ("grpc.http2.max_pings_without_data", 0),  # a change feed may have nothing to say for long
+        ("grpc.http2.max_pings_without_data", 0),  # a change feed may be silent for long
         ("grpc.enable_http_proxy", 0),
     ]

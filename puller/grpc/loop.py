@@ -1,4 +1,4 @@
-"""The thread in which everything of gRPC happens."""
+"""The thread that runs all of gRPC."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger("tidemill.puller")
 T = TypeVar("T")
 
 STOP_SECONDS: Final = 10.0
-"""How long cancelled tasks may take to end before they are left behind, and named."""
+"""Time for cancelled tasks to end; then they are abandoned, and `stop` raises an error that names them."""
 
 
 def _log_error(error: BaseException) -> None:
@@ -28,8 +28,8 @@ def _log_error(error: BaseException) -> None:
 class LoopThread:
     """An asyncio loop in a thread of its own.
 
-    `on_error` gets, in the loop's thread, whatever a spawned task or a callback of the loop raised.
-    `start` and `stop` are called from outside, `start` once; the others in between.
+    `on_error` is called in the loop's thread with every exception that a spawned task or a callback raised.
+    `start` (once) and `stop` are called from other threads; the remaining methods in between.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class LoopThread:
 
     @property
     def inside(self) -> bool:
-        """Whether the caller is in the loop's thread."""
+        """True if the caller is in the loop's thread."""
         return self._thread.ident == get_ident()
 
     def start(self) -> None:
@@ -57,7 +57,7 @@ class LoopThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Cancel every task, wait until all have ended and end the thread. Safe to repeat."""
+        """Cancel every task, wait until all have ended and end the thread. Idempotent."""
         if self._loop is None:
             return
         loop, left = self._loop, self.run(self._cancel_all())
@@ -65,12 +65,12 @@ class LoopThread:
         loop.call_soon_threadsafe(loop.stop)
         self._thread.join()
         if left:
-            raise InvariantViolated(f"{self._thread.name}: tasks that don't end when cancelled: {left}")
+            raise InvariantViolated(f"{self._thread.name}: tasks that ignored their cancellation: {left}")
 
     def run(self, work: Coroutine[Any, Any, T], timeout_seconds: float | None = None) -> T:
-        """The coroutine's result, waited for in another thread than the loop's.
+        """Run the coroutine and return its result; called from another thread than the loop's.
 
-        Raises what it raises; TimeoutError after `timeout_seconds`, and it is cancelled then.
+        Raises its exception; TimeoutError after `timeout_seconds`, and then cancels it.
         """
         if self.inside:
             work.close()
@@ -78,14 +78,14 @@ class LoopThread:
         return self._submit(asyncio.wait_for(work, timeout_seconds), work).result()
 
     def spawn(self, work: Coroutine[Any, Any, Any], name: str | None = None) -> asyncio.Task[Any]:
-        """Start a task, from the loop's thread; an error that ends it goes to `on_error`."""
+        """Start a task from the loop's thread; an exception that ends it goes to `on_error`."""
         task = self.loop.create_task(work, name=name)
         self._tasks.add(task)  # the loop itself holds tasks weakly
         task.add_done_callback(self._on_done)
         return task
 
     def submit(self, work: Coroutine[Any, Any, Any], name: str | None = None) -> None:
-        """`spawn` from any thread."""
+        """Call `spawn` from any thread."""
 
         async def begin() -> None:
             self.spawn(work, name)
@@ -110,7 +110,7 @@ class LoopThread:
             loop.close()
 
     async def _cancel_all(self) -> list[str]:
-        """The names of the tasks that didn't end."""
+        """Cancel all tasks; return the names of those that didn't end."""
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()
@@ -126,8 +126,8 @@ class LoopThread:
 
     def _on_callback_error(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception") or InvariantViolated(context["message"])
-        # gRPC has one queue for all loops of the process, and wakes them all: what one takes the others don't
-        # find, and what is for a loop that has ended is somebody's error.
+        # gRPC has one event queue for all loops of a process and wakes all of them: an event taken by one
+        # loop isn't found by the others, and an event for a closed loop appears as an error in another one.
         from_queue = "PollerCompletionQueue" in repr(context.get("handle"))
         closed = isinstance(error, RuntimeError) and str(error) == "Event loop is closed"
         if not (closed or (from_queue and isinstance(error, BlockingIOError))):

@@ -1,4 +1,4 @@
-"""TLS towards PD and the stores."""
+"""TLS for connections to PD and the stores."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ...errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """PEM files, as the components of a TiDB cluster are given them. Without any, nothing is encrypted."""
+    """PEM files, as the components of a TiDB cluster use them. Without any, connections are not encrypted."""
 
     ca_path: Path | None = None
-    """Certificate authorities; a server's certificate must be signed by one of them."""
+    """File of the certificate authorities; one of them must have signed the server's certificate."""
     cert_path: Path | None = None
-    """Our certificate, for clusters that want one; with `key_path`."""
+    """File of the client certificate, for clusters that require one; with `key_path`."""
     key_path: Path | None = None
 
     def credentials(self) -> grpc.ChannelCredentials | None:
-        """What channels are made with; None without TLS.
+        """Return the channel credentials; None without TLS.
 
-        Reads the files anew. Raises ConfigError naming the option whose file can't be used.
+        Reads the files on each call. Raises ConfigError naming the option whose file can't be used.
         """
         if self.ca_path is None:
             for name, path in (("cert_path", self.cert_path), ("key_path", self.key_path)):
@@ -41,23 +41,23 @@ class Security:
             return grpc.ssl_channel_credentials(authorities)
         if self.cert_path is None or self.key_path is None:
             missing = "cert_path" if self.cert_path is None else "key_path"
-            raise ConfigError(f"source.{missing} is missing: a certificate and its key come together")
+            raise ConfigError(f"source.{missing} is missing: set both cert_path and key_path")
         certificate, key = _read("cert_path", self.cert_path), _read("key_path", self.key_path)
         _check_pair(self.cert_path, self.key_path)
         return grpc.ssl_channel_credentials(authorities, key, certificate)
 
-    def suspicion(self, details: str) -> str:
-        """What a connection that was closed while it was made may lack; "" for other details of gRPC.
+    def hint(self, details: str) -> str:
+        """Return a hint why a connection was closed during its handshake; "" for other errors.
 
-        A server that refuses our handshake just closes, and so does one that is going down.
+        A server that refuses the handshake only closes the connection, as one that shuts down does.
         """
         if "failed to connect" not in details or not _CLOSED.search(details):
             return ""
         if self.ca_path is None:
-            return "; if the cluster wants TLS, set ca_path"
+            return "; if the cluster requires TLS, set ca_path"
         if self.cert_path is None:
-            return "; if the cluster wants a certificate of ours, set cert_path and key_path"
-        return "; perhaps the cluster doesn't accept our certificate (cert_path)"
+            return "; if the cluster requires a client certificate, set cert_path and key_path"
+        return "; the cluster may have rejected the client certificate (cert_path)"
 
 
 def _read(name: str, path: Path) -> bytes:
@@ -72,13 +72,13 @@ def _check_authorities(path: Path) -> None:
     try:
         context.load_verify_locations(path)
     except ssl.SSLError as error:
-        raise ConfigError(f"source.ca_path = {str(path)!r} holds no certificate in PEM form") from error
+        raise ConfigError(f"source.ca_path = {str(path)!r} contains no certificate in PEM format") from error
 
 
 def _check_pair(certificate: Path, key: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
-        # an empty password: a key that has one is refused, where OpenSSL would ask the terminal
+        # an empty password: without it, OpenSSL would prompt for a key's password on the terminal
         context.load_cert_chain(certificate, key, password="")
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
@@ -97,16 +97,16 @@ _TROUBLES: Final = (
     ("CERTIFICATE_VERIFY_FAILED", "its certificate is not signed by an authority in ca_path, or has expired"),
     ("Hostname Verification", "its certificate is for another host name or address"),
     ("Peer name", "its certificate is for another host name or address"),
-    ("WRONG_VERSION_NUMBER", "it doesn't speak TLS; leave ca_path away or enable TLS on the cluster"),
-    ("CERTIFICATE_REQUIRED", "it wants a certificate of ours: set cert_path and key_path"),
-    ("BAD_CERTIFICATE", "it doesn't take our certificate, or misses one: check cert_path and key_path"),
-    ("UNKNOWN_CA", "it doesn't know the authority that signed our certificate (cert_path)"),
-    ("CERTIFICATE_EXPIRED", "it finds that our certificate (cert_path) has expired"),
+    ("WRONG_VERSION_NUMBER", "it doesn't use TLS: remove ca_path, or enable TLS on the cluster"),
+    ("CERTIFICATE_REQUIRED", "it requires a client certificate: set cert_path and key_path"),
+    ("BAD_CERTIFICATE", "it rejects the client certificate, or requires one: check cert_path and key_path"),
+    ("UNKNOWN_CA", "it doesn't know the authority that signed the client certificate (cert_path)"),
+    ("CERTIFICATE_EXPIRED", "the client certificate (cert_path) has expired"),
 )
 
 
-def handshake_trouble(details: str) -> str | None:
-    """What a person can do about a TLS handshake that failed, from gRPC's details; None if none did."""
+def handshake_advice(details: str) -> str | None:
+    """Return advice about a failed TLS handshake, from gRPC's details; None if the handshake didn't fail."""
     for sign, sentence in _TROUBLES:
         if sign in details:
             return sentence

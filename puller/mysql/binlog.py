@@ -1,4 +1,4 @@
-"""Binlog events into raw changes: which tables, where transactions begin and end; no row is decoded.
+"""Binlog events to raw changes: the tables they are of and the bounds of transactions. Rows aren't decoded.
 
 Source: MariaDB's sql/log_event.h and the "Replication Protocol" pages of its knowledge base. A
 payload of the dump is a status byte, then the event: a 19-byte header (time, type, server, size, end
@@ -34,18 +34,18 @@ GTID: Final = 162
 QUERY_COMPRESSED: Final = 165
 ROWS_EVENTS: Final = frozenset({23, 24, 25})  # write, update, delete
 WITHOUT_EFFECT: Final = frozenset({
-    3,  # the file ends, another follows
-    5, 13, 14,  # values for the statement that follows
-    9, 17,  # data for the LOAD DATA statement that follows
+    3,  # the end of a file
+    5, 13, 14,  # values that the next statement uses
+    9, 17,  # data of the next LOAD DATA statement
     160, 161, 163, 164,  # MariaDB: annotation, checkpoint, list of GTIDs, start of encryption
 })  # fmt: skip
 
 _IGNORABLE = 0x80
-_GTID_FLAGS = 12  # in a GTID's body, after sequence number and domain
+_GTID_FLAGS = 12  # in a GTID's body, after the sequence number and domain
 _STANDALONE, _GROUP_COMMIT, _PREPARED_XA = 1, 2, 64
 _START_ALTER, _ROLLBACK_ALTER = 2, 8
 _UNWANTED = 0
-_NO_TABLE = b"\xff" * 6  # in an event that only ends a statement
+_NO_TABLE = b"\xff" * 6  # in an event that only marks the end of a statement
 _SEQUENCE_COLUMNS = b"\x15next_not_cached_value\rminimum_value\rmaximum_value"
 
 _u16 = Struct("<H").unpack_from
@@ -53,7 +53,7 @@ _u32 = Struct("<I").unpack_from
 
 
 class BinlogDecoder:
-    """Makes changes from the payloads of dumps, each of which begins with resume() and at `position`."""
+    """Makes changes from the payloads of dumps. Each dump begins with resume() and at `position`."""
 
     def __init__(
         self,
@@ -66,11 +66,11 @@ class BinlogDecoder:
         self.row_events = 0
         self.transactions = 0
         self.epoch_seconds = 0
-        """The source's time of the latest transaction."""
+        """The source's time of the latest transaction, in Unix seconds."""
         self.caught_up = False
-        """What was fed last ends with a heartbeat: the source has nothing more."""
+        """True if the last payloads end with a heartbeat: the source has nothing more."""
         self.reached = False
-        """The stream stands at the place given to stop_at(); what came after it was dropped."""
+        """True if the stream has reached the position given to stop_at(); later events were dropped."""
         self._cursor = Cursor(position)
         self._out = transactions
         self._follows = follows
@@ -78,30 +78,30 @@ class BinlogDecoder:
         self._until: tuple[int, int] | None = None
         self._server_ts: Ts = 0
         self._zone = ServerZone()
-        self._gtid = b""  # the body of the latest
-        self._layouts: dict[bytes, int] = {}  # by a Table_map's payload
-        self._tables: dict[bytes, int] = {_NO_TABLE: _UNWANTED}  # layouts by table id
+        self._gtid = b""  # the body of the latest GTID event
+        self._layouts: dict[bytes, int] = {}  # layout numbers by the payload of a Table_map
+        self._tables: dict[bytes, int] = {_NO_TABLE: _UNWANTED}  # layout numbers by table id
         self._arrive()
 
     @property
     def position(self) -> Position:
-        """After the last complete transaction."""
+        """The position after the last complete transaction."""
         return self._cursor.position
 
     def stop_at(self, position: Position | None) -> None:
-        """Take in nothing that lies behind `position`, a place between two transactions."""
+        """Ignore everything after `position`, which lies between two transactions."""
         self._until = None if position is None else position.rank
         self.reached = False
         self._arrive()
 
     def resume(self, epoch_seconds: float, zone: ServerZone = ServerZone()) -> None:  # noqa: B008 - frozen
-        """A dump begins. By the server's clock it is `epoch_seconds`; `zone` is its own time zone."""
+        """Begin a dump. `epoch_seconds` is the server's clock now, `zone` its own time zone."""
         self._server_ts = compose_ts(int(epoch_seconds * 1000))
         self._zone = zone
         self._out.interrupt()
 
     def feed(self, payloads: Iterable[bytes]) -> None:
-        """Take events in. Raises SourceError where one can't be followed."""
+        """Decode events. Raises SourceError for an event that can't be followed."""
         self.caught_up = False
         event_of = self._cursor.event
         for payload in payloads:
@@ -130,23 +130,24 @@ class BinlogDecoder:
                 self._take_other(kind, event_of(payload))
 
     def idle(self, epoch_seconds: float) -> None:
-        """The source has nothing more, and by its own clock it is at least `epoch_seconds` now.
+        """Note that the source has nothing more while its clock shows at least `epoch_seconds`.
 
-        The clock goes on to a millisecond before that second: a transaction of the second has the ts that it
-        would have had anyway, and one that is older has a ts that shows it.
+        The commit clock advances to a millisecond before that second: a transaction of the second gets the
+        same ts as without this call, and an older transaction gets a ts above it.
         """
-        if not self._out.is_begun and not self._out.clock.anchored:
+        if not self._out.is_begun and not self._out.clock.has_checkpoints_ahead:
             self._out.advance_watermark(compose_ts(int(epoch_seconds) * 1000 - 1))
 
     def take(self) -> Changes | None:
-        """What is complete, and what there is of a large transaction; None if there is nothing."""
+        """Return the complete transactions and the received part of a large one; None if there are no
+        changes."""
         return self._out.take(str(self._cursor))
 
     # --- transactions ----------------------------------------------------------------------------
 
     def _begin(self, event: bytes) -> None:
         if self._out.is_open:
-            raise SourceError(f"the transaction after {self._cursor} has no end: look at the server's disk")
+            raise SourceError(f"the transaction after {self._cursor} is incomplete: check the server's disk")
         gtid = event[HEADER:]
         if self._out.is_begun and gtid != self._gtid:
             raise SourceError(
@@ -166,13 +167,13 @@ class BinlogDecoder:
     def _rotate(self, payload: bytes) -> None:
         if self._cursor.rotate(payload):
             self._tables = {_NO_TABLE: _UNWANTED}
-            if self._out.is_begun:  # the server went down while it wrote a transaction
+            if self._out.is_begun:  # the server crashed while it wrote a transaction
                 self._out.abandon(str(self._cursor))
             self._arrive()
 
     def _arrive(self) -> None:
-        """The stream stands between two transactions."""
-        if self._out.clock.anchored:
+        """Note that the stream is between two transactions."""
+        if self._out.clock.has_checkpoints_ahead:
             self._out.clock.pass_to(self.position)
         if self._until is not None:
             self.reached = self.position.rank >= self._until
@@ -207,7 +208,7 @@ class BinlogDecoder:
             raise self._inside()
         if self._gtid[_GTID_FLAGS] & _PREPARED_XA:
             raise SourceError(
-                f"the transaction after {self._cursor} is an XA transaction that is only prepared: these "
+                f"the transaction after {self._cursor} is an XA transaction that is only prepared, which "
                 "can't be followed; change the followed tables in ordinary transactions"
             )
         self.row_events += 1
@@ -219,7 +220,7 @@ class BinlogDecoder:
         if kind in (QUERY, QUERY_COMPRESSED):
             self._take_statement(event, LoggedStatement(event[HEADER:], compressed=kind == QUERY_COMPRESSED))
         elif kind == EXECUTE_LOAD_QUERY:
-            # Thirteen bytes of its own stand between a query's fixed part and its status variables.
+            # A query event has 13 bytes between its fixed part and its status variables.
             self._take_statement(event, LoggedStatement(event[HEADER : HEADER + 13] + event[HEADER + 26 :]))
         elif kind in ROWS_COMPRESSED:
             layout = self._layout_at(event[HEADER : HEADER + 6])
@@ -255,13 +256,14 @@ class BinlogDecoder:
             self._commit(event)
 
     def _is_half_of_alter(self) -> bool:
-        """With binlog_alter_two_phase an ALTER is logged when it starts and once more at its end."""
+        """True for the first half of an ALTER, which binlog_alter_two_phase logs at its start and at its
+        end."""
         flags = self._gtid[_GTID_FLAGS]
         at = _GTID_FLAGS + 1 + (8 if flags & _GROUP_COMMIT else 0)
         return bool(self._gtid[at] & (_START_ALTER | _ROLLBACK_ALTER))
 
     def _refuse(self, logged: LoggedStatement) -> None:
-        """If it may change a followed table."""
+        """Raise SourceError if the statement may change a followed table."""
         tables = changed_tables(logged.without_settings)
         named = {(schema or logged.schema, name): None for schema, name in tables or ()}
         followed = [f"{schema}.{name}" for schema, name in named if self._follows(schema, name)]

@@ -8,13 +8,14 @@ from zlib import decompress
 from ...errors import SourceError
 
 ROWS_COMPRESSED: Final = {166: 23, 167: 24, 168: 25}
-"""Write, update and delete; to the types of the same events uncompressed."""
+"""Compressed write, update and delete events, mapped to the types of the uncompressed ones."""
 _UPDATE: Final = 167
 _COLUMN_COUNT: Final = 19 + 8  # after the header, the table id and the flags
 
 
 def uncompress(data: bytes) -> bytes:
-    """A byte of algorithm and width, the length in that width (big endian), a zlib stream."""
+    """Uncompress data: a byte of algorithm and width, the length in that width (big endian), a zlib
+    stream."""
     algorithm = data[0] >> 4 & 7
     if algorithm:
         raise SourceError(f"the binlog is compressed by an unknown algorithm ({algorithm})")
@@ -22,7 +23,7 @@ def uncompress(data: bytes) -> bytes:
 
 
 def uncompress_rows(event: bytes) -> bytes:
-    """The rows event that was compressed into `event`: all up to the column bitmaps is plain."""
+    """Return the uncompressed rows event; everything up to the column bitmaps is stored uncompressed."""
     kind = event[4]
     columns, at = _packed_length(event, _COLUMN_COUNT)
     at += (columns + 7) // 8 * (2 if kind == _UPDATE else 1)
@@ -32,7 +33,7 @@ def uncompress_rows(event: bytes) -> bytes:
 
 
 def _packed_length(data: bytes, at: int) -> tuple[int, int]:
-    """A length-encoded integer and where it ends; a table has at most 4,096 columns."""
+    """Return a length-encoded integer and its end; at most 4,096, as a table has no more columns."""
     if data[at] < 0xFB:
         return data[at], at + 1
     return int.from_bytes(data[at + 1 : at + 3], "little"), at + 3

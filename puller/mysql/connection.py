@@ -1,4 +1,4 @@
-"""Sessions on the server, and its errors as ours."""
+"""Sessions on the server, and translation of its errors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .options import MysqlOptions
 from .zone import SAMPLES_QUERY, ServerZone
 
 Session: TypeAlias = Any
-"""A pymysql Connection, of which more is used here than its type stubs know."""
+"""A pymysql Connection; its type stubs lack some of the attributes used here."""
 
-# The server may wait this long for us to read: backpressure is no reason to cut the connection. Under some
-# values of sql_mode information_schema would write strings and names in another way.
+# The server may wait up to a day for reads: backpressure must not cut the connection. Some values of sql_mode
+# change how information_schema writes strings and names.
 _SESSION: Final = "SET net_write_timeout = 86400, wait_timeout = 86400, time_zone = '+00:00', sql_mode = ''"
 _IDENTIFY: Final = "SELECT @@server_id, @@version, UNIX_TIMESTAMP(NOW(6))"
 _RETRYABLE: Final = frozenset({
@@ -27,12 +27,12 @@ _RETRYABLE: Final = frozenset({
     ER.CON_COUNT_ERROR, ER.SERVER_SHUTDOWN, ER.TOO_MANY_USER_CONNECTIONS, ER.LOCK_WAIT_TIMEOUT,
     ER.LOCK_DEADLOCK, ER.QUERY_INTERRUPTED, ER.NET_READ_ERROR, ER.NET_WRITE_INTERRUPTED,
     1927,  # MariaDB: connection was killed
-    ER.TABLE_DEF_CHANGED, ER.NO_SUCH_TABLE,  # since the snapshot began
+    ER.TABLE_DEF_CHANGED, ER.NO_SUCH_TABLE,  # the table's definition changed since the snapshot began
 })  # fmt: skip
 
 
 def connect(options: MysqlOptions) -> Session:
-    """A session in UTC and utf8mb4, with autocommit. Raises Retryable or SourceError."""
+    """Open a session in UTC and utf8mb4, with autocommit. Raises Retryable or SourceError."""
     try:
         with translated(options):
             return pymysql.connect(
@@ -58,35 +58,36 @@ def connect(options: MysqlOptions) -> Session:
 
 
 def disconnect(session: Session) -> None:
-    """Close it, whatever state it is in."""
+    """Close the session in any state."""
     with contextlib.suppress(pymysql.err.Error):
         session.close()
 
 
 def query(session: Session, sql: str, *values: object) -> list[tuple[Any, ...]]:
-    """All rows of a small result. Raises pymysql's errors: use it inside translated()."""
+    """Run a query and return all rows of its small result. Raises pymysql's errors: use it inside
+    translated()."""
     with session.cursor() as cursor:
         cursor.execute(sql, values or None)
         return list(cursor.fetchall())
 
 
 class Server(Struct, frozen=True):
-    """Whom a connection led to."""
+    """The server behind a connection."""
 
     server_id: int
     version: str
     epoch_seconds: float
-    """Its clock at that moment."""
+    """The server's clock when it was asked, in Unix seconds."""
     zone: ServerZone
 
     @property
     def source(self) -> str:
-        """The identity that checkpoints carry."""
+        """The source's identity, as checkpoints carry it."""
         return f"mariadb server {self.server_id}"
 
 
 def identify(session: Session) -> Server:
-    """Raises pymysql's errors: use it inside translated()."""
+    """Ask the server for its identity. Raises pymysql's errors: use it inside translated()."""
     server_id, version, seconds = query(session, _IDENTIFY)[0]
     samples = tuple((int(moment), int(offset)) for moment, offset in query(session, SAMPLES_QUERY))
     return Server(int(server_id), version, float(seconds), ServerZone(samples))
@@ -94,7 +95,7 @@ def identify(session: Session) -> Server:
 
 @contextlib.contextmanager
 def translated(options: MysqlOptions) -> Iterator[None]:
-    """Raises what pymysql raised inside as Retryable or SourceError."""
+    """Translate pymysql's errors inside the block to Retryable or SourceError."""
     try:
         yield
     except pymysql.err.Error as error:

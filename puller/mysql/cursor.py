@@ -1,4 +1,4 @@
-"""How far a binlog is read, file after file."""
+"""The read position in a binlog, across files."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _u64 = Struct("<Q").unpack_from
 
 
 class Cursor:
-    """The place in the binlog behind what was read whole, and how events are written there."""
+    """The position after the last complete event, and how events are written there."""
 
     def __init__(self, position: Position) -> None:
         self._file = position.file
         self._offset = position.offset
         self._from_start = position.offset <= _FILE_START
-        self._created: Ts = 0  # the file's own time; 0: not known yet
+        self._created: Ts = 0  # creation time of the file; 0 while unknown
         self._checked = True  # events have a checksum
 
     @property
@@ -35,27 +35,28 @@ class Cursor:
         return f"{self._file}:{self._offset}"
 
     def event(self, payload: bytes) -> bytes:
-        """The event of a payload, without its checksum. Raises SourceError if that is wrong."""
+        """Return the event of a payload without its checksum. Raises SourceError if the checksum is wrong."""
         if not self._checked:
             return payload[1:]
         event = payload[1:-4]
         if crc32(event) != _u32(payload, len(payload) - 4)[0]:
             raise SourceError(
-                f"an event after {self} is damaged, its checksum is wrong: look at the server's disk and the "
+                f"an event after {self} is damaged, its checksum is wrong: check the server's disk and the "
                 "network"
             )
         return event
 
     def move(self, event: bytes) -> None:
-        """To the event's end. Its 32 bits wrap where one transaction makes a file larger than 4 GiB."""
+        """Move to the end of the event. Its 32-bit position wraps if one transaction makes a file larger than
+        4 GiB."""
         end = _u32(event, 13)[0]
         if end:
             offset = self._offset & ~0xFFFFFFFF | end
             self._offset = offset if offset >= self._offset else offset + (1 << 32)
 
     def rotate(self, payload: bytes) -> bool:
-        """To another file; False if the event names the one that is read, as it does where a dump starts."""
-        # At the start of a dump the checksum may be there before its presence is told.
+        """Move to another file; False if the event names the current file, as at the start of a dump."""
+        # At the start of a dump, a checksum may be present before it is announced.
         event = payload[1:-4] if crc32(payload[1:-4]) == _u32(payload, len(payload) - 4)[0] else payload[1:]
         file = event[HEADER + 8 :].decode()
         if file == self._file:
@@ -66,17 +67,17 @@ class Cursor:
         return True
 
     def describe(self, payload: bytes, read_until: Ts, server_ts: Ts) -> Ts:
-        """When the file was made, by its format description: its first event, which is also sent where a
-        dump starts inside the file.
+        """Read the file's creation time from its format description, the first event of a file. It is also
+        sent when a dump starts inside the file.
 
-        Raises SourceError if it is not the file that was read up to here, at `read_until`.
+        Raises SourceError if it isn't the file that was read before, up to `read_until`.
         """
         self._checked = payload[-5] == 1
         created_ms = _u32(payload, 1)[0] * 1000
         created = compose_ts(created_ms)
         if not self._from_start:
-            # A file from the future is no proof: the server's clock was set back since. The clock of an idle
-            # stream stops a millisecond before the second.
+            # A file with a later time is no proof: the server's clock may have been set back since. The
+            # commit clock of an idle stream stops a millisecond before the second.
             younger = 0 < read_until < compose_ts(created_ms - 1) and created <= server_ts
             if younger or self._created not in (0, created):
                 raise SourceError(

@@ -1,4 +1,4 @@
-"""A snapshot as changes: each table's definition and its rows in chunks, then the end of it all."""
+"""A snapshot as changes: each table's definition, its rows in chunks, then the end of the snapshot."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _PROGRESS_ROWS: Final = 20_000
 class Loader:
     """Makes the transactions that load the tables of a snapshot.
 
-    `loading` says what is loaded already and is kept up to date with what was made, so that another
-    Loader can go on with another snapshot.
+    `loading` is the snapshot progress. It is updated with each step, so that another Loader can continue with
+    another snapshot.
     """
 
     def __init__(
@@ -46,7 +46,8 @@ class Loader:
         self._tables_done = 0
 
     def steps(self) -> Generator[Step, None, None]:
-        """Raises Retryable where a new snapshot is needed, SourceError where a person is."""
+        """Yield the changes. Raises Retryable if a new snapshot is needed, SourceError if a person must
+        act."""
         for source in self._snapshot.tables:
             table = source.table
             if self._loading.get(table.full_name) == WHOLE:
@@ -84,7 +85,7 @@ class Loader:
     def _read_chunk(
         self, table: Table, loaded: TableProgress | None, limit: int | None
     ) -> Generator[Step, None, TableProgress]:
-        """What is loaded with this chunk's rows."""
+        """Return the progress after this chunk's rows."""
         layout = self._layouts.add_table(table)
         result = self._snapshot.select(table, loaded.last if loaded else None, limit)
         told = 0

@@ -1,4 +1,4 @@
-"""How the source is reached and read."""
+"""Options of a MariaDB source."""
 
 from __future__ import annotations
 
@@ -17,37 +17,39 @@ class MysqlOptions:
     user: str = "root"
     password: str = ""
     ssl_ca: str | None = None
-    """File of a certificate authority: the server's certificate must be signed by it. Without one TLS
-    is used if the server offers it, and nothing is verified."""
+    """File of the certificate authority that must have signed the server's certificate. Without it, TLS is
+    used if the server offers it, and nothing is verified."""
     ssl_cert: str | None = None
-    """File of our certificate, if the server wants one; with `ssl_key`."""
+    """File of the client certificate, if the server requires one; with `ssl_key`."""
     ssl_key: str | None = None
     ssl_verify_identity: bool = False
-    """The server's certificate must also be for `host`."""
+    """Verify that the server's certificate is for `host`."""
     server_id: Annotated[int, Meta(ge=0, le=0xFFFFFFFF)] = 0
-    """Ours, among the server's replicas: two with the same id cut each other off. 0: one that hardly
-    another replica has, made from this process's id and host name."""
+    """Server id of this replica; two replicas with the same id disconnect each other. 0 derives one from the
+    process id and host name that is unlikely to collide."""
     snapshot: bool = True
-    """Load the tables before following them. False: only what changes from now on."""
+    """Load the tables before following them. False follows only changes from now on."""
     position: str = ""
-    """Where to begin instead, without a snapshot and a checkpoint: "mysql-bin.000003:4711"."""
+    """Start position without a snapshot or checkpoint: "mysql-bin.000003:4711"."""
     chunk_rows: Annotated[int, Meta(ge=1)] = 20_000
-    """A table with a primary key of integers is loaded in transactions of this many rows; any other
-    one in a single one."""
+    """Maximum number of rows per transaction when a table with a primary key of integers is loaded; other
+    tables are loaded in one transaction."""
     max_batch_bytes: Annotated[int, Meta(ge=1)] = 1 << 20  # 1 MiB
-    """A transaction larger than this is sent on in parts, as it comes."""
+    """A transaction larger than this is sent in parts while it is received."""
     heartbeat_seconds: Annotated[float, Meta(ge=0.01)] = 1.0
-    """How often an idle server says that it is alive; after three of them missed it is taken for gone."""
+    """Interval of an idle server's heartbeats; after three missed heartbeats the connection is considered
+    lost."""
     timeout_seconds: Annotated[float, Meta(ge=1)] = 30.0
-    """For connecting and for an answer to a statement."""
+    """Timeout for connecting and for the answer to a statement."""
     retry_first_seconds: Annotated[float, Meta(ge=0.01)] = 0.2
-    """The pause before connecting again; each further one is twice as long ..."""
+    """Pause before the first reconnection attempt; doubled for each further one, up to
+    `retry_longest_seconds`."""
     retry_longest_seconds: Annotated[float, Meta(ge=0.01)] = 15.0
-    """... up to this."""
+    """Maximum pause between reconnection attempts."""
 
     @property
     def loads(self) -> bool:
-        """Whether it begins with a snapshot, without a checkpoint."""
+        """True if a feed without a checkpoint begins with a snapshot."""
         return self.snapshot and not self.position
 
     @property

@@ -1,7 +1,7 @@
-"""Cuts MySQL packets from a byte stream that arrives in pieces of any size.
+"""Cutting MySQL packets from a byte stream that is received in chunks of any size.
 
-A packet is a 3-byte length, a 1-byte number and that many bytes of payload; one of 16 MiB - 1 is
-continued in the next. Source: the MySQL client/server protocol, "MySQL Packets".
+A packet is a 3-byte length, a 1-byte sequence number and the payload; a payload of 16 MiB - 1 is continued in
+the next packet. Source: the MySQL client/server protocol, "MySQL Packets".
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from struct import Struct
 from typing import Final
 
 _header = Struct("<I").unpack_from
-_LENGTH: Final = 0xFFFFFF  # of the header, and of a packet that is continued
+_LENGTH: Final = 0xFFFFFF  # length of the header, and of a payload that is continued
 _ERROR: Final = 0xFF
 _EOF: Final = 0xFE
 _EOF_LENGTH: Final = 5
 
 
-class _Held:
-    """What is left over from earlier pieces.
+class _Remainder:
+    """Bytes left over from earlier chunks.
 
-    Pieces are joined only once they hold what is missing, so a large packet is not copied again with
-    every piece of it.
+    Chunks are joined only when they contain the missing bytes, so a large packet isn't copied again for each
+    chunk.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class _Held:
         self._needed = 0
 
     def join(self, data: bytes) -> bytes:
-        """Everything held and `data`; empty while that is still too short to go on with."""
+        """Return the kept bytes and `data` joined; empty while they are too short."""
         if not self._size:
             return data
         self._pieces.append(data)
@@ -37,26 +37,26 @@ class _Held:
         return b"".join(self._pieces) if self._size >= self._needed else b""
 
     def keep(self, rest: bytes, needed: int) -> None:
-        """Hold `rest` until at least `needed` bytes are there."""
+        """Keep `rest` until at least `needed` bytes have been received."""
         self._pieces = [rest]
         self._size = len(rest)
         self._needed = needed
 
 
 class PacketCutter:
-    """Payloads, one by one."""
+    """Cuts a stream into the payloads of its packets."""
 
     def __init__(self) -> None:
-        self._held = _Held()
+        self._remainder = _Remainder()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The payloads that `data` completes, in order."""
-        data = self._held.join(data)
+        """Return the payloads that `data` completes, in order."""
+        data = self._remainder.join(data)
         if not data:
             return []
         payloads = []
         parts: list[bytes] = []
-        start = first = 0  # first: where the payload that is being cut begins
+        start = first = 0  # first: start of the payload that is being cut
         end = len(data)
         needed = 4
         while start + 4 <= end:
@@ -77,35 +77,35 @@ class PacketCutter:
             first = start
         else:
             needed = start + 4 - first
-        self._held.keep(data[first:], needed)
+        self._remainder.keep(data[first:], needed)
         return payloads
 
 
 class RowCutter:
-    """The rows of one query's result as they came, packet headers included, many in one piece.
+    """Cuts one query's result into whole rows, unparsed and with packet headers, many in one chunk.
 
     The result is the text protocol's: column definitions, an EOF packet, rows, an EOF packet.
     """
 
     def __init__(self) -> None:
-        self._held = _Held()
+        self._remainder = _Remainder()
         self._described = False
         self.rows = 0
-        """How many were cut."""
+        """Number of rows cut."""
         self.last_row = b""
-        """The last of them, with its headers."""
+        """The last row, with its headers."""
         self.error = b""
         """The payload of the error packet that ended the result."""
         self.done = False
-        """Nothing more will come."""
+        """True if the result has ended."""
 
     def feed(self, data: bytes) -> bytes:
-        """The whole rows that `data` completes."""
-        data = self._held.join(data)
+        """Return the whole rows that `data` completes."""
+        data = self._remainder.join(data)
         if not data:
             return b""
         start = first = 0
-        begin = 0  # of the rows
+        begin = 0  # start of the rows
         last = -1
         rows = 0
         end = len(data)
@@ -117,8 +117,8 @@ class RowCutter:
                 needed = stop - first
                 break
             if start == first and length and data[start + 4] >= _EOF:
-                # The first byte of a row is the length of its first value: 0xFF is none, and 0xFE
-                # announces eight bytes of length.
+                # A row begins with the length of its first value: 0xFF is no length, and 0xFE announces a
+                # length of eight bytes.
                 if data[start + 4] == _ERROR:
                     self.error = data[start + 4 : stop]
                     self.done = True
@@ -144,12 +144,12 @@ class RowCutter:
         if rows:
             self.rows += rows
             self.last_row = data[last:first]
-        self._held.keep(data[first:], needed)
+        self._remainder.keep(data[first:], needed)
         return data[begin:first]
 
 
 def payload_of(row: bytes) -> bytes:
-    """Of one row as cut by RowCutter."""
+    """Return the payload of one row as cut by RowCutter."""
     parts = []
     start = 0
     while start < len(row):
@@ -160,7 +160,7 @@ def payload_of(row: bytes) -> bytes:
 
 
 def text_values(payload: bytes, at: int, most: int) -> list[bytes | None]:
-    """The first `most` values of the row that begins at `at`, as the text the server prints."""
+    """Return the first `most` values of the row that begins at `at`, as the server prints them."""
     values: list[bytes | None] = []
     while len(values) < most:
         length = payload[at]

@@ -1,4 +1,4 @@
-"""Where a binlog is read, and the ts that a transaction there gets."""
+"""Positions in a binlog, and the commit ts of its transactions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _POSITION = re.compile(r"(.+\.\d+):(\d+)")
 
 
 class Position(Struct, frozen=True):
-    """A place between two events, written "mysql-bin.000003:4711"."""
+    """A position between two events, written "mysql-bin.000003:4711"."""
 
     file: str
     offset: int
 
     @classmethod
     def parse(cls, text: str) -> Position:
-        """Raises CheckpointError if `text` is not a position."""
+        """Parse a position. Raises CheckpointError if `text` isn't one."""
         match = _POSITION.fullmatch(text)
         if match is None:
             raise CheckpointError(f"{text!r} is not a binlog position like 'mysql-bin.000003:4711'")
@@ -29,7 +29,7 @@ class Position(Struct, frozen=True):
 
     @property
     def rank(self) -> tuple[int, int]:
-        """The order of one server's positions: the number at the end of the file's name, the offset."""
+        """Sort key of one server's positions: the number at the end of the file's name, the offset."""
         return int(self.file.rpartition(".")[2]), self.offset
 
     def __str__(self) -> str:
@@ -37,42 +37,42 @@ class Position(Struct, frozen=True):
 
 
 class CommitClock:
-    """Gives each transaction its commit ts: the time of its first event, or just above the last ts.
+    """Assigns commit timestamps: the time of a transaction's first event, or just above the last ts.
 
-    The binlog's time is in seconds and may step back. Read again from an earlier checkpoint, a
-    transaction gets the ts it had or a lower one, since the clock was also raised while the source
-    was idle. The sink_checkpoints make up for that: the checkpoints of all sinks, to whose ts the clock is
-    raised where the stream passes them. So what a sink already has is what is at or below the ts of
-    its checkpoint, always.
+    The binlog's time is in seconds and may step back. After a restart from an earlier checkpoint, a
+    transaction gets the same ts or a lower one, since the clock was also raised while the source was idle.
+    The checkpoints of all sinks (`sink_checkpoints`) correct that: the clock is raised to a checkpoint's ts
+    where the stream passes its position. So a sink already has exactly the changes at or below the ts of its
+    checkpoint.
     """
 
     def __init__(self, last: Ts = 0, sink_checkpoints: Iterable[Checkpoint] = ()) -> None:
         self.last = last
-        """Of the last complete transaction, or what the clock was raised to since."""
+        """The ts of the last complete transaction, or the ts that the clock was raised to since."""
         places = [
-            (Position.parse(anchor.position).rank, anchor.ts)
-            for anchor in sink_checkpoints
-            if anchor.position
+            (Position.parse(checkpoint.position).rank, checkpoint.ts)
+            for checkpoint in sink_checkpoints
+            if checkpoint.position
         ]
         self._sink_checkpoints = sorted(places, reverse=True)
 
     def next(self, epoch_seconds: int) -> Ts:
-        """The ts of a transaction that begins. It is not `last` before it is complete."""
+        """Return the ts of a transaction that begins. It becomes `last` when the transaction is complete."""
         return max(compose_ts(epoch_seconds * 1000), self.last + 1)
 
     def raise_to(self, ts: Ts) -> bool:
-        """Give nothing at or below `ts` any more; False if that was so already."""
+        """Give only ts above `ts` from now on; False if that was so already."""
         if ts <= self.last:
             return False
         self.last = ts
         return True
 
     def pass_to(self, position: Position) -> None:
-        """The stream stands at `position`, between two transactions."""
+        """Note that the stream is at `position`, between two transactions."""
         while self._sink_checkpoints and self._sink_checkpoints[-1][0] <= position.rank:
             self.raise_to(self._sink_checkpoints.pop()[1])
 
     @property
-    def anchored(self) -> bool:
-        """There are sink_checkpoints ahead: up to them nothing may get a higher ts than it had."""
+    def has_checkpoints_ahead(self) -> bool:
+        """True if sink checkpoints are ahead: up to them no transaction may get a higher ts than before."""
         return bool(self._sink_checkpoints)

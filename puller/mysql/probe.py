@@ -1,4 +1,4 @@
-"""A first look at a server: who it is, which tables it has, and where its binlog ends."""
+"""A first look at a server: its identity, its tables, and the end of its binlog."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from .tables import FoundTable, find_tables
 class Probe(Struct, frozen=True):
     server: Server
     tables: list[FoundTable]
-    """Those that this user may see."""
+    """Tables that this user may see."""
     end: Position
 
     @property
     def source(self) -> str:
-        """The server's identity: what belongs into `Checkpoint.source`."""
+        """The server's identity, for `Checkpoint.source`."""
         return self.server.source
 
 
 def probe(options: MysqlOptions) -> Probe:
-    """Connect and look. Raises Retryable or SourceError."""
+    """Connect and probe the server. Raises Retryable or SourceError."""
     session = connect(options)
     try:
         with translated(options):

@@ -1,4 +1,4 @@
-"""The way of one source: the snapshot, what was logged before it, the binlog."""
+"""The stages of one source: the snapshot, the changes logged before it, the binlog."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from .transactions import Transactions
 log = logging.getLogger("tidemill.puller")
 
 Step: TypeAlias = Changes | Connected | SnapshotReport | None
-"""None: nothing came for a moment."""
+"""None if nothing was received for a moment."""
 Steps: TypeAlias = Generator[Step, None, None]
 
 IDLE_MARGIN_SECONDS = 2.0
-"""How far the ts of an idle stream is kept behind the source's clock."""
+"""Lag of an idle stream's ts behind the source's clock."""
 
 
 class Pull:
-    """Makes a source's changes, one step at a time. A lost connection costs nothing that was made."""
+    """Makes a source's changes step by step. A lost connection loses none of the changes already made."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Pull:
         sink_checkpoints: Sequence[Checkpoint],
         now: Callable[[], float],
     ) -> None:
-        """Raises CheckpointError if `start` has a position that can't be read."""
+        """Raises CheckpointError if the position of `start` can't be read."""
         self.retries = 0
         self._options = replace(options, server_id=options.server_id or own_server_id())
         self._follows = lambda schema, table: is_user_schema(schema) and follows(schema, table)
@@ -72,7 +72,8 @@ class Pull:
         self._connected_at = 0.0
 
     def steps(self) -> Steps:
-        """Never ends. Raises Retryable: call it again to go on; any other error: a person must act."""
+        """Yield changes and events without end. Raises Retryable: call `steps` again to continue. Any other
+        error needs a person."""
         try:
             if not self._checked:
                 self._check()
@@ -122,13 +123,13 @@ class Pull:
             yield from Loader(snapshot, loading, self._transactions, self._layouts, chunk_rows).steps()
 
     def _begin(self) -> None:
-        """Without a snapshot: at the given position, or where the binlog ends now."""
+        """Begin without a snapshot: at the given position, or at the end of the binlog."""
         if self._options.position:
-            # The clock starts from the log: the time of the first file read, then of its transactions.
+            # The commit clock starts from the log: the time of the first file read, then of its transactions.
             self._start_at(Position.parse(self._options.position))
             return
         found = probe(self._options)
-        # Sends a first checkpoint, so that a restart doesn't begin later than this start.
+        # Send a first checkpoint, so that a restart doesn't begin later than this start.
         self._start_at(found.end).idle(found.server.epoch_seconds)
 
     def _start_at(self, position: Position) -> BinlogDecoder:
@@ -136,7 +137,7 @@ class Pull:
         return self._decoder
 
     def _follow(self, until: Position | None) -> Steps:
-        """The binlog from where the decoder stands; endless, or up to `until`."""
+        """Read the binlog from the decoder's position, without end or up to `until`."""
         decoder = self._decoder
         assert decoder is not None
         decoder.stop_at(until)
@@ -167,7 +168,7 @@ class Pull:
         if self._source not in ("", server.source):
             raise CheckpointError(
                 f"{self._options.address} is {server.source}, but the checkpoint is of {self._source}: "
-                "connect to that one, or remove the checkpoint to begin with a new snapshot"
+                "connect to that server, or remove the checkpoint to begin with a new snapshot"
             )
         self._source = server.source
         self._connected_at = self._now()

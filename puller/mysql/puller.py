@@ -18,18 +18,18 @@ from .tables import Follows
 
 
 class _Read(Struct, frozen=True):
-    """To itself: go on reading."""
+    """To itself: continue reading."""
 
 
 _READ = _Read()
 
 
 class MysqlPuller(PooledActor):
-    """Sends a server's changes to `output`, in the binlog's order; runs in a system for blocking work.
+    """Sends a server's changes to `output` in the binlog's order. Runs in an actor system for blocking work.
 
-    A turn reads what the socket holds, or waits for it up to a fifth of a second. It reads no further
-    while `output` is full. A lost connection is made again, with growing pauses; any other error
-    fails the actor.
+    A turn reads the available bytes of the socket, or waits for some up to 0.2 s. It stops reading while
+    `output` is full. After a lost connection it reconnects with growing pauses; any other error fails the
+    actor.
     """
 
     def __init__(
@@ -43,10 +43,9 @@ class MysqlPuller(PooledActor):
         start: Checkpoint | None = None,
         sink_checkpoints: Sequence[Checkpoint] = (),
     ) -> None:
-        """`follows` says of schema and table whether it is followed. `start` is where to resume, None
-        to begin anew; `sink_checkpoints` are the checkpoints of all sinks. `coordinator` gets
-        Connected, Retrying and SnapshotReport. Raises CheckpointError for a position that can't be read.
-        """
+        """`follows` tells by schema and table if a table is followed. `start` is the checkpoint to resume
+        from, None for a new feed; `sink_checkpoints` are the checkpoints of all sinks. `coordinator` gets
+        Connected, Retrying and SnapshotReport. Raises CheckpointError for a position that can't be read."""
         super().__init__()
         self._options = options
         self._output = output
@@ -77,8 +76,8 @@ class MysqlPuller(PooledActor):
         self._steps.close()
 
     def _read_on(self) -> None:
-        # Not send(): with a mailbox full of questions the actor would wait for itself. There is never
-        # more than one of these.
+        # Not send(): with a full mailbox the actor would wait for itself. There is at most one of these
+        # messages.
         self.actor_inbox.post(_READ)
 
     def _pass_on(self, step: Step) -> None:

@@ -15,18 +15,18 @@ from .compression import uncompress
 from .zone import ServerZone, offset_of
 
 DDL_VERBS: Final = frozenset({"CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "SET"})
-"""SET: what a SET STATEMENT that can't be read begins with; the mounter says whether to refuse it."""
+"""SET is the first word of a SET STATEMENT that can't be parsed; the mounter decides if it is refused."""
 DML_VERBS: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "SELECT", "DO", "CALL"})
 """SELECT and DO are logged where a stored function changes data."""
 
-_head = Struct("<IIBHH").unpack_from  # thread, seconds it took, length of schema, error, length of status
+_head = Struct("<IIBHH").unpack_from  # thread, duration in seconds, length of schema, error, length of status
 _STATUS_WIDTHS: Final = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 128: 3, 129: 8}
 _FLAGS, _SQL_MODE, _CHARSET, _TIME_ZONE, _CATALOG, _MICROSECONDS = 0, 1, 4, 5, 6, 128
 _EXPLICIT_TIMESTAMPS: Final = 1 << 24
-"""Of _FLAGS. Servers before 10.10 don't log it; there the variable is off unless it was set."""
+"""A bit of _FLAGS. Servers before 10.10 don't log it; there the variable is off unless it was set."""
 _HEAD: Final = 13
 
-# What may stand before the first word; the server runs what is inside /*! */ and /*M! */.
+# Tokens that may precede the first word; the server executes the content of /*! */ and /*M! */.
 _VERB = re.compile(r"(?:\s|/\*M?!\d*|/\*.*?\*/|--[ \t][^\n]*\n|\#[^\n]*\n|\()*([A-Za-z]+)", re.DOTALL)
 _NAME = r"(?:(`[^`]+`|[\w$]+)\s*\.\s*)?(`[^`]+`|[\w$]+)"
 _NAMES = re.compile(_NAME)
@@ -60,8 +60,8 @@ class LoggedStatement:
         self.text = (uncompress(text) if compressed else text).decode(self._encoding(), "replace")
 
     def as_query(self, epoch_seconds: int, system: ServerZone) -> Query:
-        """With all that may count for its effect. Raises SourceError if the session had a zone that isn't
-        known here."""
+        """Return the Query with every setting that may change its effect. Raises SourceError for a session
+        time zone that isn't known here."""
         status = self._status
         zone = status.get(_TIME_ZONE, b"SYSTEM").decode()
         if is_system := zone == "SYSTEM":
@@ -81,7 +81,8 @@ class LoggedStatement:
 
     @property
     def without_settings(self) -> str:
-        """The text behind SET STATEMENT ... FOR, if it begins so; all of it where that can't be read."""
+        """Return the text after SET STATEMENT ... FOR, if it begins with that; the whole text if it can't be
+        parsed."""
         if verb(self.text) != "SET":
             return self.text
         try:
@@ -100,7 +101,7 @@ class LoggedStatement:
         return connection not in (client, "utf8mb4")
 
     def _encoding(self) -> str:
-        collation = _number(self._status.get(_CHARSET, b"")[:2])  # of what the client sends
+        collation = _number(self._status.get(_CHARSET, b"")[:2])  # character set of the client
         try:
             return charset_by_id(collation).encoding
         except KeyError:
@@ -108,7 +109,7 @@ class LoggedStatement:
 
 
 def _variables(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The status variables (kind, value) up to the first one of a kind that isn't known."""
+    """Yield the status variables (kind, value), up to the first of an unknown kind."""
     at = 0
     while at < len(data):
         code = data[at]
@@ -137,15 +138,15 @@ def _number(value: bytes) -> int:
 
 
 def verb(statement: str) -> str:
-    """The statement's first word in capitals; empty if there is none."""
+    """Return the statement's first word in capitals; empty if there is none."""
     match = _VERB.match(statement)
     return match[1].upper() if match else ""
 
 
 def changed_tables(statement: str) -> list[tuple[str, str]] | None:
-    """(schema or "", name) of the tables that a statement of DML_VERBS may change; None if unclear.
+    """Return (schema or "", name) of the tables that a statement of DML_VERBS may change; None if unclear.
 
-    Where several are joined, everything that could be a table's name is in the list.
+    For a join, the list contains everything that could be the name of a table.
     """
     first = _VERB.match(statement)
     statement = statement[first.start(1) :] if first else statement

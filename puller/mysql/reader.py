@@ -9,7 +9,7 @@ from .stream import Dump
 
 
 class BinlogReader:
-    """Feeds the binlog to `decoder`, from its position on. Used by one thread.
+    """Feeds the binlog to `decoder`, from the decoder's position. Used by one thread.
 
     After an error the connection is closed; `read` opens a new one at the decoder's position.
     """
@@ -18,7 +18,7 @@ class BinlogReader:
         self._options = options
         self._decoder = decoder
         self._dump: Dump | None = None
-        self._bytes = 0  # of the connections before
+        self._bytes = 0  # bytes of earlier connections
 
     @property
     def bytes(self) -> int:
@@ -26,7 +26,7 @@ class BinlogReader:
         return self._bytes + (self._dump.bytes if self._dump is not None else 0)
 
     def connect(self) -> Server:
-        """Connect if necessary, and return the server's facts. Raises Retryable and SourceError."""
+        """Connect if necessary and return the server. Raises Retryable and SourceError."""
         if self._dump is None:
             self._dump = Dump(self._options, self._decoder.position)
             server = self._dump.server
@@ -34,7 +34,7 @@ class BinlogReader:
         return self._dump.server
 
     def read(self) -> None:
-        """Decode what the server sends next; returns without anything after a short silence.
+        """Decode the next events; returns without any after 0.2 s of silence.
 
         Raises Retryable and SourceError.
         """
@@ -47,7 +47,7 @@ class BinlogReader:
             raise
 
     def close(self) -> None:
-        """Close the connection. Safe to repeat."""
+        """Close the connection. Idempotent."""
         dump, self._dump = self._dump, None
         if dump is not None:
             self._bytes += dump.bytes

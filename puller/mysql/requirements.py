@@ -1,4 +1,4 @@
-"""What a server must offer to be followed. Looking changes nothing there."""
+"""Requirements of a server to be followed. The checks change nothing on the server."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _SETTINGS: Final = {
 
 class Survey(Struct, frozen=True):
     server: str
-    """Program, version and address; empty if it wasn't reached."""
+    """Program, version and address; empty if the server wasn't reached."""
     tables: list[SourceTable]
-    """Those that are followed, as far as they can be read."""
+    """Followed tables, as far as they can be read."""
     findings: list[Finding]
 
     def raise_errors(self) -> None:
-        """Raises SourceError with all findings that are errors, if there are any."""
+        """Raise SourceError with all findings that are errors, if there are any."""
         errors = [finding.text for finding in self.findings if finding.level == "error"]
         if errors:
             raise SourceError(f"{self.server}: {'; '.join(errors)}")
 
 
 def check(options: MysqlOptions, follows: Follows) -> Survey:
-    """Like survey(); that the server can't be reached is a finding too."""
+    """Like survey(), but an unreachable server is a finding too."""
     try:
         return survey(options, follows)
     except TidemillError as error:
@@ -47,7 +47,7 @@ def check(options: MysqlOptions, follows: Follows) -> Survey:
 
 
 def survey(options: MysqlOptions, follows: Follows) -> Survey:
-    """Look at the server, its settings, our rights and the followed tables.
+    """Check the server, its settings, the user's privileges and the followed tables.
 
     Raises Retryable or SourceError if it can't be reached.
     """
@@ -105,7 +105,7 @@ def _settings(session: Session) -> Iterator[Finding]:
             yield Finding(
                 "error",
                 f"{name} is {found}: SET GLOBAL {name} = {wanted}, in the server's configuration too, and "
-                "have the sessions that are open connect again",
+                "reconnect the open sessions",
             )
 
 
@@ -119,13 +119,13 @@ def _rights(session: Session) -> Iterator[Finding]:
     if not rights & {"ALL PRIVILEGES", "BINLOG ADMIN", "SUPER"}:
         yield Finding(
             "warning",
-            f"{user} has no right to BINLOG ADMIN: until the first snapshot is complete, an ALTER of a table "
-            "that is loaded already waits, and what uses the table waits behind it",
+            f"{user} lacks the privilege BINLOG ADMIN: until the first snapshot is complete, an ALTER of a "
+            "loaded table waits, and later statements on the table wait for that ALTER",
         )
 
 
 def _global_rights(session: Session) -> set[str]:
-    """Those on *.*, by roles too."""
+    """Return the privileges on *.*, including those granted by roles."""
     rights: set[str] = set()
     for (grant,) in query(session, "SHOW GRANTS"):
         if match := re.match(r"GRANT (.+?) ON \*\.\* TO ", grant):
@@ -140,13 +140,14 @@ def _account(user: str) -> str:
 
 def _nothing_to_follow(found: list[FoundTable]) -> Finding:
     if not found:
-        return Finding("error", "no table matches, as this user may see none: GRANT SELECT on them")
+        return Finding("error", "no table matches, because this user may see none: GRANT SELECT on them")
     names = ", ".join(one.full_name for one in found[:10]) + (", ..." if len(found) > 10 else "")
-    return Finding("error", f"no table matches, of those that this user may see: {names}")
+    return Finding("error", f"no table matches; this user may see: {names}")
 
 
 def same_names(tables: Iterable[FoundTable]) -> Iterator[Finding]:
-    """An error for each table whose full name is that of one before it, as dots in names make possible."""
+    """Yield an error for each table with the same full name as an earlier one, which dots in names make
+    possible."""
     by_name: dict[str, FoundTable] = {}
     for one in tables:
         other = by_name.setdefault(one.full_name, one)
@@ -158,7 +159,7 @@ def same_names(tables: Iterable[FoundTable]) -> Iterator[Finding]:
 
 
 def _look_at(session: Session, found: FoundTable) -> SourceTable:
-    """Raises SourceError for a table that can't be followed."""
+    """Describe a followed table. Raises SourceError if it can't be followed."""
     if found.versioned:
         raise SourceError(f"{found.full_name} is system versioned, which isn't supported: leave it out")
     try:

@@ -1,7 +1,7 @@
 """A consistent view of the followed tables.
 
-`START TRANSACTION WITH CONSISTENT SNAPSHOT` takes no locks and tells where the binlog stood at that
-very moment: what is read in the transaction is the tables' rows there.
+`START TRANSACTION WITH CONSISTENT SNAPSHOT` takes no locks and reports the position of the binlog at its
+start: reads in the transaction return the tables' rows at that position.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LOCK_SECONDS: Final = 10
 
 
 class Snapshot:
-    """The tables as they were at `position`. After an error its connection is of no use any more."""
+    """The tables as of `position`. After an error, its connection can't be used any more."""
 
     def __init__(self, options: MysqlOptions, follows: Follows) -> None:
         """Raises Retryable or SourceError."""
@@ -35,8 +35,8 @@ class Snapshot:
         try:
             with translated(options):
                 self.server: Server = identify(self._session)
-                # Before the transaction: hold() compares. The server refuses to read an old view of a
-                # table that was rebuilt since, but not of one that was altered instantly.
+                # Before the transaction: hold() compares. The server refuses to read an old view of a table
+                # that was rebuilt since, but not of one that was altered instantly.
                 found = [one for one in find_tables(self._session) if follows(one.schema, one.name)]
                 tables = [read_table(self._session, one) for one in found]
                 self.tables = [table for table in tables if table is not None]
@@ -49,7 +49,7 @@ class Snapshot:
         disconnect(self._session)
 
     def hold(self, source: SourceTable) -> None:
-        """Keep `source` from being altered. Raises Retryable if that has happened already."""
+        """Prevent `source` from being altered. Raises Retryable if it was altered already."""
         table = source.table
         with translated(self._options):
             query(self._session, "SAVEPOINT loading")
@@ -59,25 +59,26 @@ class Snapshot:
             raise Retryable(f"{table.full_name} was altered since the snapshot: taking a new one", wait=0.0)
 
     def let_go(self) -> None:
-        """Of the table that was held last."""
+        """Release the table that was held last."""
         with translated(self._options):
             query(self._session, "ROLLBACK TO SAVEPOINT loading")
 
     def select(self, table: Table, after: Sequence[int] | None, limit: int | None) -> Result:
-        """All rows of `table`, or with `limit` so many of them by key, behind the key `after`."""
+        """Select all rows of `table`, or with `limit` at most that many, ordered by key after the key
+        `after`."""
         return Result(self._session, self._options, chunk_query(table, after, limit))
 
 
 def begin(session: Session) -> Position:
-    """Start a transaction that sees the present and nothing later; where the binlog stands now.
+    """Start a read view of the present and return the binlog's position.
 
     Raises SourceError, or pymysql's errors: use it inside translated().
     """
     query(session, SESSION)
     query(session, f"SET lock_wait_timeout = {_LOCK_SECONDS}, idle_transaction_timeout = 0")
     query(session, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-    # A session that may write to the binlog keeps a table's metadata lock when it goes back to a
-    # savepoint: an ALTER of a table that is loaded would wait for the end of the snapshot.
+    # A session that may write to the binlog keeps a table's metadata lock after it rolls back to a savepoint:
+    # an ALTER of a loaded table would wait for the end of the snapshot.
     with contextlib.suppress(pymysql.err.OperationalError):
         query(session, "SET sql_log_bin = 0")
     query(session, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
@@ -92,7 +93,7 @@ def has_integer_key(table: Table) -> bool:
 
 
 def chunk_query(table: Table, after: Sequence[int] | None, limit: int | None) -> str:
-    """The SELECT of a table's rows; with `limit` in the order of its key of integers."""
+    """Return the SELECT of a table's rows; with `limit`, ordered by its key of integers."""
     columns = ", ".join(select_expression(column) for column in table.columns)
     sql = f"SELECT {columns} FROM {quoted(table.schema, table.name)}"
     if limit is None:
@@ -105,7 +106,7 @@ def chunk_query(table: Table, after: Sequence[int] | None, limit: int | None) ->
 
 
 def _behind(key: Sequence[str], after: Sequence[int]) -> str:
-    # Not (a, b) > (1, 2): for that the optimizer reads the index from its start.
+    # Not (a, b) > (1, 2): the optimizer would read the index from its start.
     condition = f"{key[-1]} > {after[-1]}"
     for name, value in zip(key[-2::-1], after[-2::-1], strict=True):
         condition = f"{name} > {value} OR ({name} = {value} AND ({condition}))"

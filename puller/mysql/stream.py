@@ -1,8 +1,8 @@
-"""Long answers, read straight from the socket.
+"""Long answers, read directly from the socket.
 
-The only module that knows mysql-replication and pymysql's inside. The libraries connect, log in, agree
-on checksums and heartbeats and send the command; the bytes of the answer are read here in large pieces.
-pymysql holds none of them: a server sends nothing between its answer to one command and the next.
+The only module that uses internals of mysql-replication and pymysql. The libraries connect, log in, negotiate
+checksums and heartbeats and send the command; the bytes of the answer are read here in large chunks. pymysql
+buffers none of them: a server sends nothing between its answer to one command and the next command.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from .position import Position
 
 READ_BYTES: Final = 256 * 1024
 POLL_SECONDS: Final = 0.2
-"""No read waits longer, so that whoever reads can turn to something else."""
+"""Maximum wait of a read, so that the reader can do other work."""
 
 _ERROR: Final = 0xFF
 _calls = count()
 
 
 def own_server_id() -> int:
-    """An id that hardly another replica has, another one at every call."""
+    """Return a server id that is unlikely to collide with another replica's; a new one at every call."""
     return crc32(f"{socket.gethostname()}/{os.getpid()}/{next(_calls)}".encode()) | 1
 
 
 class Dump:
-    """The binlog from a position on: the server sends events as they are written."""
+    """The binlog from a position: the server sends events as they are written."""
 
     def __init__(self, options: MysqlOptions, position: Position) -> None:
         """Raises Retryable or SourceError."""
         if position.offset > 0xFFFFFFFF:
             raise SourceError(
-                f"{position} is beyond 4 GiB, where no server can be asked to start: start again with a new "
+                f"{position} is beyond 4 GiB, and no server can start a dump there: start again with a new "
                 "snapshot, and change less in one transaction"
             )
         self._options = options
         self._position = position
         self._cutter = PacketCutter()
         self.bytes = 0
-        """Read so far."""
+        """Bytes read."""
         self._end = b""
         self._silent_seconds = 0.0
         self._session = connect(options)
@@ -65,7 +65,7 @@ class Dump:
 
     def _start(self) -> None:
         self.server = identify(self._session)
-        # A server that writes no checksums any more may have files that have them.
+        # A server that no longer writes checksums may have older files with checksums.
         self._session.query("SET @master_binlog_checksum = 'CRC32'")
         reader = BinLogStreamReader(
             connection_settings={},
@@ -75,18 +75,18 @@ class Dump:
             resume_stream=True,
             blocking=True,
             slave_heartbeat=self._options.heartbeat_seconds,
-            is_mariadb=False,  # True asks by GTID only
+            is_mariadb=False,  # True requests by GTID only
             enable_logging=False,
             pymysql_wrapper=lambda **_: self._session,
         )
-        # What fetchone() does first; fetchone() itself would also connect a second time, and connect
-        # again on its own whenever the connection is lost.
+        # This is the first step of fetchone(), which would also connect a second time and reconnect by itself
+        # whenever the connection is lost.
         reader._BinLogStreamReader__connect_to_stream()
 
     def read(self) -> list[bytes]:
-        """The payloads of events; none if nothing came within POLL_SECONDS.
+        """Return the payloads of events; none after POLL_SECONDS of silence.
 
-        Raises Retryable once the connection is gone, SourceError when the server refuses.
+        Raises Retryable if the connection is lost, SourceError if the server refuses.
         """
         if self._end:
             raise self._ended()
@@ -99,7 +99,7 @@ class Dump:
         self._silent_seconds = 0.0
         self.bytes += len(data)
         payloads = self._cutter.feed(data)
-        if payloads and payloads[-1][0]:  # an error packet or an EOF is the last one
+        if payloads and payloads[-1][0]:  # an error or EOF packet is the last one
             self._end = payloads.pop()
             return payloads or self.read()
         return payloads
@@ -128,7 +128,8 @@ class Dump:
 
 
 class Result:
-    """The rows of a large query, uncopied, as they come in. Its session is free again once `done`."""
+    """The rows of a large query, uncopied, as they are received. Its session can be used again when
+    `done`."""
 
     def __init__(self, session: Session, options: MysqlOptions, sql: str) -> None:
         """Raises Retryable or SourceError."""
@@ -144,16 +145,16 @@ class Result:
 
     @property
     def rows(self) -> int:
-        """How many have come."""
+        """Number of rows received."""
         return self._cutter.rows
 
     @property
     def last_row(self) -> bytes:
-        """The latest of them."""
+        """The last row received."""
         return self._cutter.last_row
 
     def read(self) -> bytes:
-        """Whole row packets; empty if none came within POLL_SECONDS. Raises Retryable or SourceError."""
+        """Return whole row packets; empty after POLL_SECONDS of silence. Raises Retryable or SourceError."""
         packets = self._cutter.feed(_receive(self._socket, self._options))
         if self._cutter.error:
             with translated(self._options):
@@ -164,7 +165,7 @@ class Result:
 def _taken_over(session: Session) -> socket.socket:
     stream: socket.socket = session._sock
     stream.settimeout(POLL_SECONDS)
-    session._current_timeout = POLL_SECONDS  # pymysql sets its own again when it reads
+    session._current_timeout = POLL_SECONDS  # pymysql restores its own timeout when it reads
     for name, value in ("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3):
         if hasattr(socket, name):
             stream.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
@@ -172,7 +173,8 @@ def _taken_over(session: Session) -> socket.socket:
 
 
 def _receive(stream: socket.socket, options: MysqlOptions) -> bytes:
-    """What has come in; empty after POLL_SECONDS without anything. Raises Retryable once it is over."""
+    """Return the bytes received; empty after POLL_SECONDS of silence. Raises Retryable if the connection is
+    closed."""
     try:
         data = stream.recv(READ_BYTES)
     except TimeoutError:
@@ -192,7 +194,7 @@ def _error(payload: bytes) -> pymysql.err.Error:
 
 
 def _binlogs(session: Session) -> str:
-    """The first and the last binlog in words."""
+    """Describe the first and the last binlog."""
     try:
         rows = query(session, "SHOW BINARY LOGS")
     except pymysql.err.Error as error:

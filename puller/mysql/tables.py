@@ -12,7 +12,7 @@ from ...events import Table
 from .connection import Session, query
 
 Follows: TypeAlias = Callable[[str, str], bool]
-"""Whether a table is followed, by its schema and name."""
+"""True if a table, by schema and name, is followed."""
 
 SYSTEM_SCHEMAS: Final = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
 
@@ -27,12 +27,12 @@ WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
 
 
 class FoundTable(Struct, frozen=True):
-    """A table that the server has, and that this user may see."""
+    """A table of the server that this user may see."""
 
     schema: str
     name: str
     versioned: bool = False
-    """System versioned: it keeps its past rows."""
+    """True if it is system versioned: it keeps its past rows."""
 
     @property
     def full_name(self) -> str:
@@ -43,11 +43,11 @@ class SourceTable(Struct, frozen=True):
     table: Table
     engine: str
     rows_estimated: int
-    """By the server's statistics: may be off by some tens of percent."""
+    """Number of rows by the server's statistics, which may be off by some tens of percent."""
 
 
 def find_tables(session: Session) -> list[FoundTable]:
-    """Every table but the server's own, in the order of their names."""
+    """Return every table except the server's own, ordered by name."""
     rows = query(session, _TABLES)
     return [
         FoundTable(schema, name, kind != "BASE TABLE")
@@ -61,7 +61,7 @@ def is_user_schema(schema: str) -> bool:
 
 
 def read_table(session: Session, found: FoundTable) -> SourceTable | None:
-    """None if it is gone. Raises SourceError for a column that isn't supported."""
+    """Describe a table; None if it was dropped. Raises SourceError for a column that isn't supported."""
     names = found.schema, found.name
     details = query(session, _DETAILS, *names)
     if not details:
@@ -78,5 +78,5 @@ def read_table(session: Session, found: FoundTable) -> SourceTable | None:
 
 
 def quoted(*names: str) -> str:
-    """Names as SQL writes them, such as `shop`.`order`."""
+    """Return names quoted for SQL, such as `shop`.`order`."""
     return ".".join(f"`{name.replace('`', '``')}`" for name in names)

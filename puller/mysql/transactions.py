@@ -1,4 +1,4 @@
-"""Raw changes on their way out, transaction by transaction."""
+"""Raw changes on their way to the output, transaction by transaction."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _NUMBER_OF_EMPTY = 1
 
 
 class Transactions:
-    """Numbers the changes of each transaction, gives it its ts and ends it with a COMMIT.
+    """Numbers the changes of each transaction, assigns its ts and ends it with a COMMIT.
 
-    Transactions without changes only move the position: one empty transaction, made by take(), stands
-    for all of them since the last. One above `max_bytes` is handed out in parts, as it comes. When it
-    comes again after `interrupt`, what was handed out is skipped; when it isn't committed in the end,
-    a ROLLBACK_MARKER takes it back.
+    Transactions without changes only move the position: one empty transaction, made by take(), stands for all
+    of them since the last call. A transaction above `max_bytes` is sent in parts while it is received. When
+    it is received again after `interrupt`, the sent part is skipped; if it is never committed, a
+    ROLLBACK_MARKER takes it back.
     """
 
     def __init__(self, clock: CommitClock, max_bytes: int) -> None:
@@ -24,22 +24,22 @@ class Transactions:
         self.is_open = False
         self._max_bytes = max_bytes
         self._changes: list[KvChange] = []
-        self._whole = 0  # so many of them are of complete transactions
-        self._passed = False  # the position has moved without a COMMIT
-        # The latest transaction:
+        self._whole = 0  # number of these changes that belong to complete transactions
+        self._passed = False  # the position moved without a COMMIT
+        # State of the latest transaction:
         self._ts: Ts = 0
-        self._number = 0  # of its last change, from 1
-        self._handed = 0  # of its last change that was handed out
-        self._bytes = 0  # of its changes that weren't
+        self._number = 0  # number of its last change, from 1
+        self._handed = 0  # number of its last change that was sent
+        self._bytes = 0  # bytes of its changes that weren't sent
         self._savepoints: dict[str, int] = {}
 
     @property
     def is_begun(self) -> bool:
-        """One is open, or was when it was interrupted and a part of it is handed out."""
+        """True if a transaction is open, or was interrupted after a part of it was sent."""
         return self.is_open or self._handed > 0
 
     def begin(self, epoch_seconds: int = 0) -> None:
-        """Begin one at that time, by the source's clock; 0: just after the last."""
+        """Begin a transaction at that time of the source's clock; 0 for just after the last one."""
         self._ts = self.clock.next(epoch_seconds)
         self.is_open = True
 
@@ -51,7 +51,7 @@ class Transactions:
             self._bytes += len(value)
 
     def commit(self, position: str, chunk: Chunk | None = None) -> None:
-        """End it; the source stands at `position` then."""
+        """Commit the transaction; the source is then at `position`."""
         ts = self.clock.last = self._ts
         if self._number or chunk is not None:
             key = entry_key(self._number + 1, COMMIT)
@@ -64,7 +64,7 @@ class Transactions:
         self.interrupt()
 
     def interrupt(self) -> None:
-        """None is open any more. The latest may come again, from its start, if it wasn't committed."""
+        """Close the open transaction. If it wasn't committed, it may be received again from its start."""
         del self._changes[self._whole :]
         self.is_open = False
         self._number = self._bytes = 0
@@ -72,15 +72,15 @@ class Transactions:
             self._savepoints.clear()
 
     def abandon(self, position: str) -> None:
-        """It will never be committed.
+        """Abandon the transaction: it will never be committed.
 
-        It uses up its ts all the same, or that of the next would depend on what was handed out of it.
+        It consumes its ts nevertheless; otherwise the next ts would depend on how much of it was sent.
         """
         self.roll_back()
         self.commit(position)
 
     def roll_back(self) -> None:
-        """Drop its changes; it is still to be committed or abandoned."""
+        """Drop the transaction's changes; it is still to be committed or abandoned."""
         del self._changes[self._whole :]
         if self._handed:
             self._changes.append(KvChange(self._ts, self._ts, PUT, entry_key(0, ROLLBACK_MARKER), b""))
@@ -90,30 +90,32 @@ class Transactions:
         self._savepoints[savepoint.casefold()] = self._number
 
     def roll_back_to(self, savepoint: str) -> None:
-        """Raises SourceError if it isn't known, or if what is to be dropped was handed out in part."""
+        """Drop the changes after a savepoint. Raises SourceError if the savepoint is unknown, or if some of
+        these changes were sent."""
         number = self._savepoints.get(savepoint.casefold())
         if number is None:
             raise SourceError(
-                f"a transaction goes back to its savepoint {savepoint}, which the binlog doesn't have: "
+                f"a transaction rolls back to its savepoint {savepoint}, which the binlog doesn't have: "
                 "start again with a new snapshot"
             )
         if number < self._handed:
             raise SourceError(
-                f"a transaction of more than {self._max_bytes} bytes goes back to its savepoint {savepoint}: "
-                "start again with a new snapshot and a larger max_batch_bytes"
+                f"a transaction of more than {self._max_bytes} bytes rolls back to its savepoint {savepoint}:"
+                " start again with a new snapshot and a larger max_batch_bytes"
             )
         del self._changes[len(self._changes) - (self._number - number) :]
         self._number = number
 
     def advance_watermark(self, ts: Ts) -> None:
-        """The source has nothing at or below `ts` any more."""
+        """Note that the source has no further changes at or below `ts`."""
         if self.clock.raise_to(ts):
             self._passed = True
 
     def take(self, position: str) -> Changes | None:
-        """What is complete, and what there is of a large open one; None if there is nothing.
+        """Return the complete transactions and the received part of a large one; None if there are no
+        changes.
 
-        The source stands at `position`, before the open transaction.
+        The source is at `position`, before the open transaction.
         """
         changes = self._changes
         whole = self._whole

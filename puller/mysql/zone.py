@@ -1,4 +1,4 @@
-"""How far clocks are ahead of UTC: of a session's time zone, and of the server's own."""
+"""UTC offsets: of a session's time zone, and of the server's own."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ WITH RECURSIVE week (moment) AS (
 SELECT moment, TIMESTAMPDIFF(
   SECOND, FROM_UNIXTIME(moment), CONVERT_TZ(FROM_UNIXTIME(moment), '+00:00', 'SYSTEM')) FROM week
 """
-"""For a session in UTC. A server can't tell its own zone's full name, only what time it is there."""
+"""A query for a session in UTC. A server can't tell the full name of its own zone, only its local time."""
 
 
 class ServerZone(Struct, frozen=True):
-    """The server's own time zone, as far as it was asked for."""
+    """The server's own time zone, as a list of sampled offsets."""
 
     samples: tuple[tuple[int, int], ...] = ((0, 0),)
-    """Moments in Unix seconds, rising, and how far its clock is ahead of UTC at each."""
+    """(Unix seconds, UTC offset in seconds), ascending."""
 
     @property
     def name(self) -> str:
         return "SYSTEM" if any(offset for _, offset in self.samples) else "+00:00"
 
     def offset_at(self, epoch_seconds: int) -> int | None:
-        """None within a week of a change of the clock, and beyond the samples if it ever changes."""
+        """Return the offset in seconds. None within a week of a change of the clock, and outside of the
+        samples if it ever changes."""
         behind = [offset for moment, offset in self.samples if moment <= epoch_seconds][-1:]
         ahead = [offset for moment, offset in self.samples if moment >= epoch_seconds][:1]
         near = {*behind, *ahead} if behind and ahead else {offset for _, offset in self.samples}
@@ -44,7 +45,7 @@ class ServerZone(Struct, frozen=True):
 
 
 def offset_of(zone: str, epoch_seconds: int) -> int:
-    """Raises SourceError for a zone that isn't known here."""
+    """Return the UTC offset of a session's time zone. Raises SourceError for a zone that isn't known here."""
     if match := _OFFSET.fullmatch(zone):
         seconds = int(match[2]) * 3600 + int(match[3]) * 60
         return -seconds if match[1] == "-" else seconds

@@ -1,1 +1,1 @@
-"""Changes of a TiKV cluster: PD, regions, the change feed of each store."""
+"""The puller of a TiKV cluster: PD, regions, and the change feed of each store."""

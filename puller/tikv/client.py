@@ -1,4 +1,4 @@
-"""A TiKV cluster as one feed uses it: its loop's thread, connections, PD, regions and reads."""
+"""The client of a TiKV cluster for one feed: the loop's thread, connections, PD, regions and reads."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ log = logging.getLogger("tidemill.puller")
 T = TypeVar("T")
 
 CLOSE_SECONDS = 5.0
-"""For connections to be closed in peace."""
+"""Timeout for closing the connections."""
 
 
 class TikvClient:
-    """`start`, `run` and `stop` are called from outside the loop's thread, what it holds only inside."""
+    """`start`, `run` and `stop` are called from other threads; the attributes are used in the loop's thread
+    only."""
 
     channels: Channels
     pd: PdClient
@@ -36,12 +37,12 @@ class TikvClient:
         self.clock = clock
         self.random = random
         self.on_error: Callable[[BaseException], None] | None = None
-        """Gets, in the loop's thread, what ended a task that nobody waits for."""
+        """Called in the loop's thread with an error that ended a task nobody waits for."""
         self.loop = LoopThread(on_error=self._failed)
         self._started = False
 
     def start(self) -> None:
-        """Find PD. Raises Retryable and Fatal; then nothing is left running."""
+        """Connect to PD. Raises Retryable and Fatal; after an error nothing is left running."""
         self.loop.start()
         self._started = True
         try:
@@ -51,11 +52,11 @@ class TikvClient:
             raise
 
     def run(self, work: Coroutine[Any, Any, T], timeout_seconds: float | None = None) -> T:
-        """What a coroutine gives, run in the loop's thread."""
+        """Run a coroutine in the loop's thread and return its result."""
         return self.loop.run(work, timeout_seconds)
 
     def stop(self) -> None:
-        """End all tasks, connections and the thread. Safe to repeat."""
+        """End all tasks, connections and the thread. Idempotent."""
         if not self._started:
             return
         self._started = False

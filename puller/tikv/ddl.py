@@ -1,4 +1,4 @@
-"""The actor that puts DDL jobs into their order."""
+"""The actor that orders DDL jobs."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from ...errors import SourceError
 from ...events import Changes, KvChange, Ts
 
 MAX_BYTES: Final = 256 << 20
-"""Of jobs above the resolved ts: TiKV takes no entry above 6 MiB, and jobs end one after the other."""
+"""Limit for jobs above the resolved ts: TiKV takes no entry above 6 MiB, and jobs end one after the other."""
 
 REMEMBERED: Final = 65_536
-"""So many of the last jobs are recognised when they come again."""
+"""Number of recent jobs that are recognised as duplicates."""
 
 
 class Follower(Protocol):
-    """Who acts on schema changes: the schema history, and whoever follows tables by it."""
+    """Receiver of schema changes: the schema history, and the code that follows tables by it."""
 
     def apply(self, job: Job, ts: Ts) -> None:
-        """A job took effect in the transaction of commit ts `ts`: no row above it has left the sorter.
+        """Apply a job that took effect in the transaction of commit ts `ts`; no row above it has left the
+        sorter.
 
-        Called in the DdlPuller's turns, in the order of ts, once for each job, and for a multi-schema
-        change also before, when a part of it takes effect. Must not wait for anything. Raises SourceError
-        for a job that can't be read.
+        Called in the DdlPuller's turns, in the order of ts, once for each job; for a multi-schema change also
+        earlier, when a part of it takes effect. Must not block. Raises SourceError for a job that can't be
+        read.
         """
         ...
 
@@ -45,13 +46,13 @@ def _place(effect: _Effect) -> tuple[Ts, int, int]:
 
 
 class DdlPuller(PooledActor):
-    """Takes the changes of the DDL spans, of which most are steps of jobs. When a job takes effect it tells
-    first the follower and then, with the change that says so, `output`: the sorter.
+    """Processes the changes of the DDL spans, most of which are steps of jobs. When a job takes effect, the
+    follower is told first, then `output` (the sorter) gets the change by which it took effect.
 
-    What is resolved is told on only after the follower has acted. So a table that a job makes is in the
-    sorter before anything above the job leaves. A job's place is the commit ts of the change by which it
+    The resolved ts is forwarded only after the follower has acted, so a table that a job creates is in the
+    sorter before any change above the job leaves. A job's position is the commit ts of the change by which it
     takes effect (see docs/decisions, the order of DDL jobs). Fails with SourceError for a job that can't be
-    read or more than `max_bytes` of them at once.
+    read, or if jobs of more than `max_bytes` wait.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class DdlPuller(PooledActor):
         schema_version: int = 0,
         max_bytes: int = MAX_BYTES,
     ) -> None:
-        """`start_ts` and `schema_version` are those of the schema that the follower begins with."""
+        """`start_ts` and `schema_version` are those of the follower's initial schema."""
         self._output = output
         self._follower = follower
         self._schema_version = schema_version
@@ -72,9 +73,9 @@ class DdlPuller(PooledActor):
         self._held: list[_Effect] = []
         self._bytes = 0
         self._known: dict[int, None] = {}
-        """The ids of the jobs that were told as done, oldest first."""
+        """Ids of the jobs that were reported as done, oldest first."""
         self._step: tuple[int, Ts] | None = None
-        """Job and ts of the last that was told before it is done."""
+        """Job and ts of the last step that was reported before its job is done."""
 
     def on_receive_batch(self, messages: Sequence[Changes]) -> None:
         resolved = self._resolved
@@ -86,12 +87,12 @@ class DdlPuller(PooledActor):
             self._tell(resolved)
 
     def _take(self, change: KvChange) -> None:
-        """Keep the change if with it a job, or a part of it, takes effect and that isn't known."""
+        """Keep the change if a job, or a part of it, takes effect by it and isn't known yet."""
         job = read_job(change)
         if job is None or not job.is_in_effect or job.id in self._known or change.commit_ts <= self._resolved:
             return
         if job.is_done and 0 < job.schema_version <= self._schema_version:
-            return  # all of it is in the schema that was read
+            return  # the initial schema contains all of it
         self._held.append(_Effect(change, job))
         self._bytes += len(change.value)
         if self._bytes > self._max_bytes:
@@ -104,7 +105,7 @@ class DdlPuller(PooledActor):
             )
 
     def _tell(self, resolved: Ts) -> None:
-        """Act on what is resolved now."""
+        """Report the jobs at or below the resolved ts."""
         self._resolved = resolved
         ready = sorted((effect for effect in self._held if effect.change.commit_ts <= resolved), key=_place)
         changes = []
@@ -118,7 +119,7 @@ class DdlPuller(PooledActor):
         self.send(self._output, Changes(changes, resolved))
 
     def _is_new(self, effect: _Effect) -> bool:
-        """Whether it wasn't told. Steps of a job that isn't done differ by their ts."""
+        """True if it wasn't reported yet. Steps of a job that isn't done differ by their ts."""
         job_id = effect.job.id
         if job_id in self._known or self._step == (job_id, effect.change.commit_ts):
             return False

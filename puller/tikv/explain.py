@@ -1,4 +1,4 @@
-"""Why a feed of TiKV is slow or stuck: what waits, on what, since when."""
+"""Explanations of a slow or stuck TiKV feed: what waits, on what, since when."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .feed.lock_resolver import HeldLock, LockResolver
 from .feed.request import Request, Subscription
 
 DDL_TABLE_ID: Final = 0
-"""Stands for the job queue of the schema: tables have higher ids."""
+"""Id that stands for the schema's job queue: tables have higher ids."""
 NAMED: Final = 3
-"""Of each kind so many are named, the worst first."""
+"""Maximum number of items named per kind, the worst first."""
 PARKED: Final = 100
-"""Failures that the retry limiter holds back are looked through up to so many."""
+"""Maximum number of delayed failures of the retry limiter that are examined."""
 SLOW_SECONDS: Final = 20.0
-"""An initialised region further behind than this is slow (TiCDC's number): the log names it."""
+"""Lag above which an initialised region is slow (TiCDC's value): the log names it."""
 BEHIND_SECONDS: Final = 5.0
-"""And this much is worth a word to who asks: stores resolve about once a second."""
+"""Lag above which an explanation names a region: stores resolve about once a second."""
 
 
 def explain(feed: EventFeed, resolver: LockResolver, now_ts: Ts) -> list[Wait]:
-    """In the loop's thread; empty if nothing waits."""
+    """Return the waits of a feed; empty if there are none. Call in the loop's thread."""
     requests = _requests(feed)
     moments = Moments(feed.clock.now(), now_ts)
     uninitialised = [r for r in requests if not r.initialised]
@@ -44,7 +44,7 @@ def explain(feed: EventFeed, resolver: LockResolver, now_ts: Ts) -> list[Wait]:
 
 
 def slow_regions(feed: EventFeed, now_ts: Ts, uninitialised_seconds: float) -> list[Wait]:
-    """What belongs in the log every few minutes (puller.md: slow-region evidence)."""
+    """Return the slow regions, for the log every few minutes (puller.md: slow-region evidence)."""
     requests = _requests(feed)
     moments = Moments(feed.clock.now(), now_ts)
     horizon = moments.now - uninitialised_seconds
@@ -56,7 +56,7 @@ def slow_regions(feed: EventFeed, now_ts: Ts, uninitialised_seconds: float) -> l
 
 
 class Moments:
-    """PD's time and the clock's `now()` at one moment, for when a ts was."""
+    """PD's time and the clock's `now()` at one moment, to convert a ts to a clock time."""
 
     def __init__(self, now: float, now_ts: Ts) -> None:
         self.now = now
@@ -95,7 +95,7 @@ def _uninitialised(feed: EventFeed, requests: Sequence[Request], now: float) -> 
 def _wait(
     feed: EventFeed, request: Request, kind: WaitKind, seconds: float, count: int, reason: str = ""
 ) -> Wait:
-    """Of a region at its store; `count` wait like that."""
+    """Return the wait of a region at its store; `count` regions wait for the same reason."""
     store = feed.stores.get(request.store_id)
     return Wait(
         request.subscription.ref.name,
@@ -116,7 +116,7 @@ def _table_id(subscription: Subscription) -> int | None:
 
 
 def _holes(feed: EventFeed, moments: Moments) -> Iterator[Wait]:
-    """Keys that no region holds, but for those of which `_failed` says more."""
+    """Yield a wait for keys that no region holds, unless `_failed` explains them."""
     failing = _failing(feed)
     found = [
         (moments.seconds_ago(ts), s, hole)
@@ -136,7 +136,7 @@ def _holes(feed: EventFeed, moments: Moments) -> Iterator[Wait]:
 
 
 def _failing(feed: EventFeed) -> dict[Subscription, Failure]:
-    """Of what the retry limiter holds back longest, one failure a subscription."""
+    """Return the longest-delayed failures of the retry limiter, one per subscription."""
     found: dict[Subscription, Failure] = {}
     for failure in feed.failures.limiter.first(PARKED):
         if not failure.subscription.stopped:

@@ -1,4 +1,4 @@
-"""How a TiKV cluster is reached and followed."""
+"""Options of a TiKV source."""
 
 from __future__ import annotations
 
@@ -34,55 +34,56 @@ _LEAST = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TikvOptions:
-    """A TiKV cluster to follow. Raises ConfigError, naming the field and what is accepted.
+    """A TiKV cluster to follow. Raises ConfigError naming the field and the accepted values.
 
-    The defaults are those of TiCDC (its puller document and code) where it has one.
+    The defaults are those of TiCDC (its puller document and code) if it has the option.
     """
 
     pd: tuple[str, ...]
-    """Addresses of placement drivers, "host:port"; one that answers is enough, the others are found."""
+    """Addresses of placement drivers, "host:port"; one reachable address is enough, the others are
+    discovered."""
     cluster_id: Annotated[int, Meta(ge=0)] = 0
-    """The feed refuses any other cluster; 0 takes the one it finds."""
+    """Required cluster id: the feed refuses any other cluster. 0 accepts any cluster."""
     ca_path: Path | None = None
-    """PEM file of the cluster's certificate authority; without it nothing is encrypted."""
+    """PEM file of the cluster's certificate authority; without it, connections are not encrypted."""
     cert_path: Path | None = None
-    """PEM file of our certificate, if the cluster wants one; with `key_path`."""
+    """PEM file of the client certificate, if the cluster requires one; with `key_path`."""
     key_path: Path | None = None
     snapshot: bool = True
-    """Load the tables before following them. False: only what changes from now on."""
+    """Load the tables before following them. False follows only changes from now on."""
     start_ts: Annotated[int, Meta(ge=0)] = 0
-    """Where to begin instead, without a snapshot and a checkpoint: just after this TSO."""
+    """Start ts without a snapshot or checkpoint: the feed begins just after this TSO."""
     region_scan_limit: Annotated[int, Meta(ge=1)] = 40
-    """Regions of one store whose incremental scan may be under way at once."""
+    """Maximum number of concurrent incremental scans per store."""
     region_batch: Annotated[int, Meta(ge=1)] = 20
-    """Regions asked of PD at once when a span is divided."""
+    """Regions per request to PD when a span is divided."""
     region_retry_seconds: Annotated[float, Meta(ge=0)] = 60.0
-    """How long a span without a whole cover of regions is asked for again."""
+    """Retry deadline for PD's regions of a span to cover it without gaps."""
     dial_seconds: Annotated[float, Meta(ge=0.1)] = 10.0
-    """For a connection to be made."""
+    """Timeout for connecting."""
     timeout_seconds: Annotated[float, Meta(ge=0.1)] = 10.0
-    """For an answer of PD or a store."""
+    """Timeout for an answer of PD or a store."""
     pd_retry_seconds: Annotated[float, Meta(ge=0)] = 9.0
-    """How long a leader of PD is looked for: it elects one in 3 s."""
+    """Retry deadline for finding PD's leader: an election takes 3 s."""
     store_retry_seconds: Annotated[float, Meta(ge=0)] = 20.0
-    """How long one read is tried again while its region moves, its store is away or a lock is in the way."""
+    """Retry deadline of one read while its region moves, its store is unavailable or a lock blocks it."""
     gc_ttl_seconds: Annotated[int, Meta(ge=1)] = 24 * 3600
-    """How long PD keeps old versions for a feed that no longer says it needs them."""
+    """Time for which PD keeps old versions after a feed has last renewed its safe point."""
     gc_interval_seconds: Annotated[float, Meta(ge=0.01)] = 60.0
-    """How often a running feed says so."""
+    """Interval at which a running feed renews its safe point."""
     stream_window_bytes: Annotated[int, Meta(ge=65_535)] = 8 << 20  # 8 MiB
-    """What a store may send ahead on one stream: about a message. (TiCDC has 64 KiB, and waits for each of
-    a message's parts. For a whole connection gRPC's core finds it itself.)"""
+    """HTTP/2 flow-control window of one stream: about a message. (TiCDC has 64 KiB, and waits for each part
+    of a message. The window of a whole connection is set by gRPC's core.)"""
     max_receive_bytes: Annotated[int, Meta(ge=1 << 20)] = 256 << 20  # 256 MiB
-    """The largest message taken from a store."""
+    """Maximum size of a message from a store."""
     streams_per_connection: Annotated[int, Meta(ge=1)] = 1000
-    """Beyond these a further connection to the store is made."""
+    """Maximum number of streams per connection to a store; beyond it another connection is opened."""
     idle_seconds: Annotated[float, Meta(ge=1)] = 600.0
-    """A connection without a stream or call for so long is closed."""
+    """Idle time after which a connection without streams and calls is closed."""
     max_prewrite_bytes: Annotated[int, Meta(ge=1 << 16)] = 128 << 20  # 128 MiB
-    """Prewrites that wait for their commit go to disk beyond this, over all tables."""
+    """Memory for prewrites that wait for their commit, over all tables; beyond it they go to disk."""
     scan_page: Annotated[int, Meta(ge=1)] = 256
-    """Keys asked of a store at once when a table or the schema is read."""
+    """Keys per request to a store when a table or the schema is read."""
 
     def __post_init__(self) -> None:
         if not self.pd:
@@ -95,7 +96,7 @@ class TikvOptions:
 
     @property
     def loads(self) -> bool:
-        """Whether it begins with a snapshot, without a checkpoint."""
+        """True if a feed without a checkpoint begins with a snapshot."""
         return self.snapshot and not self.start_ts
 
     @property
@@ -108,9 +109,9 @@ class TikvOptions:
 
 
 def endpoints(text: str) -> tuple[str, ...]:
-    """The addresses of `tikv://pd1:2379,pd2:2379`, of the part after `://`, or of PD's own http URLs.
+    """Return the addresses of `tikv://pd1:2379,pd2:2379`, of the part after `://`, or of PD's own http URLs.
 
-    Raises ConfigError naming what isn't one.
+    Raises ConfigError naming a part that isn't an address.
     """
     rest = text.strip().removeprefix("tikv://").rstrip("/")
     found = tuple(address_of(part) for part in rest.split(",") if part.strip())
@@ -122,7 +123,7 @@ def endpoints(text: str) -> tuple[str, ...]:
 
 
 def address_of(url: str) -> str:
-    """The "host:port" of a member's URL: PD lists itself as http://host:port or https://host:port."""
+    """Return the "host:port" of a member's URL: PD lists itself as http://host:port or https://host:port."""
     return url.strip().removeprefix("http://").removeprefix("https://").rstrip("/")
 
 

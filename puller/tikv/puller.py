@@ -1,4 +1,4 @@
-"""The puller of a TiKV cluster: tables come and go while it runs."""
+"""The puller of a TiKV cluster; tables are added and removed while it runs."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from .statistics import TableStatistics, TikvStatistics
 log = logging.getLogger("tidemill.puller")
 
 LOOK_SECONDS: Final = 300.0
-"""How often slow regions are logged."""
+"""Interval at which slow regions are logged."""
 UNINITIALISED_SECONDS: Final = 600.0
-"""An incremental scan that takes longer is logged."""
+"""Incremental scans longer than this are logged."""
 EXPLAIN_SECONDS: Final = 5.0
-"""For an explanation; the loop's thread is never held up for long."""
+"""Timeout for an explanation; the loop's thread is never blocked for long."""
 ANSWER_SECONDS: Final = 1.0
-"""Of those, for PD to say what time it is."""
+"""Part of it for PD's answer about the time."""
 
 _numbers = count(1)
 
@@ -49,10 +49,10 @@ class ErrorEscalation(PooledActor):
 
 
 class TikvPuller:
-    """Sends tables' changes and resolved ts to their writers, as Changes; see EventFeed and SpanPuller.
+    """Sends tables' changes and resolved ts to their writers as Changes; see EventFeed and SpanPuller.
 
-    Any thread may call any method, actors in their turns `add` and `remove`. What it can't go on after, a
-    Fatal, a Retryable or a bug, fails its actor "puller …", so `supervisor` gets a Failed.
+    Thread-safe; actors may call `add` and `remove` in their turns. An error that stops it, a Fatal, a
+    Retryable or a bug, fails its actor "puller …", so `supervisor` gets a Failed.
     """
 
     def __init__(
@@ -66,10 +66,11 @@ class TikvPuller:
         max_prewrite_bytes: int = 128 << 20,
         advance: Callable[[Mapping[int, Ts]], None] | None = None,
     ) -> None:
-        """`client` is started and stays the caller's. `scratch` takes prewrites beyond the bound.
+        """`client` must be started and is closed by the caller. `scratch` stores prewrites beyond the memory
+        limit.
 
-        `advance` resolves many tables, by ids above 0, behind what was told their writers: most resolved
-        ts go there. Without it all go to the writers.
+        `advance` passes on the resolved ts of many tables, by ids above 0, after everything that was sent to
+        their writers; most resolved ts are passed this way. Without it all go to the writers.
         """
         self._client = client
         self._system = system
@@ -85,12 +86,12 @@ class TikvPuller:
         self._supervisor = supervisor
         self._lock = Lock()  # guards the tables
         self._tables: dict[int, SpanProgress] = {}
-        self._calls: deque[Callable[[], None]] = deque()  # for the loop's thread
+        self._calls: deque[Callable[[], None]] = deque()  # work for the loop's thread
         self._heard = client.clock.now(), 0
-        """When PD gave a timestamp last, and that."""
+        """Time of PD's last timestamp, and that timestamp."""
         self._asking: asyncio.Task[None] | None = None
         self._silent = False
-        """PD has not answered when it was asked last."""
+        """True if PD didn't answer the last request for its time."""
         self._stopped = False
         self._over = False
 
@@ -122,7 +123,7 @@ class TikvPuller:
         self.feed.spawn(self._log_slow(), "log slow regions")
 
     def add(self, table_id: int, spans: Span | Sequence[Span], checkpoint_ts: Ts, writer: Target) -> None:
-        """Pull what changes in a table above `checkpoint_ts`. Raises ValueError if it is there already."""
+        """Pull the changes of a table above `checkpoint_ts`. Raises ValueError if it is pulled already."""
         spans = (spans,) if isinstance(spans, Span) else tuple(spans)
         with self._lock:
             if table_id in self._tables:
@@ -143,39 +144,41 @@ class TikvPuller:
             self._call(partial(self._subscribe, progress, spans, checkpoint_ts))
 
     def remove(self, table_id: int) -> None:
-        """Pull a table no longer; what is on its way still comes. Raises KeyError if it isn't there."""
+        """Stop pulling a table; changes in flight still arrive. Raises KeyError if it isn't pulled."""
         with self._lock:
             table = self._tables.pop(table_id)
             self._call(partial(self._unsubscribe, table))
         table.ref.stop(block=False)
 
     def statistics(self) -> TikvStatistics:
-        """A look at everything; about a microsecond a table."""
+        """Return the statistics of all tables; takes about a microsecond per table."""
         with self._lock:
             tables = dict(self._tables)
         slowest = min(tables, key=lambda table_id: tables[table_id].egress_resolved_ts, default=0)
         return self._client.run(self._count(tables, slowest), EXPLAIN_SECONDS)
 
     def table_statistics(self, table_id: int) -> TableStatistics:
-        """Raises KeyError if it isn't there."""
+        """Return the statistics of a table. Raises KeyError if it isn't pulled."""
         with self._lock:
             return _sum([self._tables[table_id]])
 
     def explain(self) -> list[Wait]:
-        """What waits on what, and since when; empty if nothing does."""
+        """Return what waits, on what, and since when; empty if nothing waits."""
         self.ask_time()
         return self.waits()
 
     def ask_time(self) -> None:
-        """Ask PD what time it is, for `waits`. Once it is silent it is asked without being waited for."""
+        """Ask PD for its time, for `waits`. If it didn't answer the last time, don't wait for its answer."""
         self._client.run(self._ask_time(), EXPLAIN_SECONDS)
 
     def waits(self) -> list[Wait]:
-        """What `explain` says, by the time that is known: a look at all, some microseconds a region."""
+        """Return the same as `explain` by PD's last known time: checks everything, some microseconds per
+        region."""
         return self._client.run(self._waits(), EXPLAIN_SECONDS)
 
     def stop(self) -> None:
-        """Pull no more. Not from an actor's turn. Safe to repeat; the client and the system go on."""
+        """Stop pulling. Not to be called in an actor's turn. Idempotent; the client and the actor system stay
+        open."""
         with self._lock:
             if self._stopped:
                 return
@@ -188,7 +191,8 @@ class TikvPuller:
         self._escalation.stop(block=False)
 
     def _advance(self, advanced: Mapping[SpanProgress, Ts]) -> None:
-        """Of the tables that are still there: another may have come under the same id."""
+        """Forward resolved ts for tables that still exist: another one may have been added under the same
+        id."""
         with self._lock:
             there = self._tables.get
             found = {table.table_id: ts for table, ts in advanced.items() if table is there(table.table_id)}
@@ -258,13 +262,13 @@ class TikvPuller:
         )
 
     def _fail(self, error: BaseException) -> None:
-        """The first error counts: what follows is of its making."""
+        """Fail with the first error; later ones are its consequences."""
         if not self._over and not self._stopped:
             self._over = True
             self._escalation.actor_inbox.post(FatalReport(error))
 
     def _call(self, work: Callable[[], None]) -> None:
-        """Under the lock: have the loop's thread do it; one wake-up for all that wait."""
+        """Run `work` in the loop's thread, with one wake-up for all that wait; called with the lock held."""
         self._calls.append(work)
         if len(self._calls) == 1:
             self._client.loop.loop.call_soon_threadsafe(self._make_calls)

@@ -1,4 +1,4 @@
-"""What the puller knows of one region that it has asked for, or is about to."""
+"""The state of a region that the puller has requested or is about to request."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from .span import Span
 class RegionState:
     """One subscription's part of one region, from its lock to its unlock.
 
-    Changed only by whoever holds it at that moment: the loop's thread until its request is sent, its
-    store's region worker afterwards. A new request for the same keys is a new RegionState.
+    Changed only by its present owner: the loop's thread until its request is sent, its store's region worker
+    afterwards. A new request for the same keys is a new RegionState.
     """
 
     __slots__ = (
@@ -44,33 +44,33 @@ class RegionState:
     ) -> None:
         self.id = region_id
         self.span = span
-        """What was asked for: the region's keys within the subscription's, never more."""
+        """The requested keys: the region's within the subscription's, never more."""
         self.conf_ver = conf_ver
         self.version = version
-        """Both as in the region's epoch when it was asked for."""
+        """Both numbers of the region's epoch at the time of the request."""
         self.whole = False
-        """Whether the span is all of the region: then no other keys of it can come."""
+        """True if the span is the whole region: then all its keys are wanted."""
         self.checkpoint_ts = checkpoint_ts
-        """Where its incremental scan starts, as the range lock gave it."""
+        """Start of its incremental scan, as the range lock gave it."""
         self.start_ts = checkpoint_ts if start_ts is None else start_ts
-        """Where its subscription began: what was committed up to there is not asked for."""
+        """Start of its subscription: changes committed at or below it aren't wanted."""
         self.table = table
-        """The subscription that it belongs to."""
+        """Id of its subscription."""
         self.since = since
-        """When it was last moved on, on the clock's `now()`: locked, initialised or resolved."""
+        """Time of its last progress on the clock's `now()`: locked, initialised or resolved."""
         self.store_id = 0
-        """0 until its leader's store is known."""
+        """Id of its leader's store; 0 while unknown."""
         self.request_id = 0
-        """0 until it was asked for."""
+        """Id of its request; 0 until it is sent."""
         self.initialised = False
-        """Whether its incremental scan is over."""
+        """True if its incremental scan is complete."""
         self.resolved_ts = checkpoint_ts
-        """Everything of it at or below this has come."""
+        """Everything of it at or below this ts was received."""
         self.stopped = False
-        """What still comes for it is dropped."""
+        """True if it was stopped: further messages for it are dropped."""
 
     def begin_at(self, ts: Ts) -> None:
-        """Before it is asked for: everything of it at or below `ts` is there."""
+        """Note, before it is requested, that everything of it at or below `ts` was received."""
         self.checkpoint_ts = self.resolved_ts = ts
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Reading the databases and tables that there are at a ts, from TiDB's schema keys."""
+"""Reading the databases and tables that exist at a ts, from TiDB's schema keys."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from ...errors import SourceError
 from ...events import Ts
 
 OWN_SCHEMAS: Final = frozenset({"mysql", "sys"})
-"""Databases of TiDB's own that have schema keys, in lower case; they are not read."""
+"""Databases of TiDB's own that have schema keys, in lower case; they are skipped."""
 
 _TABLES: Final = (b"mDB:", b"mDB;")
-"""Raw keys between which the hashes of all databases lie."""
+"""Raw keys that bound the hashes of all databases."""
 
 _T = TypeVar("_T")
 
 
 class Reads(Protocol):
-    """What is needed of Kv. Raw keys."""
+    """The part of Kv that is used here. Keys are raw."""
 
     async def get(self, key: bytes, ts: Ts) -> bytes | None:
-        """The value as of `ts`; None without one."""
+        """Return the value as of `ts`; None if there is none."""
         ...
 
     def scan(self, start: bytes, end: bytes, ts: Ts) -> AsyncIterator[tuple[bytes, bytes]]:
-        """The pairs from `start` up to but not including `end`, as of `ts`."""
+        """Yield the pairs in [start, end) as of `ts`."""
         ...
 
 
 class Wanted(Protocol):
-    """Which tables are followed: a TableFilter."""
+    """The filter of followed tables: a TableFilter."""
 
     def matches(self, schema: str, table: str) -> bool: ...
 
 
 class Schema(Protocol):
-    """What takes in what is read: a SchemaHistory, or TableNames."""
+    """The receiver of the schema: a SchemaHistory, or TableNames."""
 
     def add_database(self, info: DbInfo) -> None: ...
 
@@ -47,11 +47,11 @@ class Schema(Protocol):
 
 
 class TableNames(ABC):
-    """The names of all tables as a schema is read, and what is made of those that are followed."""
+    """The names of all tables of a schema; subclasses handle those that are followed."""
 
     def __init__(self, wanted: Wanted) -> None:
         self.names: list[tuple[str, str]] = []
-        """Schema and table, of all."""
+        """(schema, table) of all tables."""
         self._wanted = wanted
         self._databases: dict[int, str] = {}
 
@@ -66,14 +66,14 @@ class TableNames(ABC):
 
     @abstractmethod
     def follow(self, schema: str, info: TableInfo) -> None:
-        """A followed one; a view or a sequence may be among them."""
+        """Handle a followed table; it may be a view or a sequence."""
 
 
 async def read_schema(kv: Reads, ts: Ts, schema: Schema) -> int:
     """Read all databases and tables as of `ts` into `schema`, one after the other.
 
-    Returns the schema version: that of the last job that had ended at `ts`. Raises SourceError where an
-    info can't be read, and what the scan raises.
+    Returns the schema version: that of the last job that ended at or before `ts`. Raises SourceError if an
+    info can't be read, and the errors of the scan.
     """
     version = await schema_version(kv, ts)
     own = set()
@@ -83,7 +83,7 @@ async def read_schema(kv: Reads, ts: Ts, schema: Schema) -> int:
             own.add(meta.database_field(database.id))
         else:
             schema.add_database(database)
-    # One pass over the tables of all databases; their ids, of which there are more, lie in between.
+    # One pass over the hashes of all databases; the auto-id counters between the tables are skipped.
     async for key, value in kv.scan(*_TABLES, ts):
         found = meta.decode_meta_key(key)
         if meta.is_table_field(found.field) and found.name not in own:
@@ -92,10 +92,10 @@ async def read_schema(kv: Reads, ts: Ts, schema: Schema) -> int:
 
 
 async def schema_version(kv: Reads, ts: Ts) -> int:
-    """The version of the last schema change that was committed at `ts`.
+    """Return the version of the last schema change that was committed at `ts`.
 
-    TiDB counts in a transaction of its own, just before the one that changes the schema and writes down
-    the difference: the last count may be of a change that isn't there yet.
+    TiDB increments the version in a transaction of its own, just before the one that changes the schema and
+    stores the difference: the last version may be of a change that isn't committed yet.
     """
     value = await kv.get(meta.string_key(meta.SCHEMA_VERSION), ts)
     version = int(value or b"0")
@@ -115,7 +115,7 @@ def _decode(decode: Callable[[bytes], _T], key: bytes, value: bytes, ts: Ts) -> 
 
 
 def _what(key: bytes) -> str:
-    """The database or table that a schema key describes, by its number."""
+    """Describe the database or table of a schema key by its id."""
     found = meta.decode_meta_key(key)
     parts = [found.field] if found.name == meta.DATABASES else [found.field, found.name]
     text = b" of ".join(parts).decode("utf-8", "replace")

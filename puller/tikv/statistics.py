@@ -8,41 +8,41 @@ from ...events import Ts
 
 
 class TableStatistics(Struct, frozen=True):
-    """One table, or the least or the sum over all of them."""
+    """Statistics of one table, or their minimum or sum over all tables."""
 
     regions: int
-    """Parts that the table's keys are in, as its regions have told."""
+    """Number of parts of the table's keys, as reported by its regions."""
     ingress_commit_ts: Ts
-    """Of the change that came last; 0 before the first."""
+    """Commit ts of the last change received; 0 before the first."""
     egress_commit_ts: Ts
-    """Of the change that was sent on last."""
+    """Commit ts of the last change sent."""
     ingress_resolved_ts: Ts
-    """Of the region that was resolved last."""
+    """Resolved ts of the last region that advanced."""
     egress_resolved_ts: Ts
-    """Everything at or below it has been sent on."""
+    """Everything at or below this ts was sent."""
     changes: int
-    """Sent on."""
+    """Number of changes sent."""
     fallen_back: int
-    """Changes dropped because the table's resolved ts had passed them; more than 0 is a bug of somebody."""
+    """Changes dropped because they were at or below the table's resolved ts; more than 0 indicates a bug."""
     since: float
-    """When `egress_resolved_ts` last moved, by the clock's `now()`."""
+    """Time of the last advance of `egress_resolved_ts`, by the clock's `now()`."""
 
 
 class TikvStatistics(Struct, frozen=True):
-    """A puller at a moment."""
+    """Statistics of a puller."""
 
     tables: int
     total: TableStatistics
-    """Commit ts are the greatest, resolved ts the least over the tables."""
+    """The maximum of commit ts, the minimum of resolved ts, the sum of counts over the tables."""
     slowest_table: int
-    """The one with the least resolved ts; 0 without tables."""
+    """Id of the table with the lowest resolved ts; 0 without tables."""
     stores: int
     streams: int
     initialising: int
-    """Regions whose incremental scan was asked for and isn't over."""
+    """Number of regions whose incremental scan is under way."""
     failures: dict[str, int]
-    """Failed regions by reason, since the start."""
+    """Number of failed regions by reason, since the start."""
     locks_resolved: int
-    """Transactions ended for others, counted once a region."""
+    """Number of abandoned transactions ended, counted once per region."""
     stale_events: int
-    """Dropped: of a former request, or of a region that isn't asked for."""
+    """Number of events dropped because their request is outdated or their region isn't requested."""

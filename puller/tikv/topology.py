@@ -1,4 +1,4 @@
-"""Regions and stores as PD tells of them."""
+"""Regions and stores as reported by PD."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ class Peer(Struct, frozen=True, gc=False):
 
 
 class RegionInfo(Struct, frozen=True, gc=False):
-    """A region at an epoch, and who was its leader. Made by `region_info`; there may be 270,000."""
+    """A region at an epoch, and its leader. Made by `region_info`; there may be 270,000."""
 
     id: int
     start: bytes
-    """Encoded; "" is -inf."""
+    """Start of the range, encoded; "" is -inf."""
     end: bytes
-    """Encoded, not part of it; UPPER_BOUND is +inf."""
+    """End of the range (exclusive), encoded; UPPER_BOUND is +inf."""
     conf_ver: int
     version: int
     packed_peers: bytes
-    """A third of what they take as objects."""
+    """The peers, packed: a third of the memory of objects."""
     leading: int = -1
-    """The leader's place among the peers; -1 while PD knows none."""
+    """Index of the leader among the peers; -1 if PD knows none."""
     loaded: int = 0
-    """The region cache's count of failures when it was loaded."""
+    """Number of failures counted by the region cache when it was loaded."""
 
     @property
     def peers(self) -> list[Peer]:
@@ -53,28 +53,28 @@ class RegionInfo(Struct, frozen=True, gc=False):
 
     @property
     def voters(self) -> list[Peer]:
-        """The peers that may lead."""
+        """Return the peers that may lead."""
         return [peer for peer in self.peers if peer.role != metapb.PeerRole.Learner]
 
     def led_by(self, leader: Peer | None, **changes: Any) -> RegionInfo:
-        """With another leader, which is one of its peers."""
+        """Return the region with another leader, which is one of its peers."""
         return replace(self, leading=-1 if leader is None else self.peers.index(leader), **changes)
 
 
 class StoreInfo(Struct, frozen=True, gc=False):
-    """A store: a TiKV, or a TiFlash by its labels."""
+    """A store: TiKV, or TiFlash by its labels."""
 
     id: int
     address: str
     version: str
-    """As it says it, for instance "8.1.0" or "6.1.0-alpha"."""
+    """Version as reported, for instance "8.1.0" or "6.1.0-alpha"."""
     labels: tuple[tuple[str, str], ...]
     state: int
     """metapb.StoreState."""
 
     @property
     def tombstone(self) -> bool:
-        """Removed for good; an offline one still answers while its regions move away."""
+        """True if it was removed for good; an offline store still answers while its regions move away."""
         return bool(self.state == metapb.StoreState.Tombstone)
 
     @property
@@ -83,7 +83,7 @@ class StoreInfo(Struct, frozen=True, gc=False):
 
 
 def region_info(region: Any, leader: Any = None) -> RegionInfo | None:
-    """Of a metapb.Region and its leader's metapb.Peer, if known; None without meta data."""
+    """Convert a metapb.Region and its leader's metapb.Peer, if known; None without metadata."""
     if not region.id:
         return None
     epoch = region.region_epoch
@@ -106,7 +106,7 @@ def region_info(region: Any, leader: Any = None) -> RegionInfo | None:
 
 
 def side_by_side(regions: Sequence[RegionInfo | None]) -> list[RegionInfo | None]:
-    """The same regions; where one begins at another's end, both have one key."""
+    """Return the same regions, with one key object for the end of a region and the start of the next."""
     found: list[RegionInfo | None] = []
     end = None
     for region in regions:
@@ -119,7 +119,7 @@ def side_by_side(regions: Sequence[RegionInfo | None]) -> list[RegionInfo | None
 
 
 def store_info(store: Any) -> StoreInfo:
-    """Of a metapb.Store; one that is removed by its `node_state` alone is a tombstone as well."""
+    """Convert a metapb.Store; one that is removed by its `node_state` alone is a tombstone too."""
     labels = tuple((label.key, label.value) for label in store.labels)
     removed = store.node_state == metapb.NodeState.Removed
     state = metapb.StoreState.Tombstone if removed else store.state

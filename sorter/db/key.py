@@ -30,7 +30,7 @@ def block_key(run: Run) -> bytes:
 
 
 def is_mixed(key: bytes) -> bool:
-    """Whether a block has changes of several tables: uids begin at 1."""
+    """Return True if a block has changes of several tables: uids begin at 1."""
     return key.startswith(b"\0\0\0\0")
 
 

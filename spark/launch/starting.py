@@ -1,4 +1,4 @@
-"""What a command shows before it has a session, which takes a minute or two on a busy machine."""
+"""The display of a command before it has a session, which takes a minute or two on a busy machine."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_a_closed_cluster_leaves_no_thread_and_no_port():
 
 
 def test_a_writer_that_waits_does_not_wait_longer_than_the_cluster_lives(make_client):
-    client = make_client(quota_bytes=3_000, patience_seconds=600.0)
+    client = make_client(quota_bytes=3_000, congestion_seconds=600.0)
     feed = client.feed(1)
     feed.send(client.pd("GetRegion", region_key=b"").region)
     feed.read()

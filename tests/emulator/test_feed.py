@@ -65,7 +65,7 @@ def test_a_live_transaction_of_many_rows_comes_whole_in_such_messages_too(make_c
 
 
 def test_a_slow_reader_loses_the_regions_that_change_as_congested(make_client):
-    client = make_client(quota_bytes=10_000, patience_seconds=0.0)
+    client = make_client(quota_bytes=10_000, congestion_seconds=0.0)
     client.cluster.split(b"m")
     feed, _ = join(client, b"a", request_id=1)
     join(client, b"z", request_id=2)
@@ -80,7 +80,7 @@ def test_a_slow_reader_loses_the_regions_that_change_as_congested(make_client):
 
 
 def test_a_patient_writer_waits_for_a_full_stream_instead(make_client):
-    client = make_client(quota_bytes=10_000, patience_seconds=30.0)
+    client = make_client(quota_bytes=10_000, congestion_seconds=30.0)
     feed, _ = join(client)
     client.cluster.pause_streams()
     writes = [[("put", b"a%d" % i, bytes(5_000))] for i in range(4)]

@@ -346,7 +346,7 @@ def test_a_truncated_checkpoint(place):
     stored = place.directory / "state" / "copy.a.checkpoint"
     whole, written = stored.read_bytes(), lines.read_bytes()
     stored.write_bytes(whole[:60])
-    assert f"the checkpoint in {stored} is damaged: it isn't a whole checkpoint" in place.run().sentence
+    assert f"the checkpoint in {stored} is damaged: it is incomplete" in place.run().sentence
     assert (stored.read_bytes(), lines.read_bytes()) == (whole[:60], written)
     stored.write_bytes(whole)
     assert place.run().status == 0

@@ -118,7 +118,7 @@ def test_a_cluster_whose_certificate_another_authority_signed(locked, authority,
 def test_a_cluster_with_tls_that_is_asked_without(locked, authority):
     with locked.start() as running:
         status = running.until(lambda status: status.state == "warning")
-        assert "if the cluster wants TLS, set ca_path" in status.detail
+        assert "if the cluster requires TLS, set ca_path" in status.detail
     locked.configure(source=tls_lines(authority))
     locked.continues()
 
@@ -162,7 +162,7 @@ def test_a_start_below_the_gc_safe_point(place, tidb):
     place.configure(source=f"start_ts = {start_ts}")
     assert f"start ts {start_ts} (20" in (sentence := place.run().sentence)
     assert "is below the GC safe point" in sentence
-    assert "start anew from a later ts, with a snapshot" in sentence
+    assert "start again from a later ts, with a snapshot" in sentence
     place.configure()
     place.continues()
 

@@ -1,4 +1,4 @@
-"""How far regions are, from the region workers to the SpanPullers, at a pace that bounds what it costs."""
+"""Resolved ts from the region workers to the SpanPullers, at a pace that bounds the cost."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from .request import Subscription
 from .span_puller import Pulled, SpanProgress, SpanPuller
 
 STEP_SUBSCRIPTIONS: Final = 1024
-"""Told in one turn: about 2 ms."""
+"""Subscriptions advanced in one turn: about 2 ms."""
 LATE_SECONDS: Final = 1.0
-"""A region worker that is held up by a slow table is not waited for any longer."""
+"""Maximum wait for a region worker that is delayed by a slow table."""
 REST: Final = 10
-"""A pause is so many times as long as the work before it."""
+"""Length of the pause after a round, as a multiple of the round's length."""
 
 
 class Pending(Struct, frozen=True):
-    """From a region worker, once before each Tick: it has been told how far regions are."""
+    """From a region worker, once before each Tick: it has received resolved ts."""
 
     worker: PooledRef[Any]
 
 
 class Tick(Struct, frozen=True):
-    """To such a region worker: look at what you were told, and answer with Noted."""
+    """To a pending region worker: process the resolved ts received, and answer with Noted."""
 
 
 class Noted(Struct, frozen=True):
@@ -39,7 +39,7 @@ class Noted(Struct, frozen=True):
 
 
 class Moved(Struct, frozen=True):
-    """There is something on the dirty again."""
+    """To the Advancer: the dirty set is no longer empty."""
 
 
 class _Begin(Struct, frozen=True):
@@ -47,17 +47,17 @@ class _Begin(Struct, frozen=True):
 
 
 class _Late(Struct, frozen=True):
-    """To itself: don't wait for the region workers any longer."""
+    """To itself: stop waiting for the region workers."""
 
     round: int
 
 
 class _Step(Struct, frozen=True):
-    """To itself: go on telling."""
+    """To itself: continue advancing subscriptions."""
 
 
 class _Rest(Struct, frozen=True):
-    """To itself, behind all that was told."""
+    """To itself, after all messages of the round."""
 
 
 Advance: TypeAlias = Callable[[Mapping[SpanProgress, Ts]], None]
@@ -65,10 +65,10 @@ Message: TypeAlias = Pending | Noted | Moved | _Begin | _Late | _Step | _Rest
 
 
 class DirtySet:
-    """Subscriptions with regions that have moved. Any thread.
+    """Subscriptions with regions that have advanced. Thread-safe.
 
-    A request's resolved ts is changed only when all at or below it is in its SpanPuller's mailbox. So who
-    finds the subscription here may tell the SpanPuller what the requests then say.
+    A request's resolved ts changes only when all its changes at or below it are in its SpanPuller's mailbox.
+    So code that finds the subscription here may send the SpanPuller the ts that the requests then have.
     """
 
     def __init__(self) -> None:
@@ -90,18 +90,19 @@ class DirtySet:
 
 
 class Advancer(PooledActor):
-    """One of a feed: with 100,000 tables a round is all that the resolved ts of a second may cost.
+    """Advances the resolved ts of all tables of a feed, in rounds that bound the cost for 100,000 tables.
 
-    A round asks the region workers to look at what they were told, tells each SpanPuller once how far its
-    regions are, and is followed by a pause ten times as long as it took.
+    A round asks the region workers to process the resolved ts they received, sends each SpanPuller the
+    resolved ts of its regions once, and is followed by a pause ten times as long as it took.
 
-    A SpanPuller that rests has sent on all it got, so its table's resolved ts may be told to the sorter past
-    it, with those of all others.
+    An idle SpanPuller has sent all its changes, so its table's resolved ts may be passed to the sorter
+    directly, in one call with those of all other idle tables.
     """
 
     def __init__(self, dirty: DirtySet, options: FeedOptions, advance: Advance | None = None) -> None:
-        """`advance` resolves many tables behind what their writers were told before."""
-        self._board = dirty
+        """`advance` passes on the resolved ts of many tables, after everything that was sent to their
+        writers."""
+        self._dirty = dirty
         self._advance = advance
         self._options = options
         self._pending: dict[PooledRef[Any], None] = {}
@@ -110,8 +111,8 @@ class Advancer(PooledActor):
         self._busy = False
         self._left: Iterator[Subscription] = iter(())
         self._full: dict[Subscription, None] = {}
-        """Those whose SpanPuller had no room, longest first: they are the first of the next round, for where
-        there is room for some of a table's subscriptions the same would get it each time."""
+        """Backlogged subscriptions, oldest first; served first in the next round to prevent starvation if
+        there is room for only some of a table's subscriptions."""
         self._advanced: dict[SpanProgress, Ts] = {}
         self._moved = False
         self._began = self._ended = self.clock.now()
@@ -161,7 +162,7 @@ class Advancer(PooledActor):
 
     def _tell(self) -> None:
         late, self._full = [each for each in self._full if not each.stopped], {}
-        self._left = chain(late, self._board.take().difference(late))
+        self._left = chain(late, self._dirty.take().difference(late))
         self._step()
 
     def _step(self) -> None:
@@ -177,7 +178,7 @@ class Advancer(PooledActor):
                 continue
             if self._passes(subscription, resolved):
                 continue
-            # Not send(): one table that is held up must not hold up the others. It is told next time.
+            # Not send(): one delayed table must not delay the others. It is advanced in the next round.
             if not subscription.ref.actor_inbox.offer(Pulled([], resolved)):
                 self._full[subscription] = None
         if told == STEP_SUBSCRIPTIONS:
@@ -189,7 +190,7 @@ class Advancer(PooledActor):
         self.actor_inbox.post(_Rest())
 
     def _passes(self, subscription: Subscription, resolved: list[tuple[int, Span, Ts]]) -> bool:
-        """Advance a SpanPuller that rests here and now; False if it doesn't, or isn't one of those."""
+        """Advance an idle SpanPuller directly; False if it isn't idle, or `advance` isn't used for it."""
         inbox = subscription.ref.actor_inbox
         if self._advance is None or not inbox.claim():
             return False
@@ -207,7 +208,7 @@ class Advancer(PooledActor):
         self._ended = self.clock.now()
         options = self._options
         took = self._ended - self._began
-        longest = options.most_tick_seconds - took  # of a machine that is busy with other things too
+        longest = options.most_tick_seconds - took  # on a machine that is busy with other work too
         self.pause = max(options.least_tick_seconds, min(REST * took, longest))
         self._busy = False
         if self._pending or self._moved or self._full:

@@ -1,4 +1,4 @@
-"""How much a store has sent that nobody has finished with."""
+"""Bytes received from a store and not yet processed."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from threading import Lock
 from typing import Final
 
 MOST_BYTES: Final = 4 << 20
-"""A message has up to 6 MiB, and taken apart its changes take about three times that."""
+"""Limit of the backlog. A message has up to 6 MiB, and its parsed changes take about three times that."""
 
 
 class Backlog:
-    """The loop's thread adds what comes on a stream, others take away what they have handled.
+    """The loop's thread adds the bytes received on a stream, other threads subtract those they have
+    processed.
 
-    Mailboxes are bounded in messages, which may be large: so no more is read than this.
+    Mailboxes are bounded in messages, which may be large, so reading stops at this number of bytes.
     """
 
     def __init__(self) -> None:
@@ -25,7 +26,7 @@ class Backlog:
         self._waiting = False
 
     async def add(self, size: int) -> None:
-        """Wait for room; a message goes in if there is any."""
+        """Wait for room, and add a message's size; a message of any size is admitted if there is any room."""
         while True:
             with self._lock:
                 if self._bytes < MOST_BYTES:
@@ -36,7 +37,7 @@ class Backlog:
             await self._room.wait()
 
     def done(self, size: int) -> None:
-        """From any thread. Nothing happens once the loop is closed."""
+        """Subtract processed bytes. Thread-safe; does nothing after the loop is closed."""
         with self._lock:
             self._bytes -= size
             wake = self._waiting and self._bytes < MOST_BYTES

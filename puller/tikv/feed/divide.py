@@ -1,4 +1,4 @@
-"""From spans to the regions that hold them."""
+"""Division of spans into the regions that hold them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ..topology import RegionInfo
 from .request import Subscription
 
 PAUSE_SECONDS: Final = 0.5
-"""Before PD is asked again after it gave no answer."""
+"""Pause before PD is asked again after it gave no answer."""
 
 AT_ONCE: Final = 32
-"""Spans that are divided at once: PD answers them one after the other anyway."""
+"""Maximum number of spans divided concurrently: PD answers them one after the other anyway."""
 
 
 class Divider:
-    """Asks PD for the regions of spans and hands each, with its part of the subscription's span, to `found`.
+    """Asks PD for the regions of spans and calls `found` for each, with its part of the subscription's span.
 
-    Belongs to the loop's thread. Tasks live only while there are spans to divide.
+    To be used in the loop's thread only. Tasks live only while there are spans to divide.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Divider:
         self._running = 0
 
     def __len__(self) -> int:
-        """Spans that wait or are being divided."""
+        """Number of spans that wait or are being divided."""
         return len(self._waiting) + self._running
 
     def add(self, subscription: Subscription, span: Span) -> None:
@@ -63,7 +63,8 @@ class Divider:
             self._running -= 1
 
     async def _divide(self, subscription: Subscription, span: Span) -> None:
-        """Raises Retryable if PD gives no whole cover of the span for `retry_seconds`."""
+        """Divide a span. Raises Retryable if PD's regions don't cover the span without gaps for
+        `retry_seconds`."""
         while not subscription.stopped and span.start < span.end:
             regions = await self._load(span)
             for region in regions:

@@ -1,4 +1,4 @@
-"""What follows from each error that a store answers with (TiCDC puller document)."""
+"""The reaction to each error that a store answers with (TiCDC puller document)."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from msgspec import Struct
 from ....errors import InvariantViolated, SourceError, TidemillError
 
 Kind: TypeAlias = Literal["same_region", "redivide", "send_failed", "fatal"]
-"""same_region: ask for the same region again, at its new leader if that is told. redivide: forget the
-region and divide its span anew. send_failed: tell the region cache that its store did not answer, then the
-same region again. fatal: the feed stops."""
+""""same_region": request the same region again, from its new leader if one is named. "redivide": forget the
+region and divide its span again. "send_failed": report to the region cache that the store didn't answer, then
+request the same region again. "fatal": the feed stops."""
 
 
 class Action(Struct, frozen=True):
-    """What to do about a region's failure; the retry limiter says when."""
+    """The reaction to a region's failure; the retry limiter decides when."""
 
     kind: Kind
     reason: str
     """The error's name, for statistics and the log: "NotLeader"."""
     leader: Any = None
-    """metapb.Peer of NotLeader, None if it names none: then ask PD for the region again."""
+    """metapb.Peer of NotLeader; None if it names none: then PD is asked for the region again."""
     current_regions: tuple[Any, ...] = ()
-    """metapb.Region of EpochNotMatch: as the store sees them."""
+    """metapb.Region of EpochNotMatch: the current regions by the store."""
     wait: float = 0.0
-    """Seconds that the store asks to be left alone."""
+    """Delay that the store asks for, in seconds."""
     error: TidemillError | None = None
-    """Of a fatal one: what to raise."""
+    """The error to raise if `kind` is fatal."""
 
 
 def classify(error: Any) -> Action:
-    """What to do about a cdcpb.Error. One that says nothing known means: the same region again."""
+    """Return the reaction to a cdcpb.Error. An unknown error means same_region."""
     for field, _ in error.ListFields():
         if field.name in _TABLE:
             return _TABLE[field.name](getattr(error, field.name))
@@ -41,7 +41,7 @@ def classify(error: Any) -> Action:
 
 
 def classify_status(code: grpc.StatusCode, details: str) -> Action:
-    """What to do about the regions of a stream, or of an attempt to open one, that ended with a status."""
+    """Return the reaction for the regions of a stream that ended, or failed to open, with a status."""
     if code in _REFUSALS:
         return Action(
             "fatal", code.name, error=SourceError(f"TiKV refuses the change feed: {details or code.name}")
@@ -50,7 +50,7 @@ def classify_status(code: grpc.StatusCode, details: str) -> Action:
 
 
 def unavailable() -> Action:
-    """Of a region without a store that can be asked: its leader or its store is unknown."""
+    """Return the reaction for a region without a reachable store: its leader or its store is unknown."""
     return Action("redivide", "RpcContextUnavailable")
 
 
@@ -74,7 +74,7 @@ def _duplicate_request(error: Any) -> Action:
 def _compatibility(error: Any) -> Action:
     message = (
         f"TiKV requires a change feed client of at least version {error.required_version}; "
-        "use a tidemill that is made for this cluster's version"
+        "use a tidemill version that supports this cluster"
     )
     return Action("fatal", "Compatibility", error=SourceError(message))
 
@@ -101,4 +101,4 @@ _TABLE: Final[dict[str, Callable[[Any], Action]]] = {
 _REFUSALS: Final = frozenset(
     {grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED}
 )
-"""Asking again can't help: the service isn't there or the certificate isn't accepted."""
+"""Statuses for which a retry can't help: the service is missing or the certificate isn't accepted."""

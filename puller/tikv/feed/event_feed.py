@@ -37,10 +37,10 @@ _STALE: Final = Action("redivide", "RangeLockStale")
 
 
 class EventFeed:
-    """Pulls spans (TiCDC puller document): each is divided into regions, each region is locked and asked
-    for at its leader's store, and again wherever it moves.
+    """Pulls spans (TiCDC puller document): each is divided into regions; each region is locked and requested
+    from its leader's store, and requested again when it moves.
 
-    Belongs to the loop's thread, but for the region workers, which run in `system` and report here.
+    To be used in the loop's thread only, except the region workers, which run in `system` and report here.
     """
 
     def __init__(
@@ -59,7 +59,8 @@ class EventFeed:
         advance: Advance | None = None,
         name: str = "feed",
     ) -> None:
-        """`on_error` gets, in the loop's thread, what the feed can't go on after; `advance` see Advancer."""
+        """`on_error` is called in the loop's thread with an error that stops the feed; for `advance` see
+        Advancer."""
         self.cache = cache
         self.channels = channels
         self.clock: Clock = system.clock
@@ -94,14 +95,15 @@ class EventFeed:
         )
 
     def subscribe(self, span: Span, checkpoint_ts: Ts, ref: PooledRef[Any]) -> int:
-        """Send the changes of `span` above `checkpoint_ts` to a SpanPuller; the subscription's id."""
+        """Send the changes of `span` above `checkpoint_ts` to a SpanPuller; return the subscription's id."""
         subscription = Subscription(span, checkpoint_ts, ref, self.clock.now())
         self.subscriptions[subscription.id] = subscription
         self.divider.add(subscription, span)
         return subscription.id
 
     def unsubscribe(self, subscription_id: int) -> None:
-        """Stop it; what is under way for it is dropped. Nothing happens if it is not there."""
+        """Stop a subscription and drop what is in flight for it. Does nothing if there is no such
+        subscription."""
         subscription = self.subscriptions.pop(subscription_id, None)
         if subscription is None:
             return
@@ -114,7 +116,7 @@ class EventFeed:
         self._pump()
 
     def failed(self, request: Request, action: Action, *, by_store: bool = False) -> None:
-        """A region of a request is no longer pulled: free its keys and see to it that they are asked for."""
+        """Handle the failure of a request: free its keys and request them again."""
         subscription = request.subscription
         if not subscription.lock.holds(request):
             return
@@ -134,7 +136,7 @@ class EventFeed:
     # --- from a region to its request ------------------------------------------------------------
 
     async def _found(self, subscription: Subscription, region: RegionInfo, span: Span) -> None:
-        """Lock the region's part of the subscription, and ask for it."""
+        """Lock the region's part of the subscription, and request it."""
         request = Request(subscription, region, span, self.clock.now())
         match subscription.lock.lock(request):
             case Locked(checkpoint_ts):
@@ -149,12 +151,13 @@ class EventFeed:
                 pass
 
     def _again(self, subscription: Subscription, region: RegionInfo, span: Span) -> None:
-        """Called while another region unlocks."""
+        """Request a region again; called while another region unlocks."""
         if not subscription.stopped:
             self.spawn(self._found(subscription, region, span), "a region that waited")
 
     async def _dispatch(self, request: Request, region: RegionInfo) -> None:
-        # The frontier learns of the region first. Beyond the mailbox's bound: it is one message a region.
+        # The frontier is told of the region first. Sent beyond the mailbox's bound, but it is one message per
+        # region.
         layout = Pulled([], [(request.id, request.span, request.checkpoint_ts)])
         request.subscription.ref.actor_inbox.post(layout)
         try:
@@ -173,7 +176,7 @@ class EventFeed:
         self._pump()
 
     def _pump(self) -> None:
-        """Send what there are tokens for."""
+        """Send the requests that have tokens."""
         while requests := self.limiter.take():
             for request in requests:
                 request.token = True
@@ -202,7 +205,7 @@ class EventFeed:
         return store
 
     def _leave(self, request: Request, *, by_store: bool) -> None:
-        """The request is over: its token and its place on the stream are free."""
+        """End a request: release its token and its place on the stream."""
         self._give_back(request)
         store = self.stores.get(request.store_id)
         if store is not None:
@@ -232,7 +235,7 @@ class EventFeed:
         self._pump()
 
     def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
-        """A task that ends with the feed."""
+        """Start a task that ends with the feed."""
         task = self._loop.spawn(work, name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

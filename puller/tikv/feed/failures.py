@@ -1,4 +1,4 @@
-"""What is done about regions that failed, and when."""
+"""Reactions to failed regions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger("tidemill.puller")
 
 
 class Failure(Struct, frozen=True):
-    """A region that is no longer pulled; its keys are free."""
+    """A region that failed; its keys are free."""
 
     subscription: Subscription
     region_id: int
@@ -34,10 +34,10 @@ class Failure(Struct, frozen=True):
 
 
 class Failures:
-    """Acts on each as the error table says, at the pace that the retry limiter allows.
+    """Handles each failure as the error table says, at the pace that the retry limiter allows.
 
-    Belongs to the loop's thread. `found` gets a region to be asked for again, `divide` a span that must
-    be divided anew.
+    To be used in the loop's thread only. `found` gets a region to request again, `divide` a span to divide
+    again.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Failures:
     ) -> None:
         self.limiter: RetryLimiter[Failure] = RetryLimiter()
         self.counts: dict[str, int] = {}
-        """By reason, since the start."""
+        """Number of failures by reason, since the start."""
         self._cache = cache
         self._clock = clock
         self._found = found
@@ -97,7 +97,7 @@ class Failures:
             self._spawn(self._found(subscription, region, failure.span), "a region again")
 
     def _learn(self, failure: Failure) -> None:
-        """Tell the region cache what the failure says of the region."""
+        """Update the region cache by the failure."""
         action, region_id = failure.action, failure.region_id
         if action.reason == "NotLeader":
             self._cache.update_leader(region_id, action.leader)

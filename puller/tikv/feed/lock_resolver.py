@@ -1,4 +1,4 @@
-"""Ends transactions whose TiDB has died: their locks hold their regions' resolved ts back."""
+"""Ends transactions whose TiDB server has died: their locks hold back their regions' resolved ts."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ from .request import Request
 log = logging.getLogger("tidemill.puller")
 
 PAGE: Final = 1024
-"""Locks asked for at once."""
+"""Maximum number of locks per request."""
 KEPT: Final = 1024
-"""Regions whose last time is remembered, beyond which old ones are forgotten."""
+"""Number of regions whose last resolution time is kept; beyond it the oldest are dropped."""
 YIELD_REGIONS: Final = 10_000
-"""Looked at before the loop's other tasks have their turn: about 2 ms."""
+"""Regions checked before the loop's other tasks get their turn: about 2 ms."""
 
 
 _PESSIMISTIC: Final = (kvrpcpb.Op.PessimisticLock, kvrpcpb.Op.SharedPessimisticLock)
-"""Locks that hold no resolved ts back. One without a primary lock may belong to a living transaction."""
+"""Lock types that don't hold back the resolved ts. One without a primary lock may belong to a living
+transaction."""
 
 
 class HeldLock(Struct, frozen=True):
-    """A lock of a living transaction that was in the way at the last look."""
+    """A lock of a living transaction that held back a region at the last check."""
 
     region_id: int
     key: bytes
@@ -47,7 +48,7 @@ class HeldLock(Struct, frozen=True):
 
 
 class LockResolver:
-    """Looks through the regions now and then (TiCDC puller document). Belongs to the loop's thread."""
+    """Checks the regions periodically (TiCDC puller document). To be used in the loop's thread only."""
 
     def __init__(self, feed: EventFeed, kv: Kv, pd: PdClient, clock: Clock, options: FeedOptions) -> None:
         self._feed = feed
@@ -57,11 +58,11 @@ class LockResolver:
         self._options = options
         self._last: dict[int, float] = {}
         self.held: dict[int, HeldLock] = {}
-        """By region, the oldest lock that could not be resolved."""
+        """The oldest lock per region that could not be resolved."""
         self.next_look = 0.0
-        """When the regions are looked through next, on the clock's `now()`."""
+        """Time of the next check, on the clock's `now()`."""
         self.resolved = 0
-        """Transactions ended, counted for each region."""
+        """Number of transactions ended, counted once per region."""
 
     async def run(self) -> None:
         seconds = self._options.lock_tick_seconds
@@ -71,10 +72,10 @@ class LockResolver:
             try:
                 await self.look()
             except Retryable as error:
-                log.warning("locks can't be looked for: %s", error)
+                log.warning("abandoned locks can't be checked: %s", error)
 
     async def look(self) -> None:
-        """Resolve the old locks of the regions that stand still; raises Retryable if PD doesn't answer."""
+        """Resolve old locks in regions that don't advance. Raises Retryable if PD doesn't answer."""
         now = physical_ms(await self._pd.tso())
         stale = await self._stale(now)
         max_ts = compose_ts(now - round(self._options.locks_age_seconds * 1000))
@@ -88,7 +89,7 @@ class LockResolver:
         self._forget()
 
     async def _stale(self, now_ms: int) -> list[Request]:
-        """Regions that stand still, and may be looked into again. Ends streams that are silent."""
+        """Return the regions that don't advance and whose pause is over. Ends streams that are silent."""
         options, now = self._options, self._clock.now()
         below = compose_ts(now_ms - round(options.stale_seconds * 1000))
         silent = compose_ts(now_ms - round(options.silent_seconds * 1000))
@@ -108,7 +109,7 @@ class LockResolver:
         return list(found.values())
 
     def _is_due(self, request: Request, now: float) -> bool:
-        if not request.initialised or request.stall_count < self._options.least_penalty:
+        if not request.initialised or request.stall_count < self._options.least_stall_count:
             return False
         last = self._last.get(request.id)
         return last is None or now - last >= self._options.locks_pause_seconds
@@ -120,12 +121,12 @@ class LockResolver:
     def _reconnect(self, request: Request) -> None:
         stream = request.stream
         if stream is not None and request.request_id:
-            log.warning("nothing came of %s for long: its stream is made anew", request)
+            log.warning("no message for %s for too long: reconnecting its stream", request)
             request.heard_at = self._clock.now()
             stream.reconnect()
 
     async def _resolve(self, request: Request, max_ts: Ts) -> None:
-        """The locks of the whole region: any of them holds it back."""
+        """Resolve the locks of the whole region: any of them holds back its resolved ts."""
         at, end = self._bounds(request)
         self.held.pop(request.id, None)
         alive: set[Ts] = set()
@@ -138,14 +139,15 @@ class LockResolver:
                 self.resolved += len(ends)
             if len(locks) < limit:
                 return
-            # The last key may have more shared locks than came, so the next page begins with it again.
+            # The last key may have more shared locks than the page holds, so the next page begins with it
+            # again.
             at = locks[-1].key
             limit = 2 * limit if locks[0].key == at else PAGE
 
     async def _ends(self, request: Request, locks: list[Any], alive: set[Ts]) -> dict[Ts, Ts]:
-        """Start ts and commit ts, 0 if rolled back, of the locks' transactions that are over.
+        """Return start ts and commit ts (0 if rolled back) of the locks' transactions that have ended.
 
-        `alive` holds those that are known not to be; what this finds is added.
+        `alive` contains the transactions known to be alive; this method adds to it.
         """
         ends: dict[Ts, Ts] = {}
         for lock in locks:
@@ -168,7 +170,7 @@ class LockResolver:
         return ends
 
     def _bounds(self, request: Request) -> tuple[bytes, bytes]:
-        """Raw keys of the region; an empty end is +inf."""
+        """Return the raw bounds of the region; an empty end is +inf."""
         region = self._feed.cache.cached(request.id)
         start, end = (request.span.start, request.span.end) if region is None else (region.start, region.end)
         return _raw(start), _raw(end)

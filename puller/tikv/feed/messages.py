@@ -1,4 +1,4 @@
-"""What the loop's thread tells a store's region worker, in this order for each request."""
+"""Messages from the loop's thread to a store's region worker, in this order for each request."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class Registered(Struct, frozen=True, gc=False):
-    """The request is about to be sent on the stream; from now on it is the worker's."""
+    """The request is about to be sent on the stream. From now on it belongs to the worker."""
 
     stream: StoreStream
     request: Request
 
 
 class Received(Struct, frozen=True, gc=False):
-    """A cdcpb.ChangeDataEvent, as its bytes; its size is taken from the backlog when it is handled."""
+    """A serialised cdcpb.ChangeDataEvent; its size is subtracted from the backlog when it was processed."""
 
     stream: StoreStream
     data: bytes
@@ -30,14 +30,14 @@ class Received(Struct, frozen=True, gc=False):
 
 
 class Forget(Struct, frozen=True, gc=False):
-    """The request is stopped: nothing is reported of it any more."""
+    """The request is stopped: nothing more is reported for it."""
 
     stream: StoreStream
     request: Request
 
 
 class Ended(Struct, frozen=True, gc=False):
-    """Nothing more comes on the stream; its requests are to be reported as lost."""
+    """The stream has ended; its requests are to be reported as lost."""
 
     stream: StoreStream
     action: Action

@@ -1,7 +1,7 @@
-"""Which region each part of a subscription's span belongs to, so that no key is pulled twice.
+"""The lock over a subscription's span: each part belongs to one region, so that no key is pulled twice.
 
-The algorithm is the range lock of TiCDC's kv client. A region locks its part before it is asked for; a
-newer version of a region waits until the older ones over its keys have unlocked.
+The algorithm is the range lock of TiCDC's kv client. A region locks its part before it is requested; a newer
+version of a region waits until the older ones over its keys have unlocked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..span import Span, intersect
 
 
 class Holder(Protocol):
-    """What may hold a part: a region at a version of its epoch."""
+    """The holder of a part: a region at a version of its epoch."""
 
     @property
     def id(self) -> int: ...
@@ -34,7 +34,7 @@ H = TypeVar("H", bound=Holder)
 
 
 class Wait:
-    """A turn in the queue behind the holders of that moment."""
+    """A place in the queue, after the present holders."""
 
     __slots__ = ("_ahead", "_callback")
 
@@ -43,9 +43,9 @@ class Wait:
         self._callback: Callable[[], None] | None = None
 
     def when_free(self, callback: Callable[[], None]) -> None:
-        """Call once all of them have unlocked, or the lock was cancelled: then lock again.
+        """Call `callback` when all of them have unlocked, or the lock was cancelled: then lock again.
 
-        At once, if that is so already.
+        Calls it immediately if that is the case already.
         """
         if self._ahead:
             self._callback = callback
@@ -53,7 +53,7 @@ class Wait:
             callback()
 
     def one_left(self) -> None:
-        """A holder unlocked. Called by the lock only."""
+        """Note that a holder unlocked. Called by the lock only."""
         self._ahead -= 1
         if not self._ahead:
             callback, self._callback = self._callback, None
@@ -62,7 +62,7 @@ class Wait:
 
 
 class Locked(Struct, frozen=True):
-    """The keys are the region's; nothing of them is missing up to `checkpoint_ts`."""
+    """The region holds the keys; nothing is missing up to `checkpoint_ts`."""
 
     checkpoint_ts: Ts
 
@@ -74,7 +74,7 @@ class Waiting(Struct, frozen=True):
 
 
 class Stale(Struct, frozen=True):
-    """A region as new or newer holds some of the keys; the others are to be divided again."""
+    """A region of the same or a newer version holds some of the keys; the others are to be divided again."""
 
     retry_ranges: list[Span]
 
@@ -87,7 +87,8 @@ Outcome: TypeAlias = Locked | Waiting | Stale | Cancelled
 
 
 _FEW: Final = 8
-"""Regions to look through one by one. Most tables have fewer, and there may be 100,000 of them."""
+"""Number of regions up to which a linear search is used. Most tables have fewer, and there may be 100,000
+tables."""
 
 
 class _Hole(Struct, gc=False):
@@ -98,21 +99,21 @@ class _Hole(Struct, gc=False):
 
 
 class RangeLock(Generic[H]):
-    """The parts of one span: each is held by one region or free. Belongs to one thread."""
+    """The parts of one span: each is held by one region or free. Not thread-safe."""
 
     __slots__ = ("_by_region", "_cancelled", "_held", "_holes", "_waits", "span")
 
     def __init__(self, span: Span, ts: Ts) -> None:
-        """Everything of `span` at or below `ts` is there already."""
+        """Everything of `span` at or below `ts` has been received already."""
         self.span = span
-        self._held: list[H] = []  # disjoint, in key order; the holes are the rest
+        self._held: list[H] = []  # disjoint, in key order; the holes are the gaps between them
         self._holes: list[_Hole] = [_Hole(span, ts)]
-        self._by_region: dict[int, H] | None = None  # once there are many
+        self._by_region: dict[int, H] | None = None  # index, used with many regions
         self._waits: dict[int, list[Wait]] | None = None  # by the id of the region that is waited for
         self._cancelled = False
 
     def lock(self, holder: H) -> Outcome:
-        """Try to give a region the keys of its span; it has them until `unlock`, if it is Locked.
+        """Try to lock the keys of a region's span. If Locked, it holds them until `unlock`.
 
         Raises InvariantViolated for keys outside the lock's span.
         """
@@ -129,9 +130,9 @@ class RangeLock(Generic[H]):
         return Waiting(self._queue(others))
 
     def unlock(self, holder: H, ts: Ts) -> None:
-        """Give back what it has locked, complete up to `ts`; those who waited for it are called.
+        """Unlock the holder's keys, complete up to `ts`, and call those that waited for it.
 
-        Raises InvariantViolated if it holds nothing.
+        Raises InvariantViolated if it holds no keys.
         """
         if not self.holds(holder):
             raise InvariantViolated(f"region {holder.id} would unlock {holder.span}, which it doesn't hold")
@@ -145,8 +146,8 @@ class RangeLock(Generic[H]):
         return self._holder(holder.id) is holder
 
     def cancel(self) -> list[H]:
-        """Every lock from now on is Cancelled, who waits for one is called, and nobody holds anything any
-        more; returns those who did."""
+        """Cancel the lock: all further locks are Cancelled, waiting callbacks are called, and every holder
+        loses its keys. Return the former holders."""
         self._cancelled = True
         held, self._held, self._by_region = self._held, [], None
         for holder in held:
@@ -155,7 +156,7 @@ class RangeLock(Generic[H]):
 
     @property
     def held(self) -> list[H]:
-        """Who holds a part, in key order. The lock's own list: to be copied by other threads."""
+        """The holders, in key order. This is the lock's own list: other threads must copy it."""
         return self._held
 
     def free(self) -> list[tuple[Span, Ts]]:
@@ -168,7 +169,8 @@ class RangeLock(Generic[H]):
         return next((holder for holder in self._held if holder.id == region_id), None)
 
     def _holders(self, span: Span, region_id: int) -> list[H]:
-        """Whoever holds some of the keys, in key order, and the region itself wherever it is."""
+        """Return the holders of some of the keys, in key order, and the region itself if it holds any
+        part."""
         first = bisect_right(self._held, span.start, key=_start)
         if first and self._held[first - 1].span.end > span.start:
             first -= 1
@@ -188,7 +190,7 @@ class RangeLock(Generic[H]):
         return wait
 
     def _left(self, holder: H) -> None:
-        """Tell those who waited for it."""
+        """Notify those that waited for the holder."""
         if self._waits is None:
             return
         waits = self._waits.pop(holder.id, ())
@@ -198,7 +200,7 @@ class RangeLock(Generic[H]):
             wait.one_left()
 
     def _take(self, holder: H) -> Ts:
-        """Cut its span out of the holes; the least ts of what it took."""
+        """Cut the holder's span out of the holes; return the least ts of the holes."""
         span = holder.span
         first = bisect_right(self._holes, span.start, key=_start) - 1
         last = bisect_left(self._holes, span.end, key=_start)
@@ -224,7 +226,7 @@ class RangeLock(Generic[H]):
 
 
 def _uncovered(span: Span, others: Sequence[Span]) -> list[Span]:
-    """The parts of `span` that none of the others, in key order, covers."""
+    """Return the parts of `span` that none of the others, in key order, covers."""
     found = []
     start = span.start
     for other in others:

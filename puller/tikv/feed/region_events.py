@@ -1,4 +1,4 @@
-"""What becomes of regions' events: changes, and how far each region is."""
+"""Processing of region events to changes and resolved ts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .error_table import Action, classify
 from .reports import Broken, Initialised, Reports
 from .request import Request, Subscription
 from .request_group import RequestGroup
-from .span_puller import NOTHING, PIECE, Pulled
+from .span_puller import MAX_CHANGES, NOTHING, Pulled
 
 _INITIALIZED: Final = bytes([cdcpb.Event.INITIALIZED])
 
 Payload: TypeAlias = Rows | Any
-"""Of one region: rows or a cdcpb.Error."""
+"""Payload for one region: rows or a cdcpb.Error."""
 
 
 class _Output:
@@ -35,16 +35,16 @@ class _Output:
 
 
 class RegionEvents:
-    """Handles events in an actor's turn; `flush` sends what came of them, one message a subscription."""
+    """Processes events in an actor's turn; `flush` sends the results, one message per subscription."""
 
     def __init__(self, actor: PooledActor, reports: Reports, dirty: DirtySet) -> None:
         self._actor = actor
-        self._board = dirty
+        self._dirty = dirty
         self._reports = reports
         self._outputs: dict[Subscription, _Output] = {}
 
     def take(self, group: RequestGroup, request: Request, payload: Payload, quota: Quota) -> None:
-        """One event of a region."""
+        """Process one event of a region."""
         if request.stopped:
             return
         request.heard_at = self._actor.clock.now()
@@ -54,9 +54,9 @@ class RegionEvents:
             self.end(group, request, Broken(request, classify(payload)))
 
     def advance(self, resolved: Iterable[tuple[Request, Ts]], messages: int) -> None:
-        """Regions' resolved ts, of which `messages` came since the last time.
+        """Process resolved ts of regions; `messages` were received since the last call.
 
-        Only while nothing of the actor's output waits: what is at or below has to be on its way.
+        Only while none of the actor's output waits: the changes at or below must have been sent.
         """
         now = self._actor.clock.now()
         moved: set[Subscription] = set()
@@ -72,10 +72,10 @@ class RegionEvents:
             request.since = now
             moved.add(request.subscription)
         if moved:
-            self._board.put(moved)
+            self._dirty.put(moved)
 
     def end(self, group: RequestGroup, request: Request, report: Broken) -> None:
-        """Nothing of the request is of use any more."""
+        """End a request and report it."""
         forget(group, request)
         self._reports.put(report)
 
@@ -84,13 +84,13 @@ class RegionEvents:
         send = self._actor.send
         for subscription, output in outputs.items():
             changes = output.changes
-            for at in range(0, len(changes), PIECE):  # a mailbox is bounded in messages
-                send(subscription.ref, Pulled(changes[at : at + PIECE], [], output.least))
+            for at in range(0, len(changes), MAX_CHANGES):  # a mailbox is bounded in messages
+                send(subscription.ref, Pulled(changes[at : at + MAX_CHANGES], [], output.least))
 
     def _take_rows(self, group: RequestGroup, request: Request, rows: Rows, quota: Quota) -> None:
         initialised = request.initialised
         if rows.types == _INITIALIZED and request.matcher is None:
-            request.initialised = True  # most regions have nothing to match, and shall cost nothing
+            request.initialised = True  # most regions have nothing to match, and this costs nothing for them
         else:
             self._match(group, request, rows, quota)
         if request.initialised and not initialised:
@@ -118,11 +118,11 @@ class RegionEvents:
             output.changes += changes
         else:
             output.changes = changes
-        output.least = min(output.least, request.resolved_ts + 1)  # the matcher has seen to it
+        output.least = min(output.least, request.resolved_ts + 1)  # the matcher ensures it
 
 
 def forget(group: RequestGroup, request: Request) -> None:
-    """Give up what is kept for a request."""
+    """Drop the state of a request."""
     request.stopped = True
     group.pending.pop(request.id, None)
     if group.regions.get(request.id) is request:
@@ -133,7 +133,7 @@ def forget(group: RequestGroup, request: Request) -> None:
 
 
 def forget_all(groups: Sequence[RequestGroup]) -> list[Request]:
-    """Give up all requests of some groups; returns those that nobody has stopped."""
+    """Drop all requests of some groups; return those that weren't stopped."""
     found = []
     for group in groups:
         for request in list(group.regions.values()):

@@ -1,4 +1,4 @@
-"""The actor through which everything of one store goes."""
+"""The actor that processes everything a store sends."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ from .shard_worker import Arrive, Barrier, ShardWorker, Shared, spread
 from .store_stream import StoreStream
 
 STEP_REGIONS: Final = 2048
-"""Whose resolved ts is looked at in one turn: about a millisecond."""
+"""Regions whose resolved ts is processed in one turn: about 1 ms."""
 
 
 class _Step(Struct, frozen=True):
-    """To itself: go on looking at resolved ts."""
+    """To itself: continue processing resolved ts."""
 
 
 class Counts:
-    """Of a region worker; written in its turns only, read anywhere."""
+    """Counts of a region worker; written in its turns only, read from any thread."""
 
     __slots__ = ("shared", "stale")
 
     def __init__(self) -> None:
         self.stale = 0
-        """Events dropped: of regions that aren't asked for, or of a former request."""
+        """Events dropped because their region isn't requested, or their request is outdated."""
         self.shared = 0
-        """How often it began to share its work with its handles."""
+        """Number of times it began to share its work with its shard workers."""
 
 
 class RegionWorker(PooledActor):
-    """Takes a store's messages apart and sends each subscription its changes (TiCDC puller document).
+    """Parses a store's messages and sends each subscription its changes (TiCDC puller document).
 
-    How far regions are is only noted when it comes, at C speed for whole batches, and looked at when the
-    Advancer says so: of 270,000 regions it comes every second.
+    Resolved ts are only noted on arrival, at C speed for whole batches, and processed when the Advancer asks:
+    270,000 regions send one every second.
 
-    Above the high water mark of its mailbox it leaves the regions' events to handles, down to the low
-    one. A region's handle is always the same, so its events stay in order; when the worker takes over again
-    it waits until the handles are done.
+    Above the high-water mark of its mailbox it passes the regions' events to shard workers, until the
+    low-water mark. A region always has the same shard worker, so its events stay in order. Before the region
+    worker takes over again it waits for the shard workers to finish.
     """
 
     def __init__(
@@ -68,25 +68,26 @@ class RegionWorker(PooledActor):
         self._store_id = store_id
         self._reports = reports
         self._options = options
-        self._board = dirty
+        self._dirty = dirty
         self._events = RegionEvents(self, reports, dirty)
-        self._quotas = [spill.quota() for _ in range(options.handles)]
+        self._quotas = [spill.quota() for _ in range(options.shard_workers)]
         self._streams: dict[StoreStream, None] = {}
         self._shard_workers: list[PooledRef[ShardWorker]] = []
-        self._barrier = Barrier(f"{self.name}: its handles")
+        self._barrier = Barrier(f"{self.name}: its shard workers")
         self.sharing = False
-        """Whether the handles do the work."""
+        """True while the shard workers process the events."""
         self._counts = counts
         self._todo: deque[Any] = deque()
         self._announced = False
-        """Whether the Advancer knows that there is something to look at."""
+        """True if the Advancer was told that resolved ts are pending."""
         self._looked = self.clock.now()
         self._messages = 0
         self._weight = 1
         self._steps: Iterator[tuple[RequestGroup, tuple[int, Ts]]] = iter(())
 
     def on_receive(self, message: Any) -> None:
-        """None goes on with what was put off while output was on its way: nothing is handled before that."""
+        """None resumes the work that was postponed while output was on its way: nothing is processed before
+        it."""
         todo = self._todo
         if message is not None:
             todo.append(message)
@@ -105,8 +106,8 @@ class RegionWorker(PooledActor):
         self._release()
 
     def _release(self) -> None:
-        for handle in self._shard_workers:
-            handle.stop(block=False)
+        for shard in self._shard_workers:
+            shard.stop(block=False)
         for quota in self._quotas:
             quota.close()
 
@@ -140,7 +141,7 @@ class RegionWorker(PooledActor):
         try:
             message = ChangeData(data)
         except DecodeError as error:
-            raise SourceError(f"store {self._store_id} sent what isn't a ChangeDataEvent") from error
+            raise SourceError(f"store {self._store_id} sent bytes that aren't a ChangeDataEvent") from error
         if self.sharing:
             self._share(received, message)
         else:
@@ -162,7 +163,8 @@ class RegionWorker(PooledActor):
     def _current(
         self, stream: StoreStream, message: ChangeData
     ) -> Iterator[tuple[RequestGroup, Request, Payload]]:
-        """Rows and errors of what is asked for; resolved ts are noted, the rest is counted and dropped."""
+        """Yield rows and errors of current requests; resolved ts are noted, the rest is counted and
+        dropped."""
         for region_id, request_id, payload in message.events():
             group = self._group(stream, request_id)
             request = group.regions.get(region_id)
@@ -177,8 +179,8 @@ class RegionWorker(PooledActor):
             yield group, request, payload
 
     def _advance_first(self, group: RequestGroup, request: Request) -> None:
-        """What is known to have come before the region's next event counts before it; but nothing that came
-        before the end of its scan."""
+        """Apply the region's noted resolved ts before its next event; but none that was received before the
+        end of its scan."""
         self._events.flush()
         ts = group.pending.pop(request.id)
         if self.actor_inbox.outbox is None:
@@ -192,10 +194,10 @@ class RegionWorker(PooledActor):
         for group, request, payload in self._current(received.stream, message):
             parts[request.id % len(parts)].append((group, request, payload))
         share = left // len(parts)
-        for handle, part in zip(self._shard_workers, parts, strict=True):
+        for shard, part in zip(self._shard_workers, parts, strict=True):
             if part:
                 left -= share
-                self.send(handle, Shared(part, share, received.backlog))
+                self.send(shard, Shared(part, share, received.backlog))
         if received.backlog is not None:
             received.backlog.done(left)
 
@@ -209,7 +211,7 @@ class RegionWorker(PooledActor):
     # --- sharing the work ------------------------------------------------------------------------
 
     def _mode_changes(self, message: Received) -> bool:
-        """Whether the message must wait until the handles are done."""
+        """True if the message must wait until the shard workers are done."""
         depth = len(self.actor_inbox.messages)
         options = self._options
         if self.sharing:
@@ -223,28 +225,28 @@ class RegionWorker(PooledActor):
     def _begin_sharing(self) -> None:
         self.sharing = True
         self._counts.shared += 1
-        self._events.flush()  # before what the handles send
+        self._events.flush()  # before the output of the shard workers
         if not self._shard_workers:
             self._shard_workers = [
                 self.system.spawn(
                     ShardWorker,
                     self._reports,
-                    self._board,
+                    self._dirty,
                     quota,
                     self._barrier,
                     capacity=self._options.mailbox,
-                    name=f"{self.name}, handle {number}",
+                    name=f"{self.name}, shard worker {number}",
                     supervisor=self.actor_inbox.supervisor,
                 )
                 for number, quota in enumerate(self._quotas)
             ]
 
     def _take_over(self, message: Any) -> None:
-        """Wait for the handles, and handle the message then."""
+        """Wait for the shard workers, then process the message."""
         self.sharing = False
         self._barrier.shut(len(self._shard_workers))
-        for handle in self._shard_workers:
-            self.send(handle, Arrive(self._barrier))
+        for shard in self._shard_workers:
+            self.send(shard, Arrive(self._barrier))
         self.send(self._barrier, None)
         self._todo.appendleft(message)
 
@@ -256,9 +258,9 @@ class RegionWorker(PooledActor):
         self._announce()
 
     def _announce(self) -> None:
-        if not self._announced and self._board.reader is not None:
+        if not self._announced and self._dirty.reader is not None:
             self._announced = True
-            self._board.reader.actor_inbox.post(Pending(self.actor_ref))
+            self._dirty.reader.actor_inbox.post(Pending(self.actor_ref))
 
     def _look(self) -> None:
         self._announced = False
@@ -281,12 +283,12 @@ class RegionWorker(PooledActor):
                 pairs.append((request, ts))
         if self.sharing:
             parts = spread(len(self._shard_workers), pairs, self._weight)
-            for handle, part in zip(self._shard_workers, parts, strict=True):
+            for shard, part in zip(self._shard_workers, parts, strict=True):
                 if part is not None:
-                    self.send(handle, part)
+                    self.send(shard, part)
         else:
             self._events.advance(pairs, self._weight)
         if taken == STEP_REGIONS:
             self.actor_inbox.post(_Step())
-        elif self._board.reader is not None:
-            self._board.reader.actor_inbox.post(Noted(self.actor_ref))
+        elif self._dirty.reader is not None:
+            self._dirty.reader.actor_inbox.post(Noted(self.actor_ref))

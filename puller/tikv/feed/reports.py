@@ -1,4 +1,4 @@
-"""What region workers tell the event feed: from the workers' threads to the loop's."""
+"""Reports of region workers to the event feed: from the workers' threads to the loop's."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class Initialised(Struct, frozen=True):
-    """The request's incremental scan is over."""
+    """The request's incremental scan is complete."""
 
     request: Request
 
 
 class Broken(Struct, frozen=True):
-    """The region ended with an error. `by_store`: the store has forgotten the request."""
+    """The region ended with an error. `by_store` is True if the store has dropped the request."""
 
     request: Request
     action: Action
@@ -32,7 +32,7 @@ class Broken(Struct, frozen=True):
 
 
 class Lost(Struct, frozen=True):
-    """A stream ended, with what was asked for on it."""
+    """A stream ended with the requests on it."""
 
     stream: StoreStream
     requests: list[Request]
@@ -40,7 +40,7 @@ class Lost(Struct, frozen=True):
 
 
 class FatalReport(Struct, frozen=True):
-    """The feed can't go on."""
+    """The feed can't continue."""
 
     error: BaseException
 
@@ -49,9 +49,9 @@ Report: TypeAlias = Initialised | Broken | Lost | FatalReport
 
 
 class Reports:
-    """Carries reports to `receive` in the loop's thread, in order; one wake-up for all that wait.
+    """Delivers reports to `receive` in the loop's thread, in order, with one wake-up for all that wait.
 
-    Bounded by what it is about: each request is initialised once and ends once.
+    Bounded by the number of requests: each is initialised once and ends once.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, receive: Callable[[list[Report]], None]) -> None:
@@ -61,7 +61,7 @@ class Reports:
         self._waiting: list[Report] = []
 
     def put(self, report: Report) -> None:
-        """From any thread. Nothing happens once the loop is closed."""
+        """Send a report. Thread-safe; does nothing after the loop is closed."""
         with self._lock:
             self._waiting.append(report)
             first = len(self._waiting) == 1

@@ -1,4 +1,4 @@
-"""A request for a region's changes, and the subscription that it is a part of."""
+"""Requests for a region's changes, and the subscription that they are part of."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ subscription_ids: Final = count(1)
 
 
 class Subscription:
-    """A span whose changes go to one SpanPuller. Belongs to the loop's thread, but for `ref` and `id`."""
+    """A span whose changes go to one SpanPuller. For the loop's thread only, except `ref` and `id`."""
 
     __slots__ = ("id", "lock", "ref", "since", "span", "start_ts", "stopped")
 
@@ -35,15 +35,15 @@ class Subscription:
 
     @property
     def requests(self) -> list[Request]:
-        """Those that hold a part of the lock. Others may read a copy."""
+        """Requests that hold a part of the lock. Other threads may read a copy."""
         return self.lock.held
 
 
 class Request(RegionState):
     """One region of one subscription, from its lock to its unlock.
 
-    The loop's thread has it until it is registered with its store's region worker, which then has it
-    until it reports it back as broken or lost. `token`, `stream` and `stopped` stay the loop's.
+    The loop's thread owns it until it is registered with its store's region worker, which owns it until it
+    reports it as broken or lost. `token`, `stream` and `stopped` always belong to the loop's thread.
     """
 
     __slots__ = ("heard_at", "matcher", "stall_count", "stream", "subscription", "token")
@@ -62,10 +62,10 @@ class Request(RegionState):
         self.subscription = subscription
         self.stream: StoreStream | None = None
         self.token = False
-        """Whether one of its store's tokens is taken for it."""
+        """True if it holds one of its store's tokens."""
         self.matcher: Matcher | None = None
-        """None while there is nothing to match."""
+        """The matcher; None while there is nothing to match."""
         self.stall_count = 0
-        """How often a resolved ts came that was none, since the last that was."""
+        """Resolved-ts messages received since it last advanced."""
         self.heard_at = now
-        """When something came for it, on the clock's `now()`."""
+        """Time of the last message for it, on the clock's `now()`."""

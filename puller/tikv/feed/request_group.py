@@ -1,4 +1,4 @@
-"""The requests of a stream that get their resolved ts together."""
+"""The requests of a stream that share resolved-ts messages."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from ....events import Ts
 from .request import Request
 
 NOTED_BYTES: Final = 4 << 20
-"""Of region ids kept as they came; a store with 100,000 regions sends 300 kB five times a second."""
+"""Limit for region ids kept unparsed; a store with 100,000 regions sends 300 kB five times a second."""
 
 
 class RequestGroup:
-    """Belongs to the stream's region worker; `pending` may be popped from by its handles."""
+    """Requests with one request id. Belongs to the stream's region worker; its shard workers may pop from
+    `pending`."""
 
     __slots__ = ("_bytes", "_noted", "pending", "regions")
 
     def __init__(self) -> None:
         self.regions: dict[int, Request] = {}
         self.pending: dict[int, Ts] = {}
-        """By region: the resolved ts that came last and has not been looked at; complete after `settle`."""
+        """The last unprocessed resolved ts by region; complete after `settle`."""
         self._noted: list[Resolved] = []
         self._bytes = 0
 
     def note(self, resolved: Resolved) -> None:
-        """Take a resolved ts of many regions; read when it is looked at, for others replace most of them."""
+        """Note a resolved ts of many regions; it is parsed when processed, since later ones replace most of
+        them."""
         noted = self._noted
         if noted and noted[-1].packed == resolved.packed:
             noted[-1] = resolved
@@ -37,8 +39,8 @@ class RequestGroup:
             self.settle()
 
     def drain(self) -> Iterator[tuple[int, Ts]]:
-        """All regions that have told something, each once, with its resolved ts."""
-        if len(self._noted) == 1 and not self.pending:  # read when its turn comes: a store's ids take 4 MB
+        """Yield all regions with a noted resolved ts, each once, with that ts."""
+        if len(self._noted) == 1 and not self.pending:  # parsed when its turn comes: a store's ids take 4 MB
             (resolved,), self._noted, self._bytes = self._noted, [], 0
             return _each(resolved)
         self.settle()
@@ -46,12 +48,12 @@ class RequestGroup:
         return iter(pending.items())
 
     def settle(self) -> None:
-        """Bring `pending` up to date with what was noted."""
+        """Update `pending` with the notes."""
         noted, self._noted, self._bytes = self._noted, [], 0
         found: dict[int, Ts] = {}
         for resolved in reversed(noted):
             if len(found) >= len(self.regions) and found.keys() >= self.regions.keys():
-                break  # all of them have told something newer
+                break  # all of them have sent a newer one
             found = {**dict.fromkeys(unpack(resolved.packed), resolved.ts), **found}
         if self.pending:
             self.pending.update(found)

@@ -1,4 +1,4 @@
-"""How often a region's failure may be acted on, so that a broken one doesn't hammer PD and the stores."""
+"""Rate limit of the retries of a failed region, so that a broken one doesn't overload PD and the stores."""
 
 from __future__ import annotations
 
@@ -11,33 +11,34 @@ T = TypeVar("T")
 INTERVAL_SECONDS: Final = 0.1
 BURST: Final = 3
 ROUND: Final = 128
-"""Parked failures looked at in one round."""
+"""Number of delayed failures examined in one round."""
 ROUND_SECONDS: Final = 0.05
-"""The pause between rounds while any are parked."""
+"""Pause between rounds while any failures are delayed."""
 HINT_SECONDS: Final = 10.0
-"""Of a region that keeps failing, the log speaks at its first failure over the limit and this often."""
+"""Interval of log messages about a region that keeps failing; the first is logged when it exceeds the
+limit."""
 
 
 class RetryLimiter(Generic[T]):
-    """A token bucket per region: one failure per 100 ms, three at once; the others are parked in order.
+    """A token bucket per region: one failure per 100 ms, three at once; further ones are delayed in order.
 
-    A bucket is kept only while it is not full. Belongs to one thread; `now` is the clock's `now()`.
+    A bucket is kept only while it isn't full. Not thread-safe; `now` is the clock's `now()`.
     """
 
     def __init__(self) -> None:
-        self._full_at: dict[int, float] = {}  # by region, when its bucket is full again; oldest use first
+        self._full_at: dict[int, float] = {}  # by region: when its bucket is full; least recently used first
         self._hinted: dict[int, float] = {}
         self._parked: deque[tuple[int, T]] = deque()
 
     def admit(self, region_id: int, failure: T, now: float) -> bool:
-        """Whether to act on the failure now; if not, it is parked and comes out of `due`."""
+        """True if the failure may be handled now; otherwise it is delayed and returned by `due` later."""
         if self._allow(region_id, now):
             return True
         self._parked.append((region_id, failure))
         return False
 
     def due(self, now: float) -> list[T]:
-        """One round: those of the first 128 parked failures that may be acted on now."""
+        """Run one round: return those of the first 128 delayed failures that may be handled now."""
         found = []
         for _ in range(min(ROUND, len(self._parked))):
             region_id, failure = self._parked.popleft()
@@ -49,7 +50,7 @@ class RetryLimiter(Generic[T]):
         return found
 
     def hint(self, region_id: int, now: float) -> bool:
-        """Whether the log should say that the region is over its limit."""
+        """True if the log should report that the region exceeds its limit."""
         last = self._hinted.get(region_id)
         if last is not None and now - last < HINT_SECONDS:
             return False
@@ -59,15 +60,15 @@ class RetryLimiter(Generic[T]):
 
     @property
     def parked(self) -> int:
-        """Failures that wait; call `due` every ROUND_SECONDS while there are any."""
+        """Number of delayed failures; call `due` every ROUND_SECONDS while there are any."""
         return len(self._parked)
 
     def first(self, count: int) -> list[T]:
-        """The failures that have waited longest."""
+        """Return the failures that have waited longest."""
         return [failure for _, failure in islice(self._parked, count)]
 
     def __len__(self) -> int:
-        """Regions that something is kept for."""
+        """Number of regions with a bucket."""
         return len(self._full_at.keys() | self._hinted.keys())
 
     def _allow(self, region_id: int, now: float) -> bool:
@@ -80,7 +81,7 @@ class RetryLimiter(Generic[T]):
         return True
 
     def _forget(self, now: float) -> None:
-        """Drop what no longer matters: a few at a time, so that it keeps up with what is added."""
+        """Drop full buckets: a few at a time, which keeps pace with the additions."""
         for kept, age in ((self._full_at, 0.0), (self._hinted, HINT_SECONDS)):
             for region_id in list(islice(kept, 4)):
                 if kept[region_id] + age <= now:

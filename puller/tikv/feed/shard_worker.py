@@ -1,4 +1,4 @@
-"""Actors that share a store's regions while its region worker is far behind."""
+"""Actors that share a store's regions while its region worker has a backlog."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .request_group import RequestGroup
 
 
 class Barrier(Mailbox):
-    """Where a region worker waits until all its handles have done what it gave them.
+    """A barrier where a region worker waits for its shard workers.
 
-    A mailbox that nobody reads: it has room unless shut, and an actor that has sent to it while it is shut
-    gets no messages until it opens.
+    It is a mailbox that nobody reads: it has room unless closed, and an actor that has sent to it while it is
+    closed gets no messages until it opens.
     """
 
     __slots__ = ("_missing",)
@@ -31,10 +31,11 @@ class Barrier(Mailbox):
         super().__init__(2, name)
         self._missing = 0
 
-    def shut(self, handles: int) -> None:
-        """Until so many have arrived. By the region worker, before it tells them to."""
+    def shut(self, workers: int) -> None:
+        """Close it until `workers` shard workers have arrived. Called by the region worker before it tells
+        them to."""
         with self.lock:
-            self._missing = handles
+            self._missing = workers
             self.limit = 1
             self.messages = [None]
 
@@ -47,11 +48,11 @@ class Barrier(Mailbox):
         self.take(self.capacity)
 
     def schedule(self) -> None:
-        """Nobody has to run."""
+        """Do nothing: no actor reads this mailbox."""
 
 
 class Shared(Struct, frozen=True, gc=False):
-    """To a handle: events of its regions, in order; handled, `size` is taken from the backlog."""
+    """To a shard worker: events of its regions, in order; then `size` is subtracted from the backlog."""
 
     events: list[tuple[RequestGroup, Request, Payload]]
     size: int = 0
@@ -59,35 +60,35 @@ class Shared(Struct, frozen=True, gc=False):
 
 
 class Advance(Struct, frozen=True, gc=False):
-    """To a handle: resolved ts of its regions, of which `messages` came since the last time."""
+    """To a shard worker: resolved ts of its regions; `messages` were received since the last one."""
 
     resolved: list[tuple[Request, Ts]]
     messages: int
 
 
 class Arrive(Struct, frozen=True):
-    """To a handle: everything before this is done."""
+    """To a shard worker: all earlier messages are processed."""
 
     barrier: Barrier
 
 
-HandleMessage: TypeAlias = Shared | Advance | Arrive
+ShardMessage: TypeAlias = Shared | Advance | Arrive
 
 
 class ShardWorker(PooledActor):
-    """Handles the events of every eighth region of a store, in their order."""
+    """Processes the events of every eighth region of a store, in their order."""
 
     def __init__(self, reports: Reports, dirty: DirtySet, quota: Quota, barrier: Barrier) -> None:
         self._events = RegionEvents(self, reports, dirty)
         self._quota = quota
         self._barrier = barrier
 
-    def on_receive(self, message: HandleMessage) -> None:
+    def on_receive(self, message: ShardMessage) -> None:
         match message:
             case Shared(events, size, backlog):
                 for group, request, payload in events:
                     if not request.initialised:
-                        group.pending.pop(request.id, None)  # what came before the scan's end is void
+                        group.pending.pop(request.id, None)  # one from before the scan's end is invalid
                     self._events.take(group, request, payload, self._quota)
                 if backlog is not None:
                     backlog.done(size)
@@ -98,11 +99,11 @@ class ShardWorker(PooledActor):
         self._events.flush()
 
     def on_failure(self, *_exc_info: Any) -> None:
-        self._barrier.close()  # who waits for this handle must be able to stop
+        self._barrier.close()  # an actor that waits for this one must be able to stop
 
 
 def spread(count: int, pairs: Sequence[tuple[Request, Ts]], messages: int) -> list[Advance | None]:
-    """Resolved ts by the handle of their region."""
+    """Group resolved ts by the shard worker of their region."""
     parts: list[list[tuple[Request, Ts]]] = [[] for _ in range(count)]
     for pair in pairs:
         parts[pair[0].id % count].append(pair)

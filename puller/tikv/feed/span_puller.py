@@ -1,4 +1,4 @@
-"""The actor that puts a table's regions together."""
+"""The actor that combines a table's regions."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from ..span import Span
 log = logging.getLogger("tidemill.puller")
 
 MAILBOX: Final = 128
-"""Messages; as many as the original's channels hold."""
+"""Capacity in messages, as of TiCDC's channels."""
 
-PIECE: Final = 1024
-"""Most changes of one message: a mailbox is bounded in messages."""
+MAX_CHANGES: Final = 1024
+"""Maximum number of changes per message: a mailbox is bounded in messages."""
 
 NOTHING: Final = (1 << 64) - 1
 """The least commit ts of no changes."""
 
 
 class Pulled(Struct, frozen=True, gc=False):
-    """To a SpanPuller: changes of some regions, and then how far regions are."""
+    """To a SpanPuller: changes of some regions, then resolved ts of regions."""
 
     changes: list[KvChange]
-    """Up to PIECE, and the SpanPuller's from now on."""
+    """At most MAX_CHANGES changes; the list belongs to the SpanPuller from now on."""
     resolved: list[tuple[int, Span, Ts]]
-    """Region id, its part of the subscription's span, and the ts up to which all of it has been sent."""
+    """Region id, its part of the subscription's span, and the ts up to which all of it was sent."""
     least: Ts = NOTHING
     """The least commit ts of the changes."""
 
 
 class SpanProgress:
-    """What a SpanPuller has taken in and sent on; written in its turns only, read anywhere."""
+    """Progress of a SpanPuller: its input and output; written in its turns only, read from any thread."""
 
     __slots__ = (
         "changes",
@@ -56,33 +56,33 @@ class SpanProgress:
     def __init__(self, ts: Ts, now: float, table_id: int = 0) -> None:
         self.table_id = table_id
         self.regions = 0
-        """Stretches of the span that a region has told of, or that still wait for one."""
+        """Number of segments of the span that a region has reported, or that wait for a report."""
         self.changes = 0
-        """Sent on."""
+        """Number of changes sent."""
         self.ingress_commit_ts = self.egress_commit_ts = 0
-        """Of the last change; 0 before the first."""
+        """Commit ts of the last change; 0 before the first."""
         self.ingress_resolved_ts = self.egress_resolved_ts = ts
-        """Of the last region that was resolved, and of the table."""
+        """Resolved ts of the last region that advanced, and of the table."""
         self.fallen_back = 0
-        """Changes dropped because the table's resolved ts had passed them."""
+        """Changes dropped because their commit ts is at or below the table's resolved ts."""
         self.ref: Any = None
-        """The SpanPuller's."""
+        """The SpanPuller's actor reference."""
         self.subscriptions: tuple[int, ...] = ()
-        """What it is told of, once that is known; the loop's thread writes it."""
+        """Its subscription ids, once known; written by the loop's thread."""
         self.since = now
-        """When the table's resolved ts last moved, by the clock's `now()`."""
+        """Time at which the table's resolved ts last advanced, by the clock's `now()`."""
 
 
 class SpanPuller(PooledActor):
-    """Takes the changes of a table's regions, sends them on to `output` as Changes, and with them the
-    resolved ts of the whole, whenever it moves (TiCDC puller document). Kept small: a feed has 100,000."""
+    """Sends the changes of a table's regions to `output` as Changes, with the resolved ts of the whole table
+    whenever it advances (TiCDC puller document). Kept small: a feed has 100,000."""
 
     __slots__ = ("_frontier", "_output", "progress")
 
     def __init__(
         self, spans: Sequence[Span], checkpoint_ts: Ts, output: Target, progress: SpanProgress
     ) -> None:
-        """Everything of `spans` at or below `checkpoint_ts` is there already."""
+        """Everything of `spans` at or below `checkpoint_ts` has been processed already."""
         self._output = output.actor_inbox
         self.progress = progress
         self._frontier = Frontier(spans, checkpoint_ts)
@@ -109,8 +109,8 @@ class SpanPuller(PooledActor):
                 progress.egress_commit_ts = last[-1].commit_ts
 
     def advance(self, resolved: Sequence[tuple[int, Span, Ts]]) -> Ts:
-        """What a Pulled without changes does; but it is the caller who tells of the table's resolved ts, 0 if
-        it has not moved. Only while the actor is claimed."""
+        """Do the same as a Pulled without changes, but return the table's new resolved ts for the caller to
+        forward; 0 if it didn't advance. Only while the actor is claimed."""
         forward = self._frontier.forward
         ts = 0
         for _, span, ts in resolved:
@@ -118,7 +118,7 @@ class SpanPuller(PooledActor):
         return self._resolved(ts)
 
     def _resolved(self, last: Ts) -> Ts:
-        """The table's resolved ts if it has moved, else 0."""
+        """Return the table's resolved ts if it advanced, otherwise 0."""
         progress, frontier = self.progress, self._frontier
         progress.ingress_resolved_ts = last
         progress.regions = len(frontier)
@@ -134,16 +134,17 @@ class SpanPuller(PooledActor):
         kept = [change for change in changes if change.commit_ts > resolved]
         dropped = len(changes) - len(kept)
         if dropped and not self.progress.fallen_back:
-            log.warning("%s: %d changes have fallen back behind resolved ts %d", self.name, dropped, resolved)
+            log.warning("%s: dropped %d changes at or below the resolved ts %d", self.name, dropped, resolved)
         self.progress.fallen_back += dropped
         return kept
 
 
 def _pieces(lists: Sequence[list[KvChange]]) -> list[list[KvChange]]:
-    """Neighbours put together, up to PIECE changes; at least one piece, maybe empty. Takes the lists."""
+    """Join neighbouring lists up to MAX_CHANGES each; return at least one list, maybe an empty one. Reuses
+    the lists."""
     found: list[list[KvChange]] = []
     for changes in lists:
-        if found and len(found[-1]) + len(changes) <= PIECE:
+        if found and len(found[-1]) + len(changes) <= MAX_CHANGES:
             found[-1] += changes
         else:
             found.append(changes)

@@ -1,4 +1,4 @@
-"""A store as the event feed sees it."""
+"""A store of the event feed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .request import Request
 from .store_stream import StoreStream
 
 INCOMPATIBLE_SECONDS = 20.0
-"""Before a store of a wrong version is tried again: it may be in the middle of an upgrade."""
+"""Pause before a store of an incompatible version is tried again: it may be in the middle of an upgrade."""
 
 
 class Feed(Protocol):
-    """What stores need of the event feed that they belong to."""
+    """The part of the event feed that its stores use."""
 
     channels: Channels
     cache: RegionCache
@@ -37,9 +37,10 @@ class Feed(Protocol):
 
 
 class Store:
-    """Its region worker and the streams to it: one, or more if the store takes a region once on each.
+    """A store's region worker and the streams to it: one, or several if the store accepts a region only once
+    per stream.
 
-    Belongs to the loop's thread.
+    To be used in the loop's thread only.
     """
 
     def __init__(self, store_id: int, feed: Feed, worker: PooledRef[Any], counts: Counts) -> None:
@@ -68,7 +69,7 @@ class Store:
         stream.send(request)
 
     def forget(self, request: Request) -> None:
-        """The request is stopped: it is told to whoever has it."""
+        """Stop a request, and notify its stream and worker."""
         stream = request.stream
         if stream is None or not request.request_id:
             return
@@ -76,10 +77,10 @@ class Store:
         stream.deregister(request)
 
     def done(self, request: Request, by_store: bool) -> None:
-        """The request has ended; a stream that is half abandoned begins again with what is left of it.
+        """End a request; reconnect a stream with too many abandoned regions.
 
-        So less than half of a stream's regions are sent for nobody and stay taken, and no more regions are
-        asked for again than have left.
+        So less than half of a stream's regions are sent in vain and stay occupied, and a reconnection
+        requests at most as many regions again as have left.
         """
         stream = request.stream
         if stream is None:
@@ -95,7 +96,8 @@ class Store:
             self.streams.remove(stream)
 
     async def address(self) -> str:
-        """Raises Retryable if PD doesn't know the store or it is of a version that can't be followed."""
+        """Return the store's address. Raises Retryable if PD doesn't know the store or its version isn't
+        supported."""
         info = await self._cache.store(self.id)
         if info is None or info.tombstone:
             raise Retryable(f"PD knows no store {self.id}")

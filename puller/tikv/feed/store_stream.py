@@ -21,15 +21,16 @@ from .request import Request
 from .request_group import RequestGroup
 
 CLIENT_VERSION: Final = "8.1.0"
-"""As what TiKV is to treat us: below 4.0.8 it sends no resolved ts for many regions at once, below 5.3.0 it
-doesn't check the cluster's id."""
+"""Client version sent to TiKV: below 4.0.8 it sends no batched resolved ts, below 5.3.0 it doesn't check the
+cluster's id."""
 
 FEATURES: Final = (("features", "stream-multiplexing"),)
-"""A region may be asked for several times on one stream. A TiKV that doesn't know it (before 7.x) answers
-UNIMPLEMENTED, and gets the first form of the call until that breaks: it may come back upgraded."""
+"""A region may be requested several times on one stream. A TiKV without this feature (before 7.x) answers
+UNIMPLEMENTED, and gets the older form of the call until that stream ends: TiKV may then have been
+upgraded."""
 
 MOST_PAUSE_SECONDS: Final = 0.1
-"""After a stream broke; so that not all feeds of a store come back at once."""
+"""Maximum pause after a stream broke, so that not all feeds of a store reconnect at once."""
 
 _NO_MULTIPLEXING: Final = Action("same_region", "NoMultiplexing")
 
@@ -37,7 +38,7 @@ request_ids: Final = count(1)
 
 
 class Owner(Protocol):
-    """The store that a stream is to; all in the loop's thread."""
+    """The owner of a stream: a store. Called in the loop's thread."""
 
     id: int
     worker: PooledRef[Any]
@@ -58,25 +59,26 @@ class Owner(Protocol):
 
 
 class StoreStream:
-    """Sends requests and hands what comes to the store's region worker, unread.
+    """Sends requests and passes messages unparsed to the store's region worker.
 
-    A request id is shared by many regions, as TiKV sends one resolved ts for each id: the first request
-    for a region on this stream has the stream's first id, the second its second, and so on. So what still
-    comes for an earlier request of a region is known by its smaller id. Without multiplexing the store
-    sends one resolved ts for the stream, takes a region once, and every request has an id of its own.
+    A request id is shared by many regions, as TiKV sends one resolved ts per request id: the first request
+    for a region on this stream has the stream's first id, the second one its second id, and so on. So
+    messages for an earlier request of a region are recognised by their smaller id. Without multiplexing the
+    store sends one resolved ts for the stream and accepts a region once, and every request has an id of its
+    own.
     """
 
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
         self.multiplexing = owner.multiplexing
         self.groups: dict[int, RequestGroup] = {}
-        """By request id, or all under 0. The region worker's own."""
+        """By request id, or all under 0. Used by the region worker only."""
         self.live = 0
-        """Requests given to it that have not ended."""
+        """Number of requests on it that have not ended."""
         self.heard_at = owner.clock.now()
         self._ids: list[int] = []
         self._times: dict[int, int] = {}
-        """By region: how often it was asked for here."""
+        """Number of requests on this stream, by region."""
         self._outgoing: asyncio.Queue[Request | Any] = asyncio.Queue()
         self._in_hand: Request | None = None
         self._exchange: asyncio.Task[Action] | None = None
@@ -85,26 +87,26 @@ class StoreStream:
     # --- for its store ---------------------------------------------------------------------------
 
     def takes(self, region_id: int) -> bool:
-        """Whether the region may be asked for here."""
+        """True if the region may be requested on this stream."""
         return self.multiplexing or region_id not in self._times
 
     @property
     def abandoned(self) -> int:
-        """Regions that the store goes on sending though nobody asks for them any more.
+        """Number of regions that the store still sends though their requests have ended.
 
-        Only without multiplexing: they stay taken, as it has no word for giving one back.
+        Only without multiplexing: they stay occupied, as that protocol can't deregister a region.
         """
         return 0 if self.multiplexing else len(self._times) - self.live
 
     def send(self, request: Request) -> None:
-        """Ask for a region; at most as many are on the way as its store has tokens."""
+        """Request a region; at most as many are in flight as its store has tokens."""
         request.stream = self
         self.live += 1
         self._times.setdefault(request.id, 0)
         self._outgoing.put_nowait(request)
 
     def deregister(self, request: Request) -> None:
-        """Have the store forget a request that the region worker has forgotten."""
+        """Deregister at the store a request that the region worker has dropped."""
         if not self.multiplexing:
             return  # see `abandoned`
         message = cdcpb.ChangeDataRequest(
@@ -114,12 +116,12 @@ class StoreStream:
         self._outgoing.put_nowait(message)
 
     def forgotten(self, region_id: int) -> None:
-        """The store itself has ended the region's request."""
+        """Note that the store has ended the region's request."""
         if not self.multiplexing:
             self._times.pop(region_id, None)
 
     def reconnect(self) -> None:
-        """End the stream; all that was asked for on it is asked for again."""
+        """End the stream and open a new one; all its regions are requested again."""
         if self._exchange is not None:
             self._exchange.cancel()
 
@@ -133,7 +135,7 @@ class StoreStream:
             self._exchange.cancel()
         cut = self._exchange.cancelled() or self._exchange.exception() is not None
         action = Action("same_region", "Reconnect") if cut else self._exchange.result()
-        if not cut:  # the next connection may be to a store that was upgraded meanwhile
+        if not cut:  # the store may have been upgraded before the next connection
             self.owner.multiplexing = action is not _NO_MULTIPLEXING
         await asyncio.sleep(self.owner.random.random() * MOST_PAUSE_SECONDS)
         self.owner.ended(self)
@@ -142,7 +144,7 @@ class StoreStream:
             self.owner.failed(request, action)
 
     def _left(self) -> list[Request]:
-        """Requests that were not sent."""
+        """Return the requests that were not sent."""
         left = [self._in_hand] if self._in_hand is not None else []
         while not self._outgoing.empty():
             item = self._outgoing.get_nowait()
@@ -151,7 +153,7 @@ class StoreStream:
         return left
 
     async def _talk(self) -> Action:
-        """Send and receive until the stream ends; what follows from its end."""
+        """Send and receive until the stream ends; return the reaction to its end."""
         try:
             address = await self.owner.address()
         except Retryable:
@@ -190,10 +192,10 @@ class StoreStream:
                 if item is not None:
                     await call.write(item)
         except (aio.AioRpcError, asyncio.InvalidStateError):
-            pass  # the reader hears of it as well
+            pass  # the reader gets the error as well
 
     async def _register(self, request: Request) -> Any | None:
-        """Tell the worker of a request before the store can answer it; None if it is over already."""
+        """Register a request with the worker before the store can answer it; None if it was stopped."""
         self._in_hand = request
         if request.stopped:
             self._in_hand = None
@@ -220,7 +222,7 @@ class StoreStream:
         return cdcpb.Header(cluster_id=self.owner.cluster_id, ticdc_version=CLIENT_VERSION)
 
     def _message(self, request: Request) -> Any:
-        """A ChangeDataRequest."""
+        """Build a ChangeDataRequest."""
         message = cdcpb.ChangeDataRequest(
             header=self._header(),
             region_id=request.id,

@@ -1,4 +1,4 @@
-"""How many regions of a store may be in their incremental scan at once."""
+"""Limit on concurrent incremental scans of a store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 T = TypeVar("T")
 
 REGION_SCAN_LIMIT: Final = 40
-"""Per store. A scan reads from disk; more of them at once slow down the store's own work."""
+"""Limit per store. A scan reads from disk, and many concurrent scans slow down the store's own work."""
 
 
 class _Bucket(Generic[T]):
@@ -21,11 +21,11 @@ class _Bucket(Generic[T]):
 
 
 class TokenLimiter(Generic[T]):
-    """Requests on their way to the stores, each with a queue in order and at most `limit` tokens in use.
+    """Queues of requests to the stores, in order, with at most `limit` tokens in use per store.
 
-    `take` gives out requests and takes a token for each; the token comes back by `release` once the
-    region is initialised, or by `revoke` when the region fails before, a failed send included. So the
-    limit is never passed, however long sending takes. Belongs to one thread; costs nothing while idle.
+    `take` returns requests and takes a token for each. The token is returned by `release` when the region is
+    initialised, or by `revoke` when the region fails before that, including a failed send. So the limit
+    holds, however long sending takes. Not thread-safe; costs nothing while idle.
     """
 
     def __init__(self, limit: int = REGION_SCAN_LIMIT) -> None:
@@ -36,14 +36,14 @@ class TokenLimiter(Generic[T]):
         self._open: dict[Hashable, None] = {}  # buckets with both a request and a token, in order
 
     def add(self, store: Hashable, request: T) -> None:
-        """Queue a request for a store; "" or 0 may stand for an unknown one."""
+        """Queue a request for a store; "" or 0 stands for an unknown store."""
         bucket = self._buckets.setdefault(store, _Bucket())
         bucket.waiting.append(request)
         if bucket.used < self.limit:
             self._open[store] = None
 
     def take(self) -> list[T]:
-        """Every request that may be sent now, in the order of its store's queue."""
+        """Return every request that may be sent now, in the order of its store's queue."""
         taken = []
         for store in self._open:
             bucket = self._buckets[store]
@@ -58,7 +58,7 @@ class TokenLimiter(Generic[T]):
         self._buckets.setdefault(store, _Bucket()).used += 1
 
     def release(self, store: Hashable) -> None:
-        """A region of the store is initialised. Nothing happens if no token is in use."""
+        """Return the token of a region that was initialised. Does nothing if no token is in use."""
         bucket = self._buckets.get(store)
         if bucket is None or not bucket.used:
             return
@@ -69,19 +69,19 @@ class TokenLimiter(Generic[T]):
             del self._buckets[store]
 
     def revoke(self, store: Hashable) -> None:
-        """A region of the store failed before it was initialised."""
+        """Return the token of a region that failed before it was initialised."""
         self.release(store)
 
     def used(self, store: Hashable) -> int:
-        """Tokens in use."""
+        """Return the number of tokens in use."""
         bucket = self._buckets.get(store)
         return bucket.used if bucket else 0
 
     def waiting(self, store: Hashable) -> int:
-        """Requests in the store's queue."""
+        """Return the number of requests in the store's queue."""
         bucket = self._buckets.get(store)
         return len(bucket.waiting) if bucket else 0
 
     def statistics(self) -> dict[Hashable, tuple[int, int]]:
-        """Of each store with something going on: tokens in use, requests waiting."""
+        """Return (tokens in use, requests waiting) of each active store."""
         return {store: (bucket.used, len(bucket.waiting)) for store, bucket in self._buckets.items()}

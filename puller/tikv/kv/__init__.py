@@ -1,1 +1,1 @@
-"""Reads of TiKV at a timestamp, past the locks in their way; and the region cache they use."""
+"""Reads of TiKV at a timestamp, with lock resolution and the region cache."""

@@ -1,9 +1,9 @@
-"""How a transaction ended that committed asynchronously and lost its client.
+"""The outcome of an async-commit transaction whose client has died.
 
-Such a transaction is committed from the moment at which all its keys are locked, without its primary key
-saying so (TiDB's async commit design). KvCheckSecondaryLocks asks for the locks of all other keys, and closes
-one that isn't prewritten to the transaction for good, so the answer can't change afterwards. KvCheckTxnStatus
-would leave a pessimistic lock where it is, and the prewrite that follows it could still succeed.
+Such a transaction is committed as soon as all its keys are locked, without a record of that in its primary
+key (TiDB's async commit design). KvCheckSecondaryLocks returns the locks of all other keys, and prevents the
+transaction from ever locking one that isn't prewritten, so the answer can't change afterwards.
+KvCheckTxnStatus would leave a pessimistic lock in place, and a later prewrite over it could still succeed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 
 async def outcome(kv: Kv, primary: Any, current_ts: Ts) -> TxnStatus:
-    """The end of the transaction whose primary lock (kvrpcpb.LockInfo) is over its time at `current_ts`.
+    """Return the outcome of the transaction whose primary lock (kvrpcpb.LockInfo) has expired at
+    `current_ts`.
 
-    The commit ts is the greatest that any of its locks asks for. Raises Retryable.
+    The commit ts is the maximum of its locks' min_commit_ts. Raises Retryable.
     """
     found = await kv.check_secondary_locks(primary.secondaries, primary.lock_version)
     if found.ended:
@@ -31,7 +32,7 @@ async def outcome(kv: Kv, primary: Any, current_ts: Ts) -> TxnStatus:
 
 
 async def _ordinary(kv: Kv, primary: Any, current_ts: Ts) -> TxnStatus:
-    """Of one that went back to committing by its primary on the way: that decides."""
+    """Return the outcome of a transaction that fell back to two-phase commit: its primary key decides."""
     status = await kv.check_txn_status(
         primary.key,
         primary.lock_version,

@@ -1,20 +1,20 @@
-"""What a store's kvrpcpb.KeyError says, in a sentence."""
+"""Descriptions of a store's kvrpcpb.KeyError."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 _WORDS: Final = ("retryable", "abort")
-"""Those that carry a sentence of the store; the others are messages."""
+"""Fields that carry text of the store; the others are messages."""
 
 
 def sentence(error: Any) -> str:
-    """Return the error's name and what it carries, on one line."""
+    """Return the error's name and content on one line."""
     said = [
         value if field.name in _WORDS else f"{field.name} ({_contents(value)})"
         for field, value in error.ListFields()
     ]
-    return "; ".join(said) or "an error of a kind that isn't known here"
+    return "; ".join(said) or "an error of an unknown kind"
 
 
 def _contents(message: Any) -> str:

@@ -1,4 +1,4 @@
-"""Reads of TiKV at a timestamp, and what it takes to get past locks."""
+"""Reads of TiKV at a timestamp, and the calls that resolve locks."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from .region_call import RegionCalls
 from .transactions import SecondaryLocks, TxnStatus, status_of
 
 _FEWER: Final = 4
-"""By so much fewer rows are asked for where they were too large."""
+"""Divisor of the number of rows per request after an answer was too large."""
 
 
 class Kv:
-    """Raw keys in, raw keys out; a key may not be empty. Only from the loop's thread.
+    """Transactional reads of TiKV by raw keys, which may not be empty. To be used in the loop's thread only.
 
-    Every method raises Retryable, with the last trouble, after `store_retry_seconds` without success.
+    Every method raises Retryable with the last error after `store_retry_seconds` without success.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Kv:
         self._calls = RegionCalls(options, pd, cache, channels, clock, random)
 
     async def get(self, key: bytes, ts: Ts) -> bytes | None:
-        """The value at `ts`; None without one."""
+        """Return the value at `ts`; None if there is none."""
         locks = self._lock_wait(ts)
         while True:
             request = kvrpcpb.GetRequest(context=locks.context(), key=key, version=ts)
@@ -58,10 +58,10 @@ class Kv:
             await locks.pass_by(_lock_in("KvGet", answer.error))
 
     async def scan(self, start: bytes, end: bytes, ts: Ts) -> AsyncIterator[tuple[bytes, bytes]]:
-        """Keys and values in [start, end) at `ts`, in key order, across regions; an empty end is +inf.
+        """Yield keys and values in [start, end) at `ts`, in key order, across regions; an empty end is +inf.
 
-        Rows that are too large for one answer are asked for a few at a time. Raises TooLarge where
-        one of them is.
+        Rows that are too large for one answer are requested a few at a time. Raises TooLarge if a single row
+        is too large.
         """
         locks = self._lock_wait(ts)
         at: bytes | None = start
@@ -80,10 +80,11 @@ class Kv:
                 locks = self._lock_wait(ts, locks)
 
     async def scan_locks(self, start: bytes, end: bytes, max_ts: Ts, limit: int = 1024) -> list[Any]:
-        """The locks (kvrpcpb.LockInfo) in [start, end) of transactions that began at or before `max_ts`.
+        """Return the locks (kvrpcpb.LockInfo) in [start, end) of transactions that began at or before
+        `max_ts`.
 
-        In key order, each shared lock by itself, up to `limit`: if there are as many, more may follow, also
-        on the last key. An empty end is +inf.
+        The locks are in key order, each shared lock by itself, at most `limit`. If there are `limit` of them,
+        more may follow, also on the last key. An empty end is +inf.
         """
         found: list[Any] = []
         at: bytes | None = start
@@ -107,12 +108,12 @@ class Kv:
         force_sync_commit: bool = False,
         resolving_pessimistic_lock: bool = False,
     ) -> TxnStatus | None:
-        """What became of the transaction that began at `start_ts`; its primary key's store decides.
+        """Return the status of the transaction that began at `start_ts`, from the store of its primary key.
 
-        A transaction whose lock has outlived its time to live at `current_ts` is rolled back by this,
-        unless it commits asynchronously. `caller_start_ts` pushes the commit ts of a living one above it,
-        if it can be. None if the store has neither its lock nor its end, and wasn't told to roll it back.
-        Raises PrimaryMismatch where `primary` is locked by the transaction as another key than its primary.
+        A transaction whose lock has expired at `current_ts` is rolled back by this call, unless it is an
+        async commit. `caller_start_ts` pushes the commit ts of a living one above it, if that is possible.
+        Returns None if the store has neither its lock nor its outcome and wasn't told to roll it back. Raises
+        PrimaryMismatch if the transaction locks `primary` as a secondary key.
         """
         request = kvrpcpb.CheckTxnStatusRequest(
             primary_key=primary,
@@ -128,7 +129,8 @@ class Kv:
         return status_of(answer, primary, start_ts)
 
     async def transaction_status(self, lock: Any, caller_start_ts: Ts = 0) -> TxnStatus:
-        """What became of the transaction of a kvrpcpb.LockInfo; one over its time is ended by this."""
+        """Return the status of the transaction of a kvrpcpb.LockInfo; an expired one is ended by this
+        call."""
         now = await self._pd.tso()
         status = await self.check_txn_status(
             lock.primary_lock,
@@ -139,15 +141,15 @@ class Kv:
             resolving_pessimistic_lock=lock.lock_type == kvrpcpb.Op.PessimisticLock,
         )
         if status is None:
-            return TxnStatus(lock=lock)  # its primary lock may be on its way
+            return TxnStatus(lock=lock)  # its primary lock may be in flight
         if not status.ended and status.lock.use_async_commit and _expired(status.lock, now):
             return await outcome(self, status.lock, now)
         return status
 
     async def check_secondary_locks(self, keys: Sequence[bytes], start_ts: Ts) -> SecondaryLocks:
-        """What became of a transaction that commits asynchronously, by its `keys` but the primary.
+        """Check an async-commit transaction by its secondary `keys`.
 
-        One that isn't prewritten is closed to the transaction for good, so the answer stays true.
+        The transaction can't lock a key any more that isn't prewritten, so the answer stays valid.
         """
         name = "KvCheckSecondaryLocks"
         locks: list[Any] = []
@@ -166,13 +168,13 @@ class Kv:
     async def resolve_lock(self, key: bytes, start_ts: Ts, commit_ts: Ts, keys: Sequence[bytes] = ()) -> None:
         """Commit the transaction's locks at `commit_ts`, or roll them back if that is 0.
 
-        All of them in the region that holds `key`, or only `keys` of that region.
+        Applies to all its locks in the region that holds `key`, or only to `keys` of that region.
         """
         request = kvrpcpb.ResolveLockRequest(start_version=start_ts, commit_version=commit_ts, keys=keys)
         _refuse("KvResolveLock", await self._at_region(key, "KvResolveLock", request))
 
     async def resolve_locks(self, key: bytes, ends: Mapping[Ts, Ts]) -> None:
-        """The same for many transactions, by start ts, in the region that holds `key`."""
+        """Resolve the locks of many transactions, by start ts, in the region that holds `key`."""
         infos = [kvrpcpb.TxnInfo(txn=start, status=commit) for start, commit in ends.items()]
         request = kvrpcpb.ResolveLockRequest(txn_infos=infos)
         _refuse("KvResolveLock", await self._at_region(key, "KvResolveLock", request))
@@ -183,7 +185,8 @@ class Kv:
     async def _scan_page(
         self, at: bytes, end: bytes, locks: LockWait, page: int
     ) -> tuple[list[Any], bytes | None]:
-        """The pairs of one answer up to the first lock, and where to go on; None at the end."""
+        """Return the pairs of one answer up to the first lock, and the key to continue from; None at the
+        end."""
         request = kvrpcpb.ScanRequest(context=locks.context(), start_key=at, limit=page, version=locks.ts)
         region, answer = await self._in_region(at, end, "KvScan", request)
         if answer.HasField("error"):
@@ -200,11 +203,12 @@ class Kv:
         return pairs, pairs[-1].key + b"\0"
 
     async def _at_region(self, key: bytes, name: str, request: Any) -> Any:
-        """The answer of the region that holds the raw `key`."""
+        """Send a request to the region that holds the raw `key`; return its answer."""
         return (await self._calls.send(encode_bytes(key), name, lambda _: request))[1]
 
     async def _in_region(self, at: bytes, end: bytes, name: str, request: Any) -> tuple[RegionInfo, Any]:
-        """The answer of the region that holds the raw `at`, asked up to its end or `end`."""
+        """Send a request to the region that holds the raw `at`, up to the region's end or `end`; return its
+        answer."""
 
         def clipped(region: RegionInfo) -> Any:
             request.end_key = _behind(region, end) or end
@@ -218,13 +222,13 @@ def _expired(lock: Any, now: Ts) -> bool:
 
 
 def _check_within(keys: Sequence[bytes], start_ts: Ts, region: RegionInfo) -> Any:
-    """kvrpcpb.CheckSecondaryLocksRequest for those of the raw keys that lie in the region."""
+    """Build a kvrpcpb.CheckSecondaryLocksRequest for the raw keys that lie in the region."""
     mine = [key for key in keys if encode_bytes(key) < region.end]
     return kvrpcpb.CheckSecondaryLocksRequest(keys=mine, start_version=start_ts)
 
 
 def _behind(region: RegionInfo, end: bytes) -> bytes | None:
-    """The raw key at which the next region begins; None if `end` comes first."""
+    """Return the raw key at which the next region begins; None if `end` comes first."""
     if region.end == UPPER_BOUND:
         return None
     try:
@@ -235,7 +239,7 @@ def _behind(region: RegionInfo, end: bytes) -> bytes | None:
 
 
 def _lock_in(name: str, error: Any) -> Any:
-    """The lock that a KeyError tells of. Raises Retryable for any other one."""
+    """Return the lock of a KeyError. Raises Retryable for any other error."""
     if error.HasField("locked"):
         return error.locked
     raise Retryable(f"{name}: {sentence(error)}")

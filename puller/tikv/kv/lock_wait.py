@@ -1,4 +1,4 @@
-"""How a read at a timestamp gets past the locks in its way."""
+"""Lock resolution of a read at a timestamp."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class LockWait:
-    """One read's view of other transactions: those that can't have committed at or below its `ts`.
+    """The locks met by one read: it skips those of transactions that can't commit at or below its `ts`.
 
-    Each lock is looked into once it is met. What its transaction has ended as is written in its place; a
-    living one is pushed to commit above `ts` and then ignored, or waited for.
+    Each lock's transaction is checked once. If it has ended, its lock is resolved; a living one is pushed to
+    commit above `ts` and then ignored, or waited for.
     """
 
     def __init__(self, kv: Kv, backoff: Backoff, ts: Ts, before: LockWait | None = None) -> None:
@@ -28,13 +28,13 @@ class LockWait:
         self.ts = ts
 
     def context(self) -> Any:
-        """The kvrpcpb.Context that a request of this read starts from."""
+        """Return the kvrpcpb.Context for a request of this read."""
         return kvrpcpb.Context(resolved_locks=sorted(self._harmless))
 
     async def pass_by(self, lock: Any) -> None:
-        """Return when the read may be tried again; `lock` is a kvrpcpb.LockInfo.
+        """Resolve a lock (kvrpcpb.LockInfo), or wait; return when the read may be retried.
 
-        Raises Retryable once the waits of this read are over.
+        Raises Retryable after the last wait of this read.
         """
         status = await self._kv.transaction_status(lock, caller_start_ts=self.ts)
         if status.ended:

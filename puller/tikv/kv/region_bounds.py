@@ -1,4 +1,4 @@
-"""Where spans may be cut: between their regions."""
+"""Region bounds, at which spans may be divided."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ..span import Span
 from .region_cache import RegionCache
 
 _REGIONS: Final = 256
-"""Asked of PD at once."""
+"""Number of regions per request to PD."""
 
 
 async def region_bounds(cache: RegionCache, spans: Iterable[Span]) -> list[list[bytes]]:
-    """Of each span the raw keys at which one of its regions ends and the next begins, from PD.
+    """Return for each span the raw keys at which one of its regions ends and the next begins, from PD.
 
-    The spans come in key order: those that share a region cost one question. Raises Retryable, and
+    The spans must be in key order: those that share a region cost one request. Raises Retryable, and
     SourceError for a bound that isn't a key.
     """
     found = []
-    known = b""  # up to where the regions have been seen, without a hole since the span's start
+    known = b""  # end of the regions seen without a gap since the span's start
     for span in spans:
         bounds = [known] if span.start < known < span.end else []
         while known < span.end:

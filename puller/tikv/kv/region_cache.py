@@ -1,4 +1,4 @@
-"""Where each key's region is, and which store leads it."""
+"""The cache of regions and their leaders."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .region_map import RegionMap, older
 
 FIRST_PAUSE_SECONDS: Final = 0.01
 LONGEST_PAUSE_SECONDS: Final = 0.5
-"""Between two times that PD is asked for a span's regions (TiCDC puller)."""
+"""Maximum pause between two requests to PD for a span's regions (TiCDC puller)."""
 
 
 class RpcContext(Struct, frozen=True, gc=False):
-    """All that a request to a region needs."""
+    """The region, peer, store and address of a request."""
 
     region: RegionInfo
     peer: Peer
@@ -32,7 +32,7 @@ class RpcContext(Struct, frozen=True, gc=False):
 
 
 class RegionCache:
-    """The regions as PD and the stores told of them. Only from the loop's thread."""
+    """The regions as reported by PD and the stores. To be used in the loop's thread only."""
 
     def __init__(self, pd: PdClient, clock: Clock, random: Random, *, retry_seconds: float = 60.0) -> None:
         self._pd = pd
@@ -42,40 +42,41 @@ class RegionCache:
         self._map = RegionMap()
         self._stores: dict[int, StoreInfo] = {}
         self._failures = 0
-        """Counts up with each failure to send; what was loaded before a store's last one is doubtful."""
+        """Total number of send failures; regions loaded before a store's last failure are doubtful."""
         self._failed: dict[int, int] = {}
-        """By store: the count at its last failure."""
+        """Value of the total at the last failure, by store."""
 
     def __len__(self) -> int:
         return len(self._map)
 
     def __iter__(self) -> Iterator[RegionInfo]:
-        """In key order."""
+        """Iterate in key order."""
         return iter(self._map)
 
     def cached(self, region_id: int) -> RegionInfo | None:
-        """The region as it is known, without asking anybody."""
+        """Return the cached region, without a request."""
         return self._map.get(region_id)
 
     async def load(self, span: Span, limit: int = 20) -> list[RegionInfo]:
-        """The first regions of the span, up to `limit`, from PD: they cover it from its start without a hole.
+        """Return the span's first regions from PD, at most `limit`: they cover it from its start without a
+        gap.
 
-        More may follow behind the last one's end. Raises Retryable if PD has no such regions for
+        More may follow after the last one's end. Raises Retryable if PD has no such regions for
         `retry_seconds`.
         """
         backoff = self._backoff()
         while True:
             found = await self._pd.scan_regions(span.start, span.end, limit)
-            trouble = _trouble(span, found)
-            if trouble is None:
+            gap = _gap(span, found)
+            if gap is None:
                 return self._take([region for region in found if region is not None])
             pause = backoff.next()
             if pause is None:
-                raise Retryable(f"PD gives no whole cover of {span}: {trouble}")
+                raise Retryable(f"PD's regions don't cover {span}: {gap}")
             await asyncio.sleep(pause)
 
     async def locate(self, key: bytes) -> RegionInfo:
-        """The region that holds an encoded key, asked of PD if it isn't known.
+        """Return the region that holds an encoded key, from PD if it isn't cached.
 
         Raises Retryable if PD knows none for `retry_seconds`.
         """
@@ -92,9 +93,9 @@ class RegionCache:
             await asyncio.sleep(pause)
 
     async def rpc_context(self, region: RegionInfo | int) -> RpcContext | None:
-        """How its leader is reached; None if the region isn't there any more as it was, or has no store.
+        """Return how to reach the region's leader; None if the region has changed, or has no store.
 
-        After None the keys have to be looked up anew.
+        After None, locate the keys again.
         """
         known = await self._fresh(region)
         if known is None:
@@ -107,7 +108,7 @@ class RegionCache:
         return RpcContext(known, peer, store.id, store.address)
 
     async def store(self, store_id: int) -> StoreInfo | None:
-        """None if PD doesn't know it."""
+        """Return a store; None if PD doesn't know it."""
         store = self._stores.get(store_id)
         if store is None:
             store = await self._pd.store(store_id)
@@ -117,18 +118,18 @@ class RegionCache:
 
     @property
     def known_stores(self) -> Set[int]:
-        """The ids of stores whose addresses are known."""
+        """Return the ids of stores whose addresses are cached."""
         return self._stores.keys()
 
     def forget_store(self, store_id: int) -> None:
-        """Its address or state may have changed: PD is asked when it is needed next."""
+        """Drop a store from the cache: its address or state may have changed."""
         self._stores.pop(store_id, None)
 
     def update_leader(self, region_id: int, leader: Any = None) -> None:
-        """A store said that it doesn't lead the region.
+        """Handle a store's answer that it doesn't lead the region.
 
-        `leader` is the peer that it named (a Peer or metapb.Peer); without one the next voter is taken.
-        A named one that isn't among the peers says that the region is known too badly.
+        `leader` is the peer that it named (a Peer or metapb.Peer); without one the next voter is used. If it
+        isn't one of the cached peers, the cached region is outdated.
         """
         region = self._map.get(region_id)
         if region is None:
@@ -138,15 +139,15 @@ class RegionCache:
             return
         for peer in region.peers:
             if peer.id == leader.id:
-                # news from a store that lives: more than what is known of the leader's store
+                # an answer of a living store: newer than what is cached of the leader's store
                 self._map.put(region.led_by(peer, loaded=self._failures))
                 return
         self.invalidate(region_id)
 
     def on_send_fail(self, context: RpcContext) -> None:
-        """The store didn't answer: this region is tried at its next voter whose store hasn't failed.
+        """Handle a store that didn't answer: try this region at its next voter whose store hasn't failed.
 
-        The store's other regions are asked of PD again when they are needed, as is its address.
+        The store's other regions and its address are requested from PD again when they are needed next.
         """
         self._failures += 1
         self._failed[context.store_id] = self._failures
@@ -161,14 +162,14 @@ class RegionCache:
             self.invalidate(region.id)
 
     def on_epoch_not_match(self, region_id: int, current: Iterable[Any], store_id: int = 0) -> None:
-        """A store said that a region has changed, into `current` (metapb.Region) if it knows.
+        """Handle a store's answer that a region has changed, into `current` (metapb.Region) if it knows.
 
-        `store_id`, which answered, is taken for the leader of these.
+        `store_id`, which answered, is assumed to lead these.
         """
         regions = [info for each in current if (info := region_info(each)) is not None]
         known = self._map.get(region_id)
         if known is not None and any(r.id == region_id and older(r, known) for r in regions):
-            return  # the store is behind: nothing is learnt
+            return  # the store's regions are older than the cached ones
         self.invalidate(region_id)
         for region in regions:
             leader = next((p for p in region.voters if p.store_id == store_id), None)
@@ -178,7 +179,7 @@ class RegionCache:
         self._map.remove(region_id)
 
     async def _fresh(self, region: RegionInfo | int) -> RegionInfo | None:
-        """What is known of the region, asked of PD again if its leader's store has failed since."""
+        """Return the cached region, from PD again if its leader's store has failed since."""
         if isinstance(region, RegionInfo):
             known = self._map.get(region.id)
             if known is None or known.version != region.version:
@@ -197,13 +198,14 @@ class RegionCache:
         return self._failed.get(peer.store_id, 0) > region.loaded
 
     def _take(self, regions: list[RegionInfo]) -> list[RegionInfo]:
-        """Regions that follow each other, from PD: or what the stores told since, if PD is behind them."""
+        """Cache adjacent regions from PD; return them, or those that the stores reported if PD's are
+        older."""
         taken = regions if not self._failures else [replace(r, loaded=self._failures) for r in regions]
         if self._map.add_all(taken):
             return taken
         known = self._map.over(taken[0].start, taken[-1].end)
         span = Span(taken[0].start, taken[-1].end)
-        whole = known and known[-1].end >= span.end and _trouble(span, known) is None
+        whole = known and known[-1].end >= span.end and _gap(span, known) is None
         return known if whole else taken
 
     def _backoff(self) -> Backoff:
@@ -216,14 +218,14 @@ class RegionCache:
         )
 
 
-def _trouble(span: Span, found: Sequence[RegionInfo | None]) -> str | None:
-    """Why these regions don't cover the span from its start on; None if they do."""
+def _gap(span: Span, found: Sequence[RegionInfo | None]) -> str | None:
+    """Describe why these regions don't cover the span from its start; None if they do."""
     at = span.start
     for region in found:
         if region is None:
-            return f"a region without meta data at {at.hex() or 'the start'}"
+            return f"a region without metadata at {at.hex() or 'the start'}"
         if region.start > at or region.end <= at:
-            return f"a hole from {at.hex() or 'the start'} to region {region.id} at {region.start.hex()}"
+            return f"a gap from {at.hex() or 'the start'} to region {region.id} at {region.start.hex()}"
         at = region.end
     return None if found else "no regions"
 

@@ -1,4 +1,4 @@
-"""Unary calls to the store that leads a key's region."""
+"""Unary calls to the leader of a key's region."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ _PASSING: Final = {
     "region_not_initialized",
     "disk_full",
 }
-"""Errors that say nothing against the region as it is known: the same again, later."""
+"""Errors that don't invalidate the cached region: retry later."""
 
 
 _ORIGIN: Final = kvrpcpb.RequestOrigin.RequestOriginUnknown
-"""Not a TiDB server: TiKV allows such a request no timestamp that PD has yet to give."""
+"""The origin of requests that don't come from a TiDB server: TiKV rejects timestamps of theirs that are above
+PD's."""
 
 
 class RegionCalls:
-    """Sends a request to a region and follows it: other leaders, splits and merges, stores that are away."""
+    """Sends requests to regions and follows leader changes, splits, merges and unavailable stores."""
 
     def __init__(
         self,
@@ -52,23 +53,23 @@ class RegionCalls:
         self._random = random
 
     async def send(self, key: bytes, name: str, make: Callable[[RegionInfo], Any]) -> tuple[RegionInfo, Any]:
-        """The region that holds the encoded `key`, and its leader's answer to what `make` asks of it.
+        """Send a request made by `make`; return the region of the encoded `key` and its leader's answer.
 
-        `make` is called once for each try; the request's context is filled in here. Raises Retryable
-        with the last trouble once `store_retry_seconds` are over.
+        `make` is called once per attempt; the request's context is filled in here. Raises Retryable with the
+        last error after `store_retry_seconds`.
         """
         backoff = self.backoff()
         while True:
             context = await self._cache.rpc_context(await self._cache.locate(key))
             if context is None:
-                trouble, least = f"the region of {key.hex()} has no leader that can be reached", 0.0
+                problem, least = f"the region of {key.hex()} has no reachable leader", 0.0
             else:
-                answer, trouble, least = await self._try(context, name, make(context.region))
-                if not trouble:
+                answer, problem, least = await self._try(context, name, make(context.region))
+                if not problem:
                     return context.region, answer
             pause = backoff.next(least)
             if pause is None:
-                raise Retryable(f"{name}: {trouble}")
+                raise Retryable(f"{name}: {problem}")
             await asyncio.sleep(pause)
 
     def backoff(self) -> Backoff:
@@ -76,7 +77,7 @@ class RegionCalls:
         return Backoff(self._clock, self._random, first=0.002, longest=0.5, total=total)
 
     async def _try(self, context: RpcContext, name: str, request: Any) -> tuple[Any, str, float]:
-        """The answer, or what is wrong and the seconds to wait at least."""
+        """Return the answer, or the error and the minimum seconds to wait."""
         address_to(request.context, context, self._pd.cluster_id)
         try:
             answer = await self._channels.call(
@@ -92,7 +93,7 @@ class RegionCalls:
 
 
 def address_to(header: Any, context: RpcContext, cluster_id: int) -> None:
-    """Write into a request's kvrpcpb.Context which cluster, region and peer it is for."""
+    """Fill in the cluster, region and peer of a request's kvrpcpb.Context."""
     region, peer = context.region, context.peer
     header.cluster_id = cluster_id
     header.request_origin = _ORIGIN
@@ -102,7 +103,7 @@ def address_to(header: Any, context: RpcContext, cluster_id: int) -> None:
 
 
 def follow(cache: RegionCache, context: RpcContext, error: Any) -> float:
-    """Tell the cache what a store's errorpb.Error teaches; returns the least seconds until the next try."""
+    """Update the cache by a store's errorpb.Error; return the minimum seconds until the next attempt."""
     region_id = context.region.id
     match _kind(error):
         case "not_leader":
@@ -120,7 +121,7 @@ def follow(cache: RegionCache, context: RpcContext, error: Any) -> float:
 
 
 def _kind(error: Any) -> str:
-    """The name of the field that says what the error is; "" for one that isn't declared."""
+    """Return the name of the field with the error's kind; "" for one that isn't declared."""
     return next((field.name for field, _ in error.ListFields() if field.name != "message"), "")
 
 

@@ -13,10 +13,11 @@ _end = attrgetter("end")
 
 
 class RegionMap:
-    """At most one region covers a key. A region takes the place of all it overlaps, unless one is newer.
+    """A map of regions in which at most one region covers a key. A region replaces all regions it overlaps,
+    unless one of them is newer.
 
-    One list and one dict: 270,000 regions take about 150 MB with all that belongs to them, and when they
-    come in no order, moving what lies behind a new one costs about 20 µs.
+    One list and one dict: 270,000 regions take about 150 MB with their contents. If they are added in random
+    order, moving the entries after a new one costs about 20 µs.
     """
 
     def __init__(self) -> None:
@@ -27,26 +28,26 @@ class RegionMap:
         return len(self._ordered)
 
     def __iter__(self) -> Iterator[RegionInfo]:
-        """In key order."""
+        """Iterate in key order."""
         return iter(self._ordered)
 
     def get(self, region_id: int) -> RegionInfo | None:
         return self._by_id.get(region_id)
 
     def at(self, key: bytes) -> RegionInfo | None:
-        """The one that holds an encoded key."""
+        """Return the region that holds an encoded key."""
         at = bisect_right(self._ordered, key, key=_end)
         if at < len(self._ordered) and self._ordered[at].start <= key:
             return self._ordered[at]
         return None
 
     def over(self, start: bytes, end: bytes) -> list[RegionInfo]:
-        """Those that share keys with [start, end)."""
+        """Return the regions that share keys with [start, end)."""
         first, last = self._bounds(start, end)
         return self._ordered[first:last]
 
     def add(self, region: RegionInfo) -> bool:
-        """False if it is older than what is known of its keys, or of itself, and was not taken."""
+        """Add a region; False if a known region of its keys, or a known version of it, is newer."""
         first, last = self._bounds(region.start, region.end)
         overlapped, known = self._ordered[first:last], self._by_id.get(region.id)
         if any(older(region, each) for each in overlapped) or (known and older(region, known)):
@@ -54,13 +55,13 @@ class RegionMap:
         for each in overlapped:
             del self._by_id[each.id]
         del self._ordered[first:last]
-        self.remove(region.id)  # where it was before, if that isn't overlapped
+        self.remove(region.id)  # its former place, if that isn't overlapped
         self._ordered.insert(self._index(region), region)
         self._by_id[region.id] = region
         return True
 
     def add_all(self, regions: Sequence[RegionInfo]) -> bool:
-        """Add regions that follow each other; new ones in one move of what lies behind them."""
+        """Add adjacent regions; new ones in one move of the entries after them."""
         first, last = self._bounds(regions[0].start, regions[-1].end)
         if first != last or any(region.id in self._by_id for region in regions):
             taken = [self.add(region) for region in regions]
@@ -70,18 +71,18 @@ class RegionMap:
         return True
 
     def put(self, region: RegionInfo) -> None:
-        """In place of itself: the same keys, with another leader."""
+        """Replace a region by itself with the same keys and another leader."""
         self._ordered[self._index(region)] = region
         self._by_id[region.id] = region
 
     def remove(self, region_id: int) -> None:
-        """Safe for one that isn't there."""
+        """Remove a region, if it is there."""
         region = self._by_id.pop(region_id, None)
         if region is not None:
             del self._ordered[self._index(region)]
 
     def _bounds(self, start: bytes, end: bytes) -> tuple[int, int]:
-        """The places, from and up to, of the regions that share keys with these."""
+        """Return the index range of the regions that share keys with these."""
         first = bisect_right(self._ordered, start, key=_end)
         return first, bisect_left(self._ordered, end, lo=first, key=_start)
 
@@ -90,7 +91,7 @@ class RegionMap:
 
 
 def older(region: RegionInfo, other: RegionInfo) -> bool:
-    """Whether `region` is from before the split or merge that made `other`, or a change of its peers."""
+    """True if `region` is from before the split, merge or change of peers that made `other`."""
     if region.version != other.version:
         return region.version < other.version
     return region.id == other.id and region.conf_ver < other.conf_ver

@@ -1,4 +1,4 @@
-"""What became of a transaction, by a store's answer."""
+"""The status of a transaction, from a store's answer."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from .key_error import sentence
 
 
 class TxnStatus(Struct, frozen=True, gc=False):
-    """Alive with a `lock`; else ended: committed at `commit_ts`, or rolled back if that is 0."""
+    """The status of a transaction: alive if `lock` is set, otherwise committed at `commit_ts`, or rolled back
+    if that is 0."""
 
     commit_ts: Ts = 0
     lock: Any = None
     """kvrpcpb.LockInfo of its primary key."""
     pushed: bool = False
-    """It is alive and will commit above the caller's start ts, who may read as if it weren't there."""
+    """True if it is alive and will commit above the caller's start ts: the caller may ignore its lock."""
 
     @property
     def ended(self) -> bool:
@@ -27,21 +28,21 @@ class TxnStatus(Struct, frozen=True, gc=False):
 
 
 class PrimaryMismatch(Retryable):
-    """The key that a lock names as its primary is locked by the transaction, but not as its primary."""
+    """The key that a lock names as its primary is locked by the transaction, but as a secondary key."""
 
 
 class SecondaryLocks(Struct, frozen=True, gc=False):
-    """Of some keys of a transaction that commits asynchronously: all are locked, or it has ended."""
+    """The answer for some keys of an async-commit transaction: all are locked, or it has ended."""
 
     locks: list[Any]
-    """kvrpcpb.LockInfo of each key; meaningless once it has ended."""
+    """kvrpcpb.LockInfo of each key; meaningless after it has ended."""
     ended: bool
     commit_ts: Ts
     """0 if it was rolled back."""
 
 
 def status_of(answer: Any, primary: bytes, start_ts: Ts) -> TxnStatus | None:
-    """Of a kvrpcpb.CheckTxnStatusResponse; None if the store knows of no such transaction.
+    """Read a kvrpcpb.CheckTxnStatusResponse; None if the store doesn't know the transaction.
 
     Raises PrimaryMismatch, and Retryable for other errors.
     """
@@ -57,7 +58,7 @@ def status_of(answer: Any, primary: bytes, start_ts: Ts) -> TxnStatus | None:
 
 
 def _check_unknown(error: Any) -> None:
-    """Raises Retryable for a KeyError that says anything but that the transaction isn't found."""
+    """Raise Retryable for a KeyError other than "transaction not found"."""
     if error.HasField("primary_mismatch"):
         found = error.primary_mismatch.lock_info
         raise PrimaryMismatch(

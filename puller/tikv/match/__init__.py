@@ -1,1 +1,1 @@
-"""Prewrites and commits, matched into committed changes."""
+"""Matching of prewrites and commits to committed changes."""

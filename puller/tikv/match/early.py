@@ -1,4 +1,4 @@
-"""Commits and rollbacks that come before their region's incremental scan is over."""
+"""Commits and rollbacks received before their region's incremental scan is complete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _decode: Final = msgpack.Decoder(list[Row]).decode
 
 
 class Early:
-    """In the order they came; on disk beyond the feed's bound. Belongs to its region worker's turns."""
+    """Early rows in order of arrival; on disk beyond the feed's bound. Used in its region worker's turns
+    only."""
 
     __slots__ = ("__weakref__", "_places", "_quota", "_rows", "bytes")
 
@@ -26,20 +27,20 @@ class Early:
         self._rows: list[Row] = []
         self._places: list[Place] = []
         self.bytes = 0
-        """Counted for what is in memory."""
+        """Bytes accounted for the rows in memory."""
 
     def add(self, row: Row) -> None:
         self._rows.append(row)
         self._quota.grew(self, ROW_BYTES + len(row[3]))
 
     def read(self) -> Iterator[list[Row]]:
-        """All of them, in pieces."""
+        """Yield all rows, in chunks."""
         for place in self._places:
             yield _decode(self._quota.shared.read(place))
         yield self._rows
 
     def spill(self, least: int) -> None:  # noqa: ARG002
-        """Write away all of them. Raises StoreError; then nothing is lost."""
+        """Write all rows to disk. Raises StoreError; then nothing is lost."""
         rows = max(1, BLOCK_BYTES // (self.bytes // len(self._rows)))
         blocks = [_encode(self._rows[at : at + rows]) for at in range(0, len(self._rows), rows)]
         for at in range(0, len(blocks), 16):
@@ -48,7 +49,7 @@ class Early:
         self._quota.grew(self, -self.bytes)
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Drop all rows."""
         places, self._places, self._rows = self._places, [], []
         if self.bytes:
             self._quota.grew(self, -self.bytes)

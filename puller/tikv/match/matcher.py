@@ -1,8 +1,8 @@
 """From a region's log of prewrites, commits and rollbacks to committed changes (TiCDC puller document).
 
-Until a region is initialised two streams of its rows are mixed: the scan of what is there, and what happens
-meanwhile. So a commit may come before its prewrite; it waits then, and a COMMITTED row of the scan takes
-its place where none comes.
+Until a region is initialised, two streams of its rows are mixed: the incremental scan and the live changes.
+So a commit may be received before its prewrite. Then it waits, and a COMMITTED row of the scan replaces it if
+no prewrite follows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ROLLBACK: Final[int] = cdcpb.Event.ROLLBACK
 _COMMITTED: Final[int] = cdcpb.Event.COMMITTED
 _INITIALIZED: Final[int] = cdcpb.Event.INITIALIZED
 _KEYED: Final = frozenset((_PREWRITE, _COMMIT, _ROLLBACK, _COMMITTED))
-"""The types of rows that are of one key."""
+"""Types of rows that have a key."""
 _ROW_PUT: Final[int] = cdcpb.Event.Row.PUT
 _ROW_DELETE: Final[int] = cdcpb.Event.Row.DELETE
 
@@ -39,7 +39,7 @@ _OPS: Final = {_ROW_PUT: PUT, _ROW_DELETE: DELETE}
 
 
 class PrewriteNotMatch(Retryable):
-    """A commit of an initialised region whose prewrite did not come: the region is to be asked for anew."""
+    """A commit in an initialised region has no prewrite: the region must be requested again."""
 
     def __init__(self, region_id: int, key: bytes, start_ts: Ts) -> None:
         super().__init__(
@@ -53,9 +53,9 @@ class PrewriteNotMatch(Retryable):
 
 
 class Matcher:
-    """Of one region, from its request to its end. Belongs to its region worker's turns.
+    """The matcher of one region, for one request. Used in its region worker's turns only.
 
-    An error ends it: what it holds must be given up by `close`, and the region asked for again.
+    After an error it must be closed, and the region requested again.
     """
 
     __slots__ = ("_bounds", "_early", "_prewrites", "_quota", "region")
@@ -68,11 +68,11 @@ class Matcher:
         self._bounds: tuple[bytes, bytes, bool] | None = None
 
     def feed(self, rows: Rows) -> list[KvChange]:
-        """The committed changes that these rows, in order, complete.
+        """Return the committed changes that these rows, in order, complete.
 
-        Marks the region as initialised when it is. Raises PrewriteNotMatch, InvariantViolated for a commit
-        at or below the region's resolved ts (but not at or below where the subscription began), SourceError
-        for a row that isn't understood, StoreError.
+        Marks the region as initialised when the scan is complete. Raises PrewriteNotMatch, InvariantViolated
+        for a commit at or below the region's resolved ts (but not at or below the subscription's start),
+        SourceError for a row of an unknown kind, StoreError.
         """
         if not rows.types:
             return []
@@ -85,7 +85,7 @@ class Matcher:
         return changes
 
     def close(self) -> None:
-        """Forget the region's prewrites. Safe to repeat."""
+        """Drop the region's prewrites. Idempotent."""
         for held in (self._prewrites, self._early):
             if held is not None:
                 held.clear()
@@ -93,11 +93,11 @@ class Matcher:
 
     @property
     def waiting(self) -> int:
-        """Prewrites in memory that wait for their commit."""
+        """Number of prewrites in memory that wait for their commit."""
         return len(self._prewrites) if self._prewrites is not None else 0
 
     def _in_columns(self, rows: Rows) -> list[KvChange] | None:
-        """The same as _each, for rows of one type, at a fifth of its time; None for others."""
+        """Do the same as _each for rows of one type, in a fifth of its time; None for other rows."""
         kind = rows.types[0]
         if rows.generations is not None or rows.types.count(kind) < len(rows):
             return None
@@ -115,7 +115,8 @@ class Matcher:
         return self._changes(rows, rows.values, rows.old_values)
 
     def _commits(self, rows: Rows) -> list[KvChange]:
-        """Keys outside of the span have no prewrite here: they need no look before one is missing."""
+        """Match commits. Keys outside of the span have no prewrite here; they are checked only if one is
+        missing."""
         waiting = self._waiting()
         recent = waiting.take_recent(rows)
         if recent is not None:
@@ -128,7 +129,7 @@ class Matcher:
         return self._changes(rows, [*map(_value, found)], [*map(_old_value, found)])
 
     def _missing(self, rows: Rows, found: list[Entry | None]) -> tuple[Rows, list[Entry | None]]:
-        """The commits that have their prewrite; the others must be outside of the span."""
+        """Return the commits that have their prewrite; the others must be outside of the span."""
         inside = self._inside(rows.pick([entry is None for entry in found]))
         if inside.keys:
             raise PrewriteNotMatch(self.region.id, inside.keys[0], inside.start_ts[0])
@@ -150,7 +151,7 @@ class Matcher:
         return [*map(KvChange, rows.commit_ts, rows.start_ts, ops, rows.keys, values, old_values, region)]
 
     def _ops(self, rows: Rows) -> Iterable[int]:
-        """The op of each KvChange."""
+        """Return the op of each KvChange."""
         if rows.ops.count(_ROW_PUT) == len(rows.ops):
             return repeat(PUT)
         try:
@@ -159,7 +160,7 @@ class Matcher:
             raise self._not_known(f"op {error}") from None
 
     def _each(self, rows: Rows) -> list[KvChange]:
-        """Row by row: the rules in full."""
+        """Process row by row: the complete rules."""
         rows = self._inside(rows)
         changes: list[KvChange] = []
         region = self.region
@@ -205,16 +206,16 @@ class Matcher:
         if not self.region.initialised:
             entry = prewrites.get((start_ts, key))
             if entry is None or not entry.value or entry.generation:
-                return None  # what counts may still come, of a fake one or of another generation
+                return None  # the effective one may still follow: not fake, or of another generation
         entry = prewrites.take((start_ts, key))
         if entry is None:
             return None
         return KvChange(commit_ts, start_ts, op, key, entry.value, entry.old_value, self.region.id)
 
     def _settle(self) -> list[KvChange]:
-        """The region is initialised: match the commits that came early, then let go what was rolled back.
+        """Finish the initialisation: match the early commits, then drop the prewrites that were rolled back.
 
-        A commit without prewrite is dropped: the scan has had it as COMMITTED.
+        A commit without prewrite is dropped: the scan returned it as COMMITTED.
         """
         early, self._early = self._early, None
         if early is None:
@@ -244,11 +245,11 @@ class Matcher:
         return self._prewrites
 
     def _is_new(self, commit_ts: Ts) -> bool:
-        """False for what was committed at or below the subscription's start.
+        """False if the commit is at or below the subscription's start.
 
-        A store sends that if its key was still locked when the region was asked for: a transaction is
-        committed with its primary key, the others follow. And the commit ts of one that commits in one phase
-        or asynchronously may be below one that PD has given before.
+        A store sends such a commit if its key was still locked when the region was requested: a transaction
+        is committed with its primary key, the secondary keys follow. Besides, the commit ts of a 1PC or async
+        commit may be below a ts that PD has given before.
         """
         if commit_ts <= self.region.start_ts:
             return False
@@ -268,11 +269,11 @@ class Matcher:
 
     def _not_known(self, what: str) -> SourceError:
         return SourceError(
-            f"{self.region} sent a row of {what}: this tidemill doesn't know it, use one made for the cluster"
+            f"{self.region} sent a row of {what}, which is unknown: use a tidemill that supports the cluster"
         )
 
     def _inside(self, rows: Rows) -> Rows:
-        """The rows that have no key, or one that was asked for: a store may send its whole region's."""
+        """Return the rows without a key or with a requested key: a store may send its whole region's."""
         if self.region.whole:
             return rows
         if self._bounds is None:
@@ -290,7 +291,7 @@ class Matcher:
 
 
 def _raw_bounds(span: Span) -> tuple[bytes, bytes, bool]:
-    """A span's bounds as raw keys; not whole if one is not the encoding of any."""
+    """Return a span's bounds as raw keys, and True if both bounds are encoded keys."""
     try:
         return _decoded(span.start) if span.start else b"", _decoded(span.end), True
     except ValueError:
@@ -299,8 +300,8 @@ def _raw_bounds(span: Span) -> tuple[bytes, bytes, bool]:
 
 def _decoded(bound: bytes) -> bytes:
     if bound == UPPER_BOUND:
-        return bound  # above all raw keys as well
+        return bound  # above all raw keys too
     raw, end = decode_bytes(bound)
     if end < len(bound):
-        raise ValueError(f"{bound.hex()} goes on after the encoded key")
+        raise ValueError(f"{bound.hex()} has bytes after the encoded key")
     return raw

@@ -18,7 +18,7 @@ Key: TypeAlias = tuple[int, bytes]
 
 
 class Entry(Struct, frozen=True, gc=False):
-    """What a commit needs of its prewrite."""
+    """The part of a prewrite that its commit needs."""
 
     value: bytes
     old_value: bytes
@@ -45,7 +45,7 @@ class _Run:
         self.places.append(place)
 
     def take(self, keys: Sequence[Key]) -> list[Place]:
-        """Give up the blocks that may hold one of these keys, which are in order."""
+        """Remove and return the blocks that may contain one of these keys, which are in order."""
         firsts, lasts = self.firsts, self.lasts
         found = []
         for at in range(max(0, bisect_right(firsts, keys[0]) - 1), bisect_right(firsts, keys[-1])):
@@ -59,14 +59,15 @@ class _Run:
 
 
 class Prewrites:
-    """By start ts and key. Belongs to its region worker's turns, as its quota does.
+    """Prewrites by start ts and key. Like its quota, used in its region worker's turns only.
 
-    A prewrite is in one place: a block that is asked for is read back whole and is in memory again. So
-    commits in about the order of keys, as TiDB sends them, read each block once, and a transaction of any
-    size needs an index entry per block only.
+    A prewrite is in one place: a block that is needed is read back whole and is in memory again. So commits
+    in roughly the order of keys, as TiDB sends them, read each block once, and a transaction of any size
+    needs only an index entry per block.
 
-    A transaction writes a key once (once per generation in pipelined DML, and the highest counts). What
-    comes again is the same, or lacks the value: then it is the lock's heartbeat, and what is there stays.
+    A transaction writes a key once (with pipelined DML once per generation, and the highest one counts). A
+    repeated prewrite is identical, or lacks the value: then it is a heartbeat of the lock, and the first one
+    is kept.
     """
 
     __slots__ = ("__weakref__", "_entries", "_generations", "_quota", "_recent", "_runs", "bytes")
@@ -75,15 +76,15 @@ class Prewrites:
         self._quota = quota
         self._entries: dict[Key, Entry] = {}
         self._recent: Rows | None = None
-        """All prewrites there are, as they came in one message: often they are committed in one, too. None
-        if they are in the other places."""
+        """All prewrites, as received in one message: often they are also committed in one. None if the
+        prewrites are in the other containers."""
         self._runs: list[_Run] = []
         self._generations = False
         self.bytes = 0
-        """Counted for what is in memory."""
+        """Bytes accounted for the prewrites in memory."""
 
     def put(self, key: Key, value: bytes, old_value: bytes, generation: int = 0, fake: bool = False) -> None:
-        """Keep a prewrite. A fake one, a PUT without a value, never replaces another."""
+        """Store a prewrite. A fake one, a PUT without a value, never replaces another."""
         self._unpack()
         if fake and self._runs:
             self._load([key])
@@ -98,7 +99,7 @@ class Prewrites:
             self._count(_size(key, entry) - _size(key, there))
 
     def put_many(self, rows: Rows) -> bool:
-        """Keep prewrites of generation 0; False, and nothing kept, if they must be put one by one."""
+        """Store prewrites of generation 0; False, and nothing stored, if they must be stored one by one."""
         if not self and not self._generations and all(rows.values):
             self._recent = rows
             self._count(_total(rows.keys, rows.values, rows.old_values))
@@ -107,8 +108,8 @@ class Prewrites:
         return self._put_all(rows)
 
     def take_recent(self, rows: Rows) -> tuple[Sequence[bytes], Sequence[bytes]] | None:
-        """Values and old values of the prewrites of some commits, which are forgotten, if these are exactly
-        what came last: at a third of the time of `take_many`. None, and nothing forgotten, if not."""
+        """Remove the prewrites of some commits and return their values and old values, if these are exactly
+        the last message's: in a third of the time of `take_many`. Otherwise None, and nothing is removed."""
         recent = self._recent
         if recent is None or recent.start_ts != rows.start_ts or recent.keys != rows.keys:
             return None
@@ -117,7 +118,7 @@ class Prewrites:
         return recent.values, recent.old_values
 
     def _unpack(self) -> None:
-        """Put what came last where single prewrites are found."""
+        """Move the last message's prewrites to where single ones are found."""
         recent, self._recent = self._recent, None
         if recent is not None:
             self._count(-self.bytes)
@@ -139,19 +140,19 @@ class Prewrites:
             entries.update(fresh)
         if len(entries) - before == len(rows):
             self._count(_total(rows.keys, rows.values, rows.old_values))
-        else:  # some came again
+        else:  # some were received twice
             self._count(sum(map(_size, entries.keys(), entries.values())) - self.bytes)
         return True
 
     def get(self, key: Key) -> Entry | None:
-        """A prewrite, left where it is."""
+        """Return a prewrite without removing it."""
         self._unpack()
         if self._runs:
             self._load([key])
         return self._entries.get(key)
 
     def take(self, key: Key) -> Entry | None:
-        """A prewrite, which is forgotten."""
+        """Remove and return a prewrite."""
         self._unpack()
         if self._runs:
             self._load([key])
@@ -161,7 +162,7 @@ class Prewrites:
         return entry
 
     def take_many(self, start_ts: Sequence[int], keys: Sequence[bytes]) -> list[Entry | None]:
-        """Prewrites, which are forgotten; None where there is none."""
+        """Remove and return prewrites; None for a missing one."""
         self._unpack()
         if self._runs:
             self._load(sorted(zip(start_ts, keys, strict=True)))
@@ -171,11 +172,12 @@ class Prewrites:
             self._count(-sum(sizes))
         else:
             self._count(-self.bytes)
-            self._entries = {}  # a dict that was large stays large
+            self._entries = {}  # a dict doesn't shrink by itself
         return found
 
     def spill(self, least: int) -> None:
-        """Write away the oldest transactions, or parts of them. Raises StoreError; then nothing is lost."""
+        """Write the oldest transactions, or parts of them, to disk. Raises StoreError; then nothing is
+        lost."""
         self._unpack()
         keys = sorted(self._entries)
         run = _Run()
@@ -188,7 +190,7 @@ class Prewrites:
             self._entries = {}
 
     def clear(self) -> None:
-        """Forget all of them, on disk too."""
+        """Drop all prewrites, on disk too."""
         runs, self._runs = self._runs, []
         self._entries = {}
         self._recent = None
@@ -196,7 +198,7 @@ class Prewrites:
         self._quota.shared.free([place for run in runs for place in run.places])
 
     def __len__(self) -> int:
-        """In memory."""
+        """Number of prewrites in memory."""
         return len(self._entries) + (len(self._recent) if self._recent is not None else 0)
 
     def __bool__(self) -> bool:
@@ -204,11 +206,12 @@ class Prewrites:
 
     @property
     def blocks(self) -> int:
-        """On disk."""
+        """Number of blocks on disk."""
         return sum(len(run.places) for run in self._runs)
 
     def _spill_blocks(self, run: _Run, keys: Sequence[Key], done: int, goal: int) -> int:
-        """Write away about one batch from the key numbered `done` on; the number of the next."""
+        """Write about one batch to disk from the key with index `done` on; return the index of the next
+        key."""
         entries = self._entries
         cuts = [done]
         freed = size = 0
@@ -230,7 +233,7 @@ class Prewrites:
         return cuts[-1]
 
     def _load(self, keys: Sequence[Key]) -> None:
-        """Read back every block that may hold one of these keys, which are in order."""
+        """Read back every block that may contain one of these keys, which are in order."""
         places = [place for run in self._runs for place in run.take(keys)]
         if not places:
             return
@@ -267,12 +270,12 @@ def _size(key: Key, entry: Entry) -> int:
 
 
 def _total(*columns: Sequence[bytes]) -> int:
-    """What _size gives, over columns; joining is three times as fast as adding up lengths."""
+    """Sum the sizes that _size gives, over columns; joining is three times as fast as adding lengths."""
     return ROW_BYTES * len(columns[0]) + sum(len(b"".join(column)) for column in columns)
 
 
 def _replaces(entry: Entry, there: Entry) -> bool:
-    """Whether a prewrite counts more than another of the same key and transaction, in whichever order."""
+    """True if a prewrite takes precedence over another of the same key and transaction, in either order."""
     if entry.generation != there.generation:
         return entry.generation > there.generation
     return bool(entry.value)

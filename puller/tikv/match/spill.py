@@ -1,4 +1,4 @@
-"""The memory and the disk that all regions of a feed share for prewrites that wait for their commit."""
+"""Memory and disk that all regions of a feed share for prewrites waiting for their commit."""
 
 from __future__ import annotations
 
@@ -15,53 +15,53 @@ from ....store.generation import Generation
 from ....store.store import Store
 
 MAX_BYTES: Final = 128 << 20
-"""Of prewrites in memory, over all regions of a feed."""
+"""Limit for prewrites in memory, over all regions of a feed."""
 
 BLOCK_BYTES: Final = 64 << 10
-"""Of prewrites written and read back as one value; the index in memory takes about 1 % of that."""
+"""Size of the blocks in which prewrites are written and read; the index in memory takes about 1 % of that."""
 
 ROW_BYTES: Final = 320
-"""Counted for a prewrite besides its key and values: tuples, ints and the slot in a dict."""
+"""Bytes accounted for a prewrite besides its key and values: tuples, ints and the slot in a dict."""
 
 LEAST_BYTES: Final = 4 << 10
-"""A region that holds less keeps it: writing it away would save nothing."""
+"""Minimum size of a region's part to be written to disk: less would save nothing."""
 
 _WRITE_BYTES: Final = 1 << 20
-"""RocksDB writes a batch with the interpreter's lock held."""
+"""Maximum size of a batch: RocksDB holds the interpreter's lock while it writes one."""
 
 
 class Place(Struct, frozen=True, gc=False):
-    """Where a block was written."""
+    """The place of a block on disk."""
 
-    window: Generation
+    generation: Generation
     key: bytes
 
 
 class Holder(Protocol):
-    """One region's part of what is held in memory."""
+    """One region's part of the memory."""
 
     bytes: int
 
     def spill(self, least: int) -> None:
-        """Write away what is oldest, at least this many bytes if there are that many."""
+        """Write the oldest entries to disk: at least `least` bytes if there are as many."""
 
 
 class Shared:
-    """What the region workers of a feed share: the bound on memory, and the store behind it.
+    """The state that the region workers of a feed share: the memory limit, and the store for the rest.
 
-    The store must hold nothing else. Any thread may call any method.
+    The store must hold nothing else. Thread-safe.
     """
 
     def __init__(self, store: Store, max_bytes: int = MAX_BYTES) -> None:
         self.max_bytes = max_bytes
         self._store = store
-        self._lock = Lock()  # guards what follows
+        self._lock = Lock()  # guards the attributes below
         self._quotas: list[Quota] = []
         self._alive: dict[Generation, int] = {}
         self._names = count()
 
     def quota(self) -> Quota:
-        """A new worker's part; to be closed when the worker ends."""
+        """Return a new worker's quota; to be closed when the worker ends."""
         quota = Quota(self)
         with self._lock:
             self._quotas = [*self._quotas, quota]
@@ -72,75 +72,75 @@ class Shared:
             self._quotas = [other for other in self._quotas if other is not quota]
 
     def limit(self) -> int:
-        """What each worker may hold at any rate."""
+        """Bytes that each worker may always hold."""
         return self.max_bytes // max(1, len(self._quotas))
 
     @property
     def memory_bytes(self) -> int:
-        """Counted, over all workers."""
+        """Bytes in memory, over all workers."""
         return sum(quota.bytes for quota in self._quotas)
 
     @property
     def spilled_bytes(self) -> int:
-        """On disk, what is no longer needed but shares a window with what is included."""
+        """Bytes on disk, including blocks no longer needed that share a generation with needed ones."""
         return self._store.bytes
 
     @property
     def blocks(self) -> int:
-        """On disk and still needed."""
+        """Number of blocks on disk that are still needed."""
         with self._lock:
             return sum(self._alive.values())
 
     def write(self, blocks: Sequence[bytes]) -> list[Place]:
-        """Put blocks on disk. Raises StoreError: disk full, I/O error."""
+        """Write blocks to disk. Raises StoreError: disk full, I/O error."""
         with self._lock:
             batch = Batch()
             keys = [next(self._names).to_bytes(8, "big") for _ in blocks]
             for key, block in zip(keys, blocks, strict=True):
                 batch.put(key, block, 0)
-            window = self._store.write(batch)
-            self._alive[window] = self._alive.get(window, 0) + len(blocks)
-        return [Place(window, key) for key in keys]
+            generation = self._store.write(batch)
+            self._alive[generation] = self._alive.get(generation, 0) + len(blocks)
+        return [Place(generation, key) for key in keys]
 
     def read(self, place: Place) -> bytes:
-        """A block. Raises StoreError if it can't be read."""
-        block = self._store.get(place.window, place.key)
+        """Read a block. Raises StoreError if it can't be read."""
+        block = self._store.get(place.generation, place.key)
         if block is None:
             raise StoreError(f"store {self._store.path} has lost block {place.key.hex()}")
         return block
 
     def free(self, places: Sequence[Place]) -> None:
-        """These blocks are no longer needed. A window whose blocks all are gone is dropped from the disk."""
+        """Free blocks. A generation whose blocks are all free is dropped from the disk."""
         with self._lock:
             for place in places:
-                self._alive[place.window] -= 1
-            empty = [window for window, blocks in self._alive.items() if not blocks]
+                self._alive[place.generation] -= 1
+            empty = [generation for generation, blocks in self._alive.items() if not blocks]
             if empty:
                 self._drop(empty)
 
     def _drop(self, empty: Sequence[Generation]) -> None:
-        """Under the lock."""
+        """Drop generations; called with the lock held."""
         ended = self._store.ended()
-        if any(window not in ended for window in empty):
+        if any(generation not in ended for generation in empty):
             self._store.end_window()
             ended = self._store.ended()
-        for window in empty:
-            if window in ended:
-                del self._alive[window]
-                self._store.drop(window)
+        for generation in empty:
+            if generation in ended:
+                del self._alive[generation]
+                self._store.drop(generation)
 
 
 class Quota:
-    """One region worker's part. Belongs to the worker's turns: one thread at a time."""
+    """One region worker's part of the memory limit. Used in the worker's turns only: one thread at a time."""
 
     def __init__(self, shared: Shared) -> None:
         self.shared = shared
         self.bytes = 0
-        """Counted in memory, over its holders."""
+        """Bytes in memory, over its holders."""
         self._holders: dict[Holder, None] = {}
 
     def grew(self, holder: Holder, by: int) -> None:
-        """A holder has this much more in memory, or less."""
+        """Account for a holder's growth in memory by `by` bytes (negative: shrinkage)."""
         if not holder.bytes:
             self._holders[holder] = None
         holder.bytes += by
@@ -149,10 +149,11 @@ class Quota:
             del self._holders[holder]
 
     def fit(self) -> None:
-        """Write away what is over the bound, from those on who hold most. For after adding, and now and then.
+        """Write to disk what exceeds the limit, from the largest holders. Call after adding, and
+        periodically.
 
-        Workers are written away only above an equal part each, so one that is idle may hold more than that
-        until its next call: together less than twice the bound. Raises StoreError.
+        A worker is only reduced to an equal share of the limit, so an idle one may exceed its share until its
+        next call: together less than twice the limit. Raises StoreError.
         """
         shared = self.shared
         if self.bytes <= shared.limit() or shared.memory_bytes <= shared.max_bytes:
@@ -164,7 +165,7 @@ class Quota:
             holder.spill(self.bytes - goal)
 
     def close(self) -> None:
-        """The worker is over; its holders must have been cleared."""
+        """Close the quota of a worker that ended; its holders must have been cleared."""
         self.shared.leave(self)
 
 

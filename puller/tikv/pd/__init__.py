@@ -1,1 +1,1 @@
-"""The placement driver: members, timestamps, topology and the GC safe point."""
+"""The client of the placement driver: members, timestamps, topology and the GC safe point."""

@@ -1,4 +1,4 @@
-"""The members of PD, and which of them leads."""
+"""The members of PD and their leader."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger("tidemill.puller")
 T = TypeVar("T")
 
 ANSWER_SECONDS: Final = 3.0
-"""For a member to say who leads; all are asked at once."""
+"""Timeout for a member's answer about the leader; all members are asked at once."""
 
 
 class WrongCluster(SourceError):
@@ -27,7 +27,7 @@ class WrongCluster(SourceError):
 
 
 class Members:
-    """Finds the leader of PD, again whenever it fails. Only from the loop's thread."""
+    """Finds the leader of PD, again after each failure. To be used in the loop's thread only."""
 
     def __init__(self, options: TikvOptions, channels: Channels, clock: Clock, random: Random) -> None:
         self._options = options
@@ -36,22 +36,22 @@ class Members:
         self._random = random
         self._search: asyncio.Task[None] | None = None
         self.addresses = options.pd
-        """Those of the options and those that PD itself has told of."""
+        """Addresses from the options and those discovered from PD."""
         self.leader: str | None = None
-        """None until found; None again after a call to it failed."""
+        """Address of the leader; None until it is found, and after a call to it failed."""
         self.cluster_id = options.cluster_id
-        """0 before the first answer, unless the options pin it."""
+        """Id of the cluster; 0 before the first answer, unless the options set it."""
         self.versions: dict[str, str] = {}
-        """What each member runs, by its name; "" from one that doesn't say."""
+        """Version of each member by name; "" if it doesn't report one."""
 
     def header(self) -> Any:
-        """The header that each request needs."""
+        """Return the header of a request."""
         return pdpb.RequestHeader(cluster_id=self.cluster_id)
 
     async def at_leader(self, work: Callable[[str], Awaitable[T]]) -> T:
-        """What `work` returns for the leader's address; tried with the next one while it raises Retryable.
+        """Return the result of `work` for the leader's address; retried with the next leader on Retryable.
 
-        Raises Retryable, naming all members, once `pd_retry_seconds` are over.
+        Raises Retryable, naming all members, after `pd_retry_seconds`.
         """
         total = self._options.pd_retry_seconds
         backoff = Backoff(self._clock, self._random, first=0.05, longest=1.0, total=total)
@@ -61,7 +61,7 @@ class Members:
                 address = address or await self.find_leader()
                 return await work(address)
             except Retryable as error:
-                if self.leader == address:  # else another caller has found a new one meanwhile
+                if self.leader == address:  # otherwise another caller has found a new one meanwhile
                     self.leader = None
                 pause = backoff.next(error.wait or 0.0)
                 if pause is None:
@@ -70,7 +70,7 @@ class Members:
             await asyncio.sleep(pause)
 
     async def find_leader(self) -> str:
-        """Ask all members at once who leads; callers at the same time share one search."""
+        """Ask all members at once for the leader; concurrent callers share one search."""
         if self._search is None:
             self._search = asyncio.create_task(self._find(), name="find the leader of PD")
             self._search.add_done_callback(self._found)
@@ -85,7 +85,7 @@ class Members:
             await asyncio.wait([self._search])
 
     def check_cluster(self, address: str, answer: Any) -> None:
-        """Raises WrongCluster if an answer is from another cluster than before, or than the options name."""
+        """Raise WrongCluster if an answer is from another cluster than before, or than the options name."""
         found = answer.header.cluster_id
         if self.cluster_id and found and found != self.cluster_id:
             raise WrongCluster(
@@ -96,10 +96,10 @@ class Members:
     def _found(self, search: asyncio.Task[None]) -> None:
         self._search = None
         if not search.cancelled():
-            search.exception()  # who asked for it may have been cancelled
+            search.exception()  # its caller may have been cancelled
 
     async def _find(self) -> None:
-        """The first to answer is believed; but at first all are heard, for they must be of one cluster."""
+        """Use the first answer; but the first time wait for all, as they must be of one cluster."""
         believe, found = bool(self.cluster_id), False
         asked = [asyncio.create_task(self._ask(address)) for address in self.addresses]
         errors: list[Exception] = []
@@ -140,7 +140,7 @@ class Members:
 
 
 def _worst(errors: list[Exception]) -> Exception:
-    """Of all members' errors: one is fatal if none of them can pass."""
+    """Choose among all members' errors: a fatal one only if all are fatal."""
     if all(isinstance(error, SourceError) for error in errors):
         return errors[0]
     return Retryable("; ".join(map(str, errors)))

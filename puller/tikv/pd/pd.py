@@ -1,4 +1,4 @@
-"""The placement driver: what it knows of regions, stores, timestamps and safe points."""
+"""The client of the placement driver: regions, stores, timestamps and safe points."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ _FINAL: Final = (pdpb.ErrorType.INCOMPATIBLE_VERSION, pdpb.ErrorType.INVALID_VAL
 _NO_STORE: Final = "invalid store ID"
 
 _NEVER: Final = ("service id of service safepoint", "service safe point of gc_worker", "gc_worker's service")
-"""In what PD says of a service safe point that it will never take; its status is that of any trouble."""
+"""Texts in PD's errors about a service safe point that it will never accept; the status doesn't tell them
+apart."""
 
 
 class PdClient:
-    """Asks the leading member of PD, whichever that is. Only from the loop's thread, after `connect`.
+    """Sends requests to PD's current leader. To be used in the loop's thread only, after `connect`.
 
-    Every method raises Retryable, naming all members, if none answers for `pd_retry_seconds`;
-    SourceError if another cluster answers, or the call can't succeed.
+    Every method raises Retryable, naming all members, if none answers for `pd_retry_seconds`; SourceError if
+    another cluster answers or the call can't succeed.
     """
 
     def __init__(self, options: TikvOptions, channels: Channels, clock: Clock, random: Random) -> None:
@@ -38,7 +39,7 @@ class PdClient:
 
     @property
     def cluster_id(self) -> int:
-        """0 before `connect`, unless the options pin it."""
+        """Id of the cluster; 0 before `connect`, unless the options set it."""
         return self.members.cluster_id
 
     async def connect(self) -> None:
@@ -54,39 +55,39 @@ class PdClient:
         await self.members.close()
 
     async def tso(self) -> Ts:
-        """A new timestamp, above all that were given before."""
+        """Return a new timestamp, above all earlier ones."""
         return await self._tso.get()
 
     async def scan_regions(self, start: bytes, end: bytes, limit: int) -> list[RegionInfo | None]:
-        """Up to `limit` regions in key order: from the one that holds `start`, to the last that begins
-        before `end`.
+        """Return at most `limit` regions in key order: from the one that holds `start` to the last one that
+        begins before `end`.
 
-        Encoded keys; an empty `end` is +inf. None stands for a region without meta data.
+        Keys are encoded; an empty `end` is +inf. None stands for a region without metadata.
         """
         answer = await self._ask(
             "ScanRegions", pdpb.ScanRegionsRequest(start_key=start, end_key=end, limit=limit)
         )
         if answer.regions:
             return side_by_side([region_info(each.region, each.leader) for each in answer.regions])
-        # before PD 4.0 two lists, the second shorter or empty where leaders are not known
+        # before PD 4.0: two lists, the second shorter or empty if leaders are unknown
         leaders = [*answer.leaders, *(metapb.Peer() for _ in answer.region_metas)]
         metas = zip(answer.region_metas, leaders, strict=False)
         return side_by_side([region_info(meta, leader) for meta, leader in metas])
 
     async def region_by_key(self, key: bytes) -> RegionInfo | None:
-        """The region that holds an encoded key; None while PD knows none."""
+        """Return the region that holds an encoded key; None while PD knows none."""
         return _region(await self._ask("GetRegion", pdpb.GetRegionRequest(region_key=key)))
 
     async def previous_region(self, key: bytes) -> RegionInfo | None:
-        """The region before the one that holds an encoded key; None before the first."""
+        """Return the region before the one that holds an encoded key; None before the first."""
         return _region(await self._ask("GetPrevRegion", pdpb.GetRegionRequest(region_key=key)))
 
     async def region_by_id(self, region_id: int) -> RegionInfo | None:
-        """None for a region that was merged into another."""
+        """Return a region by id; None if it was merged into another."""
         return _region(await self._ask("GetRegionByID", pdpb.GetRegionByIDRequest(region_id=region_id)))
 
     async def store(self, store_id: int) -> StoreInfo | None:
-        """None for one that PD doesn't know; a removed one is a tombstone."""
+        """Return a store; None if PD doesn't know it. A removed store is a tombstone."""
         answer = await self._ask("GetStore", pdpb.GetStoreRequest(store_id=store_id))
         return store_info(answer.store) if answer.store.id else None
 
@@ -95,14 +96,14 @@ class PdClient:
         return [store_info(store) for store in (await self._ask("GetAllStores", request)).stores]
 
     async def gc_safe_point(self) -> Ts:
-        """Versions that were overwritten before this ts may be gone."""
+        """Return the GC safe point: versions overwritten before this ts may be gone."""
         return int((await self._ask("GetGCSafePoint", pdpb.GetGCSafePointRequest())).safe_point)
 
     async def update_service_gc_safe_point(self, service_id: str, ttl_seconds: int, safe_point: Ts) -> Ts:
-        """Keep versions from `safe_point` on for `ttl_seconds`; 0 takes the service off the list.
+        """Keep versions from `safe_point` on for `ttl_seconds`; 0 removes the service.
 
-        Returns the least safe point of all services: above `safe_point` it says that ours came too late
-        and was not taken.
+        Returns the minimum safe point of all services. If it is above `safe_point`, this safe point was too
+        late and wasn't set.
         """
         request = pdpb.UpdateServiceGCSafePointRequest(
             service_id=service_id.encode(), TTL=ttl_seconds, safe_point=safe_point
@@ -119,7 +120,7 @@ class PdClient:
                     raise SourceError(str(error)) from error
                 if _NO_STORE not in str(error):
                     raise
-                return PD[name].response()  # before PD 6 a status says it, and no header
+                return PD[name].response()  # before PD 6 this is a status, without a header
             self.members.check_cluster(address, answer)
             _check(f"{address}: {name}", answer.header.error)
             return answer
@@ -128,7 +129,7 @@ class PdClient:
 
 
 def _check(what: str, error: Any) -> None:
-    """Raises for an error in an answer's header, except one that says that there is no such store."""
+    """Raise for an error in an answer's header, except "no such store"."""
     if error.type == pdpb.ErrorType.OK or _NO_STORE in error.message:
         return
     sentence = f"{what}: {error.message or 'refused'} (error {error.type} of PD)"

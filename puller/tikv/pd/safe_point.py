@@ -1,4 +1,4 @@
-"""Keeping the versions that a feed still has to read from being collected."""
+"""The GC safe point of a feed: keeps the versions that it still has to read."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ from .pd import PdClient
 log = logging.getLogger("tidemill.puller")
 
 REMOVAL: Final = (1 << 64) - 1
-"""The safe point that goes with a time to live of 0, as TiCDC sends it."""
+"""The safe point sent with a time to live of 0, as TiCDC does."""
 
 
 class SafePoint:
-    """One feed's entry among PD's service safe points, just below what the feed has yet to read.
+    """One feed's service safe point in PD, just below the changes that the feed has yet to read.
 
-    It outlives the feed by `gc_ttl_seconds`: a feed that comes back in time finds all it needs.
+    It stays for `gc_ttl_seconds` after the feed ends: a feed that restarts in time finds all versions it
+    needs.
     """
 
     def __init__(
         self, options: TikvOptions, pd: PdClient, clock: Clock, service_id: str, checkpoint: Callable[[], Ts]
     ) -> None:
-        """`checkpoint` says up to where the feed's targets have everything; called in the loop's thread."""
+        """`checkpoint` returns the ts up to which the feed's targets are complete; called in the loop's
+        thread."""
         self._options = options
         self._pd = pd
         self._clock = clock
@@ -38,20 +40,20 @@ class SafePoint:
         self._renewed = clock.now()
 
     async def start(self, start_ts: Ts) -> None:
-        """Hold what follows `start_ts`.
+        """Set the safe point for a feed that begins after `start_ts`.
 
-        Raises SourceError if it is gone already, Retryable if PD doesn't answer.
+        Raises SourceError if these versions may be gone, Retryable if PD doesn't answer.
         """
         least = await self._hold(start_ts)
         if least >= start_ts:
             raise SourceError(
                 f"start ts {start_ts} ({_time(start_ts)}) is below the GC safe point {least} "
-                f"({_time(least)}): the changes after it may be gone; start anew from a later ts, "
+                f"({_time(least)}): the changes after it may be gone; start again from a later ts, "
                 "with a snapshot (a longer tidb_gc_life_time keeps them longer)"
             )
 
     async def run(self) -> None:
-        """Renew the entry, for ever. Raises SourceError once the feed's versions may be gone."""
+        """Renew the safe point until cancelled. Raises SourceError when the feed's versions may be gone."""
         while True:
             await asyncio.sleep(self._options.gc_interval_seconds)
             await self.renew()
@@ -64,26 +66,27 @@ class SafePoint:
             silent = self._clock.now() - self._renewed
             if silent >= self._options.gc_ttl_seconds:
                 raise SourceError(
-                    f"the GC safe point could not be renewed for {silent:.0f} s and has lapsed: {error}"
+                    f"the GC safe point could not be renewed for {silent:.0f} s and has expired: {error}"
                 ) from error
             log.warning("the GC safe point %s at %d could not be renewed: %s", self._service_id, ts, error)
             return
         if least >= ts:
             raise SourceError(
                 f"the feed has come to ts {ts} ({_time(ts)}), but the GC safe point is at {least} "
-                f"({_time(least)}): the changes in between may be gone; start anew with a snapshot"
+                f"({_time(least)}): the changes in between may be gone; start again with a new snapshot"
             )
 
     async def remove(self) -> None:
-        """Give up the hold: for a feed that won't come back."""
+        """Remove the safe point of a feed that won't be resumed."""
         await self._pd.update_service_gc_safe_point(self._service_id, 0, REMOVAL)
 
     async def _hold(self, ts: Ts) -> Ts:
-        """Hold ts - 1, so that `ts` itself can be read; up to where versions may be gone all the same."""
+        """Set the safe point to ts - 1, so that `ts` itself can be read; return the ts up to which versions
+        may be gone nevertheless."""
         least = await self._pd.update_service_gc_safe_point(
             self._service_id, self._options.gc_ttl_seconds, ts - 1
         )
-        collected = await self._pd.gc_safe_point()  # asked afterwards: it can't pass what is held now
+        collected = await self._pd.gc_safe_point()  # read afterwards: it can't pass the point just set
         self._renewed = self._clock.now()
         return max(least, collected)
 

@@ -15,14 +15,15 @@ from ...grpc.channel import CallFailed, Channels
 from .members import Members
 
 MAX_BATCH: Final = 10_000
-"""Timestamps asked for at once, as PD's own client does."""
+"""Maximum number of timestamps per request, as in PD's own client."""
 
 
 _EOF: Final[Any] = aio.EOF  # type: ignore[attr-defined]
 
 
 class TimestampOracle:
-    """One stream to PD's leader, for all who wait: what comes during a request goes into the next."""
+    """Batches timestamp requests on one stream to PD's leader: calls made during a request go into the next
+    one."""
 
     def __init__(self, members: Members, channels: Channels, timeout_seconds: float) -> None:
         self._members = members
@@ -35,7 +36,7 @@ class TimestampOracle:
         self._last: Ts = 0
 
     async def get(self) -> Ts:
-        """A timestamp above every one that was asked for and given before.
+        """Return a timestamp above every one returned before.
 
         Raises Retryable if PD doesn't answer; SourceError if its clock has gone back.
         """
@@ -46,7 +47,7 @@ class TimestampOracle:
         return await future
 
     async def close(self) -> None:
-        """Who still waits is cancelled."""
+        """Close the stream and cancel waiting calls."""
         if self._server is not None:
             self._server.cancel()
             await asyncio.wait([self._server])
@@ -86,7 +87,7 @@ class TimestampOracle:
             answer = await self._exchange(self._stream, count)
             self._members.check_cluster(address, answer)
             return self._stamps(address, count, answer)
-        except BaseException:  # a stream with a request that was not answered is of no more use
+        except BaseException:  # a stream with an unanswered request can't be used again
             self._drop()
             raise
 
@@ -105,7 +106,7 @@ class TimestampOracle:
         return answer
 
     def _stamps(self, address: str, count: int, answer: Any) -> range:
-        """The timestamps of an answer, which carries the last of them."""
+        """Return the timestamps of an answer, which contains the last of them."""
         if answer.header.error.type != pdpb.ErrorType.OK:
             raise Retryable(f"{address}: Tso: {answer.header.error.message}")
         stamp = answer.timestamp

@@ -1,4 +1,4 @@
-"""Which clusters are new enough."""
+"""Versions of clusters that are supported."""
 
 from __future__ import annotations
 
@@ -30,21 +30,23 @@ class Version(Struct, frozen=True):
         return self._order() < other._order()
 
     def _order(self) -> tuple[object, ...]:
-        """Pre-releases by their dotted parts: numbers by value and before words, fewer before more."""
+        """Return the sort key: pre-releases by their dotted parts, numbers by value and before words, fewer
+        parts before more."""
         parts = tuple((0, int(p), "") if p.isdecimal() else (1, 0, p) for p in self.pre.split("."))
         return self.major, self.minor, self.patch, not self.pre, parts
 
 
 LEAST: Final = Version(5, 1, 0, "alpha")
-"""Of TiKV and PD, as TiCDC 6.5's, which the puller document describes."""
+"""Oldest supported version of TiKV and PD: that of TiCDC 6.5, which the puller document describes."""
 BELOW: Final = Version(10, 0, 0)
-"""As the newest TiCDC's: a further major version may change what is relied on."""
+"""Version from which on clusters aren't supported, as in the newest TiCDC: a new major version may be
+incompatible."""
 
 
 def parse(text: str) -> Version | None:
-    """Of "v6.1.0-alpha-13-gabc1234-dirty": 6.1.0-alpha; None for what isn't a version.
+    """Parse a version: "v6.1.0-alpha-13-gabc1234-dirty" is 6.1.0-alpha; None if it isn't a version.
 
-    Builds of a commit carry its hash, and their kind (-dirty, -fips), which say nothing of the version.
+    The commit hash and kind (-dirty, -fips) of a build are ignored.
     """
     clean = _HASH.sub("", text.strip()).removesuffix("-fips").removesuffix("-dirty")
     found = _VERSION.fullmatch(clean)
@@ -54,10 +56,10 @@ def parse(text: str) -> Version | None:
 
 
 def check(stores: Iterable[StoreInfo], members: Mapping[str, str] | None = None) -> Version:
-    """The least version of the cluster's TiKV stores; TiFlash is no matter.
+    """Return the lowest version of the cluster's TiKV stores; TiFlash is ignored.
 
-    `members` are PD's, by name; one that doesn't say its version passes. Raises SourceError for the
-    first that is too old or too new, or whose version can't be read.
+    `members` are PD's versions by name; a member without a version is accepted. Raises SourceError for the
+    first one that is too old, too new or unreadable.
     """
     for name, text in (members or {}).items():
         if text:
@@ -75,7 +77,7 @@ def check(stores: Iterable[StoreInfo], members: Mapping[str, str] | None = None)
 def _checked(what: str, where: str, text: str) -> Version:
     version = parse(text)
     if version is None:
-        raise SourceError(f"{what} at {where} says it is version {text!r}, which is not one")
+        raise SourceError(f"{what} at {where} reports {text!r}, which is not a version")
     if version < LEAST:
         raise SourceError(f"{what} {version} at {where} is too old: {LEAST} or later is needed")
     if not version < BELOW:

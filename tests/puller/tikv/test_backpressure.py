@@ -17,7 +17,7 @@ from tidemill.testing.progress import happened
 from .rig import Collected, Collector, Rig
 
 TABLE = 5
-FEED = FeedOptions(mailbox=4, handles=2)
+FEED = FeedOptions(mailbox=4, shard_workers=2)
 ROUND = [("put", record_key(TABLE, row), bytes(20_000)) for row in range(10)]
 STILL = 20
 """Rounds in a row of which the stream takes nothing."""

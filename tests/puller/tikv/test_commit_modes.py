@@ -16,7 +16,7 @@ TABLE = 5
 IMPATIENT = FeedOptions(
     lock_tick_seconds=0.02,
     stale_seconds=0.02,
-    least_penalty=1,
+    least_stall_count=1,
     locks_age_seconds=0.0,
     locks_pause_seconds=0.02,
 )

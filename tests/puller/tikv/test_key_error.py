@@ -30,4 +30,4 @@ def test_a_sentence_of_the_store_is_repeated():
 
 def test_an_error_of_a_newer_store_is_said_to_be_unknown():
     newer = kvrpcpb.KeyError.FromString(b"\x9a\x06\x00")
-    assert sentence(newer) == "an error of a kind that isn't known here"
+    assert sentence(newer) == "an error of an unknown kind"

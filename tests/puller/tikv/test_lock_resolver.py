@@ -197,7 +197,7 @@ def test_a_region_from_which_nothing_comes_is_not_looked_into(make):
 
 
 def test_a_region_is_not_looked_into_again_within_ten_seconds(make):
-    still = make(FeedOptions(least_penalty=1))
+    still = make(FeedOptions(least_stall_count=1))
     still.initialise()
     still.second()
     still.cluster.leave_lock(KEY, ttl_ms=3_600_000)

@@ -153,7 +153,7 @@ class Run:
         )
         self._options = FeedOptions(
             mailbox=random.choice((2, 5, 128)),
-            handles=random.choice((1, 3, 8)),
+            shard_workers=random.choice((1, 3, 8)),
             high_water=random.choice((0.0, 0.5, 0.7)),
             low_water=random.choice((0.0, 0.2)),
             region_scan_limit=random.choice((1, 40)),
@@ -161,7 +161,7 @@ class Run:
             least_tick_seconds=random.choice((0.001, 0.02)),
             lock_tick_seconds=0.05,
             stale_seconds=0.05,
-            least_penalty=1,
+            least_stall_count=1,
             locks_age_seconds=0.0,
             locks_pause_seconds=0.05,
         )

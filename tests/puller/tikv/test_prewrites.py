@@ -389,7 +389,7 @@ def test_a_block_that_cannot_be_read_stops_the_feed(open_store):
         prewrites.put((5, b"%04d" % number), b"v" * 150, b"")
     quota.fit()
     for place in [*prewrites._runs[0].places]:
-        place.window.family.delete(place.key)
+        place.generation.family.delete(place.key)
     with pytest.raises(StoreError, match="has lost block"):
         prewrites.take((5, b"0000"))
 

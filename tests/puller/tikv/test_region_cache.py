@@ -102,7 +102,7 @@ def test_a_span_that_pd_never_covers_is_told_after_a_while():
     with (
         served(pd),
         client(pd.address, region_retry_seconds=0.05) as c,
-        pytest.raises(Retryable, match=r"PD gives no whole cover of \[, ffffffffff\): no regions"),
+        pytest.raises(Retryable, match=r"PD's regions don't cover \[, ffffffffff\): no regions"),
     ):
         c.run(c.cache.load(EVERYTHING))
     assert len(asked) > 2

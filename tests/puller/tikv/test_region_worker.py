@@ -1,4 +1,4 @@
-"""A region worker with its handles, in a seeded system: what it sends to subscriptions and reports."""
+"""A region worker with its shard workers, in a seeded system: what it sends to subscriptions and reports."""
 
 from __future__ import annotations
 
@@ -298,7 +298,7 @@ def test_a_full_subscription_stops_the_worker(make):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_regions_stay_in_order_while_handles_share_the_work(make, seed):
-    worker = make(seed=seed, mailbox=8, high_water=0.5, low_water=0.2, handles=3)
+    worker = make(seed=seed, mailbox=8, high_water=0.5, low_water=0.2, shard_workers=3)
     regions = range(1, 8)
     for region in regions:
         worker.register(region)
@@ -329,8 +329,8 @@ def test_regions_stay_in_order_while_handles_share_the_work(make, seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_stream_s_end_waits_for_the_handles(make, seed):
-    worker = make(seed=seed, mailbox=8, high_water=0.0, low_water=0.0, handles=3)
+def test_a_stream_s_end_waits_for_the_shard_workers(make, seed):
+    worker = make(seed=seed, mailbox=8, high_water=0.0, low_water=0.0, shard_workers=3)
     requests = [worker.register(region) for region in range(1, 6)]
     for region in range(1, 6):
         worker.tell(rows(region, row(INITIALIZED)))

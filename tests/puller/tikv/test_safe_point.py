@@ -53,7 +53,7 @@ def test_a_start_ts_that_garbage_collection_has_passed_is_refused_with_both(clus
     start = cluster.tso()
     gone = cluster.gc(cluster.tso())
     with pytest.raises(
-        SourceError, match=rf"start ts {start} \(\d+-.* UTC\) is below the GC safe point {gone} .*start anew"
+        SourceError, match=rf"start ts {start} \(\d+-.* UTC\) is below the GC safe point {gone} .*start again"
     ):
         c.run(Feed(c, start).safe_point.start(start))
 
@@ -83,7 +83,7 @@ def test_a_hold_that_lapsed_before_the_feed_came_back_ends_it(cluster, c):
     feed = Feed(c, start)
     c.run(feed.safe_point.start(start))
     cluster.jump_clock(101)
-    c.run(c.pd.update_service_gc_safe_point("another", 0, 0))  # PD looks at what has lapsed when it is asked
+    c.run(c.pd.update_service_gc_safe_point("another", 0, 0))  # PD looks at what has expired when it is asked
     gone = cluster.gc(cluster.tso())
     with pytest.raises(SourceError, match=rf"come to ts {start} .*the GC safe point is at {gone}"):
         c.run(feed.safe_point.renew())
@@ -108,7 +108,7 @@ def test_a_pd_that_is_silent_is_a_warning_until_the_hold_has_lapsed(cluster, c, 
     c.run(feed.safe_point.renew())
     assert "GC safe point tidemill-orders" in caplog.text
     clock.advance(1)
-    with pytest.raises(SourceError, match="could not be renewed for 100 s and has lapsed"):
+    with pytest.raises(SourceError, match="could not be renewed for 100 s and has expired"):
         c.run(feed.safe_point.renew())
 
 
@@ -155,5 +155,5 @@ def test_the_run_ends_when_the_versions_are_gone(cluster):
     with client(cluster.pd_address, gc_interval_seconds=0.01) as c:
         feed = Feed(c, cluster.tso())
         cluster.gc(cluster.tso())
-        with pytest.raises(SourceError, match="start anew with a snapshot"):
+        with pytest.raises(SourceError, match="start again with a new snapshot"):
             c.run(feed.safe_point.run())

@@ -90,7 +90,7 @@ def test_a_server_without_tls_is_recognised(ours):
     with Cluster(stores=1) as cluster:
         error = refused(cluster.pd_address, **ours)
     assert isinstance(error, SourceError)
-    assert "it doesn't speak TLS" in str(error)
+    assert "it doesn't use TLS" in str(error)
 
 
 def test_a_certificate_for_another_address_is_refused(authority):
@@ -115,9 +115,7 @@ def test_a_missing_file_is_named_with_its_field(ours, tmp_path, field):
 
 @pytest.mark.parametrize("field", ["cert_path", "key_path"])
 def test_a_certificate_and_its_key_come_together(ours, field):
-    with pytest.raises(
-        ConfigError, match=rf"source\.{field} is missing: a certificate and its key come together"
-    ):
+    with pytest.raises(ConfigError, match=rf"source\.{field} is missing: set both cert_path and key_path"):
         Security(**ours | {field: None}).credentials()
 
 
@@ -135,7 +133,9 @@ def test_a_key_of_another_certificate_is_named(ours, server):
 def test_files_that_are_not_in_pem_form_are_named(ours, tmp_path):
     garbage = tmp_path / "garbage.pem"
     garbage.write_text("no certificate")
-    with pytest.raises(ConfigError, match=r"ca_path = '.*garbage\.pem' holds no certificate in PEM form"):
+    with pytest.raises(
+        ConfigError, match=r"ca_path = '.*garbage\.pem' contains no certificate in PEM format"
+    ):
         Security(ca_path=garbage).credentials()
     with pytest.raises(ConfigError, match=r"cert_path = '.*garbage\.pem' and key_path = '.*' are not"):
         Security(**ours | {"cert_path": garbage}).credentials()

@@ -109,7 +109,7 @@ def test_what_has_fallen_back_is_dropped_counted_and_said_once(caplog):
         assert table.run() == []
         assert table.progress.fallen_back == 3
     assert len(caplog.records) == 1
-    assert "table 5: 2 changes have fallen back behind resolved ts 9" in caplog.text
+    assert "table 5: dropped 2 changes at or below the resolved ts 9" in caplog.text
 
 
 def test_messages_that_wait_leave_as_one():

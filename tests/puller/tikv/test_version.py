@@ -75,7 +75,7 @@ def test_a_store_from_the_future_is_refused():
 
 
 def test_a_store_without_a_version_is_refused():
-    with pytest.raises(SourceError, match="TiKV at tikv1:20160 says it is version '', which is not one"):
+    with pytest.raises(SourceError, match="TiKV at tikv1:20160 reports '', which is not a version"):
         check([store("")])
 
 
