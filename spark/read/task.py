@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from ...actors import SystemClock
-from ...embedded import Handover, HandoverClosed
+from ...engine.handover import Handover, HandoverClosed
 from ...engine.options import FeedOptions
 from ...engine.pipeline import Pipeline, Unavailable
 from ...errors import Retryable
