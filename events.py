@@ -106,8 +106,8 @@ class Column(Struct, frozen=True):
     prints them; binary, varbinary and blob are `bytes` (BINARY(n) padded to n); date is
     `datetime.date`; datetime is a naive `datetime.datetime`; timestamp is an aware one in UTC; time
     is `datetime.timedelta`. NULL is None. A date that Python has no value for ("0000-00-00") stays
-    the `str` that the source prints. From TiDB the index 0 of an
-    enum, a wrong value, is `not_a_member` of its members; from MariaDB it is "".
+    the `str` that the source prints. The index 0 of an enum, a
+    wrong value, is `not_a_member` of its members.
     """
 
     name: str
@@ -129,8 +129,10 @@ class Column(Struct, frozen=True):
 
 
 def not_a_member(members: Sequence[str]) -> str:
-    """The text of an enum's index 0, which a wrong value has: "", as it is printed; where that is a member,
-    the first of "0", "00", … that isn't. MySQL and MariaDB take a text of zeros for index 0."""
+    """Return the text for an enum's index 0, which a wrong value has.
+
+    That is "", as it is printed; if "" is a member, the first of "0", "00", … that isn't.
+    """
     text = ""
     while text in members:
         text += "0"

@@ -17,7 +17,7 @@ from ..engine.progress import explanation, open_progress, panel
 from ..engine.status import FeedStatus, StatusFile
 from ..engine.stopping import set_by_signals
 from ..errors import ConfigError
-from ..spark.run.options import spark_options
+from ..spark.run.options import SECTION, spark_options
 from .flags import DataDir, FeedFile, Json, Name, Sinks, Source, Tables, feed_tables
 from .spark import Directory, Master, Settings, settings_of_spark
 
@@ -150,10 +150,14 @@ def check(
     """Connect, verify rights and settings, show which tables match. Changes nothing."""
     from ..engine.options import feed_options
     from ..engine.preflight import check_feed
+    from ..spark.run.preflight import check_on_spark
 
     found = feed_tables(file, source, sink, table, name, data_dir)
     spark_options(found)
-    findings = check_feed(feed_options(found))
+    options = feed_options(found)
+    findings = check_feed(options)
+    if SECTION in found:
+        findings += check_on_spark(options)
     for finding in findings:
         if as_json:
             typer.echo(json.dumps({"level": finding.level, "about": finding.about, "text": finding.text}))

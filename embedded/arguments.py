@@ -9,12 +9,12 @@ from typing import Any, Final, TypeAlias
 
 from ..engine.options import FeedOptions, feed_options, open_sinks
 from ..errors import ConfigError
-from ..puller.mysql.options import MysqlOptions
-from ..puller.tikv.options import TikvOptions
 from ..sink import Sink
 from ..sorter import SorterOptions
+from ..sources.kind import SourceOptions
+from ..sources.registry import checked_options
 
-SourceArgument: TypeAlias = str | MysqlOptions | TikvOptions
+SourceArgument: TypeAlias = str | SourceOptions
 SinkArgument: TypeAlias = str | Mapping[str, Any] | Sink
 
 _SINK_MEMBERS: Final = ("name", "target", "open", "write", "flush", "has_table", "close")
@@ -35,7 +35,8 @@ def read_arguments(
     sections = [_sink_section(number, sink) for number, sink in enumerate(sinks, 1)]
     found: dict[str, Any] = {
         "source": {
-            **_source_section(source, source_options),
+            **(source_options or {}),
+            "url": source,
             "tables": tables if isinstance(tables, str) else list(tables),
         },
         "data_dir": str(data_dir),
@@ -44,24 +45,14 @@ def read_arguments(
         "sink": [section for section in sections if section is not None],
         "sorter": _given(sorter) if isinstance(sorter, SorterOptions) else dict(sorter or {}),
     }
-    options = feed_options(found)
+    if isinstance(source, str):
+        options = feed_options(found)
+    elif source_options:
+        raise ConfigError(f"source_options: put them into the {type(source).__name__} of `source`")
+    else:
+        options = feed_options(found, source_given=checked_options(source))
     opened = iter(open_sinks(options))
     return options, [next(opened) if isinstance(sink, str | Mapping) else sink for sink in sinks]
-
-
-def _source_section(source: SourceArgument, more: Mapping[str, Any] | None) -> dict[str, Any]:
-    if isinstance(source, str):
-        return {"url": source, **(more or {})}
-    if not isinstance(source, MysqlOptions | TikvOptions):
-        raise ConfigError(f"source: expected a URL, MysqlOptions or TikvOptions, not {source!r}")
-    if more:
-        raise ConfigError(f"source_options: put them into the {type(source).__name__} of `source`")
-    section = _given(source)
-    if isinstance(source, TikvOptions):
-        section["url"] = f"tikv://{','.join(section.pop('pd'))}"
-    else:
-        section["url"] = "mysql://"
-    return section
 
 
 def _sink_section(number: int, sink: SinkArgument) -> dict[str, Any] | None:
@@ -77,7 +68,7 @@ def _sink_section(number: int, sink: SinkArgument) -> dict[str, Any] | None:
     return None
 
 
-def _given(options: SorterOptions | MysqlOptions | TikvOptions) -> dict[str, Any]:
+def _given(options: SorterOptions) -> dict[str, Any]:
     """Return the fields by name; None is the default of each field that may be None."""
     found = {field.name: getattr(options, field.name) for field in fields(options)}
     return {name: value for name, value in found.items() if value is not None}

@@ -7,15 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from .. import config
+from ..actors import Clock
 from ..errors import ConfigError
-from ..puller.mysql.options import MysqlOptions
-from ..puller.tikv.options import TikvOptions, endpoints
 from ..routing import TableFilter
-from ..sink import PERCENT_ENCODE, Sink, open_sink
+from ..sink import Sink
+from ..sink.kind import SinkContext
+from ..sink.registry import GivenSink, given_sink, open_given
 from ..sorter import SorterOptions
+from ..sources.kind import SourceContext, SourceKind, SourceOptions
+from ..sources.registry import OF_ANY, missing_url, open_kind, source_options
+from ..sources.source import Source
 from .checkpoint import CheckpointFile
 
 DEFAULT_NAME = "tidemill"
@@ -31,8 +34,10 @@ class SinkOptions:
 
     name: str
     url: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """The rest of its section, which depends on the kind of sink."""
+    section: Mapping[str, Any] = field(default_factory=dict)
+    """The rest of its section, as it was given."""
+    given: GivenSink
+    """Its kind, and the section as options of that kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +48,9 @@ class FeedOptions:
     """Whose checkpoints these are: several feeds may write to one database."""
     data_dir: Path = DATA_DIR
     """Status, checkpoints of sinks that can't hold them, and scratch files."""
-    source: MysqlOptions | TikvOptions
+    source_kind: SourceKind
+    source: SourceOptions
+    """Of that kind."""
     tables: TableFilter
     sinks: tuple[SinkOptions, ...] = ()
     sorter: SorterOptions
@@ -56,8 +63,15 @@ def feed_directory(found: Mapping[str, Any]) -> Path:
     return Path(found.get("data_dir", DATA_DIR))
 
 
-def feed_options(found: Mapping[str, Any]) -> FeedOptions:
-    """Raises ConfigError for whatever is missing, unknown or out of range."""
+def feed_options(
+    found: Mapping[str, Any],
+    source_form: config.Form = config.FILE,
+    source_given: tuple[SourceKind, SourceOptions] | None = None,
+) -> FeedOptions:
+    """Raises ConfigError for whatever is missing, unknown or out of range.
+
+    `source_form` is how the source's options were given. `source_given` has precedence over them.
+    """
     config.reject_unknown(found, KEYS, "")
     for key, kind in (("name", str), ("data_dir", str), ("until", str), ("source", dict), ("sorter", dict)):
         if key in found and not isinstance(found[key], kind):
@@ -66,11 +80,13 @@ def feed_options(found: Mapping[str, Any]) -> FeedOptions:
         raise ConfigError("name: up to 64 letters, digits, - and _, for it is part of file names")
     directory = feed_directory(found)
     source = found.get("source", {})
+    source_kind, options = source_given or _source(source, source_form)
     sorter = {"directory": str(directory / "scratch"), **found.get("sorter", {})}
     return FeedOptions(
         name=found.get("name", DEFAULT_NAME),
         data_dir=directory,
-        source=_source(source),
+        source_kind=source_kind,
+        source=options,
         tables=TableFilter(_patterns(source)),
         sinks=tuple(_sinks(found.get("sink", []))),
         sorter=config.build(SorterOptions, sorter, "sorter"),
@@ -78,46 +94,12 @@ def feed_options(found: Mapping[str, Any]) -> FeedOptions:
     )
 
 
-def _source(section: Mapping[str, Any]) -> MysqlOptions | TikvOptions:
+def _source(section: Mapping[str, Any], form: config.Form) -> tuple[SourceKind, SourceOptions]:
     url = section.get("url")
     if not isinstance(url, str) or not url:
-        every = {*config.keys(MysqlOptions), *config.keys(TikvOptions)}
-        config.reject_unknown(section, ["url", "tables", *sorted(every)], "source")
-        raise ConfigError(
-            'source.url: missing; for instance "mysql://user:password@host:3306" or "tikv://pd1:2379,pd2:2379"'
-        )
-    scheme = url.partition(":")[0]
-    if scheme not in config.SOURCES:
-        raise ConfigError(f"source.url: no source {scheme!r}; accepted: {', '.join(config.SOURCES)}")
-    rest = {key: value for key, value in section.items() if key not in ("url", "tables")}
-    if scheme == "tikv":
-        known = ["url", "tables", *(key for key in config.keys(TikvOptions) if key != "pd")]
-        config.reject_unknown(rest, known, "source")
-        return config.build(TikvOptions, {"pd": endpoints(url), **rest}, "source")
-    config.reject_unknown(rest, ["url", "tables", *config.keys(MysqlOptions)], "source")
-    return config.build(MysqlOptions, {**_address(url), **rest}, "source")
-
-
-def _address(url: str) -> dict[str, Any]:
-    """Host, port, user and password, as far as they are given."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        # The error's own text could hold a part of the password.
-        reason = PERCENT_ENCODE if "@" in url else str(error)
-        raise ConfigError(f"source.url: {reason}") from None
-    rest = parts.path.strip("/") + parts.query + parts.fragment
-    if "@" in rest:
-        raise ConfigError(f"source.url: {PERCENT_ENCODE}")
-    if rest:
-        raise ConfigError("source.url: ends after host and port; the tables are chosen by source.tables")
-    given: dict[str, Any] = {"host": parts.hostname, "port": port}
-    given |= {
-        "user": unquote(parts.username) if parts.username else None,
-        "password": unquote(parts.password) if parts.password else None,
-    }
-    return {key: value for key, value in given.items() if value is not None}
+        raise missing_url(section)
+    rest = {key: value for key, value in section.items() if key not in OF_ANY}
+    return source_options(url, rest, form)
 
 
 def _patterns(section: Mapping[str, Any]) -> list[str]:
@@ -148,21 +130,26 @@ def _sink(number: int, section: Mapping[str, Any]) -> SinkOptions:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ConfigError(f"sink {number}: name: expected up to 64 letters, digits, - and _")
     rest = {key: value for key, value in section.items() if key not in ("url", "name")}
-    return SinkOptions(name=name, url=url, options=rest)
+    return SinkOptions(name=name, url=url, section=rest, given=given_sink(name, url, rest))
+
+
+def open_source(options: FeedOptions, clock: Clock) -> Source:
+    """The source that the options name, not connected yet. Raises ConfigError."""
+    return open_kind(options.source_kind, options.source, source_context(options, clock))
+
+
+def source_context(options: FeedOptions, clock: Clock) -> SourceContext:
+    directory = options.data_dir / f"scratch-{options.source_kind.name}"
+    return SourceContext(tables=options.tables, feed=options.name, directory=directory, clock=clock)
 
 
 def open_sinks(options: FeedOptions) -> list[Sink]:
     """The sinks that the options name, not opened yet. Raises ConfigError."""
-    return [
-        open_sink(
-            sink.name,
-            sink.url,
-            feed=options.name,
-            store=checkpoint_file(options, sink.name),
-            options=sink.options,
-        )
-        for sink in options.sinks
-    ]
+    return [open_given(sink.given, sink_context(options, sink.name)) for sink in options.sinks]
+
+
+def sink_context(options: FeedOptions, sink: str) -> SinkContext:
+    return SinkContext(name=sink, feed=options.name, store=checkpoint_file(options, sink))
 
 
 def make_data_dir(options: FeedOptions) -> None:

@@ -17,9 +17,9 @@ from ..events import Checkpoint, Item, Sorted, Transaction
 from ..puller.puller import Connected, PullerStatistics, Retrying, SnapshotReport
 from ..sink import Acknowledged, Deliver, Delivery, Flush, Sink, spawn_sink
 from ..sorter import open_sorter
-from ..sources.source import Source, SourceInfo, Stages, no_table_matches, open_source
+from ..sources.source import Source, SourceInfo, Stages, no_table_matches
 from .checkpoint import ON_SPARK, lowest
-from .options import FeedOptions
+from .options import FeedOptions, open_source
 from .status import Retry, Wait
 
 log = logging.getLogger("tidemill")

@@ -3,11 +3,11 @@
 from .actor import RetryDelay, SinkActor, spawn_sink
 from .delivery import Delivery, DeliveryOptions, DeliveryStatistics, ReplayRequired
 from .messages import Acknowledged, Deliver, Flush
+from .registry import open_sink
 from .resume_filter import ResumeFilter
-from .sink import PERCENT_ENCODE, CheckpointStore, Sink, open_sink
+from .sink import CheckpointStore, Sink
 
 __all__ = [
-    "PERCENT_ENCODE",
     "Acknowledged",
     "CheckpointStore",
     "Deliver",

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from ..config import Finding
 from ..errors import SinkError, TidemillError
 from ..events import Batch, Checkpoint, Ddl, Item, Ts
+from .kind import NotOnSpark, SinkContext, SinkKind
 from .resume_filter import advance
 from .sink import CheckpointStore
+from .survey import begins
 
 _MAX_PENDING: Final = 100_000
+
+Receiver: TypeAlias = Callable[[Sequence[Item]], object]
 
 _Stamp: TypeAlias = tuple[Ts, Ts]
 """Commit and start ts, which no two transactions share."""
@@ -29,7 +35,7 @@ class PythonSink:
     def __init__(
         self,
         name: str,
-        receive: Callable[[Sequence[Item]], object],
+        receive: Receiver,
         store: CheckpointStore,
         *,
         explicit: bool = False,
@@ -113,3 +119,31 @@ class PythonSink:
 
     def close(self) -> None:
         pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonOptions:
+    """How a function says what it has processed."""
+
+    explicit: bool = False
+    """Only what is passed to `acknowledge` counts as processed."""
+
+
+def _open(receive: Receiver, options: PythonOptions, context: SinkContext) -> PythonSink:
+    return PythonSink(context.name, receive, context.store, explicit=options.explicit)
+
+
+def _survey(receive: Receiver, options: PythonOptions, context: SinkContext) -> Iterator[Finding]:  # noqa: ARG001
+    stored = context.store.load()
+    yield begins(None if stored is None else stored[0])
+
+
+PYTHON: Final = SinkKind(
+    name="Python",
+    schemes=(),
+    examples=(),
+    options=PythonOptions,
+    open=_open,
+    survey=_survey,
+    on_spark=NotOnSpark(reason="a function is of one process; use foreachBatch"),
+)

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from sqlalchemy import URL, make_url
-from sqlalchemy.exc import ArgumentError
-
-from ..errors import ConfigError
-from ..events import Batch, Checkpoint, Item
+from ..events import Batch, Checkpoint
 
 
 class Sink(Protocol):
@@ -72,111 +66,3 @@ class CheckpointStore(Protocol):
 
     def save(self, checkpoint: Checkpoint, length: int = 0) -> None:
         """Durable once this returns. `length` is the sink's own: how long its file was."""
-
-
-ACCEPTED = (
-    "sqlite:///file, mysql://user@host/, mariadb://user@host/, file:///rows.ndjson, parquet:///directory "
-    "or a function"
-)
-PERCENT_ENCODE = (
-    "the user name or password has a character that means something else in a URL: percent-encode it "
-    "(/ is %2F, # is %23, ? is %3F, @ is %40)"
-)
-_NO_OPTIONS: Mapping[str, Any] = {}
-
-
-def open_sink(
-    name: str,
-    target: str | Callable[[Sequence[Item]], object],
-    *,
-    feed: str,
-    store: CheckpointStore,
-    options: Mapping[str, Any] = _NO_OPTIONS,
-) -> Sink:
-    """The sink for a URL, or for a function that takes items; not opened yet.
-
-    `store` serves the sinks that can't keep their checkpoint in the target. `options` are the sink's
-    own: `table_name` of SQLite, `schema` of MySQL and MariaDB, `format` of files, `file_bytes` and
-    `flush_seconds` of Parquet, `explicit` of a function. Raises
-    ConfigError, naming what is accepted.
-    """
-    if callable(target):
-        from .python import PythonSink
-
-        return PythonSink(name, target, store, **_checked(name, options, {"explicit": bool}))
-    scheme = target.partition(":")[0]
-    if scheme in ("file", "parquet"):
-        return _open_files(name, target, store, options)
-    from .sql.sql import SqlSink
-
-    url = _parsed(name, target)
-    match url.get_backend_name():
-        case "sqlite":
-            from .sql.sqlite import SqliteTarget
-
-            return SqlSink(name, SqliteTarget(url, feed, **_checked(name, options, {"table_name": str})))
-        case "mysql" | "mariadb":
-            try:
-                from .sql.mysql import MySqlTarget
-            except ImportError as error:
-                raise ConfigError(f"sink {name}: {scheme} needs: pip install 'tidemill[mysql]'") from error
-
-            return SqlSink(name, MySqlTarget(url, feed, **_checked(name, options, {"schema": str})))
-    raise ConfigError(f"sink {name}: no sink writes to {scheme!r}; accepted: {ACCEPTED}")
-
-
-def _open_files(name: str, target: str, store: CheckpointStore, options: Mapping[str, Any]) -> Sink:
-    """A file of lines, or a directory of Parquet files: parquet:///rows, file:///rows?format=parquet."""
-    scheme, _, path = target.partition(":")
-    path, _, asked = path.removeprefix("//").partition("?format=")
-    chosen = "parquet" if scheme == "parquet" else options.get("format", asked or "ndjson")
-    if chosen == "ndjson":
-        from .files.ndjson import FileSink
-
-        _checked(name, options, {"format": str})
-        return FileSink(name, _path(name, target, path, "file:///var/rows.ndjson"), store)
-    if chosen != "parquet":
-        raise ConfigError(f"sink {name}: no format {chosen!r}; accepted: ndjson, parquet")
-    try:
-        from .files.parquet import ParquetOptions, ParquetSink
-    except ImportError as error:
-        raise ConfigError(f"sink {name}: Parquet needs: pip install 'tidemill[arrow]'") from error
-    accepted = {"format": str, "file_bytes": int, "flush_seconds": float}
-    found = _checked(name, options, accepted)
-    found.pop("format", None)
-    directory = _path(name, target, path, "parquet:///var/rows")
-    try:
-        return ParquetSink(name, directory, store, ParquetOptions(**found))
-    except ConfigError as error:
-        raise ConfigError(f"sink {name}: {error}") from None
-
-
-def _path(name: str, target: str, path: str, example: str) -> Path:
-    if not path:
-        raise ConfigError(f"sink {name}: {target!r} names no file; for instance {example}")
-    return Path(path)
-
-
-def _parsed(name: str, target: str) -> URL:
-    try:
-        url = make_url(target)
-    except ArgumentError:
-        raise ConfigError(f"sink {name}: {target!r} is not a URL; accepted: {ACCEPTED}") from None
-    except ValueError:
-        reason = PERCENT_ENCODE if "@" in target else f"{target!r} has a port that is not a number"
-        raise ConfigError(f"sink {name}: {reason}") from None
-    if "@" in (url.host or "") or (url.host and "@" in (url.database or "")):
-        raise ConfigError(f"sink {name}: {PERCENT_ENCODE}")
-    return url
-
-
-def _checked(name: str, options: Mapping[str, Any], accepted: Mapping[str, type]) -> dict[str, Any]:
-    for key, value in options.items():
-        if key not in accepted:
-            names = ", ".join(accepted) or "none"
-            raise ConfigError(f"sink {name}: unknown option {key!r}; accepted: {names}")
-        kind = accepted[key]
-        fits = isinstance(value, (int, float) if kind is float else kind)
-        if not fits or (isinstance(value, bool) and kind is not bool):
-            raise ConfigError(f"sink {name}: {key} must be a {kind.__name__}, not {value!r}")
-    return dict(options)

@@ -8,6 +8,7 @@ from contextlib import suppress
 import pykka
 
 from ..codec.mysql.layout import Layouts
+from ..config import Finding
 from ..engine.status import Wait
 from ..errors import TidemillError
 from ..events import Item, Sorted, Ts
@@ -19,7 +20,7 @@ from ..puller.mysql.probe import probe
 from ..puller.mysql.puller import MysqlPuller
 from ..puller.puller import PullerStatistics, Statistics
 from ..routing import TableFilter
-from .source import Said, SourceInfo, Stages, no_table_matches
+from .source import SourceInfo, Stages, no_table_matches
 
 BINLOG_KEYSPACE = 1
 """The sorter's number for the keyspace of a source that is one stream."""
@@ -42,20 +43,22 @@ class MysqlSource:
         names = [(table.schema, table.name) for table in found.tables]
         return SourceInfo(found.source, str(found.end), names)
 
-    def survey(self) -> Iterator[Said]:
+    def survey(self) -> Iterator[Finding]:
+        """What stands in the way of following it, and what would be followed; changes nothing."""
         found = requirements.check(self._options, self._tables.matches)
         if found.server:
-            yield "ok", found.server
+            yield Finding("ok", found.server)
         for table in found.tables:
             key = ", ".join(table.table.columns[i].name for i in table.table.key) or "no key"
-            yield "ok", f"follows {table.table.full_name} ({key}; about {table.rows_estimated:,} rows)"
+            yield Finding(
+                "ok", f"follows {table.table.full_name} ({key}; about {table.rows_estimated:,} rows)"
+            )
         if found.server:
             with suppress(TidemillError):  # which the requirements have found too
                 seen = [(table.schema, table.name) for table in probe(self._options).tables]
                 if unmatched := self._tables.unmatched(seen):
-                    yield "error", no_table_matches(unmatched)
-        for finding in found.findings:
-            yield finding.severity, finding.text
+                    yield Finding("error", no_table_matches(unmatched))
+        yield from found.findings
 
     def rank(self, position: str) -> tuple[int, int]:
         return Position.parse(position).rank

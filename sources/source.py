@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from msgspec import Struct
 
-from ..actors import ActorSystem, Clock, PooledRef
-from ..engine.options import FeedOptions
+from ..actors import ActorSystem, PooledRef
 from ..engine.status import Wait
 from ..events import Checkpoint, Item, Sorted, Ts
-from ..puller.mysql.options import MysqlOptions
 from ..puller.puller import PullerStatistics
 from ..sorter import EventSorter
-
-Said: TypeAlias = tuple[Literal["ok", "warning", "error"], str]
-"""A sentence for people, and how bad it is."""
 
 
 class SourceInfo(Struct, frozen=True):
@@ -55,9 +50,6 @@ class Source(Protocol):
     def look(self) -> SourceInfo:
         """Connect. Raises Retryable and Fatal."""
 
-    def survey(self) -> Iterator[Said]:
-        """What stands in the way of following it, and what would be followed; changes nothing."""
-
     def rank(self, position: str) -> Any:
         """A sort key for positions. Raises CheckpointError for what isn't one."""
 
@@ -92,14 +84,3 @@ class Source(Protocol):
 def no_table_matches(patterns: Sequence[str]) -> str:
     names = ", ".join(map(repr, patterns))
     return f"source.tables: no table matches {names}: mend the pattern (or, MariaDB: GRANT SELECT)"
-
-
-def open_source(options: FeedOptions, clock: Clock) -> Source:
-    """The source that the options name, not connected yet."""
-    if isinstance(options.source, MysqlOptions):
-        from .mysql import MysqlSource
-
-        return MysqlSource(options.source, options.tables)
-    from .tikv import TikvSource
-
-    return TikvSource(options.source, options.tables, options.name, options.data_dir / "scratch-tikv", clock)

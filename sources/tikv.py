@@ -16,6 +16,7 @@ from ..actors import Clock, Target
 from ..codec.tidb.columns import columns_of
 from ..codec.tidb.job import Job
 from ..codec.tidb.table_info import TableInfo
+from ..config import Finding
 from ..engine.status import Wait
 from ..errors import ConfigError, TidemillError
 from ..events import Item, Sorted, Transaction, Ts, parse_ts
@@ -35,7 +36,7 @@ from ..routing import TableFilter
 from ..sink import Deliver
 from ..store.scratch import Scratch
 from ..store.store import Store
-from .source import Said, SourceInfo, Stages, no_table_matches
+from .source import SourceInfo, Stages, no_table_matches
 from .tikv_snapshot import TikvLoader, TikvSnapshot
 
 DDL_KEYSPACE: Final = 0
@@ -106,20 +107,21 @@ class TikvSource:
         self._identity = f"tikv cluster {pd.cluster_id}"
         await read_schema(self._client.kv, self._end, names)
 
-    def survey(self) -> Iterator[Said]:
+    def survey(self) -> Iterator[Finding]:
+        """What stands in the way of following it, and what would be followed; changes nothing."""
         try:
             found = self.look()
         except TidemillError as error:
-            yield "error", str(error)
+            yield Finding("error", str(error))
             return
         finally:
             self.close()
-        yield "ok", f"{found.source}, TiKV {self._least_version} at {self.address}"
+        yield Finding("ok", f"{found.source}, TiKV {self._least_version} at {self.address}")
         for schema, table in found.tables:
             if self._tables.matches(schema, table):
-                yield "ok", f"follows {schema}.{table}"
+                yield Finding("ok", f"follows {schema}.{table}")
         if unmatched := self._tables.unmatched(found.tables):
-            yield "error", no_table_matches(unmatched)
+            yield Finding("error", no_table_matches(unmatched))
 
     def rank(self, position: str) -> Ts:
         return parse_ts(position)

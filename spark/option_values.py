@@ -1,13 +1,13 @@
-"""Options from their text. What reads a value raises ValueError that says what is accepted."""
+"""Values of options from their text. Each function raises ValueError that says what is accepted."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Final, TypeAlias
+from typing import Final
 
-from ..config import SOURCES, parse_bytes
+from ..config import parse_bytes
 from ..errors import ConfigError
 from ..events import Ts, compose_ts
 
@@ -16,40 +16,16 @@ OPERATIONS: Final = ("insert", "update", "delete", "ddl")
 _ADDRESS: Final = re.compile(r"([^\s:/,\[\]]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
 _TABLE: Final = re.compile(r"[^.*?!\[\]\s]+\.[^*?!\[\]]+")
 
-Options: TypeAlias = Mapping[str, tuple[str, Callable[[str], Any]]]
-"""By name: the field that an option is for, and how it is read."""
-
-
-def read(
-    given: Mapping[str, str], options: Options, prefix: str
-) -> tuple[dict[str, Any], dict[str, str], list[str]]:
-    """Values by field, what stands behind the prefix, and names that are neither. Raises ConfigError."""
-    names = {name.lower(): name for name in options}
-    fields: dict[str, Any] = {}
-    prefixed: dict[str, str] = {}
-    unknown = []
-    for key, text in given.items():
-        name = names.get(key.lower())
-        if name is not None:
-            field, parse = options[name]
-            try:
-                fields[field] = parse(text)
-            except ValueError as error:
-                raise bad(name, text, str(error)) from None
-        elif key.lower().startswith(prefix):
-            prefixed[key.lower().removeprefix(prefix)] = text
-        else:
-            unknown.append(key)
-    return fields, prefixed, unknown
-
-
-def bad(name: str, text: str, why: str) -> ConfigError:
-    return ConfigError(f"option {name} = {text!r}: {why[:1].lower()}{why[1:]}")
+SOURCE_EXAMPLES: Final = "mysql://user:password@host:3306 or tikv://pd1:2379,pd2:2379"
 
 
 def source_url(text: str) -> str:
-    if text.partition("://")[0] not in SOURCES:
-        raise ValueError("a URL such as mysql://user:password@host:3306 or tikv://pd1:2379,pd2:2379")
+    from .reading import reading_of  # which brings gRPC
+
+    try:
+        reading_of(text)
+    except ConfigError as error:
+        raise ValueError(f"a URL such as {SOURCE_EXAMPLES} ({error})") from None
     return text
 
 

@@ -123,7 +123,7 @@ def test_a_kill_at_any_write_leaves_a_whole_file(tmp_path):
     code = """
 import os, signal, sys
 from pathlib import Path
-from tidemill.checkpoint import CheckpointFile
+from tidemill.engine.checkpoint import CheckpointFile
 from tidemill.events import Checkpoint
 file = CheckpointFile(Path(sys.argv[1]))
 file.save(Checkpoint(1, "a:1"))

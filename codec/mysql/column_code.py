@@ -11,6 +11,7 @@ from decimal import Context, Decimal
 from struct import calcsize
 from typing import Any, Final, NamedTuple
 
+from ...events import not_a_member
 from .charset import text_decoder
 from .field import Field, Type
 from .values import EPOCH, old_datetime, old_time, packed_time, printed_date, printed_datetime, set_printer
@@ -105,7 +106,7 @@ def read_column(i: int, field: Field, names: dict[str, Any]) -> Read:
         case Type.TIMESTAMP:
             return _timestamp(i, "<", 0)
         case Type.ENUM:
-            names[f"members{i}"] = ("", *column.members)  # 0: what wasn't a member
+            names[f"members{i}"] = (not_a_member(column.members), *column.members)
             parts, number = _uint("<", field.size, f"a{i}")
             return Read(parts, [f"v{i} = members{i}[{number}]"])
         case Type.SET:

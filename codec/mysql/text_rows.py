@@ -11,7 +11,7 @@ from struct import Struct as Packing
 from typing import Any, Final, TypeAlias
 
 from ...errors import SourceError
-from ...events import Column, Kind, RowChange, Table, Ts
+from ...events import Column, Kind, RowChange, Table, Ts, not_a_member
 from .row_code import RowsReader
 from .values import UNREADABLE, text_date, text_datetime, text_time, text_timestamp
 
@@ -27,6 +27,8 @@ def select_expression(column: Column) -> str:
             return f"CAST({name} AS DOUBLE)"
         case "bit":  # bytes otherwise
             return f"{name} + 0"
+        case "enum" if "" in column.members:  # index 0 is printed as that member otherwise
+            return f"IF({name} + 0 = 0, '{not_a_member(column.members)}', {name})"
         case _:
             return name
 

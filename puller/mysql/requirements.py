@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final, Literal
+from typing import Final
 
 import pymysql
 from msgspec import Struct
 
+from ...config import Finding
 from ...errors import SourceError, TidemillError
 from .connection import Session, connect, disconnect, query, translated
 from .options import MysqlOptions
@@ -23,12 +24,6 @@ _SETTINGS: Final = {
 }
 
 
-class Finding(Struct, frozen=True):
-    severity: Literal["error", "warning"]
-    """error: the source can't be followed; warning: mind this while its tables are loaded."""
-    text: str
-
-
 class Survey(Struct, frozen=True):
     server: str
     """Program, version and address; empty if it wasn't reached."""
@@ -38,7 +33,7 @@ class Survey(Struct, frozen=True):
 
     def raise_errors(self) -> None:
         """Raises SourceError with all findings that are errors, if there are any."""
-        errors = [finding.text for finding in self.findings if finding.severity == "error"]
+        errors = [finding.text for finding in self.findings if finding.level == "error"]
         if errors:
             raise SourceError(f"{self.server}: {'; '.join(errors)}")
 

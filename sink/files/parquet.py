@@ -5,38 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import NoReturn
 
 from ...actors import Alarm, Clock, SystemClock
-from ...errors import ConfigError, InvariantViolated, SinkError
+from ...errors import InvariantViolated, SinkError
 from ...events import Batch, Checkpoint, Ddl, Item, Table, Transaction, physical_ms
 from ...failpoint import reach
 from ...store.disk import sync
 from ..per_table import PerTable
 from ..sink import CheckpointStore
+from .options import ParquetOptions
 from .parquet_columns import DDL, Layout, Numbered, ddl_batch
 from .parquet_directory import DAY_MS, HIDDEN, NEW, commit, discard, publish, write_files
 from .parquet_journal import Segment, batches, journal_name, segments
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParquetOptions:
-    """Raises ConfigError, naming what is accepted."""
-
-    file_bytes: int = 64 << 20
-    """Files are made once there is this much for all tables, as Arrow has it; about a fifth of that on disk.
-    So much memory it takes."""
-    flush_seconds: float = 60.0
-    """... or after so long: then readers see what was acknowledged at the latest."""
-
-    def __post_init__(self) -> None:
-        if self.file_bytes < 1:
-            raise ConfigError(f"file_bytes = {self.file_bytes}: at least 1")
-        if self.flush_seconds < 0:
-            raise ConfigError(f"flush_seconds = {self.flush_seconds}: at least 0")
 
 
 class ParquetSink:

@@ -25,13 +25,10 @@ from . import mysql_text as text
 from .defaults import LOAD_ANEW, needs_clock
 from .mysql_plan import Plan, Statement
 from .runs import Run
-from .target import CHECKPOINT_TABLE, MISSING, StatementRejected, check_columns, effective
+from .target import CHECKPOINT_TABLE, MISSING, OWN_SCHEMA, StatementRejected, check_columns, effective
 
 INTENT_TABLE: Final = "tidemill_ddl"
 """One row a feed, while a statement runs that commits by itself: what it is to change."""
-
-_OWN_SCHEMA: Final = "tidemill"
-"""Where the checkpoint is when tables go to their own schemas."""
 
 _FEED: Final = "feed VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PRIMARY KEY"
 _TEXT: Final = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL"
@@ -86,7 +83,7 @@ class MySqlTarget:
     def __init__(self, url: URL, feed: str, schema: str | None = None) -> None:
         self.feed = feed
         self._schema = schema or url.database
-        self._home = text.name(self._schema or _OWN_SCHEMA)
+        self._home = text.name(self._schema or OWN_SCHEMA)
         host = "127.0.0.1" if url.host in (None, "localhost") else url.host
         server = url.query.get("unix_socket") or f"{host}:{url.port or 3306}"
         self.identity = f"mysql://{server}/{self._schema or ''}"
@@ -126,7 +123,7 @@ class MySqlTarget:
 
     def _create_home(self) -> None:
         """The tables of this feed's own; what is there needs no right to be made."""
-        schema = self._schema or _OWN_SCHEMA
+        schema = self._schema or OWN_SCHEMA
         self._create_schema(schema)
         there = f"SELECT table_name FROM information_schema.tables WHERE table_schema={_quoted(schema)}"
         known = {name for (name,) in self._rows(there)}

@@ -10,7 +10,6 @@ import sqlite3
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from string import Formatter
 from typing import Any, Final
 
 from sqlalchemy import URL, create_engine
@@ -40,9 +39,6 @@ class SqliteTarget:
     def __init__(self, url: URL, feed: str, table_name: str = "{schema}.{table}") -> None:
         if not url.database or url.database == ":memory:":
             raise ConfigError("an SQLite sink needs a file: sqlite:///here.db or sqlite:////var/lib/here.db")
-        fields = {field for _, field, _, _ in Formatter().parse(table_name)} - {None}
-        if "table" not in fields or fields - {"schema", "table"}:
-            raise ConfigError(f"table_name {table_name!r} must have {{table}} in it, and may have {{schema}}")
         self.feed = feed
         self._table_name = table_name
         self.identity = f"sqlite:{Path(url.database).absolute().resolve()}"

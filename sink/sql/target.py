@@ -13,6 +13,9 @@ MISSING = "there is no such row; was the target changed by something else?"
 
 _MAX_CHARS = 100
 
+OWN_SCHEMA = "tidemill"
+"""MySQL: the schema of the checkpoint table if tables go to their own schemas."""
+
 CHECKPOINT_TABLE = "tidemill_checkpoint"
 """One row a feed: its checkpoint, in the same database and SQL transaction as the rows."""
 

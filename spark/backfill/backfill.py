@@ -77,14 +77,14 @@ class _Backfill:
 
     def run(self) -> Manifest:
         source = source_options(self._options)
-        manifest = self._tikv(source) if isinstance(source, TikvOptions) else self._mysql(source)
+        manifest = self._of_one_ts(source) if self._options.reading.by_ts else self._of_a_log(source)
         self._directory.save_manifest(manifest)
         self._tidy(manifest)
         return manifest
 
     # --- TiKV: all chunks are of one ts
 
-    def _tikv(self, source: TikvOptions) -> Manifest:
+    def _of_one_ts(self, source: TikvOptions) -> Manifest:
         from .tikv_chunk import connected, held, plan_tikv
 
         with connected(source) as client:
@@ -99,7 +99,7 @@ class _Backfill:
 
     # --- MariaDB: each chunk is of its own moment, until it is brought to the latest of them
 
-    def _mysql(self, source: MysqlOptions) -> Manifest:
+    def _of_a_log(self, source: MysqlOptions) -> Manifest:
         try:
             from .mysql_plan import plan_mysql
         except ImportError as error:
@@ -206,7 +206,7 @@ def _numbers(plan: Plan) -> list[int]:
 
 def _check_same(options: ReadOptions, plan: Plan) -> None:
     """Raise ConfigError if the directory holds another backfill."""
-    if plan.patterns != options.patterns or (plan.kind == "tikv") != options.is_tikv:
+    if plan.patterns != options.patterns or plan.kind != options.reading.plans_as:
         raise ConfigError(
             f"directory: it holds a backfill of {', '.join(plan.patterns)} from {plan.source}: go on with "
             "the same options, or name another directory"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from ...puller.mysql.options import MysqlOptions
-from ...puller.tikv.options import TikvOptions
 from ..read.options import ReadOptions
 from ..read.parts import WHOLE
 
 
-def source_options(options: ReadOptions) -> MysqlOptions | TikvOptions:
+def source_options(options: ReadOptions) -> Any:
     """Raises ConfigError."""
     return options.feed(Path(), WHOLE).source

@@ -12,8 +12,6 @@ import pyarrow as pa
 
 from ... import errors
 from ...errors import Fatal, InvariantViolated, Retryable, TidemillError
-from ...puller.mysql.options import MysqlOptions
-from ...puller.tikv.options import TikvOptions
 from ..planner import Planner
 from ..read.options import ReadOptions
 from ..read.scratch import scratch
@@ -88,15 +86,7 @@ class ReadChunk(_Work):
     def do(self, plan: Plan, number: int, patience: RetryDeadline) -> None:  # noqa: ARG002
         if self.directory.record(READ, number) is not None:
             return  # the task was killed after its result and before its end
-        source = source_options(self.options)
-        if isinstance(source, TikvOptions):
-            from .tikv_chunk import read_tikv
-
-            read_tikv(source, self.directory, plan, number)
-        else:
-            from .mysql_chunk import read_mysql
-
-            read_mysql(source, self.directory, plan, number)
+        self.options.reading.read_chunk(source_options(self.options), self.directory, plan, number)
 
 
 class CatchUp(_Work):
@@ -110,7 +100,6 @@ class CatchUp(_Work):
         from .catch_up import collect
 
         source = source_options(self.options)
-        assert isinstance(source, MysqlOptions)
         records = self.directory.records(READ, [chunk.number for _, chunk in plan.chunks()])
         collect(source, self.directory, plan, records, self.until, patience)
 

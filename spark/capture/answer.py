@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from ...engine.options import FeedOptions
 from ...errors import ConfigError, Fatal
-from ...puller.tikv.options import TikvOptions
 from ...routing import TableFilter
 from ..envelope import ENVELOPE, to_batch
 from ..option_values import OPERATIONS
+from ..reading import reading_of_kind
 from .buffer import ChangeBuffer
 from .coverage import uncovered
 from .narrow import Narrow
@@ -39,7 +39,7 @@ class Answers:
         """No answer waits longer than `wait_seconds`."""
         self._patterns = options.tables.patterns
         self._address = options.source.address
-        self._is_tikv = isinstance(options.source, TikvOptions)
+        self._by_ts = reading_of_kind(options.source_kind).by_ts
         self._held = held
         self._rank_of = rank_of
         self._wait_seconds = wait_seconds
@@ -54,7 +54,7 @@ class Answers:
         start, end = (self._rank_of(offset.position) for offset in (ticket.start, ticket.end))
         self._held.wait(start, end, min(ticket.wait_seconds, self._wait_seconds), wanted)
         narrow = self._narrow(ticket)
-        retime = None if self._is_tikv else Retime(ticket.start.ts, ticket.end.ts)
+        retime = None if self._by_ts else Retime(ticket.start.ts, ticket.end.ts)
         rows = 0
         for batch in self._held.read(start, end):
             batch = batch if retime is None else retime(batch)
@@ -88,8 +88,8 @@ class Answers:
         def has(schema: str, table: str) -> bool:
             return named(schema, table) and part.has(schema, table)
 
-        # A task numbers what its feed brings: of TiKV its part, of a binlog all that the patterns name.
-        if self._is_tikv:
+        # A task numbers what its feed brings: its part, or of a log all that the patterns name.
+        if self._by_ts:
             return Narrow(has, has, ticket.operations)
         return Narrow(None if same else named, has, ticket.operations)
 

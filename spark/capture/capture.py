@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pyarrow as pa
 from pyarrow import flight
@@ -72,12 +72,12 @@ class Capture:
 
     def __init__(self, options: FeedOptions, capture: CaptureOptions, clock: Clock) -> None:
         """Listens already. Raises ConfigError."""
+        rank = rank_of(options)
         options = _following(options)
         self._started = False
         self._scratch: Scratch | None = None
         self._scratch_lock = Lock()
         self._directory = options.data_dir / "scratch-capture"
-        rank = rank_of(options)
         self.held = ChangeBuffer(capture.memory_bytes, capture.disk_bytes, self._new_file, clock)
         self._store = CheckpointFile(options.data_dir / "capture.checkpoint")
         sink = CaptureSink(capture.listen, self._store, self.held, rank)
@@ -147,7 +147,9 @@ def _following(options: FeedOptions) -> FeedOptions:
         name = f"{options.name[:40]}-capture-{path.read_text()}"
     except OSError as error:
         raise ConfigError(f"data_dir: {options.data_dir}: {error.strerror}") from None
-    return replace(options, name=name, sinks=(), until="", source=replace(options.source, snapshot=False))
+    return replace(
+        options, name=name, sinks=(), until="", source=replace(cast("Any", options.source), snapshot=False)
+    )
 
 
 def _location(capture: CaptureOptions) -> str:

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from ...engine.options import FeedOptions
-from ...events import Ts, parse_ts
-from ...puller.mysql.options import MysqlOptions
-from ...puller.mysql.position import Position
+from ...events import Ts
+from ..reading import reading_of_kind
 
 Rank: TypeAlias = Any
 """The order of one source's positions."""
@@ -28,6 +27,4 @@ class Place(NamedTuple):
 
 def rank_of(options: FeedOptions) -> RankOf:
     """How the source's positions are ordered; the result raises CheckpointError for what isn't one."""
-    if isinstance(options.source, MysqlOptions):
-        return lambda position: Position.parse(position).rank
-    return parse_ts
+    return reading_of_kind(options.source_kind).rank

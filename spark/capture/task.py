@@ -41,7 +41,7 @@ def change_items(
     """As `bounded.change_items`: of a binlog all rows that are numbered, others' too."""
     every = replace(options, values="none", operations=OPERATIONS)
     decoder = Decoder()
-    with closing(changes(every, part if options.is_tikv else WHOLE, start, end, captures)) as batches:
+    with closing(changes(every, part if options.reading.by_ts else WHOLE, start, end, captures)) as batches:
         for batch in batches:
             yield decoder.decode(batch)
 

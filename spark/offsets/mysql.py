@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ...errors import CheckpointError, ConfigError, SourceError, TidemillError
 from ...events import Table, Ts, compose_ts, physical_ms
@@ -37,8 +37,7 @@ class MysqlOffsets:
     """Raises Retryable and Fatal; used by one thread."""
 
     def __init__(self, options: ReadOptions) -> None:
-        found = options.feed(Path(), WHOLE).source
-        assert isinstance(found, MysqlOptions)
+        found = cast("MysqlOptions", options.feed(Path(), WHOLE).source)
         self._given = options
         self._options = replace(found, server_id=own_server_id())
         self._filter = TableFilter(options.patterns)

@@ -53,6 +53,11 @@ class Offset(Struct, frozen=True):
         return Checkpoint(self.ts, self.position, None, self.source)
 
 
+def ts_offset(ts: Ts, source: str) -> Offset:
+    """Of a source whose positions are timestamps."""
+    return Offset(ts, str(ts), source)
+
+
 class Limit(Struct, frozen=True):
     """How much may lie between two offsets; 0: no bound. A single transaction may go beyond it."""
 

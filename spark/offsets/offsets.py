@@ -9,13 +9,7 @@ from .offset import Limit, Offset, Offsets
 
 def open_offsets(options: ReadOptions) -> Offsets:
     """Connected. Raises Retryable and Fatal."""
-    if options.is_tikv:
-        from .tikv import TikvOffsets
-
-        return TikvOffsets(options)
-    from .mysql import MysqlOffsets
-
-    return MysqlOffsets(options)
+    return options.reading.open_offsets(options)
 
 
 def batch_range(options: ReadOptions, offsets: Offsets) -> tuple[Offset, Offset]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ...actors import SystemClock
 from ...codec.tidb.table import to_table
@@ -19,7 +19,7 @@ from ...sources.source import no_table_matches
 from ..read.options import ReadOptions
 from ..read.parts import WHOLE, Part, PartFilter
 from ..read.ranges import Ranges
-from .offset import Limit, Offset
+from .offset import Limit, Offset, ts_offset
 
 
 class TikvOffsets:
@@ -27,9 +27,8 @@ class TikvOffsets:
 
     def __init__(self, options: ReadOptions) -> None:
         found = options.feed(Path(), WHOLE).source
-        assert isinstance(found, TikvOptions)
         self._options = options
-        self._client: Final = TikvClient(found, SystemClock(), Random())
+        self._client: Final = TikvClient(cast("TikvOptions", found), SystemClock(), Random())
         self._client.start()
         self.source = f"tikv cluster {self._client.pd.cluster_id}"
         self._ranges: dict[Part, Ranges] = {}
@@ -91,7 +90,7 @@ class TikvOffsets:
         self._client.stop()
 
     def _offset(self, ts: Ts) -> Offset:
-        return tikv_offset(ts, self.source)
+        return ts_offset(ts, self.source)
 
     def _now(self) -> Ts:
         return self._client.run(self._client.pd.tso())
@@ -106,10 +105,6 @@ class TikvOffsets:
                 f"what follows ts {ts} may be gone: the GC safe point of {self.source} is {collected}; begin "
                 "anew with a snapshot (a longer tidb_gc_life_time keeps more)"
             )
-
-
-def tikv_offset(ts: Ts, source: str) -> Offset:
-    return Offset(ts, str(ts), source)
 
 
 class _Tables(TableNames):

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Final
-from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
-from ..offsets.offset import Offset, Offsets
+from ..offsets.offset import Offset, Offsets, ts_offset
 from ..offsets.offsets import batch_range, open_offsets
-from ..offsets.tikv import tikv_offset
 from .bounded import change_items, snapshot_items
 from .filters import Pushed
 from .options import ReadOptions
@@ -22,19 +19,12 @@ from .partition import TaskPartition
 from .parts import WHOLE, Part
 from .pick import Pick
 
-KEEP_SECONDS: Final = 600
-"""So long TiKV keeps old versions for a batch that has died; a batch that runs renews it."""
-
 
 class BatchReader(DataSourceReader):
     """Asked for its partitions in a process of the driver, read by tasks."""
 
     def __init__(self, options: ReadOptions, output: Output) -> None:
-        if options.is_tikv:
-            name = f"{options.name[:50]}-{uuid4().hex[:12]}"
-            source = {"gc_ttl_seconds": str(KEEP_SECONDS), **options.source}
-            options = replace(options, name=name, source=source)
-        self.options = options
+        self.options = options.reading.of_batch(options)
         self.output = output
         self.pushed = Pushed()
 
@@ -48,7 +38,7 @@ class BatchReader(DataSourceReader):
 
     def _of_changes(self, offsets: Offsets, start: Offset, end: Offset) -> list[InputPartition]:
         options, part = self.options, self._part
-        if options.is_tikv:  # where a ts is a position, too
+        if options.reading.by_ts:
             start, end = _narrowed(start, end, self.pushed)
         if start.ts >= end.ts:
             return []
@@ -61,8 +51,8 @@ class BatchReader(DataSourceReader):
         # Whoever writes the rows into a sink needs a table's definition before them.
         has_creations = self.output.is_raw and "ddl" in self._operations
         bounds = None if has_creations else offsets.bounds(at, at, part)
-        # MariaDB: one consistent view, so one session.
-        parts = part.divided(options.partitions if options.is_tikv else 1, bounds)
+        # A snapshot of now is one consistent view, so one session.
+        parts = part.divided(options.partitions if options.reading.by_ts else 1, bounds)
         return [TaskPartition(one, None, at) for one in parts]
 
     @property
@@ -98,4 +88,4 @@ class PushingReader(BatchReader):
 def _narrowed(start: Offset, end: Offset, pushed: Pushed) -> tuple[Offset, Offset]:
     after = start.ts if pushed.after is None else max(start.ts, pushed.after)
     up_to = end.ts if pushed.up_to is None else min(end.ts, pushed.up_to)
-    return tikv_offset(after, start.source), tikv_offset(up_to, end.source)
+    return ts_offset(after, start.source), ts_offset(up_to, end.source)

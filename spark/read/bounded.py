@@ -46,8 +46,9 @@ def change_items(options: ReadOptions, part: Part, start: Offset, end: Offset) -
 
 def snapshot_items(options: ReadOptions, part: Part, at: Offset) -> Generator[list[Item]]:
     """The rows of the part's tables, of TiKV's as of `at.ts`, of MariaDB's as of now."""
-    start = Checkpoint(0, at.position, {}, at.source) if options.is_tikv else None
-    until = at.position if options.is_tikv else "now"
+    by_ts = options.reading.by_ts
+    start = Checkpoint(0, at.position, {}, at.source) if by_ts else None
+    until = at.position if by_ts else "now"
     with scratch(options.scratch_dir) as directory:
         feed = options.feed(directory, part, until)
         with closing(follow(feed, start, options.source_timeout)) as batches:

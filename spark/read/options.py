@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, get_type_hints
+from typing import Annotated, Any, Final
 
-import msgspec
-
-from ...config import keys
+from ... import config
+from ...config import Text
 from ...engine.options import FeedOptions, feed_options
 from ...errors import ConfigError
 from ...events import Ts
-from ...puller.mysql.options import MysqlOptions
-from ...puller.tikv.options import TikvOptions
 from .. import option_values as values_of
 from ..offsets.offset import Limit
+from ..option_form import OptionForm, divided
+from ..reading import SparkReading, reading_of
 from .parts import Part, PartFilter
 
 SOURCE_PREFIX: Final = "source."
@@ -36,58 +34,59 @@ OWN_OPTIONS: Final = {
 class ReadOptions:
     """Everything a reader is told; checked, but nothing has been connected."""
 
-    url: str
-    patterns: tuple[str, ...] = ()
-    table: str = ""
+    url: Annotated[str, Text("source", values_of.source_url)]
+    patterns: Annotated[tuple[str, ...], Text("tables", values_of.patterns)] = ()
+    table: Annotated[str, Text("table", values_of.table_name)] = ""
     """The one table that has columns of its own; empty: the raw envelope of all."""
-    values: str = "json"
+    values: Annotated[str, Text("values", values_of.one_of("json", "none"))] = "json"
     """Whether the envelope's `before` and `after` are made: json or none."""
-    invalid_dates: str = "fail"
+    invalid_dates: Annotated[str, Text("invalidDates", values_of.one_of("fail", "null"))] = "fail"
     """What becomes of a date that Spark has no value for, in a typed column: fail or null."""
-    schema_changes: str = "fail"
+    schema_changes: Annotated[str, Text("schemaChanges", values_of.one_of("fail"))] = "fail"
     """What a stream with typed columns does about a row whose table has others by then: fail."""
-    operations: tuple[str, ...] = values_of.OPERATIONS
-    partitions: int = 1
-    split_tables: bool = True
+    operations: Annotated[tuple[str, ...], Text("operations", values_of.operations)] = values_of.OPERATIONS
+    partitions: Annotated[int, Text("partitions", values_of.whole(1, 10_000))] = 1
+    split_tables: Annotated[bool, Text("splitTables", values_of.yes_or_no)] = True
     """Whether several partitions may share a large table of TiKV."""
-    sorter_memory: int = 64 << 20
+    sorter_memory: Annotated[int, Text("sorterMemory", values_of.size)] = 64 << 20
     """Bytes of changes that a task keeps in memory before they go to disk."""
-    scratch_dir: str = ""
+    scratch_dir: Annotated[str, Text("scratchDir", values_of.any_text)] = ""
     """Under which a task keeps what doesn't fit in memory; empty: the system's temporary directory."""
-    source_timeout: float = 120.0
+    source_timeout: Annotated[float, Text("sourceTimeout", values_of.seconds)] = 120.0
     """A task gives up once the source couldn't be read for so many seconds."""
-    name: str = "spark"
+    name: Annotated[str, Text("name", values_of.any_text)] = "spark"
     """Under which TiKV keeps old versions for this reader: readers of one cluster need one each."""
-    ts: Ts = 0
+    ts: Annotated[Ts, Text("ts", values_of.timestamp)] = 0
     """Of a snapshot; 0: now."""
-    from_ts: Ts = 0
-    to_ts: Ts = 0
-    from_position: str = ""
-    to_position: str = ""
-    starting_ts: Ts | str = "latest"
-    starting_position: str = ""
-    max_rows: int = 0
+    from_ts: Annotated[Ts, Text("fromTs", values_of.timestamp)] = 0
+    to_ts: Annotated[Ts, Text("toTs", values_of.timestamp)] = 0
+    from_position: Annotated[str, Text("fromPosition", values_of.any_text)] = ""
+    to_position: Annotated[str, Text("toPosition", values_of.any_text)] = ""
+    starting_ts: Annotated[Ts | str, Text("startingTs", values_of.starting_ts)] = "latest"
+    starting_position: Annotated[str, Text("startingPosition", values_of.any_text)] = ""
+    max_rows: Annotated[int, Text("maxRowsPerBatch", values_of.whole(1, 1 << 62))] = 0
     """Of a micro-batch; 0: no bound."""
-    max_bytes: int = 256 << 20
+    max_bytes: Annotated[int, Text("maxBytesPerBatch", values_of.size)] = 256 << 20
     """Of a micro-batch's changes in the binlog; 0: no bound."""
-    poll_seconds: float = 0.0
+    poll_seconds: Annotated[float, Text("pollSeconds", values_of.seconds)] = 0.0
     """A stream without news asks its source no more often than this; 0: 0.2, of TiKV 1.0."""
-    capture: tuple[str, ...] = ()
+    capture: Annotated[tuple[str, ...], Text("capture", values_of.addresses)] = ()
     """Addresses of the captures that a stream's tasks ask first."""
-    capture_token_file: str = ""
+    capture_token_file: Annotated[str, Text("captureTokenFile", values_of.any_text)] = ""
     """On the driver's machine; the captures are shown what is in it."""
-    capture_tls: bool = False
+    capture_tls: Annotated[bool, Text("captureTls", values_of.yes_or_no)] = False
     """Whether they are to show a certificate that the system trusts; a `capture_ca_file` says so too."""
-    capture_ca_file: str = ""
+    capture_ca_file: Annotated[str, Text("captureCaFile", values_of.any_text)] = ""
     """On the driver's machine, PEM: who signed the captures' certificates."""
-    capture_wait_seconds: float = 20.0
+    capture_wait_seconds: Annotated[float, Text("captureWaitSeconds", values_of.seconds)] = 20.0
     """How long a task waits for what a capture has yet to read, before it reads the source itself."""
     source: Mapping[str, str] = field(default_factory=dict)
     """More options of the source, as in its section of a feed.toml."""
 
     @property
-    def is_tikv(self) -> bool:
-        return self.url.startswith("tikv:")
+    def reading(self) -> SparkReading:
+        """How this kind of source is read."""
+        return reading_of(self.url)
 
     @property
     def reads_changes(self) -> bool:
@@ -100,103 +99,55 @@ class ReadOptions:
 
     def feed(self, directory: Path, part: Part, until: str = "", **source: Any) -> FeedOptions:
         """A local feed of one part; `source` are more options of the source. Raises ConfigError."""
-        section = {"url": self.url, "tables": [*self.patterns], **source, **self._source_section()}
+        for key in self.source:
+            if key in OWN_OPTIONS:
+                raise ConfigError(f"option {SOURCE_PREFIX}{key}: {OWN_OPTIONS[key]}")
         options = feed_options(
             {
                 "name": self.name,
                 "data_dir": str(directory),
                 "until": until,
-                "source": section,
+                "source": {"url": self.url, "tables": [*self.patterns], **source, **self.source},
                 "sorter": {"memory_bytes": self.sorter_memory},
-            }
+            },
+            source_form=_FORM,
         )
-        # A binlog is read whole in any case: what isn't of the part is dropped from its transactions later,
-        # so that the rest keeps its numbers.
-        return replace(options, tables=PartFilter(self.patterns, part)) if self.is_tikv else options
-
-    def _source_section(self) -> dict[str, Any]:
-        """The values are text; the fields say what they stand for."""
-        kind = TikvOptions if self.is_tikv else MysqlOptions
-        hints = get_type_hints(kind, include_extras=True)
-        found: dict[str, Any] = {}
-        for key, text in self.source.items():
-            if key in OWN_OPTIONS:
-                raise ConfigError(f"option {SOURCE_PREFIX}{key}: {OWN_OPTIONS[key]}")
-            found[key] = text
-            if key in keys(kind) and not key.endswith("_bytes") and not key.endswith("_path"):
-                try:
-                    found[key] = msgspec.convert(text, hints[key], strict=False)
-                except msgspec.ValidationError as error:
-                    raise values_of.bad(SOURCE_PREFIX + key, text, str(error)) from None
-        return found
+        # A log is read whole in any case: what isn't of the part is dropped from its transactions later, so
+        # that the rest keeps its numbers.
+        return replace(options, tables=PartFilter(self.patterns, part)) if self.reading.by_ts else options
 
 
-_OPTIONS: Final[values_of.Options] = {
-    "source": ("url", values_of.source_url),
-    "tables": ("patterns", values_of.patterns),
-    "table": ("table", values_of.table_name),
-    "values": ("values", values_of.one_of("json", "none")),
-    "invalidDates": ("invalid_dates", values_of.one_of("fail", "null")),
-    "schemaChanges": ("schema_changes", values_of.one_of("fail")),
-    "operations": ("operations", values_of.operations),
-    "partitions": ("partitions", values_of.whole(1, 10_000)),
-    "splitTables": ("split_tables", values_of.yes_or_no),
-    "sorterMemory": ("sorter_memory", values_of.size),
-    "scratchDir": ("scratch_dir", values_of.any_text),
-    "sourceTimeout": ("source_timeout", values_of.seconds),
-    "name": ("name", values_of.any_text),
-    "ts": ("ts", values_of.timestamp),
-    "fromTs": ("from_ts", values_of.timestamp),
-    "toTs": ("to_ts", values_of.timestamp),
-    "fromPosition": ("from_position", values_of.any_text),
-    "toPosition": ("to_position", values_of.any_text),
-    "startingTs": ("starting_ts", values_of.starting_ts),
-    "startingPosition": ("starting_position", values_of.any_text),
-    "maxRowsPerBatch": ("max_rows", values_of.whole(1, 1 << 62)),
-    "maxBytesPerBatch": ("max_bytes", values_of.size),
-    "pollSeconds": ("poll_seconds", values_of.seconds),
-    "capture": ("capture", values_of.addresses),
-    "captureTokenFile": ("capture_token_file", values_of.any_text),
-    "captureTls": ("capture_tls", values_of.yes_or_no),
-    "captureCaFile": ("capture_ca_file", values_of.any_text),
-    "captureWaitSeconds": ("capture_wait_seconds", values_of.seconds),
-}
+_FORM: Final = OptionForm(
+    f"and {SOURCE_PREFIX}… for those of the source", f"a URL such as {values_of.SOURCE_EXAMPLES}"
+)
 
 
 def read_options(given: Mapping[str, str]) -> ReadOptions:
     """Raises ConfigError, naming the option and what is accepted."""
-    fields, source, unknown = values_of.read(given, _OPTIONS, SOURCE_PREFIX)
-    if unknown:
-        raise ConfigError(f"option {unknown[0]}: there is none of this name{_nearest(unknown[0])}")
-    if "url" not in fields:
-        raise ConfigError(
-            "option source: missing; a URL such as mysql://user:password@host:3306 or tikv://pd1:2379,pd2:2379"
-        )
-    if "capture" not in fields and (lonely := [name for name in fields if name.startswith("capture_")]):
-        name = next(name for name, (field_name, _) in _OPTIONS.items() if field_name == lonely[0])
+    own, source = divided(given, SOURCE_PREFIX)
+    options = config.build(ReadOptions, own, "", _FORM)
+    lonely = [name for name in own if name.lower().startswith("capture") and not options.capture]
+    if lonely:
+        names = {name.lower(): name for name in config.option_fields(ReadOptions)}
+        name = names[lonely[0].lower()]
         raise ConfigError(f"option {name}: it is for captures; give their addresses as option capture")
-    options = ReadOptions(**_with_patterns(fields), source=source)
-    _check(options)
-    return options
-
-
-def _with_patterns(fields: dict[str, Any]) -> dict[str, Any]:
-    """A single table is its own pattern."""
-    if ("table" in fields) == ("patterns" in fields):
+    if bool(options.table) == bool(options.patterns):
         raise ConfigError(
             "option tables: give either tables, patterns for the raw envelope such as shop.*, or table, the "
             "name of one table that has its own columns then"
         )
-    return fields if "patterns" in fields else fields | {"patterns": (fields["table"],)}
+    options = replace(options, patterns=options.patterns or (options.table,), source=source)
+    _check(options)
+    return options
 
 
 def _check(options: ReadOptions) -> None:
     """Raise ConfigError for options that don't go together."""
-    mysql_only = ("fromPosition", options.from_position), ("toPosition", options.to_position)
-    for name, value in (*mysql_only, ("startingPosition", options.starting_position)):
-        if value and options.is_tikv:
+    positions = ("fromPosition", options.from_position), ("toPosition", options.to_position)
+    for name, value in (*positions, ("startingPosition", options.starting_position)):
+        if value and options.reading.by_ts:
             raise ConfigError(f"option {name}: TiKV has timestamps only; use the option of that name with Ts")
-    if options.ts and not options.is_tikv:
+    if options.ts and not options.reading.by_ts:
         raise ConfigError("option ts: MariaDB has only a snapshot of now; leave ts out, or read changes")
     if options.ts and options.reads_changes:
         raise ConfigError("option ts: it is of a snapshot; fromTs and fromPosition are of changes")
@@ -238,15 +189,9 @@ def of_stream(options: ReadOptions) -> ReadOptions:
 
 def _without(options: ReadOptions, refused: Mapping[str, str]) -> ReadOptions:
     default = ReadOptions(url="")
+    field_of = config.option_fields(ReadOptions)
     for name, instead in refused.items():
-        field_name = _OPTIONS[name][0]
+        field_name = field_of[name]
         if getattr(options, field_name) != getattr(default, field_name):
             raise ConfigError(f"option {name}: {instead}")
     return options
-
-
-def _nearest(key: str) -> str:
-    names = {name.lower(): name for name in _OPTIONS}
-    close = difflib.get_close_matches(key.lower(), names, n=1, cutoff=0.5)
-    hint = f"; did you mean {names[close[0]]}?" if close else ""
-    return f"{hint} (accepted: {', '.join(_OPTIONS)}, and {SOURCE_PREFIX}… for those of the source)"

@@ -80,7 +80,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """TiKV doesn't say how much there is, and has no limit."""
         options = self.options
-        if options.is_tikv:
+        if options.reading.by_ts:
             return ReadAllAvailable()
         if options.max_rows:
             return ReadMaxRows(options.max_rows)

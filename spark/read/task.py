@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from ...actors import SystemClock
 from ...engine.handover import Handover, HandoverClosed
-from ...engine.options import FeedOptions
+from ...engine.options import FeedOptions, open_source
 from ...engine.pipeline import Pipeline, Unavailable
 from ...errors import Retryable
 from ...events import Checkpoint, Ddl, Item, Sorted
 from ...sink.python import PythonSink
-from ...sources.source import Source, SourceInfo, open_source
+from ...sources.source import Source, SourceInfo
 
 AGAIN_SECONDS: Final = 0.5
 """Between attempts to begin."""

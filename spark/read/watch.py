@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Event
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from ...actors import SystemClock
 from ...errors import Retryable
@@ -15,10 +15,6 @@ from .task import AGAIN_SECONDS
 
 T = TypeVar("T")
 
-PAUSE_SECONDS: Final = 0.2
-TIKV_PAUSE_SECONDS: Final = 1.0
-"""Between questions without news, if the options don't say; a cluster can't say whether there are any."""
-
 
 class Watch:
     """Asks again while the source can't be reached, and not too often. For one thread."""
@@ -26,8 +22,7 @@ class Watch:
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._clock = SystemClock()
-        default = TIKV_PAUSE_SECONDS if options.is_tikv else PAUSE_SECONDS
-        self._pause_seconds = options.poll_seconds or default
+        self._pause_seconds = options.poll_seconds or options.reading.pause_seconds
         self._next = 0.0
         self._offsets: Offsets | None = None
         self._checked = False
@@ -36,7 +31,7 @@ class Watch:
         """How far the next batch goes; without news it takes a while the next time."""
         _wait(self._next - self._clock.now())
         found = self.ask(lambda offsets: self._following(offsets, start, end, limit))
-        if self._options.is_tikv or found == start:
+        if self._options.reading.by_ts or found == start:  # a ts moves without news, too
             self._next = self._clock.now() + self._pause_seconds
         return found
 

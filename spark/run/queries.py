@@ -9,6 +9,7 @@ from ...engine.options import FeedOptions, SinkOptions
 from ...engine.status import SinkStatus
 from ...events import physical_ms
 from ..offsets.offset import Offset
+from ..reading import reading_of_kind
 from .captures import lease_of
 from .feed_reads import feed_reads
 from .log import QueryLog
@@ -65,17 +66,15 @@ class SinkQuery:
             .queryName(id_)
             .option("checkpointLocation", self._directory.absolute().as_uri())
             .options(sink=sink.url, id=id_, partitions=str(parts))
-            .options(**{f"sink.{key}": str(value) for key, value in sink.options.items()})
+            .options(**{f"sink.{key}": str(value) for key, value in sink.section.items()})
         )
         ends = writer.trigger(availableNow=True) if options.until else writer.trigger(processingTime=trigger)
         self._query = ends.start()
 
     def _reads(self, section: Mapping[str, Any]) -> dict[str, str]:
         start, options = self._start, self._options
-        is_tikv = section["url"].startswith("tikv:")
-        where = (
-            {"startingTs": str(start.offset.ts)} if is_tikv else {"startingPosition": start.offset.position}
-        )
+        by_ts = reading_of_kind(options.source_kind).by_ts
+        where = {"startingTs": str(start.offset.ts)} if by_ts else {"startingPosition": start.offset.position}
         return {
             **feed_reads(section, options),
             **self._captures,

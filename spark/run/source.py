@@ -8,7 +8,6 @@ from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from ...puller.mysql.position import Position
 from ..data_source import TidemillSource
 from ..offsets.offset import Offset, Offsets
 from ..read.options import ReadOptions, read_options
@@ -64,12 +63,11 @@ class BoundedReader(StreamReader):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         end = self._end
-        if end is not None and not self.options.is_tikv:
-            loaded = Position.parse(Offset.read(start).position)
-            if (
-                Position.parse(end.position).rank < loaded.rank
-            ):  # rows are given whole, as of when they are read
-                return start
+        reading = self.options.reading
+        if end is not None and not reading.by_ts:
+            loaded = Offset.read(start)
+            if reading.rank(end.position) < reading.rank(loaded.position):
+                return start  # rows are given whole, as of when they are read
         found = super().latestOffset(start, limit)
         if found == start:
             return start
@@ -77,7 +75,9 @@ class BoundedReader(StreamReader):
         return {**found, OLDEST: self._source.ask(lambda offsets: offsets.oldest(begin))}
 
     def _given_end(self, offsets: Offsets) -> Offset:
-        return offsets.at(int(self._until)) if self.options.is_tikv else offsets.at_position(self._until)
+        return (
+            offsets.at(int(self._until)) if self.options.reading.by_ts else offsets.at_position(self._until)
+        )
 
     def _fields(self, offset: Offset, before: dict[str, Any]) -> dict[str, Any]:
         return super()._fields(offset, {**before, LEASE: self._lease} if self.captures else {})

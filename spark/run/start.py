@@ -14,17 +14,16 @@ from typing import Final
 from msgspec import Struct
 
 from ...engine.checkpoint import ON_SPARK
-from ...engine.options import FeedOptions, SinkOptions, checkpoint_file
+from ...engine.options import FeedOptions, SinkOptions, sink_context
 from ...errors import ConfigError
 from ...events import Batch, Checkpoint
-from ...sink import Sink, open_sink
+from ...sink import Sink
+from ...sink.registry import open_given
 from ..offsets.offset import Offset
 from ..write.files import Files
 from ..write.options import WriteOptions
 
 _MARK: Final = re.compile(rf"{ON_SPARK}, (\d+) partitions, of (.*)")
-_LOADED: Final = "0-load.ndjson"
-"""In a directory of lines: what the local engine wrote."""
 
 
 class Start(Struct, frozen=True):
@@ -40,15 +39,12 @@ def local_sinks(options: FeedOptions) -> dict[str, Sink]:
 
 
 def _local(options: FeedOptions, sink: SinkOptions) -> Sink:
-    url, more = sink.url, dict(sink.options)
-    written = WriteOptions(url=url, sink=more)
+    written, given = WriteOptions(url=sink.url, sink=sink.section), sink.given
     if written.is_files:
         files = Files(written)
         files.prepare()
-        if not files.is_parquet:
-            url = f"file://{files.directory / _LOADED}"
-    store = checkpoint_file(options, sink.name)
-    return open_sink(sink.name, url, feed=options.name, store=store, options=more)
+        given = given._replace(target=files.way.load_url(files.directory))
+    return open_given(given, sink_context(options, sink.name))
 
 
 def find_start(sink: Sink) -> Start | Checkpoint | None:

@@ -22,16 +22,16 @@ import msgspec
 from msgspec import Struct
 from pyspark.sql.datasource import WriterCommitMessage
 
-from ...errors import SinkError
+from ...errors import InvariantViolated, SinkError
 from ...events import Checkpoint
-from ...sink import Sink, open_sink
+from ...sink import Sink
+from ...sink.kind import ByFiles, SinkContext
+from ...sink.registry import open_given
 from ...store.disk import replace, sync
 from .options import NAME, WriteOptions
 from .place import Place
 
 HIDDEN: Final = "_tidemill"
-LINES: Final = "rows.ndjson"
-_JOURNALS: Final = f"{HIDDEN}/journal-*"
 
 
 class Made(WriterCommitMessage):
@@ -56,10 +56,11 @@ class Files:
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
-        path, _, asked = options.url.partition(":")[2].removeprefix("//").partition("?format=")
-        self.directory = Path(path).absolute()
-        kind = options.sink.get("format", asked)
-        self.is_parquet = options.scheme == "parquet" or kind == "parquet"
+        way = options.way
+        if not isinstance(way, ByFiles):
+            raise InvariantViolated(f"{options.url} isn't written by files")
+        self.way = way
+        self.directory = way.directory(options.url)
         self._hidden = self.directory / HIDDEN
 
     # --- in the driver
@@ -122,10 +123,7 @@ class Files:
 
     def _target(self, place: Place, name: str) -> Path:
         its = f"{_short(place.query)}-{place.epoch:010}-{place.partition:05}"
-        if not self.is_parquet:
-            return self.directory / f"{its}.ndjson"
-        path = self.directory / name
-        return path.with_name(f"{path.stem}-{its}{path.suffix}")
+        return self.directory / self.way.published(name, its)
 
     def discard(self, made: Sequence[Made]) -> None:
         """Of a batch that failed nothing is seen."""
@@ -145,15 +143,15 @@ class Files:
         above = self._hidden / f"spark-{_short(place.query)}" / str(place.epoch)
         folder = above / f"{place.partition}-{uuid4().hex}"
         folder.mkdir(parents=True)
-        url = f"parquet://{folder}" if self.is_parquet else f"file://{folder / LINES}"
-        options = {key: value for key, value in self._options.sink.items() if key != "format"}
-        return folder, open_sink(NAME, url, feed=NAME, store=_Nowhere(), options=options)
+        given = self._options.given._replace(target=self.way.task_url(folder))
+        return folder, open_given(given, SinkContext(name=NAME, feed=NAME, store=_Nowhere()))
 
     def end(self, place: Place, folder: Path) -> Made:
         """Once the sink is closed. Raises SinkError if it couldn't finish its files."""
-        if any(path.stat().st_size for path in folder.glob(_JOURNALS)):
+        left = folder.glob(self.way.unfinished) if self.way.unfinished else ()
+        if any(path.stat().st_size for path in left):
             raise SinkError(f"can't make files in {folder}: is there room on its disk?")
-        found = folder.rglob("*.parquet") if self.is_parquet else folder.glob(LINES)
+        found = folder.glob(self.way.pattern)
         return Made(place, str(folder), sorted(str(path.relative_to(folder)) for path in found))
 
 

@@ -9,9 +9,14 @@ from sqlalchemy import URL
 
 from ...codec.checkpoint import encode_checkpoint
 from ...errors import Retryable
+from ...sink.sql.kinds import parsed
 from ...sink.sql.mysql import MySqlTarget
+from ...sink.sql.options import MySqlOptions
+from ...sink.sql.sql import SqlSink
 from ...sink.sql.target import CHECKPOINT_TABLE
+from .options import NAME
 from .place import Overtaken, Place
+from .sql import SharedSqlSink
 
 DDL_SECONDS: Final = 30
 """So long an attempt waits for another one's schema change before it is tried again from the start."""
@@ -68,3 +73,8 @@ class SharedMySql(MySqlTarget):
     def close(self) -> None:
         self._is_alone = False
         super().close()
+
+
+def open_mysql(url: str, options: MySqlOptions, place: Place, host: str) -> SqlSink:  # noqa: ARG001
+    """Not opened yet."""
+    return SharedSqlSink(NAME, SharedMySql(place, parsed(url), options.schema or None))

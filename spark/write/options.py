@@ -4,36 +4,48 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+from ... import config
+from ...config import Text
 from ...engine.checkpoint import CheckpointFile
 from ...errors import ConfigError
-from ...sink import open_sink
+from ...sink.kind import ByFiles, ByRows, NotOnSpark, SinkContext
+from ...sink.registry import GivenSink, SinkForm, given_sink, open_given
 from .. import option_values as values_of
+from ..option_form import OptionForm, divided
 
 SINK_PREFIX: Final = "sink."
 """In front of the options of a [[sink]] section in a feed.toml, for instance sink.schema."""
 NAME: Final = "spark"
 
 _ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,160}")
-_NUMBERS: Final[dict[str, Callable[[str], Any]]] = {"file_bytes": int, "flush_seconds": float}
 _OF_SPARK: Final = ("checkpointlocation", "queryname")
 """Given to every sink."""
+
+
+class _SinkForm(SinkForm):
+    """The sink's own options, as text."""
+
+    is_text = True
+
+    def wrong(self, where: str, key: str, value: object, why: str) -> str:  # noqa: ARG002
+        return f"option {SINK_PREFIX}{key} = {value!r}: {why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
     """Everything a writer is told; checked, but nothing has been connected."""
 
-    url: str
-    id: str = ""
+    url: Annotated[str, Text("sink", values_of.any_text)]
+    id: Annotated[str, Text("id", values_of.any_text)] = ""
     """Under which the target knows what it has; empty: the query's own id, of a batch a new one."""
-    partitions: int = 0
+    partitions: Annotated[int, Text("partitions", values_of.whole(1, 10_000))] = 0
     """Where the number of partitions is known it is part of that name; 0: it isn't."""
-    timeout: float = 120.0
+    timeout: Annotated[float, Text("sinkTimeout", values_of.seconds)] = 120.0
     """A task gives up once its target couldn't be written for so many seconds."""
     sink: Mapping[str, Any] = field(default_factory=dict)
     """More options of the sink, as in its section of a feed.toml."""
@@ -41,44 +53,40 @@ class WriteOptions:
     """The driver's."""
 
     @property
-    def scheme(self) -> str:
-        return self.url.partition(":")[0].partition("+")[0]
+    def given(self) -> GivenSink:
+        """The sink's kind, and its own options. Raises ConfigError."""
+        return given_sink(NAME, self.url, self.sink, _SinkForm())
+
+    @property
+    def way(self) -> ByRows | ByFiles:
+        """How tasks write to this kind of sink. Raises ConfigError if they can't."""
+        kind = self.given.kind
+        if isinstance(kind.on_spark, NotOnSpark):
+            raise ConfigError(f"Spark can't write to {kind.name}: {kind.on_spark.reason}")
+        return kind.on_spark
 
     @property
     def is_files(self) -> bool:
         """Whether rows go into files that the driver publishes."""
-        return self.scheme in ("file", "parquet")
-
-
-_OPTIONS: Final[values_of.Options] = {
-    "sink": ("url", values_of.any_text),
-    "id": ("id", values_of.any_text),
-    "partitions": ("partitions", values_of.whole(1, 10_000)),
-    "sinkTimeout": ("timeout", values_of.seconds),
-}
+        return isinstance(self.way, ByFiles)
 
 
 def write_options(given: Mapping[str, str]) -> WriteOptions:
     """Raises ConfigError, naming the option and what is accepted."""
-    fields, texts, unknown = values_of.read(given, _OPTIONS, SINK_PREFIX)
-    if ours := [key for key in unknown if key.lower() not in _OF_SPARK]:
-        accepted = f"accepted: {', '.join(_OPTIONS)}, and {SINK_PREFIX}… for those of the sink"
-        raise ConfigError(f"option {ours[0]}: there is none of this name for writing ({accepted})")
-    sink = {option: _number(option, text) for option, text in texts.items()}
-    if not fields.get("url"):
-        raise ConfigError(
-            "option sink: missing; a URL such as mysql://user:password@host:3306/, sqlite:////var/copy.db, "
-            "file:///var/rows or parquet:///var/rows"
-        )
-    options = WriteOptions(**fields, sink=sink)
+    own, texts = divided(given, SINK_PREFIX)
+    own = {key: text for key, text in own.items() if key.lower() not in _OF_SPARK}
+    options = replace(config.build(WriteOptions, own, "", _FORM), sink=texts)
     if options.id and not _ID.fullmatch(options.id):
         raise ConfigError(f"option id = {options.id!r}: up to 160 letters, digits, ., - and _")
-    open_sink(NAME, options.url, feed=NAME, store=CheckpointFile(Path()), options=sink)  # which checks them
+    context = SinkContext(name=NAME, feed=NAME, store=CheckpointFile(Path()))
+    open_given(options.given, context)  # which checks the URL
+    _ = options.way
     return options
 
 
-def _number(option: str, text: str) -> Any:
-    try:
-        return _NUMBERS.get(option, str)(text)
-    except ValueError:
-        raise values_of.bad(SINK_PREFIX + option, text, "a number") from None
+_FORM: Final = OptionForm(
+    f"and {SINK_PREFIX}… for those of the sink",
+    "a URL such as mysql://user:password@host:3306/, sqlite:////var/copy.db, file:///var/rows or "
+    "parquet:///var/rows",
+    " for writing",
+)

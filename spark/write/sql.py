@@ -8,17 +8,19 @@ what is applied. So attempts take turns, and none of them fails of the other.
 from __future__ import annotations
 
 import socket
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-from sqlalchemy import URL, make_url
+from sqlalchemy import URL
 
 from ...codec.checkpoint import encode_checkpoint
 from ...errors import SinkError
 from ...events import Batch, Ddl
+from ...sink.sql.kinds import parsed
+from ...sink.sql.options import SqliteOptions
 from ...sink.sql.sql import SqlSink
 from ...sink.sql.sqlite import SqliteTarget
 from ...sink.sql.target import Target
-from .options import NAME, WriteOptions
+from .options import NAME
 from .place import Overtaken, Place
 
 BUSY_SECONDS: Final = 30
@@ -33,8 +35,8 @@ class Shared(Target, Protocol):
 
 
 class SharedSqlite(SqliteTarget):
-    def __init__(self, place: Place, url: URL, **options: Any) -> None:
-        super().__init__(url, place.feed, **options)
+    def __init__(self, place: Place, url: URL, table_name: str) -> None:
+        super().__init__(url, place.feed, table_name)
         self._place = place
         self._start = encode_checkpoint(place.start)
         self._known: str | None = None
@@ -86,16 +88,11 @@ class SharedSqlSink(SqlSink):
             self._fail(error, "waiting for another attempt")
 
 
-def open_sql(options: WriteOptions, place: Place) -> SqlSink:
-    """Not opened yet. Raises SinkError where this host can't reach the target."""
-    url = make_url(options.url)
-    if options.scheme == "sqlite":
-        if socket.gethostname() != options.host:
-            raise SinkError(
-                f"{options.url} is a file of the driver's host {options.host}, and this task runs on "
-                f"{socket.gethostname()}: SQLite is for masters such as local[2]; name a server's database"
-            )
-        return SharedSqlSink(NAME, SharedSqlite(place, url, **options.sink))
-    from .mysql import SharedMySql
-
-    return SharedSqlSink(NAME, SharedMySql(place, url, **options.sink))
+def open_sqlite(url: str, options: SqliteOptions, place: Place, host: str) -> SqlSink:
+    """Not opened yet. Raises SinkError if this host isn't the driver's."""
+    if socket.gethostname() != host:
+        raise SinkError(
+            f"{url} is a file of the driver's host {host}, and this task runs on {socket.gethostname()}: "
+            "SQLite is for masters such as local[2]; name a server's database"
+        )
+    return SharedSqlSink(NAME, SharedSqlite(place, parsed(url), options.table_name))

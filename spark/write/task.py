@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import chain
+from pkgutil import resolve_name
 from threading import Event
 from typing import Final, TypeVar
 
@@ -14,11 +15,11 @@ from ...actors import SystemClock
 from ...errors import Retryable
 from ...events import Checkpoint, Item
 from ...sink import Delivery, ReplayRequired, Sink
+from ...sink.kind import ByRows
 from .files import Files, Made
 from .options import WriteOptions
 from .order import Ordered
 from .place import Place, Progress
-from .sql import open_sql
 
 AGAIN_SECONDS: Final = 0.2
 """Between attempts to reach a target, unless it says more."""
@@ -38,12 +39,20 @@ def write_partition(options: WriteOptions, place: Place, batches: Iterable[pa.Re
     loads = bool(ordered.loads)
     if options.is_files:
         return _into_files(Files(options), place, chain(some, items), loads)
-    task = _Task(options, open_sql(options, place), place)
+    task = _Task(options, _open(options, place), place)
     try:
         task.write(chain(some, items), loads)
     finally:
         task.sink.close()
     return Made(place)
+
+
+def _open(options: WriteOptions, place: Place) -> Sink:
+    """A sink that several attempts at the task share, not opened yet. Raises SinkError, ConfigError."""
+    way, given = options.way, options.given
+    assert isinstance(way, ByRows)
+    sink: Sink = resolve_name(way.opener)(given.target, given.options, place, options.host)
+    return sink
 
 
 def _into_files(files: Files, place: Place, items: Iterable[list[Item]], loads: bool) -> Made:

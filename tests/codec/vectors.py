@@ -86,6 +86,8 @@ def _format(vector: Vector) -> str:
 def as_printed(column: Column, value: Any) -> str | bytes | None:
     """A decoded value as the server prints it."""
     match value:
+        case str() if column.kind == "enum" and value not in column.members:
+            return ""
         case None | str() | bytes():
             return value
         case int():

@@ -178,6 +178,23 @@ def test_both_decoders_agree_on_random_changes_of_every_type(source: Source) -> 
     assert not rows
 
 
+def test_a_wrong_enum_value_differs_from_an_empty_member(source: Source) -> None:
+    layouts = Layouts()
+    source.query(
+        "CREATE TABLE t (id INT PRIMARY KEY, e ENUM('', '0', 'x') NOT NULL, f ENUM('x')) CHARSET utf8mb4"
+    )
+    with source.recorded() as events:
+        source.query("INSERT IGNORE INTO t VALUES (1, '', 'x'), (2, 'wrong', 'wrong'), (3, 'x', NULL)")
+    wanted = [(1, "", "x"), (2, "00", ""), (3, "x", None)]
+    layout = layouts.layout(layouts.number_of(next(e[27:] for e in events if e[4] == TABLE_MAP)))
+    logged = [c.after for e in events if e[4] in ROWS for c in layout.decode_rows(e, 1, 1)]
+    assert logged == wanted
+    table = source.table("t")
+    packets = source.packets(selection(table))
+    snapshot = layouts.layout(layouts.add_table(table)).decode_text_rows(packets, 1, 1)
+    assert [change.after for change in snapshot] == wanted
+
+
 def test_collations_have_the_ids_of_the_server(source: Source) -> None:
     listed = source.query(
         "SELECT ID, CHARACTER_SET_NAME, FULL_COLLATION_NAME "

@@ -28,11 +28,11 @@ def look(server: MariaDb, database: str, **options: Any) -> Survey:
 
 
 def errors(found: Survey) -> list[str]:
-    return [finding.text for finding in found.findings if finding.severity == "error"]
+    return [finding.text for finding in found.findings if finding.level == "error"]
 
 
 def warnings(found: Survey) -> list[str]:
-    return [finding.text for finding in found.findings if finding.severity == "warning"]
+    return [finding.text for finding in found.findings if finding.level == "warning"]
 
 
 def test_a_server_that_has_all_shows_the_tables_that_match(mariadb: MariaDb, database: str) -> None:

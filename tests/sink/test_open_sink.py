@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from tidemill.errors import ConfigError, SinkError
@@ -64,6 +66,13 @@ def test_what_is_wrong_is_said_with_what_is_accepted(target, options, message):
     with pytest.raises(ConfigError) as caught:
         opened(target, **options)
     assert message in str(caught.value)
+
+
+def test_without_the_driver_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pymysql", None)
+    monkeypatch.delitem(sys.modules, "tidemill.sink.sql.mysql", raising=False)
+    with pytest.raises(ConfigError, match=r"^sink copy: MySQL needs: pip install 'tidemill\[mysql\]'$"):
+        opened("mysql://db/")
 
 
 def test_a_login_that_needs_another_package_says_so(monkeypatch):

@@ -351,9 +351,9 @@ def test_a_process_that_is_killed_goes_on_where_it_was(tmp_path, point, nth):
     program = """
 import sys
 from pathlib import Path
-from tidemill.checkpoint import CheckpointFile
+from tidemill.engine.checkpoint import CheckpointFile
 from tidemill.events import Table, Column, Transaction, RowChange, Batch, Checkpoint
-from tidemill.sink.parquet import ParquetOptions, ParquetSink
+from tidemill.sink.files.parquet import ParquetOptions, ParquetSink
 table = Table("shop", "orders", (Column("id", "int"),), key=(0,))
 path = Path(sys.argv[1])
 sink = ParquetSink("copy", path / "archive", CheckpointFile(path / "ckpt"), ParquetOptions(file_bytes=3000))

@@ -17,8 +17,8 @@ from tidemill.emulator.sql.sql import Tidb
 from tidemill.errors import CheckpointError, ConfigError, Retryable, SourceError
 from tidemill.events import compose_ts
 from tidemill.spark.offsets.mysql import MysqlOffsets
-from tidemill.spark.offsets.offset import Offset
-from tidemill.spark.offsets.tikv import TikvOffsets, tikv_offset
+from tidemill.spark.offsets.offset import Offset, ts_offset
+from tidemill.spark.offsets.tikv import TikvOffsets
 from tidemill.spark.read.bounded import change_items
 from tidemill.spark.read.options import read_options
 from tidemill.spark.read.output import Output
@@ -103,7 +103,7 @@ def test_what_tikv_has_collected(tidb: Tidb) -> None:
     with pytest.raises(SourceError, match=sentence):
         offsets.at(then)
     with pytest.raises(SourceError, match=sentence):
-        offsets.check(tikv_offset(then, offsets.source))
+        offsets.check(ts_offset(then, offsets.source))
     offsets.close()
 
 

@@ -12,8 +12,7 @@ import pytest
 
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.spark.offsets.mysql import MysqlOffsets
-from tidemill.spark.offsets.offset import Limit
-from tidemill.spark.offsets.tikv import tikv_offset
+from tidemill.spark.offsets.offset import Limit, ts_offset
 from tidemill.spark.read.options import read_options
 from tidemill.testing.mariadb import MariaDb
 
@@ -40,7 +39,7 @@ def test_changes_of_tikv_are_those_of_the_local_feed(
     before, end = history.on_tidb(tidb), tidb.tso()
     frame = read(spark, url, tables="shop.*", fromTs=before, toTs=end, partitions=partitions)
     source = f"tikv cluster {tidb.options.cluster_id}"
-    wanted = history.local(url, ["shop.*"], tikv_offset(before, source), tikv_offset(end, source), tmp_path)
+    wanted = history.local(url, ["shop.*"], ts_offset(before, source), ts_offset(end, source), tmp_path)
     assert len(history.lines(wanted)) == 12 * 2 + 1 + 4 * 3
     found = history.of_frame(frame)
     if partitions == 1:

@@ -26,7 +26,7 @@ from tidemill.puller.tikv.span import table_span
 from tidemill.spark.capture.ticket import Ticket
 from tidemill.spark.data_source import TidemillSource
 from tidemill.spark.envelope import Decoder
-from tidemill.spark.offsets.tikv import tikv_offset
+from tidemill.spark.offsets.offset import ts_offset
 from tidemill.spark.read.batch_reader import BatchReader
 from tidemill.spark.read.partition import TaskPartition
 from tidemill.spark.read.parts import WHOLE, Part
@@ -151,7 +151,7 @@ def of_all(found: Iterable[Sequence[Any]]) -> list[str]:
 
 def wanted(tidb: Tidb, start: dict[str, Any], end: dict[str, Any], directory: Path) -> list[str]:
     """What a local feed makes of it."""
-    offsets = [tikv_offset(offset["ts"], offset["source"]) for offset in (start, end)]
+    offsets = [ts_offset(offset["ts"], offset["source"]) for offset in (start, end)]
     items = history.local(f"tikv://{tidb.pd_address}", ["shop.*"], offsets[0], offsets[1], directory)
     return sorted(map(repr, history.lines(items)))
 
@@ -299,7 +299,7 @@ def test_a_capture_is_not_asked_for_a_range(shop: Tidb, caplog: pytest.LogCaptur
         assert "read from the source" not in caplog.text
     part = Part(start=b"t")
     with pytest.raises(ConfigError, match="whole tables"):
-        Ticket(tikv_offset(1, "s"), tikv_offset(2, "s"), ("shop.*",), part).check()
+        Ticket(ts_offset(1, "s"), ts_offset(2, "s"), ("shop.*",), part).check()
 
 
 def test_bounds_that_are_no_keys_are_refused(shop: Tidb) -> None:

@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 PROGRAM = """\
 import json, sys
 from tidemill.spark.run import run
-from tidemill.spark.run_errors import explain
-from tidemill.spark.run_queries import SinkQuery
+from tidemill.spark.run.errors import explain
+from tidemill.spark.run.queries import SinkQuery
 found, options = json.loads(sys.argv[1])
 run(found, **options)
 """

@@ -13,13 +13,12 @@ from typing import Any, Final, NamedTuple, Self
 
 from tidemill.codec.tidb.key import record_key
 from tidemill.emulator.faults.schedule import Schedule
-from tidemill.emulator.percolator import RequestRejected
+from tidemill.emulator.percolator import Rejected
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.emulator.sql.transaction import SqlTransaction
 from tidemill.events import RowChange, Ts
 from tidemill.puller.tikv.feed.options import FeedOptions
-from tidemill.spark.offsets.offset import Offset
-from tidemill.spark.offsets.tikv import tikv_offset
+from tidemill.spark.offsets.offset import Offset, ts_offset
 
 from ..puller.tikv.test_metamorphic import FORCED, WORDS
 
@@ -68,7 +67,7 @@ class Writer:
     def write(self, mutations: list[tuple[str, bytes, bytes]], *, start_ts: Ts = 0) -> Ts:
         try:
             return self._tidb.write(mutations, start_ts=start_ts)
-        except RequestRejected:  # its locks outlived their time, and others have rolled it back
+        except Rejected:  # its locks outlived their time, and others have rolled it back
             self._tidb.rollback(start_ts, [key for _, key, _ in mutations])
             raise
 
@@ -151,7 +150,7 @@ class TikvLife:
         return self.offset(self.tidb.tso())
 
     def offset(self, ts: Ts) -> Offset:
-        return tikv_offset(ts, f"tikv cluster {self.tidb.options.cluster_id}")
+        return ts_offset(ts, f"tikv cluster {self.tidb.options.cluster_id}")
 
     @property
     def hits(self) -> Counter[str]:
@@ -233,7 +232,7 @@ class TikvLife:
                 todo.append(found)
         try:
             commit_ts = txn.commit()
-        except RequestRejected:
+        except Rejected:
             return False
         if commit_ts:
             self.commits.append(commit_ts)

@@ -89,7 +89,7 @@ def test_options_may_be_dataclasses_and_sinks_objects_urls_and_dictionaries(tidb
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"source": 5}, "source: expected a URL"),
+        ({"source": 5}, "source: int is no URL, and none of MysqlOptions, TikvOptions"),
         ({"source": tidemill.MysqlOptions(port=0)}, "source.port: "),
         (
             {"source": tidemill.MysqlOptions(), "source_options": {"snapshot": False}},

@@ -1,0 +1,45 @@
+"""Reads a feed.toml."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, Final
+
+from ..errors import ConfigError
+
+_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Read the tables of a TOML file; `${NAME}` in strings is replaced from the environment.
+
+    Raises ConfigError when the file can't be read, isn't TOML, or names an unset variable.
+    """
+    try:
+        tables = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not TOML: {error}") from None
+    expanded: dict[str, Any] = _expand(tables, "")
+    return expanded
+
+
+def _expand(value: Any, where: str) -> Any:
+    match value:
+        case str():
+            return _VARIABLE.sub(lambda found: _variable(found[1], where), value)
+        case dict():
+            return {key: _expand(item, f"{where}.{key}" if where else key) for key, item in value.items()}
+        case list():
+            return [_expand(item, where) for item in value]
+    return value
+
+
+def _variable(name: str, where: str) -> str:
+    if name not in os.environ:
+        raise ConfigError(f"{where}: the environment has no variable {name}")
+    return os.environ[name]

@@ -1,0 +1,81 @@
+"""Kinds of sources or of sinks, by URL scheme: the built-in ones, and those of installed packages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+
+class Kind(Protocol):
+    """What every entry of a registry has."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def schemes(self) -> tuple[str, ...]: ...
+
+
+K = TypeVar("K", bound=Kind)
+
+
+class Registry(Generic[K]):
+    """Packages add to it by entry points of one group, each of which names an entry.
+
+    They are imported the first time that a scheme isn't built in, or that all kinds are listed.
+    """
+
+    def __init__(self, group: str, kind: type[K], built_in: Sequence[K]) -> None:
+        self._group = group
+        self._kind = kind
+        self._kinds = list(built_in)
+        self._problems: list[str] = []
+        self._has_packages = False
+
+    def find(self, scheme: str) -> K | None:
+        """Return the entry for a scheme; None if there is none, and then `problems` may say why."""
+        found = self._known(scheme)
+        if found is None:
+            self._load_packages()
+            found = self._known(scheme)
+        return found
+
+    def __iter__(self) -> Iterator[K]:
+        """All entries, the built-in ones first."""
+        self._load_packages()
+        return iter(self._kinds)
+
+    @property
+    def problems(self) -> str:
+        """Problems of installed packages, to be added to an error; empty if there are none."""
+        return "".join(f"; {problem}" for problem in self._problems)
+
+    def _known(self, scheme: str) -> K | None:
+        return next((kind for kind in self._kinds if scheme in kind.schemes), None)
+
+    def _load_packages(self) -> None:
+        if self._has_packages:
+            return
+        from importlib.metadata import entry_points  # takes a while, and most feeds don't need it
+
+        self._has_packages = True
+        for entry in entry_points(group=self._group):
+            if problem := self._load(entry):
+                name = entry.dist.name if entry.dist is not None else "a package"
+                self._problems.append(f"{name} ({self._group}: {entry.name}) {problem}")
+
+    def _load(self, entry: EntryPoint) -> str:
+        """Add one kind; return the problem with it, or an empty text."""
+        try:
+            kind = entry.load()
+        except Exception as error:  # another's code: whatever it raises, other kinds are of use
+            return f"can't be loaded: {type(error).__name__}: {error}"
+        if not isinstance(kind, self._kind):
+            return f"can't be used: {entry.value} is no {self._kind.__name__}"
+        if taken := [scheme for scheme in kind.schemes if self._known(scheme)]:
+            return f"can't be used: {taken[0]}: is taken by another"
+        self._kinds.append(kind)
+        return ""

@@ -1,0 +1,197 @@
+"""A file of lines as a source: an actor reads it, the sorter orders it, `mount` makes items of it.
+
+A position is the number of bytes up to the end of a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from tidemill.actors import PooledActor, Target
+from tidemill.config import Finding
+from tidemill.engine.status import Wait
+from tidemill.errors import CheckpointError, Retryable, SourceError
+from tidemill.events import (
+    PUT,
+    Changes,
+    CreateTable,
+    Ddl,
+    Item,
+    KvChange,
+    RowChange,
+    Sorted,
+    Table,
+    Transaction,
+    Ts,
+)
+from tidemill.puller.puller import Connected, PullerStatistics
+from tidemill.routing import TableFilter
+from tidemill.sources.source import SourceInfo, Stages
+
+from .line import Change, decode
+
+LINES = 1000
+"""Lines of one message."""
+KEYSPACE = 1
+
+
+class CsvReader(PooledActor):
+    """Sends the file's lines to the sorter, a message a turn, and looks for more at its end."""
+
+    def __init__(self, path: Path, start: int, poll_seconds: float, writer: Target) -> None:
+        super().__init__()
+        self._file: BinaryIO = path.open("rb")
+        self._file.seek(start)
+        self._poll_seconds = poll_seconds
+        self._writer = writer
+        self._number = 0  # of the next line in its transaction
+
+    def on_start(self) -> None:
+        self.actor_inbox.post("read")
+
+    def on_receive(self, _message: Any) -> None:
+        changes, resolved = [], 0
+        for _ in range(LINES):
+            at = self._file.tell()
+            line = self._file.readline()
+            if not line.endswith(b"\n"):  # it is being written
+                self._file.seek(at)
+                break
+            found = decode(line)
+            key = self._number.to_bytes(8, "big") + self._file.tell().to_bytes(8, "big")
+            changes.append(KvChange(found.ts, found.ts, PUT, key, line))
+            self._number += 1
+            if found.what == "commit":
+                resolved, self._number = found.ts, 0
+        if changes:
+            self.send(self._writer, Changes(changes, resolved))
+            self.actor_inbox.post("read")
+        else:
+            self.after(self._poll_seconds, "read")
+
+    def on_stop(self) -> None:
+        self._file.close()
+
+    def on_failure(self, *_exc_info: Any) -> None:
+        self._file.close()
+
+
+class CsvSource:
+    def __init__(self, path: Path, poll_seconds: float, tables: TableFilter) -> None:
+        self.address = str(path)
+        self._path = path
+        self._poll_seconds = poll_seconds
+        self._filter = tables
+        self._tables: dict[str, Table] = {}
+        """By full name, as of the line that was mounted last."""
+        self._rows: list[RowChange] = []
+
+    def look(self) -> SourceInfo:
+        names, end = {}, 0
+        try:
+            with self._path.open("rb") as file:
+                while (line := file.readline()).endswith(b"\n"):
+                    found = decode(line)
+                    if found.what == "table":
+                        table = msgspec.json.decode(found.content, type=Table)
+                        names[table.schema, table.name] = None
+                    elif found.what == "commit":
+                        end = file.tell()
+        except OSError as error:
+            raise Retryable(f"{self._path}: {error.strerror}") from error
+        return SourceInfo(f"csv {self._path}", str(end), list(names))
+
+    def survey(self) -> Iterator[Finding]:
+        found = self.look()
+        yield Finding("ok", f"{self._path} has {found.end} bytes of whole transactions")
+        for schema, table in found.tables:
+            if self._filter.matches(schema, table):
+                yield Finding("ok", f"follows {schema}.{table}")
+
+    def rank(self, position: str) -> int:
+        if not position.isdecimal():
+            raise CheckpointError(f"{position!r} is not a number of bytes")
+        return int(position)
+
+    def behind(self, sink: str, position: str, end: str) -> str:
+        return f"sink {sink} is at byte {position}, and {self._path} has only {end}: it was replaced"
+
+    def start(self, stages: Stages) -> None:
+        at = stages.start
+        offset = 0 if at is None else self.rank(at.position)
+        self._define_up_to(offset)
+        writer = stages.sorter.add_table(KEYSPACE, 0 if at is None else at.ts)
+        self._reader = stages.blocking.spawn(
+            CsvReader,
+            self._path,
+            offset,
+            self._poll_seconds,
+            writer,
+            name="csv reader",
+            supervisor=stages.coordinator,
+        )
+        stages.coordinator.tell(Connected(f"csv {self._path}", self.address))
+
+    def _define_up_to(self, offset: int) -> None:
+        with self._path.open("rb") as file:
+            while file.tell() < offset:
+                found = decode(file.readline())
+                if found.what == "table":
+                    table = msgspec.json.decode(found.content, type=Table)
+                    self._tables[table.full_name] = table
+
+    def mount(self, released: Sorted) -> list[Item]:
+        items: list[Item] = []
+        source = f"csv {self._path}"
+        for change in released.changes:
+            line = decode(change.value)
+            ts, position = line.ts, str(int.from_bytes(change.key[8:], "big"))
+            if line.what == "commit":
+                items.append(Transaction(ts, ts, source, self._rows, position))
+                self._rows = []
+            elif line.what == "table":
+                table = msgspec.json.decode(line.content, type=Table)
+                is_new = self._tables.get(table.full_name) is None
+                self._tables[table.full_name] = table
+                if is_new and self._filter.matches(table.schema, table.name):
+                    if self._rows:
+                        raise SourceError(f"{self._path}: {table.full_name} is defined after rows of its ts")
+                    query = f"CREATE TABLE {table.full_name}"
+                    made = CreateTable(table)
+                    items.append(Ddl(ts, ts, source, table.schema, table.name, query, (made,), last=False))
+            else:
+                self._take(line.ts, line.what, msgspec.json.decode(line.content, type=Change))
+        if released.continues and self._rows:
+            ts = self._rows[0].commit_ts
+            items.append(Transaction(ts, ts, source, self._rows, last=False))
+            self._rows = []
+        return items
+
+    def _take(self, ts: Ts, op: Any, change: Change) -> None:
+        table = self._tables[change.table]
+        if self._filter.matches(table.schema, table.name):
+            before = None if change.before is None else tuple(change.before)
+            after = None if change.after is None else tuple(change.after)
+            self._rows.append(RowChange(ts, ts, table, op, before, after))
+
+    def acknowledged(self, ts: Ts) -> None:
+        """The file stays."""
+
+    def statistics(self) -> PullerStatistics | None:
+        return None
+
+    def waits(self) -> list[Wait]:
+        return []
+
+    def named(self, text: str) -> str:
+        return text
+
+    def stop(self) -> None:
+        self._reader.stop(block=False)
+
+    def close(self) -> None:
+        """The reader has closed the file."""

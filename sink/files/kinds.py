@@ -1,0 +1,111 @@
+"""NDJSON files and Parquet archives as kinds of sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from ...config import Finding
+from ...errors import ConfigError
+from ..kind import ByFiles, SinkContext, SinkKind
+from ..sink import Sink
+from ..survey import begins, writable_directory, writable_file
+from .options import LinesOptions, ParquetOptions
+
+_LINES_FILE: Final = "rows.ndjson"
+"""In the folder of a task of Spark."""
+_LOADED_FILE: Final = "0-load.ndjson"
+"""In a directory that Spark writes: what was loaded without it."""
+
+
+def _open_lines(url: str, options: LinesOptions, context: SinkContext) -> Sink:  # noqa: ARG001
+    from .ndjson import FileSink
+
+    return FileSink(context.name, _path(url, "file:///var/rows.ndjson"), context.store)
+
+
+def _open_parquet(url: str, options: ParquetOptions, context: SinkContext) -> Sink:
+    from .parquet import ParquetSink
+
+    return ParquetSink(context.name, _path(url, "parquet:///var/rows"), context.store, options)
+
+
+def _survey_lines(url: str, options: LinesOptions, context: SinkContext) -> Iterator[Finding]:  # noqa: ARG001
+    yield writable_file(_path(url, "file:///var/rows.ndjson").absolute().resolve())
+    yield _begins(context)
+
+
+def _survey_parquet(url: str, options: ParquetOptions, context: SinkContext) -> Iterator[Finding]:  # noqa: ARG001
+    yield writable_directory(_path(url, "parquet:///var/rows").absolute().resolve())
+    yield _begins(context)
+
+
+def _begins(context: SinkContext) -> Finding:
+    stored = context.store.load()
+    return begins(None if stored is None else stored[0])
+
+
+def _path(url: str, example: str) -> Path:
+    path = _split(url)[0]
+    if not path:
+        raise ConfigError(f"{url!r} names no file; for instance {example}")
+    return Path(path)
+
+
+def _split(url: str) -> tuple[str, str]:
+    """The path, and the format after ?format=."""
+    path, _, chosen = url.partition(":")[2].removeprefix("//").partition("?format=")
+    return path, chosen
+
+
+def _directory(url: str) -> Path:
+    return Path(_split(url)[0]).absolute()
+
+
+def _format(url: str, options: Mapping[str, Any]) -> SinkKind:
+    chosen = options.get("format", _split(url)[1] or "ndjson")
+    if chosen not in ("ndjson", "parquet"):
+        raise ConfigError(f"no format {chosen!r}; accepted: ndjson, parquet")
+    return PARQUET if chosen == "parquet" else LINES
+
+
+def _marked(path: str, mark: str) -> str:
+    file = PurePosixPath(path)
+    return str(file.with_name(f"{file.stem}-{mark}{file.suffix}"))
+
+
+LINES: Final = SinkKind(
+    name="file",
+    schemes=("file",),
+    examples=("file:///rows.ndjson",),
+    options=LinesOptions,
+    open=_open_lines,
+    survey=_survey_lines,
+    variant=_format,
+    on_spark=ByFiles(
+        directory=_directory,
+        task_url=lambda folder: f"file://{folder / _LINES_FILE}",
+        load_url=lambda directory: f"file://{directory / _LOADED_FILE}",
+        pattern=_LINES_FILE,
+        published=lambda _, mark: f"{mark}.ndjson",
+    ),
+)
+
+PARQUET: Final = SinkKind(
+    name="Parquet",
+    schemes=("parquet",),
+    examples=("parquet:///directory",),
+    options=ParquetOptions,
+    open=_open_parquet,
+    survey=_survey_parquet,
+    extra="arrow",
+    on_spark=ByFiles(
+        directory=_directory,
+        task_url=lambda folder: f"parquet://{folder}",
+        load_url=lambda directory: f"parquet://{directory}",
+        pattern="**/*.parquet",
+        unfinished="_tidemill/journal-*",
+        published=_marked,
+    ),
+)

@@ -1,0 +1,33 @@
+"""Options of files as targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinesOptions:
+    """A file of lines has none but its format."""
+
+    format: str = "ndjson"
+    """ndjson, or parquet for an archive of Parquet files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetOptions:
+    """Raises ConfigError, naming what is accepted."""
+
+    format: str = "parquet"
+    file_bytes: int = 64 << 20
+    """Size, in Arrow's memory layout over all tables, at which files are made; about a fifth of that on disk.
+    The sink takes as much memory."""
+    flush_seconds: float = 60.0
+    """Longest time before acknowledged rows are in files for readers."""
+
+    def __post_init__(self) -> None:
+        if self.file_bytes < 1:
+            raise ConfigError(f"file_bytes = {self.file_bytes}: at least 1")
+        if self.flush_seconds < 0:
+            raise ConfigError(f"flush_seconds = {self.flush_seconds:g}: at least 0")

@@ -1,0 +1,40 @@
+"""Findings that several kinds of sinks have in common."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ..config import Finding
+from ..events import Checkpoint
+
+
+def writable_file(path: Path) -> Finding:
+    """Whether a file can be written, or made."""
+    if path.is_dir():
+        return Finding("error", f"{path} is a directory")
+    return _writable(path, [path.parent, path])
+
+
+def writable_directory(path: Path) -> Finding:
+    """Whether files can be made in a directory, or the directory can."""
+    if path.exists() and not path.is_dir():
+        return Finding("error", f"{path} is no directory")
+    return _writable(path, [path])
+
+
+def _writable(path: Path, needed: list[Path]) -> Finding:
+    """If `path` exists, `needed` must be writable; otherwise its parent must be."""
+    if not path.parent.is_dir():
+        return Finding("error", f"{path} can't be made: there is no directory {path.parent}")
+    for one in needed if path.exists() else [path.parent]:
+        if not os.access(one, os.W_OK):
+            return Finding("error", f"{path} can't be written: {one} is not writable")
+    return Finding("ok", f"{path} {'is there' if path.exists() else 'will be made'}")
+
+
+def begins(at: Checkpoint | None) -> Finding:
+    """Where a feed begins whose target is at a checkpoint; None: it has none."""
+    if at is None:
+        return Finding("ok", "begins with a snapshot")
+    return Finding("ok", f"goes on from {at.position}" + ("" if at.loading is None else ", in its snapshot"))

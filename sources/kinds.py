@@ -1,0 +1,84 @@
+"""MariaDB servers and TiKV clusters as kinds of sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from ..config import Finding
+from ..config.url import PERCENT_ENCODE
+from ..errors import ConfigError
+from ..puller.mysql.options import MysqlOptions
+from ..puller.tikv.options import TikvOptions, endpoints
+from .kind import SourceContext, SourceKind
+from .source import Source
+
+
+def _address(url: str) -> dict[str, Any]:
+    """Host, port, user and password, as far as they are given."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        # The error's own text could hold a part of the password.
+        reason = PERCENT_ENCODE if "@" in url else str(error)
+        raise ConfigError(f"source.url: {reason}") from None
+    rest = parts.path.strip("/") + parts.query + parts.fragment
+    if "@" in rest:
+        raise ConfigError(f"source.url: {PERCENT_ENCODE}")
+    if rest:
+        raise ConfigError("source.url: ends after host and port; the tables are chosen by source.tables")
+    given: dict[str, Any] = {"host": parts.hostname, "port": port}
+    given |= {
+        "user": unquote(parts.username) if parts.username else None,
+        "password": unquote(parts.password) if parts.password else None,
+    }
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def _open_mysql(options: MysqlOptions, context: SourceContext) -> Source:
+    from .mysql import MysqlSource
+
+    return MysqlSource(options, context.tables)
+
+
+def _survey_mysql(options: MysqlOptions, context: SourceContext) -> Iterator[Finding]:
+    from .mysql import MysqlSource
+
+    return MysqlSource(options, context.tables).survey()
+
+
+def _open_tikv(options: TikvOptions, context: SourceContext) -> Source:
+    from .tikv import TikvSource
+
+    return TikvSource(options, context.tables, context.feed, context.directory, context.clock)
+
+
+def _survey_tikv(options: TikvOptions, context: SourceContext) -> Iterator[Finding]:
+    from .tikv import TikvSource
+
+    return TikvSource(options, context.tables, context.feed, context.directory, context.clock).survey()
+
+
+MYSQL: Final = SourceKind(
+    name="mysql",
+    schemes=("mysql", "mariadb"),
+    example="mysql://user:password@host:3306",
+    options=MysqlOptions,
+    read_url=_address,
+    open=_open_mysql,
+    survey=_survey_mysql,
+    extra="mysql",
+)
+
+TIKV: Final = SourceKind(
+    name="tikv",
+    schemes=("tikv",),
+    example="tikv://pd1:2379,pd2:2379",
+    options=TikvOptions,
+    read_url=lambda url: {"pd": endpoints(url)},
+    open=_open_tikv,
+    survey=_survey_tikv,
+    url_only=frozenset({"pd"}),
+)

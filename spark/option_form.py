@@ -1,0 +1,45 @@
+"""Options of the data source as Spark gives them: `.option(name, value)`, names in any case, all text."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from ..config import Form
+from ..config.form import nearest
+
+
+class OptionForm(Form):
+    """Named as options: `option partitions = '0': ...`."""
+
+    is_text = True
+
+    def __init__(self, others: str, example: str, doing: str = "") -> None:
+        """`others` says which options there are besides the accepted ones, `example` what a required one may
+        be, and `doing` what all of them are for."""
+        self._others = others
+        self._example = example
+        self._doing = doing
+
+    def unknown(self, where: str, key: str, known: Collection[str]) -> str:
+        if where:
+            return f"option {super().unknown(where, key, known)}"
+        hint = nearest(key, known).replace("'", "")
+        accepted = ", ".join([*known, self._others])
+        return f"option {key}: there is none of this name{self._doing}{hint} (accepted: {accepted})"
+
+    def wrong(self, where: str, key: str, value: object, why: str) -> str:
+        return f"option {where + '.' if where else ''}{key} = {value!r}: {why}"
+
+    def missing(self, where: str, key: str) -> str:  # noqa: ARG002
+        return f"option {key}: missing; {self._example}"
+
+
+def divided(given: Mapping[str, str], prefix: str) -> tuple[dict[str, str], dict[str, str]]:
+    """The options without the prefix, and those with it, which is removed."""
+    own, prefixed = {}, {}
+    for key, text in given.items():
+        if key.lower().startswith(prefix):
+            prefixed[key.lower().removeprefix(prefix)] = text
+        else:
+            own[key] = text
+    return own, prefixed

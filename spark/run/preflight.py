@@ -1,0 +1,24 @@
+"""What keeps a feed from running with --engine spark, found without connecting to anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...config import Finding
+from ...engine.options import FeedOptions
+from ...errors import ConfigError
+from ..reading import reading_of_kind
+from ..write.options import WriteOptions
+
+
+def check_on_spark(options: FeedOptions) -> Iterator[Finding]:
+    """Yield a warning for each source and sink that only the local engine takes."""
+    try:
+        reading_of_kind(options.source_kind)
+    except ConfigError as error:
+        yield Finding("warning", str(error), "source")
+    for sink in options.sinks:
+        try:
+            _ = WriteOptions(url=sink.url, sink=sink.section).way
+        except ConfigError as error:
+            yield Finding("warning", str(error), f"sink {sink.name}")

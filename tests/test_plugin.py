@@ -1,0 +1,188 @@
+"""Kinds of sources and sinks from installed packages: the example plugin, and packages that are broken."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tidemill.config import Registry
+from tidemill.emulator.sql.sql import Tidb
+from tidemill.sink.kind import SinkKind
+from tidemill.sink.registry import GROUP, SINKS
+
+PLUGIN = Path(__file__).parents[1] / "examples" / "plugin"
+Call = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that has the example plugin as pip installs it."""
+    source = tmp_path_factory.mktemp("source") / "plugin"
+    shutil.copytree(PLUGIN, source)
+    target = tmp_path_factory.mktemp("installed")
+    offline = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
+    command = [sys.executable, "-m", "pip", "install", "-q", *offline, "--target", target, source]
+    subprocess.run(command, check=True, timeout=300)
+    return target
+
+
+@pytest.fixture
+def tidemill(installed: Path, tmp_path: Path) -> Call:
+    """The command line with the plugin installed."""
+
+    def call(*arguments: object, path: Path = installed) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "tidemill.cli", *map(str, arguments)],
+            env={**os.environ, "PYTHONPATH": str(path)},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+    return call
+
+
+@pytest.fixture
+def tidb() -> Iterator[Tidb]:
+    with Tidb(stores=1) as made:
+        made.execute("create database shop")
+        made.execute("create table shop.item (id bigint primary key, name varchar(40))")
+        yield made
+
+
+def test_rows_go_from_a_cluster_through_the_plugin_into_sqlite(
+    tidb: Tidb, tidemill: Call, tmp_path: Path
+) -> None:
+    lines, copy = tmp_path / "rows.csv", tmp_path / "copy.db"
+    first = ["--source", f"tikv://{tidb.pd_address}", "--sink", f"csv://{lines}", "--data-dir", "first"]
+    second = ["--source", f"csv://{lines}", "--sink", f"sqlite:///{copy}", "--data-dir", "second"]
+
+    def copied() -> list[tuple[int, str]]:
+        for feed in (first, second):
+            done = tidemill("run", *feed, "--table", "shop.*", "--until", "now")
+            assert done.returncode == 0, done.stderr
+        with closing(sqlite3.connect(copy)) as connection:
+            return list(connection.execute('SELECT id, name FROM "shop.item" ORDER BY id'))
+
+    with tidb.transaction() as txn:
+        for number in (1, 2, 3):
+            txn.insert("shop.item", {"id": number, "name": f'item "{number}", new'})
+    assert copied() == [(number, f'item "{number}", new') for number in (1, 2, 3)]
+    with tidb.transaction() as txn:
+        txn.update("shop.item", 1, {"name": "sold\nout"})
+        txn.delete("shop.item", 2)
+        txn.insert("shop.item", {"id": 4, "name": None})
+    assert copied() == [(1, "sold\nout"), (3, 'item "3", new'), (4, None)]
+    before = lines.read_bytes()
+    assert copied() == [(1, "sold\nout"), (3, 'item "3", new'), (4, None)]
+    assert before == lines.read_bytes()[: len(before)]
+
+    said = tidemill("check", *first, "--table", "shop.*").stdout
+    assert f"ok      sink sink-1: {lines} is there\n" in said
+    assert "ok      sink sink-1: goes on from " in said
+    said = tidemill("check", *second, "--table", "shop.*").stdout
+    assert "ok      source: follows shop.item\n" in said
+
+
+def test_check_warns_of_what_only_the_local_engine_takes(tidemill: Call, tmp_path: Path) -> None:
+    lines = tmp_path / "rows.csv"
+    lines.touch()
+    config = tmp_path / "feed.toml"
+    config.write_text(
+        f'[source]\nurl = "csv://{lines}"\ntables = ["a.*"]\n[[sink]]\nurl = "csv://{tmp_path}/copy.csv"\n'
+    )
+    local = tidemill("check", config).stdout
+    config.write_text(config.read_text() + "[spark]\npartitions = 2\n")
+    on_spark = tidemill("check", config).stdout
+    assert on_spark.removeprefix(local).splitlines() == [
+        "warning source: source.url: Spark can't read csv, only mysql, tikv: use the local engine",
+        "warning sink sink-1: Spark can't write to csv: its tasks would write to one file at once; use "
+        "file:///directory",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ["--source", "csv:///rows.csv", "--engine", "spark", "--sink", "sqlite:///x.db"],
+            "Spark can't read csv, only mysql, tikv: use the local engine",
+        ),
+        (
+            ["--source", "tikv://pd:2379", "--engine", "spark", "--sink", "csv:///x.csv"],
+            "Spark can't write to csv: its tasks would write to one file at once; use file:///directory",
+        ),
+        (["--source", "csv://", "--sink", "csv:///x.csv"], "source.url: 'csv://' names no file; for "),
+        (
+            ["--source", "cvs:///x.csv", "--sink", "csv:///x.csv"],
+            "source.url: no source 'cvs'; accepted: mysql, mariadb, tikv, csv",
+        ),
+        (
+            ["--source", "tikv://pd:2379", "--sink", "cvs:///x.csv"],
+            "no sink writes to 'cvs'; accepted: sqlite:///file, mysql://user@host/, mariadb://user@host/, "
+            "file:///rows.ndjson, parquet:///directory, csv:///rows.csv or a function",
+        ),
+    ],
+)
+def test_a_mistake_is_answered_with_what_the_plugin_accepts(
+    tidemill: Call, arguments: list[str], sentence: str
+) -> None:
+    done = tidemill("run", *arguments, "--table", "shop.*")
+    assert done.returncode == 2, done.stderr
+    assert sentence in done.stderr
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Installs a package whose entry point of sinks is the given object."""
+
+    def install(value: str) -> Path:
+        folder = tmp_path / "site"
+        about = folder / "broken_sink-1.0.dist-info"
+        about.mkdir(parents=True)
+        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-sink\nVersion: 1.0\n")
+        (about / "entry_points.txt").write_text(f"[{GROUP}]\nwrong = {value}\n")
+        monkeypatch.syspath_prepend(folder)
+        return folder
+
+    return install
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("nowhere_at_all:KIND", "can't be loaded: ModuleNotFoundError: No module named 'nowhere_at_all'"),
+        ("tidemill.sink.registry:GROUP", "can't be used: tidemill.sink.registry:GROUP is no SinkKind"),
+        ("tidemill.sink.sql.kinds:SQLITE", "can't be used: sqlite: is taken by another"),
+    ],
+)
+def test_a_broken_package_is_named_and_others_can_be_used(
+    package: Callable[[str], Path], value: str, problem: str
+) -> None:
+    package(value)
+    registry = Registry(GROUP, SinkKind, list(SINKS)[:2])
+    sqlite = registry.find("sqlite")
+    assert sqlite is not None
+    assert registry.problems == ""  # nothing but what is built in was asked for
+    assert registry.find("wrong") is None
+    assert registry.problems == f"; broken-sink ({GROUP}: wrong) {problem}"
+    assert registry.find("sqlite") is sqlite
+
+
+def test_the_command_line_names_a_broken_package(tidemill: Call, package: Callable[[str], Path]) -> None:
+    folder = package("nowhere_at_all:KIND")
+    done = tidemill(
+        "run", "--source", "tikv://pd:2379", "--sink", "wrong:///x", "--table", "a.*", path=folder
+    )
+    assert done.returncode == 2
+    assert "broken-sink (tidemill.sinks: wrong) can't be loaded" in done.stderr
