@@ -125,9 +125,11 @@ class _Callback:
     def __call__(self, items: Sequence[Item]) -> None:
         if self._loop is None:
             self._thread = get_ident()
-            for item in items:
-                self._call(item)
-            self._thread = 0
+            try:
+                for item in items:
+                    self._call(item)
+            finally:
+                self._thread = 0
         elif self._loop.is_closed():
             raise SinkError("the event loop of the function was closed: await the handle of follow in it")
         else:  # all of a batch at once: an item each would be a switch of threads each
@@ -175,8 +177,7 @@ class FollowHandle:
 
         Raises UsageError where waiting would keep the function from being called.
         """
-        if self._callback.is_here():
-            raise UsageError("wait: the function can't run meanwhile; await the handle, or only stop it")
+        self._require_elsewhere()
         if not self._feed.wait(timeout):
             return False
         self._raise_error()
@@ -189,6 +190,12 @@ class FollowHandle:
     def explain(self) -> list[Wait]:
         """Return what waits, on what, and since when."""
         return self._feed.explain()
+
+    def _require_elsewhere(self) -> None:
+        if self._callback.is_here():
+            raise UsageError(
+                "waiting here would keep the function from running: await the handle, or stop it"
+            )
 
     def _raise_error(self) -> None:
         if self._feed.error is not None:
@@ -206,6 +213,8 @@ class FollowHandle:
         return self._end_well().__await__()
 
     def __enter__(self) -> Self:
+        """Raises UsageError in the event loop of the function: use `async with`."""
+        self._require_elsewhere()
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:

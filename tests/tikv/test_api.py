@@ -239,7 +239,7 @@ def test_a_handle_stops_the_feed_and_what_was_received_does_not_come_again(tidb,
     arrived = Event()
 
     def receive(txn: tidemill.Transaction) -> None:
-        with pytest.raises(tidemill.UsageError, match="can't run meanwhile"):
+        with pytest.raises(tidemill.UsageError, match="keep the function from running"):
             handle.wait()
         found.append(txn)
         arrived.set()
@@ -279,6 +279,8 @@ async def test_an_async_function_runs_in_the_loop_and_the_handle_is_awaited(tidb
     handle = followed(tidb, receive, tmp_path, until="now")
     with pytest.raises(tidemill.UsageError, match="await the handle"):
         handle.wait()
+    with pytest.raises(tidemill.UsageError, match="await the handle"), handle:
+        pass
     await handle
     assert (names(found), len(threads)) == (["one", "two"], 1)
     assert handle.status().state == "finished"
