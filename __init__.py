@@ -6,6 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .chain import Barrier as Barrier
+    from .chain import Lag as Lag
+    from .chain import Stage as Stage
+    from .chain import StageContext as StageContext
     from .embedded import FollowHandle as FollowHandle
     from .embedded import OpenFeed as OpenFeed
     from .embedded import follow as follow
@@ -13,7 +17,6 @@ if TYPE_CHECKING:
     from .engine.status import FeedStatus as FeedStatus
     from .engine.status import SinkStatus as SinkStatus
     from .engine.status import SnapshotStatus as SnapshotStatus
-    from .engine.status import Wait as Wait
     from .errors import CheckpointError as CheckpointError
     from .errors import ConfigError as ConfigError
     from .errors import Fatal as Fatal
@@ -34,7 +37,9 @@ if TYPE_CHECKING:
     from .events import Item as Item
     from .events import RowChange as RowChange
     from .events import Table as Table
+    from .events import TablePosition as TablePosition
     from .events import Transaction as Transaction
+    from .events import Wait as Wait
     from .events import timestamp as timestamp
     from .puller.mysql.options import MysqlOptions as MysqlOptions
     from .puller.tikv.options import TikvOptions as TikvOptions
@@ -46,6 +51,10 @@ __version__ = "0.1.0"
 # Lazy (PEP 562): importing one stage must not import all of them, and an eager root makes test
 # runners that start inside the package import every module twice.
 _HOMES = {
+    "Barrier": ".chain",
+    "Lag": ".chain",
+    "Stage": ".chain",
+    "StageContext": ".chain",
     "FollowHandle": ".embedded",
     "OpenFeed": ".embedded",
     "follow": ".embedded",
@@ -53,7 +62,6 @@ _HOMES = {
     "FeedStatus": ".engine.status",
     "SinkStatus": ".engine.status",
     "SnapshotStatus": ".engine.status",
-    "Wait": ".engine.status",
     "CheckpointError": ".errors",
     "ConfigError": ".errors",
     "Fatal": ".errors",
@@ -74,7 +82,9 @@ _HOMES = {
     "Item": ".events",
     "RowChange": ".events",
     "Table": ".events",
+    "TablePosition": ".events",
     "Transaction": ".events",
+    "Wait": ".events",
     "timestamp": ".events",
     "MysqlOptions": ".puller.mysql.options",
     "TikvOptions": ".puller.tikv.options",

@@ -202,6 +202,31 @@ class Chunk(Struct, frozen=True):
     loaded: TableProgress = TableProgress()
 
 
+class TablePosition(Struct, frozen=True):
+    """Up to where one table's changes are applied."""
+
+    ts: Ts
+    position: str
+    """The source's own position after the transaction of that ts."""
+
+
+class SparkQuery(Struct, frozen=True, tag="spark query"):
+    """Spark writes the target, in a query that began at the checkpoint."""
+
+    partitions: int
+    """Number of partitions of the query; it can't change, as what is done is kept by partition."""
+
+
+class SparkBatch(Struct, frozen=True, tag="spark batch"):
+    """A task of Spark wrote this checkpoint; it is of one partition."""
+
+    query: str
+    batch: int
+
+
+Owner: TypeAlias = SparkQuery | SparkBatch
+
+
 class Checkpoint(Struct, frozen=True):
     """What a target holds: every transaction up to `ts`, of the tables that `loading` lists."""
 
@@ -212,6 +237,29 @@ class Checkpoint(Struct, frozen=True):
     """None once the snapshot is complete (or was never wanted)."""
     source: str = ""
     """Identity of the source, so that a checkpoint is not used with another server."""
+    owner: Owner | None = None
+    """The engine that writes the target; None: the local one."""
+    tables: dict[str, TablePosition] = {}
+    """By full name, the tables that are not at `ts`: they lag behind it or run ahead of it."""
+
+    @property
+    def resume(self) -> TablePosition:
+        """The lowest position from which something is still needed: its own, or that of a table behind it."""
+        own = TablePosition(self.ts, self.position)
+        return min([own, *self.tables.values()], key=lambda at: at.ts) if self.tables else own
+
+    def covers(self, table: str, ts: Ts) -> bool:
+        """True if the target has what changed in `table` at `ts`."""
+        own = self.tables.get(table)
+        return ts <= (self.ts if own is None else own.ts)
+
+    def includes(self, other: Checkpoint) -> bool:
+        """True if the target has everything that it has at `other`, which is of the same source."""
+        if not (self.tables or other.tables):
+            return self.ts >= other.ts
+        ends = [(name, at.ts) for name, at in other.tables.items()]
+        ends += [(name, other.ts) for name in self.tables if name not in other.tables]
+        return self.ts >= other.ts and all(self.covers(name, ts) for name, ts in ends)
 
 
 class Transaction(Struct, frozen=True, gc=False):
@@ -299,3 +347,70 @@ class Batch(Struct, frozen=True):
 def row_count(items: Iterable[Item]) -> int:
     """Row changes in `items`."""
     return sum(len(item.rows) for item in items if isinstance(item, Transaction))
+
+
+# --- what a feed says of itself --------------------------------------------------------------------
+
+WaitKind: TypeAlias = Literal[
+    "answer", "retry", "room", "memory", "table", "acknowledgement",
+    "barrier", "held",
+    "region", "scan", "lookup", "region retry", "lock", "scan turn", "division",
+]  # fmt: skip
+
+
+class ActorName(str):
+    """The name of an actor that serves one table of the source."""
+
+    __slots__ = ("table_id",)
+
+    table_id: int
+
+    def __new__(cls, name: str, table_id: int) -> ActorName:
+        made = super().__new__(cls, name)
+        made.table_id = table_id
+        return made
+
+
+class Wait(Struct, frozen=True, omit_defaults=True):
+    """One thing that waits. Which of the fields after `seconds` are given depends on `kind`."""
+
+    stage: str
+    """Who waits: "source", "sink copy", an actor's name."""
+    kind: WaitKind
+    """What for: an `answer` of a server; the next attempt of a `retry`; `room` in a mailbox;
+    `memory` in the sorter; the resolved ts of a `table`; an `acknowledgement` of the program; items before
+    a `barrier`; what a stage has `held`; and of TiKV: a `region` that is behind; a `scan`
+    of one; the `lookup` of one; a `region retry`; a `lock`; a `scan turn`; a `division` into regions."""
+    seconds: float
+    """For how long so far."""
+    table: str = ""
+    """Full name of the table that it is about; empty: of none, or of all."""
+    table_id: int | None = None
+    """The source's number of that table, where its name isn't known."""
+    on: str = ""
+    """The mailbox, the server or the keys that are waited for."""
+    reason: str = ""
+    """Why it has to wait: an error, or what is being done."""
+    pause_seconds: float = 0.0
+    """Until the next attempt."""
+    count: int = 0
+    """How many wait like that, or what has piled up, or how often it failed."""
+    limit: int = 0
+    """The bound of `count`."""
+    region: int = 0
+    store: int = 0
+    address: str = ""
+    """Of the store."""
+    ts: int = 0
+    """A resolved ts, or the start ts of the transaction that holds a lock."""
+    row: str = ""
+    """The row, by its handle, or the key that is locked."""
+    ttl_seconds: float = 0.0
+    """How long a lock may be kept."""
+
+
+def room_wait(who: str, mailbox: str, seconds: float, *, count: int = 0, limit: int = 0) -> Wait:
+    """Return the Wait of an actor for room in a mailbox; `count` of `limit` messages pile up before it."""
+    named = who if isinstance(who, ActorName) else mailbox
+    table_id = named.table_id if isinstance(named, ActorName) else None
+    return Wait(who, "room", seconds, on=mailbox, table_id=table_id, count=count, limit=limit)

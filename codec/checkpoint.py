@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from ..errors import CheckpointError
-from ..events import Checkpoint, SnapshotProgress, TableProgress, physical_ms
+import msgspec
 
-VERSION: Final = 1
+from ..errors import CheckpointError
+from ..events import (
+    Checkpoint,
+    Owner,
+    SnapshotProgress,
+    SparkBatch,
+    SparkQuery,
+    TablePosition,
+    TableProgress,
+    physical_ms,
+)
+
+VERSION: Final = 2
+"""What is written; versions from 1 on are read."""
+_OWNED: Final = re.compile(r"engine spark, (\d+) partitions, of (.*)")
+"""The source in a checkpoint of version 1 whose target Spark writes."""
+_BATCH: Final = re.compile(r"batch (\d+) of (\S+)")
+"""The position in a checkpoint of version 1 that a task of Spark wrote."""
 _WHOLE: Final = "whole"
 
 
@@ -23,6 +40,8 @@ def encode_checkpoint(checkpoint: Checkpoint, length: int = 0) -> str:
         "position": checkpoint.position,
         "source": checkpoint.source,
         "loading": _loading_to_json(checkpoint.loading),
+        "owner": msgspec.to_builtins(checkpoint.owner),
+        "tables": msgspec.to_builtins(checkpoint.tables),
     }
     if length:
         document["length"] = length
@@ -37,16 +56,34 @@ def decode_checkpoint(text: str, where: str) -> tuple[Checkpoint, int]:
         version = document["version"]
     except (ValueError, KeyError, AttributeError, TypeError):
         raise CheckpointError(_damaged(where, "it isn't a whole checkpoint")) from None
-    if version != VERSION:
+    if version not in range(1, VERSION + 1):
         raise CheckpointError(
-            f"{where} holds a checkpoint of version {version!r}; this tidemill reads version {VERSION}: "
-            "run the tidemill that wrote it"
+            f"{where} holds a checkpoint of version {version!r}; this tidemill reads versions 1 to {VERSION}"
+            ": run the tidemill that wrote it"
         )
     if checksum != _checksum(document):
         raise CheckpointError(_damaged(where, "its checksum doesn't match"))
-    loading = _loading_from_json(document["loading"])
-    checkpoint = Checkpoint(document["ts"], document["position"], loading, document["source"])
+    if version == 1:
+        _upgrade(document)
+    checkpoint = Checkpoint(
+        document["ts"],
+        document["position"],
+        _loading_from_json(document["loading"]),
+        document["source"],
+        msgspec.convert(document["owner"], Owner | None),
+        msgspec.convert(document["tables"], dict[str, TablePosition]),
+    )
     return checkpoint, document.get("length", 0)
+
+
+def _upgrade(document: dict[str, Any]) -> None:
+    """Make a document of version 1, whose owner is part of its source or position, one of version 2."""
+    owner: Owner | None = None
+    if owned := _OWNED.fullmatch(document["source"]):
+        owner, document["source"] = SparkQuery(int(owned[1])), owned[2]
+    elif batch := _BATCH.fullmatch(document["position"]):
+        owner = SparkBatch(batch[2], int(batch[1]))
+    document |= {"version": VERSION, "owner": msgspec.to_builtins(owner), "tables": {}}
 
 
 def _damaged(where: str, why: str) -> str:

@@ -12,9 +12,9 @@ from typing import Any, Literal, Self, cast, overload
 
 from ..engine.feed import Feed
 from ..engine.options import FeedOptions, checkpoint_file
-from ..engine.status import FeedStatus, Wait
+from ..engine.status import FeedStatus
 from ..errors import SinkError, UsageError
-from ..events import Item, Transaction
+from ..events import Item, Transaction, Wait
 from ..sink import Sink
 from ..sink.python import PythonSink
 from ..sorter import SorterOptions

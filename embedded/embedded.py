@@ -13,9 +13,9 @@ from ..actors import Stream, SystemClock
 from ..engine.feed import Feed
 from ..engine.handover import WAITING_BATCHES, Handover, HandoverClosed
 from ..engine.options import FeedOptions, checkpoint_file
-from ..engine.status import FeedStatus, Wait
+from ..engine.status import FeedStatus
 from ..errors import UsageError
-from ..events import Checkpoint, Ddl, Item, Transaction
+from ..events import Checkpoint, Ddl, Item, Transaction, Wait
 from ..sink import Sink
 from ..sink.python import PythonSink
 from ..sorter import SorterOptions
@@ -131,7 +131,7 @@ class OpenFeed(Generic[T_co]):
         waits = self._feed.explain()
         if self._acknowledged < self._handed_out[0]:
             seconds = self._clock.now() - self._unacknowledged_since
-            waits.append(Wait("the checkpoint", "ack(txn) for what was handed out", seconds))
+            waits.append(Wait("program", "acknowledgement", seconds))
         return waits
 
     def _receive(self, items: Sequence[Item]) -> None:

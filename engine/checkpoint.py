@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from ..codec.checkpoint import decode_checkpoint, encode_checkpoint
 from ..errors import CheckpointError
 from ..events import Checkpoint, SnapshotProgress, TableProgress
 from ..store.disk import replace
-
-ON_SPARK: Final = "engine spark"
-"""So begins the source in the checkpoint of a target whose rows Spark writes."""
 
 
 class CheckpointFile:
@@ -49,17 +46,23 @@ class CheckpointFile:
             raise CheckpointError(f"can't write the checkpoint {self.path}: {error.strerror}") from error
 
 
-def lowest(checkpoints: Iterable[Checkpoint | None], order: Callable[[str], Any]) -> Checkpoint | None:
-    """Where the source resumes so that every sink gets what it lacks; None: with a first snapshot.
+def lowest(
+    checkpoints: Iterable[Checkpoint | None],
+    order: Callable[[str], Any],
+    wants: Sequence[Callable[[str], bool]] = (),
+) -> Checkpoint | None:
+    """Return where the source resumes so that every sink gets what it lacks; None: with a first snapshot.
 
     `checkpoints` has one entry a sink, None for a sink that has none. `order` is a sort key for the
-    source's positions. What each sink holds is an invariant: the rows of the tables in its
+    source's positions. `wants` says of each sink whether it is given a table, by its full name; empty:
+    every sink is given all. What each sink holds is an invariant: the rows of the tables in its
     `loading` (up to the key given there), as of its position, and nothing else; with `loading`
-    None, the rows of all tables. So
+    None, the rows of all tables. A table in its `tables` is at the position given there. So
 
-    * the position (with its ts) is the lowest: a sink that is further skips what it has by its ts.
-      A sink without a checkpoint, or with one without a position, holds nothing and is content with
-      any position, as nothing before its snapshot concerns it;
+    * the position (with its ts) is the lowest, that of a table behind its feed included: a sink, or a
+      table, that is further skips what it has by its ts. A sink without a checkpoint, or with one
+      without a position, holds nothing and is content with any position, as nothing before its
+      snapshot concerns it;
     * a table is loaded as far as the sink that has least of it: a sink that has more drops the rows
       that it has. A table that some sink has nothing of isn't in the result.
 
@@ -74,9 +77,22 @@ def lowest(checkpoints: Iterable[Checkpoint | None], order: Callable[[str], Any]
         raise CheckpointError(
             f"the checkpoints of this feed's sinks belong to different sources: {', '.join(sorted(sources))}"
         )
-    start = min(placed, key=lambda c: (order(c.position), c.ts))
+    start = min((c.resume for c in placed), key=lambda at: (order(at.position), at.ts))
     loadings: list[SnapshotProgress | None] = [{} if c is None else c.loading for c in found]
-    return Checkpoint(start.ts, start.position, _least_loaded(loadings), start.source)
+    if wants:
+        loadings = [
+            None if loading is None else _filled(loading, wanted, loadings)
+            for loading, wanted in zip(loadings, wants, strict=True)
+        ]
+    return Checkpoint(start.ts, start.position, _least_loaded(loadings), placed[0].source)
+
+
+def _filled(
+    loading: SnapshotProgress, wanted: Callable[[str], bool], all_: list[SnapshotProgress | None]
+) -> SnapshotProgress:
+    """Return the progress of a sink to which tables that it isn't given are as good as loaded."""
+    others = {name for each in all_ if each is not None for name in each if not wanted(name)}
+    return {**loading, **dict.fromkeys(others, TableProgress())}
 
 
 def _least_loaded(loadings: list[SnapshotProgress | None]) -> SnapshotProgress | None:

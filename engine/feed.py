@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Event, Lock, Thread
 
 from msgspec.structs import replace
 
 from ..actors import Clock, SystemClock
+from ..chain import Stage
 from ..errors import ConfigError, InvariantViolated, SinkError, TidemillError
-from ..events import Ts, physical_ms
+from ..events import TablePosition, Ts, Wait, physical_ms
 from ..puller.puller import SnapshotReport
 from ..sink import Delivery, Sink
 from ..store.plan import Outcome
+from .coordinator import SeekRequested
 from .options import FeedOptions, make_data_dir
-from .pipeline import Pipeline, Unavailable
+from .pipeline import Pipeline
 from .plan_inbox import PlanInbox
 from .retry import pause_seconds
 from .status import (
@@ -26,11 +28,11 @@ from .status import (
     SnapshotStatus,
     State,
     StatusFile,
-    Wait,
     at_rest,
     first_status,
     resident_bytes,
 )
+from .unavailable import Unavailable
 
 log = logging.getLogger("tidemill")
 
@@ -56,8 +58,18 @@ class Feed:
     has to begin again from the sinks' checkpoints.
     """
 
-    def __init__(self, options: FeedOptions, sinks: Sequence[Sink], clock: Clock | None = None) -> None:
-        """Raises ConfigError if there is no sink, or two have the same name or target."""
+    def __init__(
+        self,
+        options: FeedOptions,
+        sinks: Sequence[Sink],
+        clock: Clock | None = None,
+        *,
+        stages: Mapping[str, Sequence[Stage]] | None = None,
+    ) -> None:
+        """`stages` are more stages of a sink's chain, by the sink's name. Raises ConfigError if there is no
+        sink, or two have the same name or target."""
+        self._stages = stages or {}
+        self._seek: TablePosition | None = None
         self.options = options
         self.error: TidemillError | None = None
         self._clock: Clock = clock if clock is not None else SystemClock()
@@ -110,7 +122,7 @@ class Feed:
         self._stop.set()
         pipeline = self._pipeline
         if pipeline is not None:
-            pipeline.over.set()
+            pipeline.course.over.set()
 
     def flush(self) -> None:
         """Let the sinks save what was acknowledged to them from outside."""
@@ -131,12 +143,17 @@ class Feed:
             while not self._stop.is_set():
                 pipeline = None
                 try:
-                    pipeline = Pipeline(self.options, self._sinks, self._clock)
+                    pipeline = Pipeline(
+                        self.options, self._sinks, self._clock, stages=self._stages, seek=self._seek
+                    )
+                    self._seek = None
                     if self._attend(pipeline):
                         self._say("finished")
                         return
+                except SeekRequested as error:
+                    self._seek = error.at
                 except Unavailable as error:
-                    if pipeline is not None and pipeline.progressed:
+                    if pipeline is not None and pipeline.course.progressed:
                         self._failures, self._retry = 0, None
                     self._wait_before_next(error)
             self._say("stopped")
@@ -152,9 +169,9 @@ class Feed:
         self._pipeline = pipeline
         self._say("normal")
         if self._stop.is_set():
-            pipeline.over.set()
+            pipeline.course.over.set()
         try:
-            pipeline.over.wait()
+            pipeline.course.over.wait()
         finally:
             pipeline.close()
             with self._lock:
@@ -162,11 +179,11 @@ class Feed:
                 self._look(pipeline)
                 rows, transactions = self._base
                 self._base = rows + pipeline.counts.rows, transactions + pipeline.counts.transactions
-        if pipeline.unanswered and isinstance(pipeline.error, Unavailable):
+        if pipeline.unanswered and isinstance(pipeline.course.error, Unavailable):
             names = " and ".join(pipeline.unanswered)
             raise SinkError(f"sink {names} gets no answer, and can't be opened again: start a new process")
-        if pipeline.error is not None:
-            raise pipeline.error
+        if pipeline.course.error is not None:
+            raise pipeline.course.error
         return not self._stop.is_set()
 
     def _wait_before_next(self, error: Unavailable) -> None:
@@ -259,13 +276,17 @@ class Feed:
         while self._rates[0][0] < now - RATE_SECONDS:
             self._rates.popleft()
         since, rows_then = self._rates[0]
-        puller, progress, sorter = pipeline.puller_statistics, pipeline.snapshot, pipeline.sorter.statistics()
+        puller, progress, sorter = (
+            pipeline.puller_statistics,
+            pipeline.course.snapshot,
+            pipeline.sorter.statistics(),
+        )
         read = puller.resolved_ts if puller is not None else 0
         sinks = [self._sink_status(pipeline, one, read, now) for one in pipeline.deliveries]
         # A busy puller's last answer, if there is one yet, may be older than the sinks' checkpoints.
         positions = [puller.position if puller is not None else "", *(sink.position for sink in sinks)]
         position = pipeline.furthest(positions) or self._status.position
-        warning = "; ".join(retry.sentence(self._clock.now()) for retry in pipeline.retries.values())
+        warning = "; ".join(retry.sentence(self._clock.now()) for retry in pipeline.course.retries.values())
         self._status = replace(
             self._status,
             state="warning" if warning else "normal",
@@ -293,7 +314,7 @@ class Feed:
             behind = physical_ms(max(read, at.ts) - at.ts) / 1000
             if max(lag, behind) < IDLE_SECONDS and not statistics.waiting_items:
                 lag = behind
-        retry = pipeline.retries.get(f"sink {delivery.sink.name}")
+        retry = pipeline.course.retries.get(f"sink {delivery.sink.name}")
         return SinkStatus(
             name=statistics.name,
             target=statistics.target,

@@ -34,6 +34,8 @@ class SinkOptions:
 
     name: str
     url: str
+    tables: TableFilter | None = None
+    """Tables of the feed that it is given; None: all."""
     section: Mapping[str, Any] = field(default_factory=dict)
     """The rest of its section, as it was given."""
     given: GivenSink
@@ -56,6 +58,10 @@ class FeedOptions:
     sorter: SorterOptions
     until: str = ""
     """A position at which the feed is finished; "now" is the source's end when it starts; empty: none."""
+
+    def sink_tables(self, sink: str) -> TableFilter | None:
+        """The tables that a sink is given, by its name; None: all of the feed."""
+        return next((one.tables for one in self.sinks if one.name == sink), None)
 
 
 def feed_directory(found: Mapping[str, Any]) -> Path:
@@ -123,18 +129,28 @@ def _sinks(sections: Any) -> list[SinkOptions]:
 def _sink(number: int, section: Mapping[str, Any]) -> SinkOptions:
     url = section.get("url")
     if url is None:
-        config.reject_unknown(section, ("name", "url"), f"sink {number}")
+        config.reject_unknown(section, ("name", "url", "tables"), f"sink {number}")
     if not isinstance(url, str) or not url:
         raise ConfigError(f'sink {number}: url: missing; for instance "sqlite:///copy.db"')
     name = section.get("name", f"sink-{number}")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ConfigError(f"sink {number}: name: expected up to 64 letters, digits, - and _")
-    rest = {key: value for key, value in section.items() if key not in ("url", "name")}
-    return SinkOptions(name=name, url=url, section=rest, given=given_sink(name, url, rest))
+    tables = _sink_tables(name, section["tables"]) if "tables" in section else None
+    rest = {key: value for key, value in section.items() if key not in ("url", "name", "tables")}
+    return SinkOptions(name=name, url=url, tables=tables, section=rest, given=given_sink(name, url, rest))
+
+
+def _sink_tables(name: str, patterns: Any) -> TableFilter:
+    if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
+        raise ConfigError(f'sink {name}: tables: expected a list of patterns, for instance ["shop.*"]')
+    try:
+        return TableFilter(patterns)
+    except ConfigError as error:
+        raise ConfigError(f"sink {name}: {error}") from None
 
 
 def open_source(options: FeedOptions, clock: Clock) -> Source:
-    """The source that the options name, not connected yet. Raises ConfigError."""
+    """Return the source that the options name, not connected yet. Raises ConfigError."""
     return open_kind(options.source_kind, options.source, source_context(options, clock))
 
 

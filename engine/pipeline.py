@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from threading import Event
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pykka
+from msgspec.structs import replace
 
-from ..actors import ActorSystem, Clock, Failed, MailboxFull, PooledActor, PooledRef, Waiting
-from ..errors import CheckpointError, ConfigError, InvariantViolated, Retryable, TidemillError
-from ..events import Checkpoint, Item, Sorted, Transaction
-from ..puller.puller import Connected, PullerStatistics, Retrying, SnapshotReport
-from ..sink import Acknowledged, Deliver, Delivery, Flush, Sink, spawn_sink
+from ..actors import ActorSystem, Clock, MailboxFull
+from ..chain import Stage
+from ..errors import CheckpointError
+from ..events import Checkpoint, SparkQuery, TablePosition, Ts, Wait, room_wait
+from ..puller.puller import PullerStatistics
+from ..routing import TableStage
+from ..sink import Delivery, Flush, Sink, spawn_sink
 from ..sorter import open_sorter
-from ..sources.source import Source, SourceInfo, Stages, no_table_matches
-from .checkpoint import ON_SPARK, lowest
+from ..sources.source import Source, SourceInfo, StartContext
+from .checkpoint import lowest
+from .coordinator import Coordinator, Course
+from .decode import Counts, DecodeActor
 from .options import FeedOptions, open_source
-from .status import Retry, Wait
+from .patterns import check_patterns, reject_unmatched
+from .unavailable import blamed
 
 log = logging.getLogger("tidemill")
 
@@ -32,115 +36,43 @@ LEAVE_SECONDS = 0.5
 """What still waits for an answer from outside then is left behind: nothing is lost by that."""
 
 
-class Counts:
-    """What was handed to the sinks."""
-
-    rows = 0
-    transactions = 0
-    """With rows; a large one counts at its end."""
-    _has_rows = False
-
-    def add(self, items: Sequence[Item]) -> None:
-        rows = transactions = 0
-        has_rows = self._has_rows
-        for item in items:
-            if isinstance(item, Transaction):
-                count = len(item.rows)
-                rows += count
-                has_rows = has_rows or count > 0
-                if item.last:
-                    transactions += has_rows
-                    has_rows = False
-        self._has_rows = has_rows
-        self.rows += rows
-        self.transactions += transactions
-
-
-class DecodeActor(PooledActor):
-    """Turns what the sorter releases into items, once for all sinks.
-
-    With `until`, the rank of a position, nothing leaves that begins behind it; but while tables are
-    `loading` everything does: a snapshot takes up what was logged before it, and is given whole.
-    """
-
-    def __init__(
-        self,
-        source: Source,
-        sinks: Sequence[PooledRef[Any]],
-        counts: Counts,
-        until: Any,
-        loading: bool,
-    ) -> None:
-        super().__init__()
-        self._until = until
-        self._passed = False
-        self._loading = loading
-        self._source = source
-        self._sinks = sinks
-        self._counts = counts
-
-    def on_receive(self, message: Sorted | Deliver) -> None:
-        items = message.items if isinstance(message, Deliver) else self._source.mount(message)
-        if self._until is not None:
-            items = self._up_to(items, self._until)
-        if not items:
-            return
-        self._counts.add(items)
-        deliver = Deliver(items)
-        for sink in self._sinks:
-            self.send(sink, deliver)
-
-    def _up_to(self, items: list[Item], until: Any) -> list[Item]:
-        if self._passed:
-            return []
-        for number, item in enumerate(items):
-            if self._loading:
-                self._loading = not _ends_snapshot(item)
-            if not self._loading and item.position and self._source.rank(item.position) >= until:
-                self._passed = True
-                # Others of the same ts included: the checkpoint will be behind them all.
-                return items[:number] + [one for one in items[number:] if one.commit_ts == item.commit_ts]
-        return items
-
-
-class Coordinator(PooledActor):
-    """Hears from every stage, and says when the pipeline is over."""
-
-    def __init__(self, pipeline: Pipeline) -> None:
-        super().__init__()
-        self._pipeline = pipeline
-
-    def on_receive(self, message: object) -> None:
-        self._pipeline.hear(message)
+_NO_STAGES: Mapping[str, Sequence[Stage]] = {}
 
 
 class Pipeline:
     """All stages at work, from the sinks' checkpoints on.
 
-    Everything is stopped by `close`. `hear` runs in the Coordinator's turns, the rest in the feed's
-    thread; what others read is replaced as a whole, never changed.
+    Everything is stopped by `close`. Its `course` changes in the Coordinator's turns, the rest in the
+    feed's thread.
     """
 
     def __init__(
-        self, options: FeedOptions, sinks: Sequence[Sink], clock: Clock, source: Source | None = None
+        self,
+        options: FeedOptions,
+        sinks: Sequence[Sink],
+        clock: Clock,
+        *,
+        source: Source | None = None,
+        course: Course | None = None,
+        stages: Mapping[str, Sequence[Stage]] = _NO_STAGES,
+        seek: TablePosition | None = None,
     ) -> None:
-        """Connect and start; `source` may stand in place of what the options name. Raises Retryable and
-        Fatal; then nothing is left running."""
-        self.over = Event()
-        self.error: BaseException | None = None
-        self.progressed = False
+        """Connect and start. `source` may stand in place of what the options name, `course` in place of a
+        new one. `stages` are more stages of a sink's chain, by the sink's name. The source begins no later
+        than at `seek`. Raises Retryable and Fatal; then nothing is left running."""
+        self.course = course or Course(clock)
         self.source = ""
+        """The source's identity."""
         self.counts = Counts()
         self.unanswered: list[str] = []
         """Sinks that were left behind, waiting for their targets: nobody may use them any more."""
-        self.retries: dict[str, Retry] = {}
-        self.snapshot: SnapshotReport | None = None
-        self.checkpoints: dict[str, Checkpoint] = {}
         self.puller_statistics: PullerStatistics | None = None
         self._options = options
         self._clock = clock
         self._until: Any = None
         """The rank of the position where the feed ends."""
+        self._stages = stages
+        self._seek = seek
         self._source = source or open_source(options, clock)
         with ExitStack() as stack:
             self._start(stack, sinks)
@@ -151,10 +83,10 @@ class Pipeline:
         found = {}
         for sink in sinks:
             stack.callback(self._let_go, sink)
-            with _blamed(f"sink {sink.name}"):
+            with blamed(f"sink {sink.name}"):
                 found[sink.name] = sink.open()
         stack.callback(self._source.close)
-        with _blamed("source"):
+        with blamed("source"):
             there = self._source.look()
         self.source = there.source
         self.admit(there)
@@ -166,52 +98,88 @@ class Pipeline:
             self._until = rank(there.end if options.until == "now" else options.until)
         if not options.source.loads:
             found = {name: at or Checkpoint(0, "", None, there.source) for name, at in found.items()}
-        start = lowest(found.values(), order=rank)
+        wants = [self._wants(sink.name) for sink in sinks]
+        start = lowest(found.values(), order=rank, wants=wants)
+        if start is not None and self._seek is not None and rank(self._seek.position) < rank(start.position):
+            start = replace(start, ts=self._seek.ts, position=self._seek.position)
         sink_checkpoints = [at for at in found.values() if at is not None and at.position]
         check_patterns(options, anew=not sink_checkpoints)
-        self.checkpoints = {name: at for name, at in found.items() if at is not None}
+        self.course.checkpoints = {name: at for name, at in found.items() if at is not None}
 
         self.compute = ActorSystem("compute", workers=2, clock=clock)
         self.blocking = ActorSystem("blocking", workers=len(sinks) + 1, clock=clock)
         stack.callback(_stop_system, self.blocking, LEAVE_SECONDS)
         stack.callback(_stop_system, self.compute, STOP_SECONDS)
-        coordinator = self.compute.spawn(Coordinator, self, name="coordinator", capacity=1024)
-        self.deliveries = [Delivery(sink, found[sink.name], there.source) for sink in sinks]
+        coordinator = self.compute.spawn(
+            Coordinator,
+            self.course,
+            len(sinks),
+            self._acknowledged,
+            self._is_at_end,
+            self._source.check_seek,
+            name="coordinator",
+            capacity=1024,
+        )
+        self.deliveries = [
+            Delivery(
+                sink,
+                found[sink.name],
+                there.source,
+                stages=self._chain(sink.name),
+                feed=options.name,
+                now=clock.now,
+            )
+            for sink in sinks
+        ]
         self._sinks = [spawn_sink(self.blocking, delivery, coordinator) for delivery in self.deliveries]
-        self.mount = self.compute.spawn(
+        self.decoder = self.compute.spawn(
             DecodeActor,
             self._source,
             self._sinks,
             self.counts,
             self._until,
             any(at is None or at.loading is not None for at in found.values()),
-            name="mount",
+            name="decoder",
             capacity=4,
             supervisor=coordinator,
         )
-        self.sorter = open_sorter(options.sorter, self.compute, self.mount, coordinator)
+        self.sorter = open_sorter(options.sorter, self.compute, self.decoder, coordinator)
         stack.callback(self.sorter.close)
-        with _blamed("source"):
+        with blamed("source"):
             self._source.start(
-                Stages(
-                    self.compute, self.blocking, self.sorter, self.mount, coordinator, start, sink_checkpoints
+                StartContext(
+                    self.compute,
+                    self.blocking,
+                    self.sorter,
+                    self.decoder,
+                    coordinator,
+                    start,
+                    sink_checkpoints,
                 )
             )
-        self._finish_if_done()
+
+    def _wants(self, sink: str) -> Callable[[str], bool]:
+        """Say which tables, by full name, concern a sink."""
+        tables = self._options.sink_tables(sink)
+        return self._options.tables.matches_full if tables is None else tables.matches_full
+
+    def _chain(self, sink: str) -> list[Stage]:
+        """The stages of a sink after its resume filter."""
+        tables = self._options.sink_tables(sink)
+        own = [] if tables is None else [TableStage(tables)]
+        return [*own, *self._stages.get(sink, ())]
 
     def admit(self, found: SourceInfo) -> None:
-        """Raise ConfigError for a pattern without a table: what it should match would be missing silently."""
-        unmatched = self._options.tables.unmatched(found.tables)
-        if unmatched:
-            raise ConfigError(no_table_matches(unmatched))
+        """Raise ConfigError if the feed can't follow this source."""
+        reject_unmatched(self._options, found)
 
     def _reject_foreign(self, name: str, at: Checkpoint, found: SourceInfo) -> None:
         """Raise CheckpointError unless this source can be followed from there."""
         source = self._source
-        if at.source.startswith(ON_SPARK):
+        if at.owner is not None:
+            parts = f" in {at.owner.partitions} partitions" if isinstance(at.owner, SparkQuery) else ""
             raise CheckpointError(
-                f"sink {name} is written by Spark ({at.source}): go on with --engine spark, or name another "
-                "target"
+                f"sink {name} is written by Spark{parts}: go on with --engine spark, or name another target"
             )
         if at.source not in ("", found.source):
             raise CheckpointError(
@@ -223,58 +191,15 @@ class Pipeline:
 
     # --- in the coordinator's turns ----------------------------------------------------------------
 
-    def hear(self, message: object) -> None:
-        match message:
-            case Acknowledged(sink, checkpoint):
-                self.progressed = True
-                self.checkpoints = {**self.checkpoints, sink: checkpoint}
-                self._recovered(f"sink {sink}")
-                if len(self.checkpoints) == len(self._sinks):
-                    ts = min(at.ts for at in self.checkpoints.values())
-                    self.sorter.acknowledge(ts)
-                    self._source.acknowledged(ts)
-                self._finish_if_done()
-            case Failed(error=error, name=name, restart_seconds=None):
-                self.end(_accounted(name, error))
-            case Failed(error=error, name=name, restart_seconds=float(seconds)):
-                self.fails(name, str(error), seconds)
-            case Connected():
-                self._recovered("source")
-            case Retrying(error, seconds):
-                self.fails("source", error, seconds)
-            case SnapshotReport():
-                self.snapshot = message
-            case _:
-                raise InvariantViolated(f"the coordinator got {message!r}")
+    def _acknowledged(self, ts: Ts) -> None:
+        self.sorter.acknowledge(ts)
+        self._source.acknowledged(ts)
 
-    def fails(self, who: str, error: str, seconds: float) -> None:
-        """Somebody has no answer for now, and tries again in `seconds`."""
-        now = self._clock.now()
-        before = self.retries.get(who)
-        retry = Retry(who, error, now + seconds, before.since if before is not None else now)
-        self.retries = {**self.retries, who: retry}
-
-    def _recovered(self, who: str) -> None:
-        if who in self.retries:
-            self.retries = {name: retry for name, retry in self.retries.items() if name != who}
-
-    def _finish_if_done(self) -> None:
+    def _is_at_end(self, at: Checkpoint) -> bool:
         until = self._until
-        if (
-            until is not None
-            and len(self.checkpoints) == len(self._sinks)
-            and all(
-                at.loading is None and at.position and self._source.rank(at.position) >= until
-                for at in self.checkpoints.values()
-            )
-        ):
-            self.end(None)
-
-    def end(self, error: BaseException | None) -> None:
-        """The pipeline is over: by its first error, or done."""
-        if not self.over.is_set():
-            self.error = error
-            self.over.set()
+        if until is None or at.loading is not None or not at.position:
+            return False
+        return bool(self._source.rank(at.resume.position) >= until)
 
     # --- in the feed's thread --------------------------------------------------------------------
 
@@ -282,7 +207,7 @@ class Pipeline:
         """Stop reading, let the sinks finish what they have, and stop everything."""
         with self._stack:
             self._source.stop()
-            self.mount.stop(block=False)
+            self.decoder.stop(block=False)
             until = self._clock.now() + STOP_SECONDS
             stops = [ref.stop(block=False) for ref in self._sinks]
             for delivery, stopped in zip(self.deliveries, stops, strict=True):
@@ -319,76 +244,29 @@ class Pipeline:
     def waits(self) -> list[Wait]:
         """What waits on what, from the source to the sinks."""
         now = self._clock.now()
-        found = [retry.wait(now) for retry in self.retries.values()]
+        found = [retry.wait(now) for retry in self.course.retries.values()]
         found += [
-            Wait(who, f"an answer of {where}", now - since)
+            Wait(who, "answer", now - since, on=where)
             for who, where, since in self._turns()
             if now - since > BUSY_SECONDS
         ]
         found += [
-            Wait(wait.name, f"room in {wait.waiting_on}{_behind(wait)}", now - wait.since)
+            room_wait(wait.name, wait.waiting_on, now - wait.since, count=wait.depth, limit=wait.capacity)
             for system in (self.compute, self.blocking)
             for wait in system.waiting()
         ]
+        for delivery in self.deliveries:
+            found += delivery.waits()
         found += self._source.waits()
-        known = {wait.who for wait in found}
-        found += [
-            Wait(wait.what, wait.on, now - wait.since)
-            for wait in self.sorter.explain()
-            if wait.what not in known
-        ]
-        named = self._source.named
-        return [Wait(named(wait.who), named(wait.on), wait.seconds) for wait in found]
+        known = {wait.stage for wait in found}
+        found += [wait for wait in self.sorter.explain() if wait.stage not in known]
+        return [self._named(wait) for wait in found]
 
-
-def _behind(wait: Waiting) -> str:
-    """What piles up behind it, if it is an actor that has anything."""
-    return f"; {wait.depth} of {wait.capacity} messages are behind it" if wait.depth else ""
-
-
-class Unavailable(Retryable):
-    """`who` can't do its part now."""
-
-    def __init__(self, who: str, error: Retryable) -> None:
-        super().__init__(str(error), error.wait)
-        self.who = who
-
-
-@contextmanager
-def _blamed(who: str) -> Iterator[None]:
-    try:
-        yield
-    except Retryable as error:
-        raise Unavailable(who, error) from error
-
-
-def _accounted(name: str, error: BaseException) -> BaseException:
-    """Why an actor has stopped for good, as one of our errors."""
-    if isinstance(error, Retryable):
-        return Unavailable(name, error)
-    if isinstance(error, TidemillError):
-        return error
-    log.error("%s failed", name, exc_info=error)
-    found = InvariantViolated(f"{name} failed with {error!r}: please report this as a bug")
-    found.__cause__ = error
-    return found
-
-
-def check_patterns(options: FeedOptions, *, anew: bool) -> None:
-    """Keep the patterns beside the checkpoints. Raises ConfigError if others were followed before."""
-    path = options.data_dir / f"{options.name}.tables"
-    patterns = json.dumps(options.tables.patterns)
-    if not anew and path.exists() and (before := path.read_text()) != patterns:
-        raise ConfigError(
-            f"source.tables: this feed followed {before} so far, and what happened to other tables "
-            "is missing in its targets: give a feed with other patterns a new name and target, or remove "
-            f"{path} to go on all the same"
-        )
-    path.write_text(patterns)
-
-
-def _ends_snapshot(item: Item) -> bool:
-    return isinstance(item, Transaction) and item.chunk is not None and not item.chunk.table
+    def _named(self, wait: Wait) -> Wait:
+        """With the name of the table that it is about, if the source knows it."""
+        if wait.table or wait.table_id is None:
+            return wait
+        return replace(wait, table=self._source.table_name(wait.table_id))
 
 
 def _stop_system(system: ActorSystem, seconds: float) -> None:

@@ -14,7 +14,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from .status import BackfillProgress, FeedStatus, Wait
+from ..events import Wait
+from .sentences import sentence
+from .status import BackfillProgress, FeedStatus
 
 LINE_SECONDS = 5.0
 """Between two plain log lines while nothing but figures changes."""
@@ -201,11 +203,7 @@ def explanation(status: FeedStatus, waits: Sequence[Wait]) -> list[str]:
     if status.state not in ("starting", "normal", "warning"):
         return [f"{head}: {status.detail}" if status.detail else head]
     longest_first = sorted(waits, key=lambda wait: -wait.seconds)
-    lines = [
-        f"{wait.who} {'have' if wait.who[:1].isdigit() else 'has'} waited {max(0.0, wait.seconds):.1f} s"
-        f" for {wait.on}"
-        for wait in longest_first
-    ]
+    lines = [sentence(wait) for wait in longest_first]
     slowest = max(status.sinks, key=lambda sink: sink.lag_seconds or 0.0, default=None)
     if slowest is not None and slowest.lag_seconds:
         lines.append(f"the furthest behind is sink {slowest.name}, by {lag(slowest.lag_seconds)}")

@@ -12,18 +12,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import CheckpointError, ConfigError
+from ..events import Wait
 from ..store.disk import lock
 
 State: TypeAlias = Literal["starting", "normal", "warning", "stopped", "failed", "finished"]
 """warning: it goes on trying; stopped: asked to; failed: a person must act; finished: it reached its end."""
-
-
-class Wait(Struct, frozen=True):
-    """One thing that waits: who, on what, and for how many seconds so far."""
-
-    who: str
-    on: str
-    seconds: float
 
 
 class Retry(Struct, frozen=True):
@@ -40,8 +33,7 @@ class Retry(Struct, frozen=True):
         return f"{self.who}: {self.error}; trying again in {self._pause(now):.1f} s"
 
     def wait(self, now: float) -> Wait:
-        attempt = f"the next attempt, in {self._pause(now):.1f} s: {self.error}"
-        return Wait(self.who, attempt, now - self.since)
+        return Wait(self.who, "retry", now - self.since, reason=self.error, pause_seconds=self._pause(now))
 
     def _pause(self, now: float) -> float:
         return max(0.0, self.at - now)
@@ -61,11 +53,11 @@ class SnapshotStatus(Struct, frozen=True):
         return min(100.0, 100.0 * self.rows / self.rows_estimated) if self.rows_estimated else 100.0
 
 
-Stage: TypeAlias = Literal["reading", "catching up", "merging", "loading"]
+BackfillStage: TypeAlias = Literal["reading", "catching up", "merging", "loading"]
 
 
 class BackfillProgress(Struct, frozen=True):
-    stage: Stage
+    stage: BackfillStage
     """`reading` chunks; `catching up`: reading what changed meanwhile; `merging` that into the chunks; and,
     where sinks are loaded, `loading`."""
     chunks: int

@@ -37,6 +37,11 @@ class TableFilter:
                 return wanted
         return False
 
+    def matches_full(self, name: str) -> bool:
+        """Whether "schema.table" is followed."""
+        schema, _, table = name.partition(".")
+        return self.matches(schema, table)
+
     def touches(self, schema: str) -> bool:
         """True if tables of this schema may match."""
         return any(wanted and schema_re.match(schema) for wanted, schema_re, _ in self._rules)

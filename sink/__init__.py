@@ -2,7 +2,7 @@
 
 from .actor import RetryDelay, SinkActor, spawn_sink
 from .delivery import Delivery, DeliveryOptions, DeliveryStatistics, ReplayRequired
-from .messages import Acknowledged, Deliver, Flush
+from .messages import Acknowledged, Deliver, Flush, Seek
 from .registry import open_sink
 from .resume_filter import ResumeFilter
 from .sink import CheckpointStore, Sink
@@ -18,6 +18,7 @@ __all__ = [
     "ReplayRequired",
     "ResumeFilter",
     "RetryDelay",
+    "Seek",
     "Sink",
     "SinkActor",
     "open_sink",

@@ -9,9 +9,9 @@ from typing import Any
 
 from ..actors import ActorSystem, PooledActor, PooledRef, Restart, Timer
 from ..errors import Retryable
-from ..events import Checkpoint
+from ..events import Checkpoint, TablePosition
 from .delivery import Delivery, ReplayRequired
-from .messages import Acknowledged, Deliver, Flush
+from .messages import Acknowledged, Deliver, Flush, Seek
 
 
 class _Tick:
@@ -34,6 +34,7 @@ class SinkActor(PooledActor):
 
     def on_start(self) -> None:
         self._delivery.acknowledged = self._tell
+        self._delivery.seek = self._seek
         self._run()
 
     def on_receive_batch(self, messages: Sequence[Any]) -> None:
@@ -52,6 +53,9 @@ class SinkActor(PooledActor):
 
     def _tell(self, checkpoint: Checkpoint) -> None:
         self.send(self._coordinator, Acknowledged(self._delivery.sink.name, checkpoint))
+
+    def _seek(self, at: TablePosition) -> None:
+        self.send(self._coordinator, Seek(self._delivery.sink.name, at))
 
     def on_stop(self) -> None:
         with suppress(Retryable):  # then the checkpoint stays where it is, and nothing is lost

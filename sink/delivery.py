@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ..errors import Retryable, SinkError
-from ..events import Batch, Checkpoint, Ddl, Item, Transaction, Ts, row_count
-from .resume_filter import ResumeFilter
+from msgspec.structs import replace
+
+from ..chain import Barrier, Chain, Element, Lag, Stage, StageContext
+from ..errors import InvariantViolated, Retryable, SinkError
+from ..events import Batch, Checkpoint, Ddl, Item, TablePosition, Transaction, Ts, Wait, row_count
+from .reached import Reached
+from .resume_filter import START, ResumeFilter
 from .sink import Sink
 
 
@@ -20,6 +24,13 @@ class ReplayRequired(Retryable):
     """
 
 
+class BehindBarrier(Retryable):
+    """Enough items wait for what is before a barrier to become durable."""
+
+    def __init__(self, items: int) -> None:
+        super().__init__(f"{items} items wait until what came before them is durable", 0.1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryOptions:
     max_rows: int = 10_000
@@ -28,6 +39,8 @@ class DeliveryOptions:
     max_kept_rows: int = 50_000
     """Rows of an open transaction that are kept in memory to be written again, should the target be
     lost; beyond that the source reads them again."""
+    max_waiting_items: int = 1_000
+    """More are not taken while a barrier is waited for."""
     rowless_seconds: float = 1.0
     """A checkpoint that moves without any rows is written no more often than this."""
 
@@ -59,26 +72,51 @@ class Delivery:
         checkpoint: Checkpoint | None,
         source: str = "",
         options: DeliveryOptions | None = None,
+        *,
+        stages: Sequence[Stage] = (),
+        feed: str = "",
+        now: Callable[[], float] = float,
     ) -> None:
-        """`sink` is open and at `checkpoint`; `source` is the identity that new checkpoints carry."""
+        """`sink` is open and at `checkpoint`; `source` is the identity that new checkpoints carry. Items
+        pass the resume filter and then `stages`, which are opened, before they go into batches."""
         self.sink = sink
         self.acknowledged: Callable[[Checkpoint], None] = _nobody
         """Called with each checkpoint that became durable."""
-        self._gate = ResumeFilter(checkpoint, source)
+        self.seek: Callable[[TablePosition], None] = self._cannot_seek
+        """Called with what a stage asks its source for."""
         self._options = options or DeliveryOptions()
-        self._waiting: deque[Item] = deque()
+        self._start = replace(checkpoint or START, source=source or (checkpoint or START).source)
+        self._reached = Reached(self._start)
+        self._chain = Chain([ResumeFilter(), *stages])
+        self._now = now
+        self._chain.open(
+            StageContext(
+                feed=feed,
+                sink=sink.name,
+                checkpoint=self._start,
+                now=now,
+                seek=lambda at: self.seek(at),
+            )
+        )
+        self._waiting: deque[Element] = deque()
         self._kept: list[Batch] = []  # cut since the last flush, in order; the first `_written` are written
         self._written = 0
         self._complete = True  # whether `_kept` has all that was cut since the last flush
         self._unflushed_rows = 0
         self._next_rowless = 0.0
         self._checkpoint = checkpoint
+        self._wanted: Checkpoint | None = None  # of the last batch; durable once the sink has said so
+        self._marked = False  # the checkpoint has other tables than that of the last batch
+        self._barrier_since: float | None = None
         self._rows = self._batches = self._retries = 0
         self._error: str | None = None
 
-    def accept(self, items: Iterable[Item]) -> None:
+    def _cannot_seek(self, at: TablePosition) -> None:
+        raise SinkError(f"sink {self.sink.name}: nothing here can go back to {at.position} for a stage")
+
+    def accept(self, items: Sequence[Item]) -> None:
         """Take items; for no longer than it takes to `run`, which must follow."""
-        self._waiting.extend(items)
+        self._waiting.extend(self._chain.apply(items))
 
     def run(self, now: float) -> float | None:
         """Write what waits and flush it. Returns in how many seconds to run again, if at all.
@@ -86,15 +124,46 @@ class Delivery:
         Raises Retryable, after which nothing is lost and `run` goes on; ReplayRequired and Fatal end it.
         """
         with self._undone_by_retryable():
-            while (batch := self._next_batch()) is not None:
-                self.sink.write(self._settled(batch))
-                self._written += 1
-                if self._rests() and (self._unflushed_rows or isinstance(batch.items[0], Ddl)):
-                    self._flush(now)
-            if self._rests() and now >= self._next_rowless:
-                self._flush(now)
+            while self._step(now):
+                pass
         self._error = None
+        if self._waiting:  # for a barrier
+            self._barrier_since = now if self._barrier_since is None else self._barrier_since
+            if len(self._waiting) > self._options.max_waiting_items:
+                raise BehindBarrier(len(self._waiting))
+            return self._options.rowless_seconds
+        self._barrier_since = None
         return max(0.0, self._next_rowless - now) if self._rests() else None
+
+    def _step(self, now: float) -> bool:
+        """Write a batch, flush, or pass a barrier; False if there is nothing to do now."""
+        if (batch := self._next_batch()) is not None:
+            self.sink.write(self._settled(batch))
+            self._written += 1
+            if self._rests() and (self._unflushed_rows or _is_ddl(batch)):
+                self._flush(now)
+            return True
+        at_barrier = bool(self._waiting)
+        if self._rests() and (at_barrier or now >= self._next_rowless):
+            self._flush(now)
+            return True
+        return at_barrier and self._pass_barrier(now)
+
+    def _pass_barrier(self, now: float) -> bool:
+        if self._kept:
+            raise InvariantViolated("a stage set a barrier inside a transaction")
+        if not self._is_durable():
+            self._flush(now)
+        if not self._is_durable():
+            return False
+        self._waiting.popleft()
+        self._waiting.extend(self._chain.durable(self._checkpoint or self._start))
+        return True
+
+    def _is_durable(self) -> bool:
+        """Whether the target durably has all that was written."""
+        wanted, have = self._wanted, self._checkpoint
+        return wanted is None or (have is not None and have.includes(wanted))
 
     def _rests(self) -> bool:
         """Whether all that was cut is written, ends with a checkpoint, and is still to be flushed."""
@@ -119,6 +188,7 @@ class Delivery:
         if checkpoint is not None and checkpoint != self._checkpoint:
             self._checkpoint = checkpoint
             self.acknowledged(checkpoint)
+            self._waiting.extend(self._chain.durable(checkpoint))
 
     @contextmanager
     def _undone_by_retryable(self) -> Iterator[None]:
@@ -133,7 +203,16 @@ class Delivery:
             raise
 
     def close(self) -> None:
+        self._chain.close()
         self.sink.close()
+
+    def waits(self) -> list[Wait]:
+        """What its stages hold back, and whether it waits at a barrier. Any thread."""
+        waits = self._chain.waits()
+        if (since := self._barrier_since) is not None:
+            seconds = self._now() - since
+            waits.append(Wait(f"sink {self.sink.name}", "barrier", seconds, count=len(self._waiting)))
+        return waits
 
     def statistics(self) -> DeliveryStatistics:
         return DeliveryStatistics(
@@ -154,9 +233,11 @@ class Delivery:
         if self._written < len(self._kept):
             return self._kept[self._written]
         items = self._cut()
-        if not items:
+        if not items and not self._marked:
             return None
-        batch = Batch(items, self._gate.checkpoint)
+        batch = Batch(items, self._reached.checkpoint)
+        self._wanted = batch.checkpoint or self._wanted
+        self._marked = False
         self._unflushed_rows += row_count(items)
         self._kept.append(batch)
         if self._unflushed_rows > self._options.max_kept_rows and batch.checkpoint is None:
@@ -167,19 +248,28 @@ class Delivery:
         return batch
 
     def _cut(self) -> list[Item]:
-        """Items for one batch, with what the target has already taken out."""
-        waiting = self._waiting
+        """Items for one batch: up to a barrier, a Ddl or `max_rows`."""
+        waiting, reached = self._waiting, self._reached
         items: list[Item] = []
         rows = 0
-        while waiting and not (items and isinstance(waiting[0], Ddl)):
-            item = self._gate.admit(waiting.popleft())
-            if item is None:
-                continue
-            items.append(item)
-            if isinstance(item, Ddl):
+        while waiting:
+            item = waiting[0]
+            if not isinstance(item, Transaction):
+                if isinstance(item, Barrier) or (items and isinstance(item, Ddl)):
+                    break
+                waiting.popleft()
+                if isinstance(item, Lag):
+                    reached.mark(item)
+                    self._marked = True
+                    continue
+                reached.add(item)
+                items.append(item)
                 if item.refusal and not item.if_exists:
                     raise SinkError(item.refusal)
                 break
+            waiting.popleft()
+            reached.add(item)
+            items.append(item)
             rows += len(item.rows)
             if rows >= self._options.max_rows and not (item.last and _next_is_at(waiting, item.commit_ts)):
                 break
@@ -187,7 +277,7 @@ class Delivery:
 
     def _settled(self, batch: Batch) -> Batch:
         """With a transaction without rows in place of a refused Ddl that did nothing."""
-        ddl = batch.items[0]
+        ddl = batch.items[0] if batch.items else None
         if not isinstance(ddl, Ddl) or not ddl.refusal:
             return batch
         if self.sink.has_table(ddl.schema, ddl.table):
@@ -196,9 +286,14 @@ class Delivery:
         return Batch([nothing], batch.checkpoint)
 
 
-def _next_is_at(waiting: deque[Item], commit_ts: Ts) -> bool:
+def _is_ddl(batch: Batch) -> bool:
+    return bool(batch.items) and isinstance(batch.items[0], Ddl)
+
+
+def _next_is_at(waiting: deque[Element], commit_ts: Ts) -> bool:
     """Whether the next transaction has this ts too: no checkpoint lies between the two."""
-    return bool(waiting) and waiting[0].commit_ts == commit_ts
+    following = waiting[0] if waiting else None
+    return isinstance(following, (Transaction, Ddl)) and following.commit_ts == commit_ts
 
 
 def _nobody(_: Checkpoint) -> None:

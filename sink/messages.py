@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ..events import Checkpoint, Item
+from ..events import Checkpoint, Item, TablePosition
 
 
 class Deliver(Struct, frozen=True, gc=False):
@@ -25,3 +25,10 @@ class Acknowledged(Struct, frozen=True):
 
     sink: str
     checkpoint: Checkpoint
+
+
+class Seek(Struct, frozen=True):
+    """To the coordinator: a stage of this sink wants what came after `at` again."""
+
+    sink: str
+    at: TablePosition

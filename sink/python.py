@@ -77,8 +77,8 @@ class PythonSink:
                 raise SinkError(f"sink {self.name}: its function raised {error!r}") from error
         for item, is_given in self._choose(batch.items):
             if is_given:
-                self._given = item.commit_ts, item.start_ts
-            if self._at is not None and item.last:
+                self._give((item.commit_ts, item.start_ts))
+            if self._at is not None and item.last and not self._at.tables:
                 self._reach(advance(self._at, item))
         if batch.checkpoint is not None:
             self._reach(batch.checkpoint)
@@ -86,6 +86,15 @@ class PythonSink:
                 self._acknowledged = self._given
         if len(self._pending) > _MAX_PENDING:  # resuming a little earlier is safe; the last may be the end
             self._pending = deque(reversed([*self._pending][::-2]))
+
+    def _give(self, stamp: _Stamp) -> None:
+        if stamp >= self._given:
+            self._given = stamp
+        elif self._explicit:
+            raise SinkError(
+                f"sink {self.name}: a change of ts {stamp[0]} came after {self._given[0]}: what is "
+                "acknowledged one by one must come in commit order; use no stage that lets tables lag"
+            )
 
     def _reach(self, checkpoint: Checkpoint) -> None:
         """What is given is at `checkpoint`. Of transactions with one commit ts only the last is a place to

@@ -3,5 +3,4 @@
 from .sorter import EventSorter as EventSorter
 from .sorter import SorterOptions as SorterOptions
 from .sorter import SorterStatistics as SorterStatistics
-from .sorter import Wait as Wait
 from .sorter import open_sorter as open_sorter

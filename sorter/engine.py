@@ -8,14 +8,14 @@ from threading import Lock
 from typing import Any, Final
 
 from ..actors import ActorSystem, PooledRef, Target
-from ..events import Ts
+from ..events import Ts, Wait, room_wait
 from ..store.plan import Outcome, Plan
 from .admission import AdmissionControl, Part
 from .arrivals import WAKE, Arrivals
 from .intake import Intake, Spill
 from .merge import Merger, Progress
 from .run import Table
-from .sorter import SorterOptions, SorterStatistics, Wait
+from .sorter import SorterOptions, SorterStatistics
 from .tier import Tier
 from .writer import Writer
 
@@ -109,29 +109,32 @@ class Engine:
 
     def explain(self) -> list[Wait]:
         waits = []
+        now = self._system.clock.now()
         progress = self._progress
         slowest = progress.slowest()
         held = self._tier.used_bytes + self._tier.stored_bytes
         if slowest is not None and held and progress.sent == progress.resolved:
-            what = f"everything above ts {progress.resolved}"
-            waits.append(Wait(what, f"table {slowest.id}, the least resolved", slowest.since))
-        waits += self._waiting_writers()
+            seconds = now - slowest.since
+            waits.append(Wait("sorter", "table", seconds, table_id=slowest.id, ts=progress.resolved))
+        waits += self._waiting_writers(now)
         mine = {self._merger.name, self._intake.name}
         waits += (
-            Wait(actor.name, actor.waiting_on, actor.since or 0.0)
+            room_wait(actor.name, actor.waiting_on, now - (actor.since or 0.0))
             for actor in self._system.statistics().actors
             if actor.waiting_on is not None and actor.name in mine
         )
         return waits
 
-    def _waiting_writers(self) -> list[Wait]:
+    def _waiting_writers(self, now: float) -> list[Wait]:
         """Return the Writers that wait for admission, and the senders that wait for room in a Writer."""
         since = self._gate.shut_since
         if since is None:
             return []
         writers = list(self._gate.writers)
-        waits = [Wait(writer.name, "room in the sorter", since) for writer in writers]
-        waits += [Wait(w.name, w.waiting_on, w.since) for writer in writers for w in writer.waiting()]
+        waits = [Wait(writer.name, "memory", now - since, table_id=writer.table.id) for writer in writers]
+        waits += [
+            room_wait(w.name, w.waiting_on, now - w.since) for writer in writers for w in writer.waiting()
+        ]
         return waits
 
     def close(self) -> None:

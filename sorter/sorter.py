@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from ..actors import ActorSystem, PooledRef, Target
 from ..errors import ConfigError
-from ..events import Ts
+from ..events import Ts, Wait
 from ..store.plan import Outcome, Plan
 
 
@@ -30,15 +30,6 @@ class SorterStatistics:
     """Bytes of changes that went to disk since the start, as they were in memory."""
     disk_bytes: int
     """Bytes written to disk and not dropped yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Something that waits, on what, and since when by the clock's `now()`."""
-
-    what: str
-    on: str
-    since: float
 
 
 class EventSorter(Protocol):

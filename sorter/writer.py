@@ -8,6 +8,7 @@ from ..actors import ActorSystem, Clock, PooledActor, PooledFuture, PooledRef
 from ..actors.future import Ask
 from ..actors.mailbox import Mailbox
 from ..errors import Fatal
+from ..events import ActorName
 from .admission import AdmissionControl
 from .run import Table
 
@@ -28,7 +29,7 @@ class Writer(Mailbox):
     __slots__ = ("_gate", "system", "table")
 
     def __init__(self, table: Table, gate: AdmissionControl, system: ActorSystem) -> None:
-        super().__init__(WRITER_MESSAGES, f"Writer of table {table.id} ({table.uid})")
+        super().__init__(WRITER_MESSAGES, ActorName(f"Writer of table {table.id} ({table.uid})", table.id))
         self.table = table
         self.system = system
         self._gate = gate

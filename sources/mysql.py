@@ -9,9 +9,8 @@ import pykka
 
 from ..codec.mysql.layout import Layouts
 from ..config import Finding
-from ..engine.status import Wait
 from ..errors import TidemillError
-from ..events import Item, Sorted, Ts
+from ..events import Item, Sorted, Ts, Wait
 from ..mounter import Mounter
 from ..puller.mysql import requirements
 from ..puller.mysql.options import MysqlOptions
@@ -20,7 +19,7 @@ from ..puller.mysql.probe import probe
 from ..puller.mysql.puller import MysqlPuller
 from ..puller.puller import PullerStatistics, Statistics
 from ..routing import TableFilter
-from .source import SourceInfo, Stages, no_table_matches
+from .source import SourceInfo, StartContext, no_table_matches
 
 BINLOG_KEYSPACE = 1
 """The sorter's number for the keyspace of a source that is one stream."""
@@ -69,20 +68,20 @@ class MysqlSource:
             "it was reset or restored from a backup; name another target to begin with a new snapshot"
         )
 
-    def start(self, stages: Stages) -> None:
-        start = stages.start
-        writer = stages.sorter.add_table(BINLOG_KEYSPACE, start.ts if start is not None else 0)
-        self._puller = stages.blocking.spawn(
+    def start(self, context: StartContext) -> None:
+        start = context.start
+        writer = context.sorter.add_table(BINLOG_KEYSPACE, start.ts if start is not None else 0)
+        self._puller = context.blocking.spawn(
             MysqlPuller,
             self._options,
             self._tables.matches,
             self._layouts,
             writer,
-            coordinator=stages.coordinator,
+            coordinator=context.coordinator,
             start=start,
-            sink_checkpoints=stages.sink_checkpoints,
+            sink_checkpoints=context.sink_checkpoints,
             name="puller",
-            supervisor=stages.coordinator,
+            supervisor=context.coordinator,
         )
 
     def mount(self, released: Sorted) -> list[Item]:
@@ -90,6 +89,10 @@ class MysqlSource:
 
     def acknowledged(self, ts: Ts) -> None:
         """Nothing of it is kept."""
+
+    def check_seek(self, position: str) -> None:
+        """Check the form only: a binlog that is gone is found when it is asked for."""
+        self.rank(position)
 
     def statistics(self) -> PullerStatistics | None:
         with suppress(pykka.Timeout, pykka.ActorDeadError):
@@ -100,8 +103,8 @@ class MysqlSource:
     def waits(self) -> list[Wait]:
         return []
 
-    def named(self, text: str) -> str:
-        return text
+    def table_name(self, table_id: int) -> str:  # noqa: ARG002
+        return ""
 
     def stop(self) -> None:
         self._puller.stop(block=False)

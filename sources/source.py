@@ -8,8 +8,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from ..actors import ActorSystem, PooledRef
-from ..engine.status import Wait
-from ..events import Checkpoint, Item, Sorted, Ts
+from ..events import Checkpoint, Item, Sorted, Ts, Wait
 from ..puller.puller import PullerStatistics
 from ..sorter import EventSorter
 
@@ -25,14 +24,14 @@ class SourceInfo(Struct, frozen=True):
     """Schema and name of those that this user may see."""
 
 
-class Stages(Struct, frozen=True):
+class StartContext(Struct, frozen=True):
     """What a source is given to start with."""
 
     compute: ActorSystem
     blocking: ActorSystem
     """For actors that wait in drivers; it has a worker for one of the source's."""
     sorter: EventSorter
-    mount: PooledRef[Any]
+    decoder: PooledRef[Any]
     """Takes `Sorted` of the sorter, and `Deliver` of a source that needs no sorting for it."""
     coordinator: PooledRef[Any]
     """Hears of failures, and gets Connected, Retrying and SnapshotReport."""
@@ -56,14 +55,18 @@ class Source(Protocol):
     def behind(self, sink: str, position: str, end: str) -> str:
         """The sentence for a sink whose position lies behind the source's end."""
 
-    def start(self, stages: Stages) -> None:
+    def start(self, context: StartContext) -> None:
         """Begin to read, on actors. Raises Retryable and Fatal. Once, after `look`."""
 
     def mount(self, released: Sorted) -> list[Item]:
-        """What the sorter released, as items. Called in the turns of the DecodeActor actor."""
+        """What the sorter released, as items. Called in the DecodeActor's turns."""
 
     def acknowledged(self, ts: Ts) -> None:
         """Every sink durably has everything up to there. Called in the Coordinator's turns."""
+
+    def check_seek(self, position: str) -> None:
+        """Raise SourceError unless it can be read again after `position`, by a new start. Called in the
+        Coordinator's turns."""
 
     def statistics(self) -> PullerStatistics | None:
         """None if it is too busy to answer."""
@@ -71,8 +74,8 @@ class Source(Protocol):
     def waits(self) -> list[Wait]:
         """What it waits on, and what is slow in it; may be called at any time after `start`."""
 
-    def named(self, text: str) -> str:
-        """A sentence of the sorter or of an actor, in which tables get their names for their numbers."""
+    def table_name(self, table_id: int) -> str:
+        """Return what a Wait calls a keyspace of the sorter; empty where it has no name."""
 
     def stop(self) -> None:
         """Read no further. Returns at once."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, suppress
@@ -12,20 +11,20 @@ from random import Random
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
+from msgspec.structs import replace
+
 from ..actors import Clock, Target
 from ..codec.tidb.columns import columns_of
 from ..codec.tidb.job import Job
 from ..codec.tidb.table_info import TableInfo
 from ..config import Finding
-from ..engine.status import Wait
-from ..errors import ConfigError, TidemillError
-from ..events import Item, Sorted, Transaction, Ts, parse_ts
+from ..errors import ConfigError, SourceError, TidemillError
+from ..events import Item, Sorted, Transaction, Ts, Wait, parse_ts
 from ..failpoint import reach
 from ..mounter import SchemaHistory, TidbMounter
 from ..puller.puller import Connected, PullerStatistics, State
 from ..puller.tikv.client import TikvClient
 from ..puller.tikv.ddl import DdlPuller
-from ..puller.tikv.explain import Wait as TikvWait
 from ..puller.tikv.options import TikvOptions
 from ..puller.tikv.pd import version
 from ..puller.tikv.pd.safe_point import SafePoint
@@ -36,19 +35,19 @@ from ..routing import TableFilter
 from ..sink import Deliver
 from ..store.scratch import Scratch
 from ..store.store import Store
-from .source import SourceInfo, Stages, no_table_matches
+from .source import SourceInfo, StartContext, no_table_matches
 from .tikv_snapshot import TikvLoader, TikvSnapshot
 
 DDL_KEYSPACE: Final = 0
 """The sorter's number for the keyspace of the schema's jobs; TiDB's table ids begin above."""
+JOB_QUEUE: Final = "schema jobs"
+"""What a Wait calls that keyspace."""
 HISTORY_BUFFER_BYTES: Final = 4 << 20
 """Table infos are written once and seldom read: 100,000 of them have no business in memory."""
 PREWRITE_BUFFER_BYTES: Final = 96 << 20
 LOOKS_PART: Final = 20
 """A look over all regions comes at the earliest after this many times what the last one took."""
 
-_TABLE: Final = re.compile(r"(?:puller \d+: )?\btable (\d+)\b(?: \(\d+\))?")
-"""A physical table as actors and the sorter call it."""
 _LATEST: Final = (1 << 64) - 1
 _NO_ANSWER: Final = (TimeoutError, CancelledError, TidemillError)
 """What a look can end with while the cluster gives no answer, and in the middle of a stop."""
@@ -134,8 +133,8 @@ class TikvSource:
 
     # --- its work --------------------------------------------------------------------------------
 
-    def start(self, stages: Stages) -> None:
-        start, options = stages.start, self._options
+    def start(self, context: StartContext) -> None:
+        start, options = context.start, self._options
         loading = options.loads if start is None else start.loading is not None
         if start is None and options.start_ts > self._end:
             text = f"{options.start_ts} is yet to come, {self._identity} has come to {self._end}"
@@ -152,36 +151,36 @@ class TikvSource:
         self._history = SchemaHistory(self._store(scratch, HISTORY_BUFFER_BYTES), at)
         schema_version = client.run(read_schema(client.kv, at, self._history))
         self._mounter = TidbMounter(self._history, self._identity, self._tables)
-        self._stages = stages
+        self._context = context
         self._puller = TikvPuller(
             client,
-            stages.compute,
+            context.compute,
             self._store(scratch, PREWRITE_BUFFER_BYTES),
-            supervisor=stages.coordinator,
+            supervisor=context.coordinator,
             max_prewrite_bytes=options.max_prewrite_bytes,
-            advance=stages.sorter.advance,
+            advance=context.sorter.advance,
         )
         self._puller.start()
         client.loop.submit(safe_point.run(), "hold the GC safe point")
         self._connected_at = self._clock.now()
-        stages.coordinator.tell(Connected(self._identity, f"TiKV {self._least_version} at {self.address}"))
+        context.coordinator.tell(Connected(self._identity, f"TiKV {self._least_version} at {self.address}"))
         if loading:
             self._state = "snapshot"
             snapshot = TikvSnapshot(client, self._history, self._tables, self._identity, at)
-            steps = snapshot.steps(start.loading or {} if start is not None else {}, stages.sink_checkpoints)
+            steps = snapshot.steps(start.loading or {} if start is not None else {}, context.sink_checkpoints)
             loaded = partial(self._follow, at, schema_version)
-            stages.blocking.spawn(
+            context.blocking.spawn(
                 TikvLoader,
                 steps,
-                stages.mount,
-                stages.coordinator,
+                context.decoder,
+                context.coordinator,
                 loaded,
                 name="loader",
-                supervisor=stages.coordinator,
+                supervisor=context.coordinator,
             )
         else:
             if start is None:  # so that a restart doesn't begin later
-                stages.mount.tell(Deliver([heartbeat(self._identity, at)]))
+                context.decoder.tell(Deliver([heartbeat(self._identity, at)]))
             self._follow(at, schema_version)
 
     def _store(self, scratch: Scratch, buffer_bytes: int) -> Store:
@@ -193,19 +192,19 @@ class TikvSource:
         """Pull what changes above `at`. The jobs come last: until they are resolved nothing leaves."""
         if self._puller is None:  # stopped while the last rows of a snapshot were read
             return
-        stages = self._stages
-        writer = stages.sorter.add_table(DDL_KEYSPACE, at)
+        context = self._context
+        writer = context.sorter.add_table(DDL_KEYSPACE, at)
         for table in self._history.physical_tables(at):
             if self._tables.matches(table.schema, table.table):
                 self._add(table.id, at)
-        jobs = stages.compute.spawn(
+        jobs = context.compute.spawn(
             DdlPuller,
             writer,
             self,
             start_ts=at,
             schema_version=schema_version,
             name="schema jobs",
-            supervisor=stages.coordinator,
+            supervisor=context.coordinator,
         )
         with self._lock:
             self._pull(DDL_KEYSPACE, ddl_spans(), at, jobs)
@@ -218,7 +217,7 @@ class TikvSource:
         with self._lock:
             if self._ending.pop(table_id, None) is None:  # else it has never been away
                 self._followed.add(table_id)
-                self._pull(table_id, [span], at, self._stages.sorter.add_table(table_id, at))
+                self._pull(table_id, [span], at, self._context.sorter.add_table(table_id, at))
 
     def _pull(self, table_id: int, spans: Sequence[Span], at: Ts, writer: Target) -> None:
         if self._puller is not None:
@@ -251,13 +250,21 @@ class TikvSource:
             for table_id in [id_ for id_, ts in self._ending.items() if ts <= resolved]:
                 del self._ending[table_id]
                 self._followed.discard(table_id)
-                self._stages.sorter.remove_table(table_id)
+                self._context.sorter.remove_table(table_id)
                 if self._puller is not None:
                     self._puller.remove(table_id)
 
     def acknowledged(self, ts: Ts) -> None:
         self._acknowledged = max(self._acknowledged, ts)
         self._history.prune(self._acknowledged)
+
+    def check_seek(self, position: str) -> None:
+        if self.rank(position) < self._acknowledged:
+            raise SourceError(
+                f"{self._identity} can't be read again after ts {position}: every sink has acknowledged "
+                f"{self._acknowledged}, and older versions may be gone; name another target to begin with a "
+                "new snapshot"
+            )
 
     # --- what it says of itself ------------------------------------------------------------------
 
@@ -287,24 +294,20 @@ class TikvSource:
         if (puller := self._puller) is not None:
             with suppress(*_NO_ANSWER):
                 puller.ask_time()
-        now = self._clock.now()
-        found = self._explained.get() or ()
+        found, age = self._explained.get() or (), self._explained.age
         # Who waits for room in a mailbox is known to the pipeline, which sees every actor.
-        return [Wait(w.what, w.on, now - w.since) for w in found if not w.on.startswith("room in ")]
+        return [replace(wait, seconds=wait.seconds + age) for wait in found if wait.kind != "room"]
 
-    def named(self, text: str) -> str:
-        return _TABLE.sub(lambda found: self._name_of(int(found[1])), text)
-
-    def _name_of(self, physical_id: int) -> str:
-        if physical_id == DDL_KEYSPACE:
-            return "the job queue of the schema"
+    def table_name(self, table_id: int) -> str:
+        if table_id == DDL_KEYSPACE:
+            return JOB_QUEUE
         try:
-            table = self._history.table_at(physical_id, _LATEST)
+            table = self._history.table_at(table_id, _LATEST)
         except (AttributeError, TidemillError):  # before the start, or after the end
             table = None
-        return f"table id {physical_id}" if table is None else f"table {table.name}"
+        return "" if table is None else table.name
 
-    def _explain(self) -> list[TikvWait] | None:
+    def _explain(self) -> list[Wait] | None:
         puller = self._puller
         return None if puller is None else puller.waits()
 
@@ -347,12 +350,19 @@ class _Look(Generic[T]):
         self._clock = clock
         self._found: T | None = None
         self._next = 0.0
+        self._found_at = 0.0
+
+    @property
+    def age(self) -> float:
+        """Seconds since what `get` returns was found."""
+        return self._clock.now() - self._found_at
 
     def get(self) -> T | None:
         began = self._clock.now()
         if began >= self._next:
             with suppress(*_NO_ANSWER):
                 self._found = self._look()
+                self._found_at = self._clock.now()
             now = self._clock.now()
             self._next = now + LOOKS_PART * (now - began)
         return self._found

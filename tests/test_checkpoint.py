@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from tidemill.codec.checkpoint import decode_checkpoint, encode_checkpoint
 from tidemill.engine.checkpoint import CheckpointFile, lowest
 from tidemill.errors import CheckpointError
-from tidemill.events import Checkpoint, TableProgress, compose_ts
+from tidemill.events import (
+    Checkpoint,
+    SparkBatch,
+    SparkQuery,
+    TablePosition,
+    TableProgress,
+    compose_ts,
+)
 
 LOADED = st.builds(TableProgress, st.none() | st.lists(st.integers(0, 2**64 - 1), max_size=3).map(tuple))
 CHECKPOINTS = st.builds(
@@ -21,6 +28,8 @@ CHECKPOINTS = st.builds(
     st.text(),
     st.none() | st.dictionaries(st.text(), LOADED, max_size=4),
     st.text(),
+    st.none() | st.builds(SparkQuery, st.integers(1, 100)) | st.builds(SparkBatch, st.text(), st.integers(0)),
+    st.dictionaries(st.text(), st.builds(TablePosition, st.integers(0, 2**63 - 1), st.text()), max_size=3),
 )
 
 
@@ -32,16 +41,19 @@ def test_a_checkpoint_comes_back_from_its_text(checkpoint, length):
 def test_people_can_read_it():
     ts = compose_ts(1_700_000_000_123)
     loading = {"shop.orders": TableProgress((42,)), "shop.items": TableProgress()}
-    text = encode_checkpoint(Checkpoint(ts, "bin.000003:4711", loading, "server 7"))
+    tables = {"shop.late": TablePosition(5, "bin.000002:4")}
+    text = encode_checkpoint(Checkpoint(ts, "bin.000003:4711", loading, "server 7", SparkQuery(4), tables))
     document = json.loads(text)
     assert document.pop("checksum")
     assert document == {
-        "version": 1,
+        "version": 2,
         "ts": ts,
         "time": "2023-11-14T22:13:20.123+00:00",
         "position": "bin.000003:4711",
         "source": "server 7",
         "loading": {"shop.orders": [42], "shop.items": "whole"},
+        "owner": {"type": "spark query", "partitions": 4},
+        "tables": {"shop.late": {"ts": 5, "position": "bin.000002:4"}},
     }
 
 
@@ -71,9 +83,48 @@ def test_what_is_no_checkpoint_is_damaged(text):
 
 
 def test_another_version_is_named():
-    text = TEXT.replace('"version": 1', '"version": 2')
-    with pytest.raises(CheckpointError, match="version 2; this tidemill reads version 1"):
+    text = TEXT.replace('"version": 2', '"version": 3')
+    with pytest.raises(CheckpointError, match="version 3; this tidemill reads versions 1 to 2"):
         decode_checkpoint(text, "here")
+
+
+# --- version 1, as written before ---------------------------------------------------------------------
+
+SOME_LOADED = {"a.b": TableProgress((1,)), "a.c": TableProgress()}
+ONCE = {
+    "a feed's": (
+        '{"version": 1, "ts": 445644800032243712, "time": "2023-11-14T22:13:20.123+00:00", "position": '
+        '"bin.000003:4711", "source": "server 7", "loading": null, "checksum": "be838854"}',
+        (Checkpoint(445644800032243712, "bin.000003:4711", None, "server 7"), 0),
+    ),
+    "a file's in its snapshot": (
+        '{"version": 1, "ts": 77, "time": "1970-01-01T00:00:00.000+00:00", "position": "bin.000003:4711", '
+        '"source": "server 7", "loading": {"a.b": [1], "a.c": "whole"}, "length": 12, "checksum": '
+        '"5a5f33fc"}',
+        (
+            Checkpoint(
+                77, "bin.000003:4711", {"a.b": TableProgress((1,)), "a.c": TableProgress()}, "server 7"
+            ),
+            12,
+        ),
+    ),
+    "a query's of Spark": (
+        '{"version": 1, "ts": 78, "time": "1970-01-01T00:00:00.000+00:00", "position": "bin.000003:4711", '
+        '"source": "engine spark, 4 partitions, of server 7", "loading": null, "checksum": "b747fb46"}',
+        (Checkpoint(78, "bin.000003:4711", None, "server 7", SparkQuery(4)), 0),
+    ),
+    "a task's of Spark": (
+        '{"version": 1, "ts": 79, "time": "1970-01-01T00:00:00.000+00:00", "position": "batch 3 of 0f9a-11", '
+        '"source": "spark 0f9a-11", "loading": null, "checksum": "e95e2141"}',
+        (Checkpoint(79, "batch 3 of 0f9a-11", None, "spark 0f9a-11", SparkBatch("0f9a-11", 3)), 0),
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "wanted"), ONCE.values(), ids=ONCE)
+def test_a_checkpoint_of_version_1_is_read(text, wanted):
+    assert decode_checkpoint(text, "here") == wanted
+    assert decode_checkpoint(encode_checkpoint(*wanted), "here") == wanted
 
 
 # --- the file ---------------------------------------------------------------------------------------
@@ -172,6 +223,35 @@ def test_each_table_is_as_far_as_the_sink_that_has_least_of_it():
     one = place(7, {"a": whole, "b": some, "c": whole, "d": whole, "e": made})
     two = place(9, {"a": whole, "b": more, "c": some, "e": whole})
     assert lowest([one, two, place(8)], int) == place(7, {"a": whole, "b": some, "c": some})
+
+
+def late(ts, **tables):
+    return Checkpoint(
+        ts, str(ts), None, "s", None, {name: TablePosition(at, str(at)) for name, at in tables.items()}
+    )
+
+
+def test_a_table_behind_its_feed_is_where_the_source_resumes():
+    assert lowest([late(12, a=7), place(9)], int) == place(7)
+    assert lowest([late(12, a=70), place(15)], int) == place(12)
+
+
+def test_a_checkpoint_covers_each_table_up_to_its_own_position():
+    at = late(12, behind=7, ahead=20)
+    assert [at.covers("behind", ts) for ts in (7, 8)] == [True, False]
+    assert [at.covers("ahead", ts) for ts in (20, 21)] == [True, False]
+    assert [at.covers("other", ts) for ts in (12, 13)] == [True, False]
+    assert at.resume == TablePosition(7, "7")
+
+
+def test_a_checkpoint_includes_one_that_no_table_is_beyond():
+    assert place(12).includes(place(12))
+    assert not place(12).includes(place(13))
+    assert place(12).includes(late(12, a=7))
+    assert not late(12, a=7).includes(place(12))
+    assert late(12, a=9).includes(late(12, a=7))
+    assert not late(12, a=7).includes(late(12, a=9))
+    assert not place(12).includes(late(12, a=20))
 
 
 def test_checkpoints_of_different_sources_do_not_mix():

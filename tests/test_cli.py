@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from tidemill import cli
-from tidemill.engine.status import FeedStatus, SinkStatus, StatusFile, Wait
+from tidemill.engine.status import FeedStatus, SinkStatus, StatusFile
+from tidemill.events import Wait
 
 FEED = """\
 data_dir = "{directory}"
@@ -37,7 +38,7 @@ STATUS = FeedStatus(
     sorter_memory_bytes=0,
     sorter_disk_bytes=0,
     sinks=[SinkStatus("copy", "sqlite:/var/lib/copy.db", "binlog.000001:4", 1, 2.5, 12_000)],
-    waits=[Wait("sink copy", "an answer of sqlite:/var/lib/copy.db", 3.0)],
+    waits=[Wait("sink copy", "answer", 3.0, on="sqlite:/var/lib/copy.db")],
 )
 
 

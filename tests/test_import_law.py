@@ -14,7 +14,10 @@ LEAVES = {
     "store": {"errors", "failpoint"},
     "codec": {"events", "errors"},
     "config": {"errors"},
+    "chain": {"events"},
 }
+"""Folders that know no stage: actors and stores know no change data, and a chain is what `sink`, `routing`
+and `sharding` share, which don't know each other."""
 STAGES = {"puller", "sorter", "mounter", "routing", "sink"}
 ABOVE = {
     "sources": {"engine"},
@@ -32,6 +35,7 @@ FOREIGN = {
     "store": {"rocksdict", "msgspec"},
     "codec": {"msgspec", "google"},
     "config": {"msgspec"},
+    "chain": {"msgspec"},
     "sorter": {"msgspec"},
     "mounter": {"msgspec"},
     "routing": set(),
@@ -52,7 +56,7 @@ def allowed(part: str) -> set[str]:
     if part in ABOVE:
         return VOCABULARY | set(LEAVES) | STAGES | ABOVE[part] | {part}
     if part == "__init__":
-        return VOCABULARY | {"embedded", "engine", "puller", "sink", "sorter"}
+        return VOCABULARY | {"chain", "embedded", "engine", "puller", "sink", "sorter"}
     return VOCABULARY | {part}
 
 

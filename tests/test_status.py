@@ -15,10 +15,10 @@ from tidemill.engine.status import (
     SinkStatus,
     SnapshotStatus,
     StatusFile,
-    Wait,
     resident_bytes,
 )
 from tidemill.errors import CheckpointError
+from tidemill.events import Wait
 
 STATUS = FeedStatus(
     name="shop",
@@ -50,7 +50,7 @@ def test_a_status_survives_its_file(tmp_path):
 def test_a_feed_whose_process_is_gone_has_failed(tmp_path):
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
-    StatusFile(tmp_path).save(msgspec.structs.replace(STATUS, pid=child.pid, waits=[Wait("a", "b", 1.0)]))
+    StatusFile(tmp_path).save(msgspec.structs.replace(STATUS, pid=child.pid, waits=[Wait("a", "room", 1.0)]))
     found = StatusFile(tmp_path).load()
     assert (found.state, found.waits) == ("failed", [])
     assert str(child.pid) in found.detail
@@ -108,11 +108,11 @@ def test_json_lines_come_once_a_second_and_always_at_the_end():
 
 
 def test_an_explanation_names_the_longest_wait_first_and_the_sink_furthest_behind():
-    waits = [Wait("reader", "room in mount", 1.0), Wait("mount", "room in sink copy", 7.0)]
+    waits = [Wait("reader", "room", 1.0, on="decoder"), Wait("decoder", "room", 7.0, on="sink copy")]
     assert explanation(STATUS, waits) == [
         "feed shop: normal",
-        "mount has waited 7.0 s for room in sink copy",
-        "reader has waited 1.0 s for room in mount",
+        "decoder has waited 7.0 s for room in sink copy",
+        "reader has waited 1.0 s for room in decoder",
         "the furthest behind is sink copy, by 2.5 s",
     ]
     assert explanation(STATUS, [])[1] == "nothing waits"

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from heapq import nsmallest
+from heapq import nlargest, nsmallest
 from itertools import islice
 from typing import Final
 
 from ...actors import ActorStatistics, Waiting
 from ...codec.tidb.key import decode_record_key
-from ...events import Ts, compose_ts, physical_ms
+from ...events import ActorName, Ts, Wait, WaitKind, compose_ts, physical_ms, room_wait
 from .feed.event_feed import EventFeed
 from .feed.failures import Failure
 from .feed.lock_resolver import HeldLock, LockResolver
 from .feed.request import Request, Subscription
 
+DDL_TABLE_ID: Final = 0
+"""Stands for the job queue of the schema: tables have higher ids."""
 NAMED: Final = 3
 """Of each kind so many are named, the worst first."""
 PARKED: Final = 100
@@ -27,15 +27,6 @@ BEHIND_SECONDS: Final = 5.0
 """And this much is worth a word to who asks: stores resolve about once a second."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Something that waits, on what, and since when by the clock's `now()`."""
-
-    what: str
-    on: str
-    since: float
-
-
 def explain(feed: EventFeed, resolver: LockResolver, now_ts: Ts) -> list[Wait]:
     """In the loop's thread; empty if nothing waits."""
     requests = _requests(feed)
@@ -43,7 +34,7 @@ def explain(feed: EventFeed, resolver: LockResolver, now_ts: Ts) -> list[Wait]:
     uninitialised = [r for r in requests if not r.initialised]
     return [
         *_slow(feed, requests, moments, BEHIND_SECONDS),
-        *_uninitialised(feed, uninitialised),
+        *_uninitialised(feed, uninitialised, moments.now),
         *_holes(feed, moments),
         *_failed(feed, moments),
         *_locks(resolver.held.values(), moments),
@@ -59,7 +50,7 @@ def slow_regions(feed: EventFeed, now_ts: Ts, uninitialised_seconds: float) -> l
     horizon = moments.now - uninitialised_seconds
     return [
         *_slow(feed, requests, moments, SLOW_SECONDS),
-        *_uninitialised(feed, [r for r in requests if not r.initialised and r.since < horizon]),
+        *_uninitialised(feed, [r for r in requests if not r.initialised and r.since < horizon], moments.now),
         *_holes(feed, moments),
     ]
 
@@ -74,9 +65,6 @@ class Moments:
     def seconds_ago(self, ts: Ts) -> float:
         return max(0.0, (self._now_ms - physical_ms(ts)) / 1000)
 
-    def of(self, ts: Ts) -> float:
-        return self.now - self.seconds_ago(ts)
-
     def before(self, seconds: float) -> Ts:
         return compose_ts(max(0, self._now_ms - round(seconds * 1000)))
 
@@ -85,47 +73,66 @@ def _requests(feed: EventFeed) -> list[Request]:
     return [request for subscription in feed.subscriptions.values() for request in subscription.requests]
 
 
+def slowness(wait: Wait) -> str:
+    """Return a line for the log about what `slow_regions` found."""
+    where = f"region {wait.region} at {wait.address or 'no store'}" if wait.region else wait.on
+    return f"table {wait.table_id} has waited {wait.seconds:.0f} s for {where}: {wait.reason or wait.kind}"
+
+
 def _slow(feed: EventFeed, requests: Iterable[Request], moments: Moments, seconds: float) -> Iterator[Wait]:
     horizon = moments.before(seconds)
     slow = [request for request in requests if request.initialised and request.resolved_ts < horizon]
     for request in nsmallest(NAMED, slow, key=lambda request: request.resolved_ts):
-        behind = moments.seconds_ago(request.resolved_ts)
-        on = f"region {request.id} {_at(feed, request)}, {behind:.0f} s behind{_of(slow)}"
-        yield Wait(request.subscription.ref.name, on, moments.of(request.resolved_ts))
+        yield _wait(feed, request, "region", moments.seconds_ago(request.resolved_ts), len(slow))
 
 
-def _uninitialised(feed: EventFeed, requests: Sequence[Request]) -> Iterator[Wait]:
+def _uninitialised(feed: EventFeed, requests: Sequence[Request], now: float) -> Iterator[Wait]:
     for request in nsmallest(NAMED, requests, key=lambda request: request.since):
         doing = "its incremental scan" if request.request_id else "being asked for"
-        on = f"region {request.id} {_at(feed, request)}: {doing}{_of(requests)}"
-        yield Wait(request.subscription.ref.name, on, request.since)
+        yield _wait(feed, request, "scan", now - request.since, len(requests), doing)
 
 
-def _of(all_: Sequence[object]) -> str:
-    """Nothing where all are named."""
-    return f" (one of {len(all_)} like that)" if len(all_) > NAMED else ""
-
-
-def _at(feed: EventFeed, request: Request) -> str:
+def _wait(
+    feed: EventFeed, request: Request, kind: WaitKind, seconds: float, count: int, reason: str = ""
+) -> Wait:
+    """Of a region at its store; `count` wait like that."""
     store = feed.stores.get(request.store_id)
-    if store is None:
-        return "without a store"
-    return f"at store {store.id} ({store.last_address or 'not connected'})"
+    return Wait(
+        request.subscription.ref.name,
+        kind,
+        seconds,
+        table_id=_table_id(request.subscription),
+        reason=reason,
+        count=count,
+        region=request.id,
+        store=0 if store is None else store.id,
+        address="" if store is None else store.last_address,
+    )
+
+
+def _table_id(subscription: Subscription) -> int | None:
+    name = subscription.ref.name
+    return name.table_id if isinstance(name, ActorName) else DDL_TABLE_ID
 
 
 def _holes(feed: EventFeed, moments: Moments) -> Iterator[Wait]:
     """Keys that no region holds, but for those of which `_failed` says more."""
     failing = _failing(feed)
     found = [
-        (moments.of(ts), s, hole)
+        (moments.seconds_ago(ts), s, hole)
         for s in feed.subscriptions.values()
         if s not in failing
         for hole, ts in s.lock.free()
     ]
-    for since, subscription, hole in nsmallest(NAMED, found, key=lambda each: each[0]):
-        keys = "all of its keys" if hole == subscription.span else f"its keys {hole}"
-        on = f"a region to be found for {keys}{_of(found)}"
-        yield Wait(subscription.ref.name, on, max(since, subscription.since))
+    for seconds, subscription, hole in nlargest(NAMED, found, key=lambda each: each[0]):
+        yield Wait(
+            subscription.ref.name,
+            "lookup",
+            min(seconds, moments.now - subscription.since),
+            table_id=_table_id(subscription),
+            on="all of its keys" if hole == subscription.span else f"its keys {hole}",
+            count=len(found),
+        )
 
 
 def _failing(feed: EventFeed) -> dict[Subscription, Failure]:
@@ -141,30 +148,42 @@ def _failed(feed: EventFeed, moments: Moments) -> Iterator[Wait]:
     failing, counts = _failing(feed), feed.failures.counts
     for subscription, failure in islice(failing.items(), NAMED):
         reason = failure.action.reason
-        where = f" at store {failure.store_id} ({failure.address})" if failure.address else ""
-        on = f"the next try of region {failure.region_id}{where}, which fails with {reason} ({counts[reason]}"
         complete = max((ts for _, ts in subscription.lock.free()), default=0)
-        since = max(moments.of(complete), subscription.since)
-        yield Wait(subscription.ref.name, f"{on} such failures so far){_of([*failing])}", since)
+        yield Wait(
+            subscription.ref.name,
+            "region retry",
+            min(moments.seconds_ago(complete), moments.now - subscription.since),
+            table_id=_table_id(subscription),
+            reason=str(reason),
+            count=counts[reason],
+            region=failure.region_id,
+            store=failure.store_id,
+            address=failure.address,
+            limit=len(failing),
+        )
 
 
 def _locks(held: Iterable[HeldLock], moments: Moments) -> Iterator[Wait]:
     for lock in nsmallest(NAMED, held, key=lambda lock: lock.start_ts):
-        begun = datetime.fromtimestamp(physical_ms(lock.start_ts) / 1000, UTC)
-        on = (
-            f"the transaction {lock.start_ts} to end, which began at {begun:%Y-%m-%d %H:%M:%S} UTC and has"
-            f" {lock.ttl_ms / 1000:.0f} s; its lock is on {_row(lock)}"
+        table_id, row = _row(lock)
+        yield Wait(
+            f"region {lock.region_id}",
+            "lock",
+            moments.seconds_ago(lock.start_ts),
+            table_id=table_id,
+            row=row,
+            region=lock.region_id,
+            ts=lock.start_ts,
+            ttl_seconds=lock.ttl_ms / 1000,
         )
-        yield Wait(f"region {lock.region_id}", on, moments.of(lock.start_ts))
 
 
-def _row(lock: HeldLock) -> str:
+def _row(lock: HeldLock) -> tuple[int | None, str]:
     try:
         table_id, handle = decode_record_key(lock.key)
     except ValueError:
-        return f"the key {lock.key.hex()}"
-    row = handle.hex() if isinstance(handle, bytes) else handle
-    return f"row {row} of table {table_id}"
+        return None, f"key {lock.key.hex()}"
+    return table_id, f"row {handle.hex() if isinstance(handle, bytes) else handle}"
 
 
 def _limits(feed: EventFeed, uninitialised: Iterable[Request]) -> Iterator[Wait]:
@@ -175,20 +194,21 @@ def _limits(feed: EventFeed, uninitialised: Iterable[Request]) -> Iterator[Wait]
             queued[request.store_id] = min(queued.get(request.store_id, now), request.since)
     for store, (used, waiting) in feed.limiter.statistics().items():
         if waiting:
-            on = f"one of {used} incremental scans to end"
-            yield Wait(f"{waiting} regions of store {store}", on, queued.get(store, now))
+            seconds = now - queued.get(store, now)
+            yield Wait("source", "scan turn", seconds, store=int(str(store)), count=waiting, limit=used)
     if len(feed.divider):
         since = min((s.since for s in feed.subscriptions.values() if s.lock.free()), default=now)
-        yield Wait(f"{len(feed.divider)} spans", "PD, to be divided into regions", since)
+        yield Wait("source", "division", now - since, on="PD", count=len(feed.divider))
 
 
 def _mailboxes(feed: EventFeed) -> Iterator[Wait]:
+    now = feed.clock.now()
     for store in feed.stores.values():
         process = store.worker.actor_inbox
         found = ActorStatistics.of(process)
-        depth = f"{found.name} ({found.depth}/{found.capacity})"
         if found.waiting_on is not None:
-            yield Wait(depth, f"room in {found.waiting_on}", found.since or 0.0)
+            seconds = now - (found.since or 0.0)
+            yield room_wait(found.name, found.waiting_on, seconds, count=found.depth, limit=found.capacity)
         waiting: list[Waiting] = process.waiting()
         for each in waiting[:NAMED]:
-            yield Wait(each.name, f"room in {depth}", each.since)
+            yield room_wait(each.name, found.name, now - each.since, count=each.depth, limit=each.capacity)

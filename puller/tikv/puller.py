@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from ...actors import ActorSystem, Failed, PooledActor, PooledRef, Target
 from ...errors import Retryable, TidemillError
-from ...events import Ts, compose_ts
+from ...events import ActorName, Ts, Wait, compose_ts
 from ...store.store import Store as ScratchStore
 from ..grpc.sleep import sleep
 from .client import TikvClient
-from .explain import Wait, explain, slow_regions
+from .explain import explain, slow_regions, slowness
 from .feed.event_feed import EventFeed
 from .feed.lock_resolver import LockResolver
 from .feed.options import FeedOptions
@@ -135,7 +135,7 @@ class TikvPuller:
                 writer,
                 progress,
                 capacity=self._options.mailbox,
-                name=f"{self._name}: table {table_id} ({next(_numbers)})",
+                name=ActorName(f"{self._name}: table {table_id} ({next(_numbers)})", table_id),
                 supervisor=self._escalation,
             )
             progress.ref = ref
@@ -228,8 +228,9 @@ class TikvPuller:
 
     async def _waits(self) -> list[Wait]:
         since, ts = self._heard
-        silent = Wait("source", f"an answer of PD ({self._client.options.address})", since)
-        now_ts = ts + compose_ts(round((self._client.clock.now() - since) * 1000))
+        seconds = self._client.clock.now() - since
+        silent = Wait("source", "answer", seconds, on=f"PD ({self._client.options.address})")
+        now_ts = ts + compose_ts(round(seconds * 1000))
         return [silent] * self._silent + explain(self.feed, self.resolver, now_ts)
 
     async def _log_slow(self) -> None:
@@ -240,7 +241,7 @@ class TikvPuller:
             except Retryable:
                 continue
             for wait in slow_regions(self.feed, now_ts, UNINITIALISED_SECONDS):
-                log.warning("%s waits for %s", wait.what, wait.on)
+                log.warning("%s", slowness(wait))
 
     async def _count(self, tables: dict[int, SpanProgress], slowest: int) -> TikvStatistics:
         feed = self.feed

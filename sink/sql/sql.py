@@ -8,6 +8,7 @@ from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
 from ...errors import InvariantViolated, SinkError, TidemillError
 from ...events import Batch, Checkpoint, CreateTable, Ddl, RowChange, Table, Transaction
 from ...failpoint import reach
+from ..resume_filter import lacking
 from .runs import cut_runs
 from .target import CHECKPOINT_TABLE, StatementRejected, Target, describe, difference
 
@@ -44,8 +45,7 @@ class SqlSink:
         if not self._connected:
             self.open()
         # After a commit whose answer was lost the target has more than this sink knew.
-        done = -1 if self._durable is None else self._durable.ts
-        items = [item for item in batch.items if item.commit_ts > done]
+        items = batch.items if self._durable is None else lacking(self._durable, batch.items)
         doing = "writing"
         try:
             if items and isinstance(ddl := items[0], Ddl):
@@ -77,7 +77,7 @@ class SqlSink:
     def _commit(self) -> None:
         """End the SQL transaction, unless a transaction of the source is still open in it."""
         reached, durable = self._reached, self._durable
-        if reached is None or (durable is not None and reached.ts <= durable.ts):
+        if reached is None or (durable is not None and durable.includes(reached)):
             return
         self._begin()
         text = encode_checkpoint(reached)

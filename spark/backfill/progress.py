@@ -12,11 +12,11 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 from ...actors import SystemClock
-from ...engine.status import BackfillProgress, Stage
+from ...engine.status import BackfillProgress, BackfillStage
 from .directory import MERGED, READ, Directory
 from .plan import Plan
 
-__all__ = ["BackfillProgress", "ProgressBar", "Report", "Stage", "Watch"]
+__all__ = ["BackfillProgress", "BackfillStage", "ProgressBar", "Report", "Watch"]
 
 LOOK_SECONDS: Final = 0.5
 
@@ -27,7 +27,12 @@ class Watch:
     """Counts the finished chunks of a running stage, and calls `report` in its own thread."""
 
     def __init__(
-        self, directory: Directory, plan: Plan, stage: Stage, numbers: Collection[int], report: Report | None
+        self,
+        directory: Directory,
+        plan: Plan,
+        stage: BackfillStage,
+        numbers: Collection[int],
+        report: Report | None,
     ) -> None:
         """`numbers` are the chunks of the stage."""
         self._directory = directory

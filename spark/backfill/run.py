@@ -17,7 +17,7 @@ from ...sink import Sink
 from ..launch.quiet import LOG, quiet_session
 from ..launch.starting import starting
 from ..run.options import SparkOptions, spark_options
-from ..run.start import Start, find_start
+from ..run.start import Start, find_start, reject_own_tables
 from .fill import fill
 from .fill_status import FillStatus
 from .options import BackfillOptions
@@ -43,6 +43,8 @@ def run(
     options, how = feed_options(found), spark_options(found, flags)
     if not options.sinks and not keep:
         raise ConfigError("sink: none is named, and the files would be removed: name one, or keep the files")
+    for sink in options.sinks:
+        reject_own_tables(sink)
     make_data_dir(options)
     progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
     stopping = Event()

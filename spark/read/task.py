@@ -8,10 +8,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from ...actors import SystemClock
+from ...actors import Clock, SystemClock
+from ...engine.coordinator import Course
 from ...engine.handover import Handover, HandoverClosed
 from ...engine.options import FeedOptions, open_source
-from ...engine.pipeline import Pipeline, Unavailable
+from ...engine.pipeline import Pipeline
+from ...engine.unavailable import Unavailable
 from ...errors import Retryable
 from ...events import Checkpoint, Ddl, Item, Sorted
 from ...sink.python import PythonSink
@@ -34,8 +36,8 @@ def follow(
     try:
         while (items := handover.get()) is not None:
             yield task.with_refusals(items)
-        if task.error is not None:
-            raise task.error
+        if task.course.error is not None:
+            raise task.course.error
     finally:
         handover.close()
         task.close()
@@ -64,18 +66,26 @@ class Task(Pipeline):
     def __init__(
         self, options: FeedOptions, start: Checkpoint | None, handover: Handover, patience_seconds: float
     ) -> None:
-        self._handover = handover
-        self._patience_seconds = patience_seconds
         clock = SystemClock()
         self._unrefused = _Unrefused(open_source(options, clock))
         sink = PythonSink("spark", handover.put, _Start(start))
-        super().__init__(options, [sink], clock, self._unrefused)
+        course = _TaskCourse(clock, handover, patience_seconds)
+        super().__init__(options, [sink], clock, source=self._unrefused, course=course)
 
     def with_refusals(self, items: Sequence[Item]) -> Sequence[Item]:
         return [self._unrefused.restored(item) if isinstance(item, Ddl) else item for item in items]
 
     def admit(self, found: SourceInfo) -> None:
         """A table may have been dropped since; the driver has looked at the patterns."""
+
+
+class _TaskCourse(Course):
+    """Ends with an error once the source or the sink has no answer for `patience_seconds`."""
+
+    def __init__(self, clock: Clock, handover: Handover, patience_seconds: float) -> None:
+        super().__init__(clock)
+        self._handover = handover
+        self._patience_seconds = patience_seconds
 
     def fails(self, who: str, error: str, seconds: float) -> None:
         super().fails(who, error, seconds)

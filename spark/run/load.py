@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...engine.feed import Feed
 from ...engine.options import FeedOptions
-from ...engine.pipeline import check_patterns
+from ...engine.patterns import check_patterns
 from ...engine.progress import Progress
 from ...engine.retry import pause_seconds
 from ...errors import ConfigError, Retryable

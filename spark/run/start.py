@@ -1,29 +1,24 @@
 """Where the query of a sink begins: at the place that its target had when Spark took it over.
 
-Once a target is loaded (`run_load.py`), the feed's own checkpoint in it is marked: it says where the query
-began, in how many parts, and the local engine refuses it. So either engine can't repeat what the other did,
-and no file of the driver has to be kept.
+Once a target is loaded (`load.py`), the feed's own checkpoint in it gets an owner: it says where the query
+began, in how many partitions, and the local engine refuses it. So neither engine can repeat what the other
+did, and no file of the driver has to be kept.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Final
 
 from msgspec import Struct
 
-from ...engine.checkpoint import ON_SPARK
 from ...engine.options import FeedOptions, SinkOptions, sink_context
 from ...errors import ConfigError
-from ...events import Batch, Checkpoint
+from ...events import Batch, Checkpoint, SparkQuery
 from ...sink import Sink
 from ...sink.registry import open_given
 from ..offsets.offset import Offset
 from ..write.files import Files
 from ..write.options import WriteOptions
-
-_MARK: Final = re.compile(rf"{ON_SPARK}, (\d+) partitions, of (.*)")
 
 
 class Start(Struct, frozen=True):
@@ -39,12 +34,22 @@ def local_sinks(options: FeedOptions) -> dict[str, Sink]:
 
 
 def _local(options: FeedOptions, sink: SinkOptions) -> Sink:
+    reject_own_tables(sink)
     written, given = WriteOptions(url=sink.url, sink=sink.section), sink.given
     if written.is_files:
         files = Files(written)
         files.prepare()
         given = given._replace(target=files.way.load_url(files.directory))
     return open_given(given, sink_context(options, sink.name))
+
+
+def reject_own_tables(sink: SinkOptions) -> None:
+    """Raise ConfigError for a sink with tables of its own, which tasks don't know."""
+    if sink.tables is not None:
+        raise ConfigError(
+            f"sink {sink.name}: tables: on Spark every sink is given all tables of the feed; use "
+            "source.tables of a feed of its own, or the local engine"
+        )
 
 
 def find_start(sink: Sink) -> Start | Checkpoint | None:
@@ -55,8 +60,9 @@ def find_start(sink: Sink) -> Start | Checkpoint | None:
         sink.close()
     if at is None:
         return None
-    found = _MARK.fullmatch(at.source)
-    return Start(Offset(at.ts - 1, at.position, found[2]), int(found[1])) if found else at
+    if not isinstance(at.owner, SparkQuery):
+        return at
+    return Start(Offset(at.ts - 1, at.position, at.source), at.owner.partitions)
 
 
 def take_over(sink: Sink, partitions: int) -> Start:
@@ -64,8 +70,8 @@ def take_over(sink: Sink, partitions: int) -> Start:
     try:
         at = sink.open()
         assert at is not None
-        source = f"{ON_SPARK}, {partitions} partitions, of {at.source}"
-        sink.write(Batch([], Checkpoint(at.ts + 1, at.position, None, source)))
+        taken = Checkpoint(at.ts + 1, at.position, None, at.source, SparkQuery(partitions))
+        sink.write(Batch([], taken))
         sink.flush()
     finally:
         sink.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -10,14 +9,12 @@ from msgspec import Struct
 from pyspark import TaskContext
 
 from ...errors import InvariantViolated, Retryable, SinkError
-from ...events import Checkpoint, Item
+from ...events import Checkpoint, Item, SparkBatch
 from .options import WriteOptions
 
 QUERY: Final = "sql.streaming.queryId"
 EPOCH: Final = "streaming.sql.batchId"
 """The properties in which Spark tells a task what it works for."""
-
-_MARK: Final = re.compile(r"batch (\d+) of (\S+)")
 
 
 class Overtaken(Retryable):
@@ -53,8 +50,13 @@ class Place(Struct, frozen=True):
 
     @property
     def mark(self) -> str:
-        """Stands for a position in the checkpoint, for people and for `Progress`."""
+        """Stands for a position in the checkpoint, for people."""
         return f"batch {self.epoch} of {self.query}"
+
+    @property
+    def owner(self) -> SparkBatch:
+        """Of the checkpoints that are written for it."""
+        return SparkBatch(self.query, self.epoch)
 
     @property
     def start(self) -> Checkpoint:
@@ -84,12 +86,12 @@ class Progress:
     def __init__(self, stored: Checkpoint, place: Place) -> None:
         self._place = place
         self._ts = stored.ts
-        found = _MARK.fullmatch(stored.position)
-        epoch, query = (int(found[1]), found[2]) if found else (0, "")
-        self._is_same_query = query == place.query
-        self.is_over = self._is_same_query and epoch > place.epoch
+        owner = stored.owner
+        before = owner if isinstance(owner, SparkBatch) and owner.query == place.query else None
+        self._is_same_query = before is not None
+        self.is_over = before is not None and before.batch > place.epoch
         """A later batch is there, so this one is."""
-        self.is_repeat = self._is_same_query and epoch == place.epoch and stored.ts > 0
+        self.is_repeat = before is not None and before.batch == place.epoch and stored.ts > 0
         self._first: int | None = None
         self._has_stored = False  # whether the stored ts is among the rows
         self._passed = stored.ts == 0

@@ -59,7 +59,7 @@ def _into_files(files: Files, place: Place, items: Iterable[list[Item]], loads: 
     folder, sink = files.begin(place)
     sink.open()
     try:
-        delivery = Delivery(sink, _begins(place.start, loads))
+        delivery = Delivery(sink, _begins(place, place.start, loads))
         for some in items:
             delivery.accept(some)
             delivery.run(0.0)
@@ -69,9 +69,10 @@ def _into_files(files: Files, place: Place, items: Iterable[list[Item]], loads: 
     return files.end(place, folder)
 
 
-def _begins(stored: Checkpoint, loads: bool) -> Checkpoint:
-    """As what comes next needs it: rows of a snapshot fill tables, changes find them whole."""
-    return replace(stored, loading=(stored.loading or {}) if loads else None)
+def _begins(place: Place, stored: Checkpoint, loads: bool) -> Checkpoint:
+    """Return what was stored as the rows that come next need it: those of a snapshot fill tables, changes
+    find them whole."""
+    return replace(stored, loading=(stored.loading or {}) if loads else None, owner=place.owner)
 
 
 class _Task:
@@ -88,7 +89,7 @@ class _Task:
         progress = Progress(stored, self._place)
         if progress.is_over:
             return
-        at = _begins(stored if progress.is_repeat else replace(stored, loading=None), loads)
+        at = _begins(self._place, stored if progress.is_repeat else replace(stored, loading=None), loads)
         delivery = Delivery(self.sink, at, self._place.start.source)
         for some in items:
             progress.check(some)

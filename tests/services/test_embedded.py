@@ -99,9 +99,9 @@ def test_what_was_not_acknowledged_comes_again(mariadb, orders, tmp_path):
 def test_explain_says_that_an_acknowledgement_is_waited_for(mariadb, orders, tmp_path):
     with opened(mariadb, orders, tmp_path) as feed:
         txn = next(iter(feed))
-        assert "ack(txn) for what was handed out" in [wait.on for wait in feed.explain()]
+        assert "acknowledgement" in [wait.kind for wait in feed.explain()]
         feed.ack(txn)
-        assert [wait for wait in feed.explain() if "ack" in wait.on] == []
+        assert [wait for wait in feed.explain() if wait.kind == "acknowledgement"] == []
 
 
 def test_leaving_the_loop_early_ends_the_feed_even_while_more_comes(mariadb, orders, tmp_path):

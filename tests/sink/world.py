@@ -93,7 +93,7 @@ def alter(ts: int, table: Table, query: str, *actions: Any, epoch_seconds: float
 
 
 def at(ts: int, **changes: Any) -> Checkpoint:
-    return Checkpoint(ts, f"log:{ts}", changes.get("loading"), "src")
+    return Checkpoint(ts, f"log:{ts}", changes.get("loading"), "src", None, changes.get("tables", {}))
 
 
 def batch(*items: Item) -> Batch:

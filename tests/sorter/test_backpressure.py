@@ -110,9 +110,9 @@ def test_explain_names_who_waits_on_what_since_when(system, sorter, basin):
     system.clock.advance(7)
     fill(system, writer, resolve=True)
     system.clock.advance(5)
-    waits = {wait.what: wait for wait in sorter.explain()}
-    assert (waits[sorter._merger.name].on, waits[sorter._merger.name].since) == ("basin", 7)
-    assert (waits[writer.name].on, waits[writer.name].since) == ("room in the sorter", 7)
+    waits = {wait.stage: wait for wait in sorter.explain()}
+    assert (waits[sorter._merger.name].on, waits[sorter._merger.name].seconds) == ("basin", 5)
+    assert (waits[writer.name].kind, waits[writer.name].seconds) == ("memory", 5)
     basin.drain(system)
     assert sorter.explain() == []
 
@@ -126,7 +126,7 @@ def test_explain_names_the_table_that_holds_the_others_back(system, sorter, basi
     ahead.tell(Changes([put(5, "a")], 9))
     basin.drain(system)
     (wait,) = sorter.explain()
-    assert (wait.what, wait.on, wait.since) == ("everything above ts 3", "table 2, the least resolved", 7)
+    assert (wait.kind, wait.table_id, wait.ts, wait.seconds) == ("table", 2, 3, 2)
 
 
 def test_closing_does_not_wait_for_those_who_wait(system, sorter, basin):

@@ -62,7 +62,7 @@ def test_a_placement_driver_that_goes_away_meanwhile_is_said_and_stops_nothing(p
         running.until(lambda status: status.state == "normal" and not status.sinks[0].loading)
         tidb.pd_down()
         status = running.until(lambda status: any("PD" in wait.on for wait in status.waits))
-        assert any(wait.who == "source" and tidb.pd_address in wait.on for wait in status.waits)
+        assert any(wait.stage == "source" and tidb.pd_address in wait.on for wait in status.waits)
         tidb.pd_up()
         place.insert(4)
         eventually(lambda: place.copied_ids() == [1, 2, 3, 4])

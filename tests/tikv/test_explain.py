@@ -186,7 +186,7 @@ def test_a_slow_consumer_is_seen_as_mailboxes_that_are_full(tidb, follow):
             with tidb.transaction() as txn:
                 txn.insert("shop.item", (row, "x"))
         found.says(r"the checkpoint has waited \d+\.\d s for ack\(txn\) for what was handed out")
-        found.says(r"mount has waited \d+\.\d s for room in sink python; 4 of 4 messages are behind it")
+        found.says(r"decoder has waited \d+\.\d s for room in sink python; 4 of 4 messages are behind it")
         found.free.set()
         eventually(lambda: found.rows == 2_000)
         found.is_quiet()
@@ -199,7 +199,7 @@ def test_the_command_says_the_same_of_another_process(tmp_path):
             running.until(lambda status: status.state == "normal" and status.sinks[0].position)
             tidb.pause_resolved()
             tidb.jump_clock(60)
-            running.until(lambda status: any("behind" in wait.on for wait in status.waits))
+            running.until(lambda status: any(wait.kind == "region" for wait in status.waits))
             done = place.call("explain", str(place.config))
             assert done.status == 0
             assert re.search(

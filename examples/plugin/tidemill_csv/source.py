@@ -13,7 +13,6 @@ import msgspec
 
 from tidemill.actors import PooledActor, Target
 from tidemill.config import Finding
-from tidemill.engine.status import Wait
 from tidemill.errors import CheckpointError, Retryable, SourceError
 from tidemill.events import (
     PUT,
@@ -27,10 +26,11 @@ from tidemill.events import (
     Table,
     Transaction,
     Ts,
+    Wait,
 )
 from tidemill.puller.puller import Connected, PullerStatistics
 from tidemill.routing import TableFilter
-from tidemill.sources.source import SourceInfo, Stages
+from tidemill.sources.source import SourceInfo, StartContext
 
 from .line import Change, decode
 
@@ -120,21 +120,21 @@ class CsvSource:
     def behind(self, sink: str, position: str, end: str) -> str:
         return f"sink {sink} is at byte {position}, and {self._path} has only {end}: it was replaced"
 
-    def start(self, stages: Stages) -> None:
-        at = stages.start
+    def start(self, context: StartContext) -> None:
+        at = context.start
         offset = 0 if at is None else self.rank(at.position)
         self._define_up_to(offset)
-        writer = stages.sorter.add_table(KEYSPACE, 0 if at is None else at.ts)
-        self._reader = stages.blocking.spawn(
+        writer = context.sorter.add_table(KEYSPACE, 0 if at is None else at.ts)
+        self._reader = context.blocking.spawn(
             CsvReader,
             self._path,
             offset,
             self._poll_seconds,
             writer,
             name="csv reader",
-            supervisor=stages.coordinator,
+            supervisor=context.coordinator,
         )
-        stages.coordinator.tell(Connected(f"csv {self._path}", self.address))
+        context.coordinator.tell(Connected(f"csv {self._path}", self.address))
 
     def _define_up_to(self, offset: int) -> None:
         with self._path.open("rb") as file:
@@ -187,8 +187,13 @@ class CsvSource:
     def waits(self) -> list[Wait]:
         return []
 
-    def named(self, text: str) -> str:
-        return text
+    def table_name(self, table_id: int) -> str:
+        """Return the name of the keyspace in a Wait."""
+        return self._path.name
+
+    def check_seek(self, position: str) -> None:
+        """Accept any position that `rank` understands: the whole file can be read again."""
+        self.rank(position)
 
     def stop(self) -> None:
         self._reader.stop(block=False)

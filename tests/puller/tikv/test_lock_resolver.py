@@ -104,11 +104,10 @@ def test_a_living_lock_stays_and_is_named(make):
     for _ in range(30):
         still.second()
     assert still.resolved == 0
-    held = [wait for wait in still.rig.puller.explain() if f"transaction {start}" in wait.on]
-    assert [wait.what for wait in held] == [f"region {still.rig.requests[0].id}"]
-    slow = [wait for wait in still.rig.puller.explain() if "behind" in wait.on]
-    assert len(slow) == 1
-    assert f"region {still.rig.requests[0].id} at store 1" in slow[0].on
+    held = [wait for wait in still.rig.puller.explain() if wait.kind == "lock" and wait.ts == start]
+    assert [wait.region for wait in held] == [still.rig.requests[0].id]
+    slow = [wait for wait in still.rig.puller.explain() if wait.kind == "region"]
+    assert [(wait.region, wait.store) for wait in slow] == [(still.rig.requests[0].id, 1)]
 
 
 def test_a_pessimistic_lock_is_left_alone_whatever_has_become_of_its_primary(make):

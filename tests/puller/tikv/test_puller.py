@@ -97,8 +97,8 @@ def test_a_region_that_is_not_initialised_is_named_with_its_store(cluster, tmp_p
         region, store = rig.requests[0].id, rig.requests[0].store_id
         rig.eventually(lambda: rig.puller.feed.stores[store].last_address)
         address = cluster.stores[store].server.address
-        assert f"region {region} at store {store} ({address}): its incremental scan" in [
-            wait.on for wait in rig.puller.explain()
+        assert ("scan", region, store, address, "its incremental scan") in [
+            (wait.kind, wait.region, wait.store, wait.address, wait.reason) for wait in rig.puller.explain()
         ]
         cluster.free_scans()
         rig.until_resolved(cluster.tso())
@@ -110,7 +110,7 @@ def test_keys_that_no_region_holds_are_named(cluster, tmp_path):
         rig.add(TABLE)
         rig.eventually(lambda: rig.puller.feed.subscriptions)
         waits = rig.client.run(_slow(rig))
-        assert [wait.on for wait in waits] == ["a region to be found for all of its keys"]
+        assert [(wait.kind, wait.on) for wait in waits] == [("lookup", "all of its keys")]
         cluster.pd_up()
         rig.until_resolved(cluster.tso())
 
@@ -125,11 +125,8 @@ def test_slow_regions_are_named_from_the_slowest_on(tmp_path):
             for number, request in enumerate(sorted(rig.requests, key=lambda r: r.span.start)):
                 request.resolved_ts = cluster.tso() + number
             clock.advance(3_600)
-            names = [wait.on for wait in rig.puller.explain() if "behind" in wait.on]
-            assert len(names) == 3
-            assert [int(name.split()[1]) for name in names] == [
-                request.id for request in sorted(rig.requests, key=lambda r: r.resolved_ts)
-            ]
+            found = [wait.region for wait in rig.puller.explain() if wait.kind == "region"]
+            assert found == [request.id for request in sorted(rig.requests, key=lambda r: r.resolved_ts)]
 
 
 async def _slow(rig: Rig):

@@ -109,8 +109,8 @@ def test_at_most_as_many_scans_are_asked_for_as_there_are_tokens(cluster, asked,
         rig.add(TABLE)
         rig.eventually(lambda: len(asked) == 7)
         assert rig.puller.statistics().initialising == 7
-        waits = [wait for wait in rig.puller.explain() if wait.what == "13 regions of store 1"]
-        assert [wait.on for wait in waits] == ["one of 7 incremental scans to end"]
+        waits = [wait for wait in rig.puller.explain() if wait.kind == "scan turn"]
+        assert [(wait.store, wait.count, wait.limit) for wait in waits] == [(1, 13, 7)]
         cluster.free_scans()
         rig.until_resolved(cluster.tso())
         assert len(asked) == 20
@@ -219,6 +219,6 @@ def test_a_store_of_a_wrong_version_is_not_asked(tmp_path):
     with Cluster(stores=1, tick_seconds=0.02, version="5.0.0") as cluster, Rig(cluster, tmp_path) as rig:
         rig.add(TABLE)
         rig.eventually(lambda: rig.puller.statistics().streams == 1)
-        assert [wait.on for wait in rig.puller.explain()] == [
-            f"region {cluster.region_of(record_key(TABLE, 1))} at store 1 (not connected): being asked for"
-        ]
+        (wait,) = rig.puller.explain()
+        assert wait.region == cluster.region_of(record_key(TABLE, 1))
+        assert (wait.kind, wait.store, wait.address, wait.reason) == ("scan", 1, "", "being asked for")

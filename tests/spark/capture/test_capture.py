@@ -157,7 +157,7 @@ def _blocked(capture: Running):
 
 def _waiting(bed: Bed):
     status = bed.status()
-    waits = [wait for wait in status.waits if wait.who == "sink capture"] if status else []
+    waits = [wait for wait in status.waits if wait.stage == "sink capture"] if status else []
     return status if waits else None
 
 

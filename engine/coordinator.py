@@ -1,0 +1,120 @@
+"""The actor that hears from every stage, and what it has heard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event
+from typing import Any
+
+from ..actors import Clock, Failed, PooledActor
+from ..errors import InvariantViolated, TidemillError
+from ..events import Checkpoint, TablePosition, Ts
+from ..puller.puller import Connected, Retrying, SnapshotReport
+from ..sink import Acknowledged, Seek
+from .status import Retry
+from .unavailable import accounted
+
+
+class SeekRequested(TidemillError):
+    """A stage wants the source to be read again: the next pipeline begins at `at`, or before it."""
+
+    def __init__(self, sink: str, at: TablePosition) -> None:
+        super().__init__(f"sink {sink} goes back to {at.position}")
+        self.at = at
+
+
+class Course:
+    """How a pipeline has gone so far. Changed in the Coordinator's turns; may be read from any thread, as
+    what is in it is replaced as a whole."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.over = Event()
+        self.error: BaseException | None = None
+        """Why it is over; None: it reached its end, or was asked to stop."""
+        self.progressed = False
+        """A sink acknowledged something."""
+        self.retries: dict[str, Retry] = {}
+        self.snapshot: SnapshotReport | None = None
+        self.checkpoints: dict[str, Checkpoint] = {}
+        """By sink, the last one acknowledged; without sinks that have none."""
+        self._clock = clock
+
+    def fails(self, who: str, error: str, seconds: float) -> None:
+        """Note that `who` has no answer for now, and tries again in `seconds`."""
+        now = self._clock.now()
+        before = self.retries.get(who)
+        retry = Retry(who, error, now + seconds, before.since if before is not None else now)
+        self.retries = {**self.retries, who: retry}
+
+    def recovers(self, who: str) -> None:
+        if who in self.retries:
+            self.retries = {name: retry for name, retry in self.retries.items() if name != who}
+
+    def end(self, error: BaseException | None) -> None:
+        """End the pipeline: by its first error, or because it is done."""
+        if not self.over.is_set():
+            self.error = error
+            self.over.set()
+
+
+class Coordinator(PooledActor):
+    """Hears from every stage, and ends the pipeline when all sinks have reached `until`."""
+
+    def __init__(
+        self,
+        course: Course,
+        sinks_count: int,
+        acknowledged: Callable[[Ts], None],
+        is_at_end: Callable[[Checkpoint], bool],
+        check_seek: Callable[[str], None],
+    ) -> None:
+        """`acknowledged` is called with each ts up to which every sink has everything; `is_at_end` says of
+        a sink's checkpoint whether the sink is finished; `check_seek` raises SourceError for a position
+        from which the source can't be read again."""
+        super().__init__()
+        self._course = course
+        self._sinks_count = sinks_count
+        self._acknowledged = acknowledged
+        self._is_at_end = is_at_end
+        self._check_seek = check_seek
+
+    def on_start(self) -> None:
+        self._finish_if_done()
+
+    def on_receive(self, message: Any) -> None:
+        course = self._course
+        match message:
+            case Acknowledged(sink, checkpoint):
+                course.progressed = True
+                course.checkpoints = {**course.checkpoints, sink: checkpoint}
+                course.recovers(f"sink {sink}")
+                if len(course.checkpoints) == self._sinks_count:
+                    self._acknowledged(min(at.resume.ts for at in course.checkpoints.values()))
+                self._finish_if_done()
+            case Seek(sink, at):
+                self._seek(sink, at)
+            case Failed(error=error, name=name, restart_seconds=None):
+                course.end(accounted(name, error))
+            case Failed(error=error, name=name, restart_seconds=float(seconds)):
+                course.fails(name, str(error), seconds)
+            case Connected():
+                course.recovers("source")
+            case Retrying(error, seconds):
+                course.fails("source", error, seconds)
+            case SnapshotReport():
+                course.snapshot = message
+            case _:
+                raise InvariantViolated(f"the coordinator got {message!r}")
+
+    def _seek(self, sink: str, at: TablePosition) -> None:
+        try:
+            self._check_seek(at.position)
+        except TidemillError as error:
+            self._course.end(error)
+        else:
+            self._course.end(SeekRequested(sink, at))
+
+    def _finish_if_done(self) -> None:
+        checkpoints = self._course.checkpoints
+        if len(checkpoints) == self._sinks_count and all(map(self._is_at_end, checkpoints.values())):
+            self._course.end(None)

@@ -1,0 +1,86 @@
+"""From what the sorter releases to items, decoded once for all sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..actors import PooledActor, PooledRef
+from ..events import Item, Sorted, Transaction
+from ..sink import Deliver
+from ..sources.source import Source
+
+
+class Counts:
+    """What was handed to the sinks."""
+
+    rows = 0
+    transactions = 0
+    """Transactions with rows; a large one counts at its end."""
+    _has_rows = False
+
+    def add(self, items: Sequence[Item]) -> None:
+        rows = transactions = 0
+        has_rows = self._has_rows
+        for item in items:
+            if isinstance(item, Transaction):
+                count = len(item.rows)
+                rows += count
+                has_rows = has_rows or count > 0
+                if item.last:
+                    transactions += has_rows
+                    has_rows = False
+        self._has_rows = has_rows
+        self.rows += rows
+        self.transactions += transactions
+
+
+class DecodeActor(PooledActor):
+    """Decodes what the sorter releases and hands the items to every sink.
+
+    With `until`, the rank of a position, nothing leaves that begins after it; but while tables are
+    `loading` everything does: a snapshot takes up what was logged before it, and is given whole.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        sinks: Sequence[PooledRef[Any]],
+        counts: Counts,
+        until: Any,
+        loading: bool,
+    ) -> None:
+        super().__init__()
+        self._until = until
+        self._passed = False
+        self._loading = loading
+        self._source = source
+        self._sinks = sinks
+        self._counts = counts
+
+    def on_receive(self, message: Sorted | Deliver) -> None:
+        items = message.items if isinstance(message, Deliver) else self._source.mount(message)
+        if self._until is not None:
+            items = self._up_to(items, self._until)
+        if not items:
+            return
+        self._counts.add(items)
+        deliver = Deliver(items)
+        for sink in self._sinks:
+            self.send(sink, deliver)
+
+    def _up_to(self, items: list[Item], until: Any) -> list[Item]:
+        if self._passed:
+            return []
+        for number, item in enumerate(items):
+            if self._loading:
+                self._loading = not _ends_snapshot(item)
+            if not self._loading and item.position and self._source.rank(item.position) >= until:
+                self._passed = True
+                # Others of the same ts included: the checkpoint moves past all of them.
+                return items[:number] + [one for one in items[number:] if one.commit_ts == item.commit_ts]
+        return items
+
+
+def _ends_snapshot(item: Item) -> bool:
+    return isinstance(item, Transaction) and item.chunk is not None and not item.chunk.table

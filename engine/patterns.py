@@ -1,0 +1,47 @@
+"""The table patterns of a feed: each matches something, and they stay what they were."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ..errors import ConfigError
+from ..routing import TableFilter
+from ..sources.source import SourceInfo, no_table_matches
+from .options import FeedOptions
+
+
+def reject_unmatched(options: FeedOptions, found: SourceInfo) -> None:
+    """Raise ConfigError for a pattern without a table: what it should match would be missing silently."""
+    unmatched = options.tables.unmatched(found.tables)
+    if unmatched:
+        raise ConfigError(no_table_matches(unmatched))
+    followed = [table for table in found.tables if options.tables.matches(*table)]
+    for sink in options.sinks:
+        if sink.tables is not None and (unmatched := sink.tables.unmatched(followed)):
+            names = ", ".join(map(repr, unmatched))
+            raise ConfigError(
+                f"sink {sink.name}: tables: no table of this feed matches {names}: fix the pattern, or let "
+                "source.tables follow the table"
+            )
+
+
+def check_patterns(options: FeedOptions, *, anew: bool) -> None:
+    """Keep the patterns beside the checkpoints. Raises ConfigError if others were followed before."""
+    path = options.data_dir / f"{options.name}.tables"
+    _keep(path, options.tables, "source.tables: this feed followed", anew=anew)
+    for sink in options.sinks:
+        path = options.data_dir / f"{options.name}.{sink.name}.tables"
+        if sink.tables is not None or path.exists():
+            _keep(path, sink.tables or options.tables, f"sink {sink.name}: tables: it was given", anew=anew)
+
+
+def _keep(path: Path, tables: TableFilter, what: str, *, anew: bool) -> None:
+    patterns = json.dumps(tables.patterns)
+    if not anew and path.exists() and (before := path.read_text()) != patterns:
+        raise ConfigError(
+            f"{what} {before} so far, and what happened to other tables "
+            "is missing in its targets: give a feed with other patterns a new name and target, or remove "
+            f"{path} to go on all the same"
+        )
+    path.write_text(patterns)

@@ -1,0 +1,99 @@
+"""What waits, as sentences for people."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from ..events import Wait, physical_ms
+
+NAMED = 3
+"""Beyond so many of a kind the sentence says how many there are."""
+
+
+def sentence(wait: Wait) -> str:
+    """Return who waits, for how long, and for what."""
+    who, many = _who(wait)
+    return f"{who} {'have' if many else 'has'} waited {max(0.0, wait.seconds):.1f} s for {_what(wait)}"
+
+
+def _table(wait: Wait) -> str:
+    """The table that a Wait is about; empty: of none."""
+    if wait.table == "schema jobs":
+        return "the job queue of the schema"
+    if wait.table:
+        return f"table {wait.table}"
+    return "" if wait.table_id is None else f"table id {wait.table_id}"
+
+
+def _who(wait: Wait) -> tuple[str, bool]:
+    """Who waits, and whether they are several."""
+    match wait.kind:
+        case "table":
+            return f"everything above ts {wait.ts}", False
+        case "acknowledgement":
+            return "the checkpoint", False
+        case "scan turn":
+            return f"{wait.count} regions of store {wait.store}", True
+        case "division":
+            return f"{wait.count} spans", True
+        case "memory" | "region" | "scan" | "lookup" | "region retry":
+            return _table(wait) or wait.stage, False
+    return wait.stage, False
+
+
+def _what(wait: Wait) -> str:
+    region = f"region {wait.region} {_at(wait)}"
+    match wait.kind:
+        case "answer":
+            return f"an answer of {wait.on}"
+        case "retry":
+            return f"the next attempt, in {wait.pause_seconds:.1f} s: {wait.reason}"
+        case "room":
+            piled = f"; {wait.count} of {wait.limit} messages are behind it" if wait.count else ""
+            return f"room in {wait.on}{piled}"
+        case "memory":
+            return "room in the sorter"
+        case "table":
+            return f"{_table(wait)}, the least resolved"
+        case "acknowledgement":
+            return "ack(txn) for what was handed out"
+        case "barrier":
+            return f"what was written to be durable; {wait.count} items come after it"
+        case "held":
+            return f"its stage to let {_table(wait)} go on; {wait.count} items are held"
+        case "region":
+            return f"{region}, {wait.seconds:.0f} s behind{_of(wait.count)}"
+        case "scan":
+            return f"{region}: {wait.reason}{_of(wait.count)}"
+        case "lookup":
+            return f"a region to be found for {wait.on}{_of(wait.count)}"
+        case "region retry":
+            where = f" {_at(wait)}" if wait.address else ""
+            return (
+                f"the next try of region {wait.region}{where}, which fails with {wait.reason} "
+                f"({wait.count} such failures so far){_of(wait.limit)}"
+            )
+        case "lock":
+            return _lock(wait)
+        case "scan turn":
+            return f"one of {wait.limit} incremental scans to end"
+        case "division":
+            return f"{wait.on}, to be divided into regions"
+
+
+def _lock(wait: Wait) -> str:
+    begun = datetime.fromtimestamp(physical_ms(wait.ts) / 1000, UTC)
+    row = f"{wait.row} of {_table(wait)}" if _table(wait) else f"the {wait.row}"
+    return (
+        f"the transaction {wait.ts} to end, which began at {begun:%Y-%m-%d %H:%M:%S} UTC and has "
+        f"{wait.ttl_seconds:.0f} s; its lock is on {row}"
+    )
+
+
+def _at(wait: Wait) -> str:
+    return f"at store {wait.store} ({wait.address or 'not connected'})" if wait.store else "without a store"
+
+
+def _of(count: int) -> str:
+    """Nothing where all are named."""
+    return f" (one of {count} like that)" if count > NAMED else ""

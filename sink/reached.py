@@ -1,0 +1,75 @@
+"""What a sink's target is at, while items go into batches."""
+
+from __future__ import annotations
+
+from ..chain import Lag
+from ..errors import InvariantViolated
+from ..events import Checkpoint, Item, TablePosition, Transaction
+from .resume_filter import advance
+
+
+class Reached:
+    """The checkpoint that holds once all that was added is applied."""
+
+    def __init__(self, start: Checkpoint) -> None:
+        self._at = start  # without tables; of the time before `_last`
+        self._last: Item | None = None
+        self._ts = start.ts
+        self._open = False
+        self._behind = {name: at for name, at in start.tables.items() if at.ts < start.ts}
+        self._ahead = {name: at for name, at in start.tables.items() if at.ts > start.ts}
+        self._is_plain = self._at.loading is None and not (self._behind or self._ahead)
+        self._late: set[str] = set()
+        """Tables in the pieces of a transaction that comes late."""
+
+    @property
+    def checkpoint(self) -> Checkpoint | None:
+        """None inside a transaction."""
+        if self._open:
+            return None
+        if self._last is not None:
+            self._at = advance(self._at, self._last)
+            self._last = None
+        at = self._at
+        tables = {**self._behind, **self._ahead}
+        if tables or at.tables:
+            return Checkpoint(at.ts, at.position, at.loading, at.source, at.owner, tables)
+        return at
+
+    def add(self, item: Item) -> None:
+        """Raises InvariantViolated for an item below those before it, unless a Lag allows that."""
+        ts = item.commit_ts
+        if self._is_plain and item.last and ts >= self._ts:
+            self._last, self._ts, self._open = item, ts, False
+            return
+        if self._behind and ts <= self._ts:
+            self._add_late(item)
+        elif ts < self._ts:
+            raise InvariantViolated(f"commit ts {ts} came after {self._ts}, and no table lags behind")
+        elif item.last:
+            if self._at.loading is not None:
+                self._at = advance(self._at, item)
+            else:
+                self._last = item
+            self._ts = ts
+            if self._ahead:
+                self._ahead = {name: at for name, at in self._ahead.items() if at.ts > ts}
+        self._open = not item.last
+        self._is_plain = self._at.loading is None and not (self._behind or self._ahead)
+
+    def mark(self, lag: Lag) -> None:
+        if lag.at is None:
+            self._behind.pop(lag.table, None)
+        else:
+            self._behind[lag.table] = lag.at
+        self._is_plain = False  # until the next item says otherwise
+
+    def _add_late(self, item: Item) -> None:
+        if isinstance(item, Transaction):
+            self._late.update(row.table.full_name for row in item.rows)
+        else:
+            self._late.add(item.full_name)
+        if item.last:
+            for name in self._late & self._behind.keys():
+                self._behind[name] = TablePosition(item.commit_ts, item.position)
+            self._late.clear()
