@@ -359,7 +359,7 @@ WaitKind: TypeAlias = Literal[
 
 
 class ActorName(str):
-    """The name of an actor that serves one table of the source."""
+    """The name of an actor that serves one table of the source. A Wait holds it as a plain str."""
 
     __slots__ = ("table_id",)
 
@@ -413,4 +413,4 @@ def room_wait(who: str, mailbox: str, seconds: float, *, count: int = 0, limit: 
     """Return the Wait of an actor for room in a mailbox; `count` of `limit` messages pile up before it."""
     named = who if isinstance(who, ActorName) else mailbox
     table_id = named.table_id if isinstance(named, ActorName) else None
-    return Wait(who, "room", seconds, on=mailbox, table_id=table_id, count=count, limit=limit)
+    return Wait(str(who), "room", seconds, on=str(mailbox), table_id=table_id, count=count, limit=limit)

@@ -26,8 +26,8 @@ from typing import Any
 from ..embedded import open_feed
 from ..events import Column, Row, Ts
 from ..testing import tikv_shop
-from .compare import Comparison, Printed, PrintedColumn, Rows, compare, printed, sqlite_rows
-from .process import following, until_all_at
+from ..testing.compare import Comparison, Printed, PrintedColumn, Rows, compare, printed, sqlite_rows
+from ..testing.following import following, until_all_at
 
 FEED = """\
 name = "demo"

@@ -12,14 +12,12 @@ import sys
 import tempfile
 from pathlib import Path
 from time import sleep as pause
-from typing import Any
 
 from ..testing import shop
+from ..testing.compare import Comparison
+from ..testing.following import following
 from ..testing.mariadb import MariaDb, missing
-from .compare import Comparison, compare, mariadb_rows, source_columns, sqlite_rows
-from .process import following, until_all_at
-
-COPY = "shop_copy"
+from ..testing.shop_copies import COPY, compare_copies, until_caught_up
 
 FEED = """\
 name = "demo"
@@ -94,36 +92,6 @@ def run(directory: Path, server: MariaDb, options: argparse.Namespace) -> Compar
         with server.connect() as connection, connection.cursor() as cursor:
             cursor.execute(f"UPDATE `{COPY}`.accounts SET balance = balance + 1 WHERE id = 4711")
     return compare_copies(directory / "shop.db", server)
-
-
-def until_caught_up(state: Path, server: MariaDb, pid: int) -> None:
-    """Wait until every sink of the feed with this process id is where the source's log ends now."""
-    end = log_end(server)
-    until_all_at(state, pid, lambda position: place(position) >= end)
-
-
-def log_end(server: MariaDb) -> tuple[str, int]:
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("SHOW MASTER STATUS")
-        row: Any = cursor.fetchone()
-    return row[0], int(row[1])
-
-
-def place(position: str) -> tuple[str, int]:
-    file, _, offset = position.rpartition(":")
-    return file, int(offset or 0)
-
-
-def compare_copies(sqlite_path: Path, server: MariaDb, schema: str = "shop", copy: str = COPY) -> Comparison:
-    """Both targets against the source."""
-    with server.connect() as connection:
-        columns = {table: source_columns(connection, schema, table) for table in shop.TABLES}
-    pairs = {}
-    for table, listed in columns.items():
-        source = mariadb_rows(server.connect, schema, table, listed)
-        pairs[f"{table} in SQLite"] = (source, sqlite_rows(sqlite_path, f"{schema}.{table}", listed))
-        pairs[f"{table} in MariaDB"] = (source, mariadb_rows(server.connect, copy, table, listed))
-    return compare(pairs)
 
 
 if __name__ == "__main__":

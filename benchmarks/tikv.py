@@ -25,7 +25,7 @@ from ..engine.feed import Feed
 from ..engine.options import checkpoint_file, feed_options
 from ..events import Item, Ts, row_count
 from ..sink.python import PythonSink
-from .item_table import item_table
+from ..testing.item_table import item_table
 from .puller import TABLE, bare, play, server_of
 from .turns import Server, note, serve_until_ended, serving, take_turns
 

@@ -246,7 +246,7 @@ class Pipeline:
         now = self._clock.now()
         found = [retry.wait(now) for retry in self.course.retries.values()]
         found += [
-            Wait(who, "answer", now - since, on=where)
+            Wait(str(who), "answer", now - since, on=where)
             for who, where, since in self._turns()
             if now - since > BUSY_SECONDS
         ]

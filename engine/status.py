@@ -33,7 +33,9 @@ class Retry(Struct, frozen=True):
         return f"{self.who}: {self.error}; trying again in {self._pause(now):.1f} s"
 
     def wait(self, now: float) -> Wait:
-        return Wait(self.who, "retry", now - self.since, reason=self.error, pause_seconds=self._pause(now))
+        return Wait(
+            str(self.who), "retry", now - self.since, reason=self.error, pause_seconds=self._pause(now)
+        )
 
     def _pause(self, now: float) -> float:
         return max(0.0, self.at - now)

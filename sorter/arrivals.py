@@ -9,7 +9,8 @@ from typing import Final
 from msgspec import Struct
 
 from ..events import Ts
-from .run import Run, Table
+from .run import Run
+from .table import Table
 
 
 class Wake(Struct, frozen=True):

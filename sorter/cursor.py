@@ -9,7 +9,9 @@ from operator import not_
 from msgspec import Struct
 
 from ..events import KvChange, Ts
-from .run import Owners, Run, Table, floor, has_repeated, once, sort, sort_owned, without_removed
+from .order import has_repeated, once, sort, sort_owned
+from .run import Owners, Run, floor, without_removed
+from .table import Table
 
 
 class MergeCursor:

@@ -14,8 +14,8 @@ from .admission import AdmissionControl, Part
 from .arrivals import WAKE, Arrivals
 from .intake import Intake, Spill
 from .merge import Merger, Progress
-from .run import Table
 from .sorter import SorterOptions, SorterStatistics
+from .table import Table
 from .tier import Tier
 from .writer import Writer
 
@@ -131,7 +131,9 @@ class Engine:
         if since is None:
             return []
         writers = list(self._gate.writers)
-        waits = [Wait(writer.name, "memory", now - since, table_id=writer.table.id) for writer in writers]
+        waits = [
+            Wait(str(writer.name), "memory", now - since, table_id=writer.table.id) for writer in writers
+        ]
         waits += [
             room_wait(w.name, w.waiting_on, now - w.since) for writer in writers for w in writer.waiting()
         ]

@@ -11,7 +11,10 @@ from ..actors.future import Ask
 from ..events import Changes, KvChange, Ts
 from .admission import AdmissionControl, Part
 from .arrivals import WAKE, Arrivals
-from .run import Run, Table, estimate, make_runs, measure
+from .cut import make_runs
+from .run import Run
+from .size import estimate, measure
+from .table import Table
 from .tier import Tier
 from .writer import Writer
 

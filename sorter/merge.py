@@ -16,7 +16,9 @@ from ..events import KvChange, Sorted, Ts
 from .admission import AdmissionControl, Part
 from .arrivals import WAKE, Arrivals
 from .cursor import MergeCursor, Slice, join
-from .run import Owners, Run, Table, floor, split
+from .cut import split
+from .run import Owners, Run, floor
+from .table import Table
 from .tier import Tier
 
 READ_BYTES: Final = 1 << 20

@@ -129,7 +129,7 @@ def open_sorter(
 def _open_memory(
     options: SorterOptions, system: ActorSystem, downstream: Target, supervisor: PooledRef[Any] | None
 ) -> EventSorter:
-    from .memory.sorter import MemorySorter
+    from .memory import MemorySorter
 
     return MemorySorter(options, system, downstream, supervisor)
 

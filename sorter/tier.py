@@ -9,8 +9,10 @@ from threading import Lock
 from typing import Any, Final
 
 from ..events import KvChange, Ts
+from .cut import cut_sorted
 from .index import Index
-from .run import Owners, Place, Run, cut_sorted, join_runs, sort_owned, without_removed
+from .order import sort_owned
+from .run import Owners, Place, Run, join_runs, without_removed
 
 OVERLAPPING: Final = 8
 """Number of runs of about 1 MiB that may overlap without being sorted first."""

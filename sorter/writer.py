@@ -10,7 +10,7 @@ from ..actors.mailbox import Mailbox
 from ..errors import Fatal
 from ..events import ActorName
 from .admission import AdmissionControl
-from .run import Table
+from .table import Table
 
 WRITER_MESSAGES: Final = 64
 """Capacity of a Writer's mailbox: how far a source may be ahead of it."""

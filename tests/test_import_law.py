@@ -24,7 +24,7 @@ ABOVE = {
     "engine": {"sources"},
     "embedded": {"engine", "sources"},
     "emulator": set(),
-    "testing": {"emulator", "embedded"},
+    "testing": {"emulator", "embedded", "engine"},
     "spark": {"engine", "sources"},
     "cli": {"engine", "spark", "benchmarks"},
     "benchmarks": {"engine", "sources", "embedded", "spark", "cli", "emulator", "testing"},

@@ -6,9 +6,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from contextlib import suppress
 from threading import Thread, get_ident
 from typing import Any, Final, TypeVar
 
+from ...actors import Clock
 from ...errors import InvariantViolated
 
 log = logging.getLogger("tidemill.puller")
@@ -130,3 +132,23 @@ class LoopThread:
         closed = isinstance(error, RuntimeError) and str(error) == "Event loop is closed"
         if not (closed or (from_queue and isinstance(error, BlockingIOError))):
             self._on_error(error)
+
+
+async def sleep(clock: Clock, seconds: float) -> None:
+    """Wait in the loop's thread by the injected clock, so that a test's jump in time is seen."""
+    loop = asyncio.get_running_loop()
+    woken: asyncio.Future[None] = loop.create_future()
+
+    def wake() -> None:
+        if not woken.done():
+            woken.set_result(None)
+
+    def ring() -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(wake)
+
+    alarm = clock.call_at(clock.now() + seconds, ring)
+    try:
+        await woken
+    finally:
+        alarm.cancel()

@@ -15,7 +15,7 @@ from ...actors import ActorSystem, Failed, PooledActor, PooledRef, Target
 from ...errors import Retryable, TidemillError
 from ...events import ActorName, Ts, Wait, compose_ts
 from ...store.store import Store as ScratchStore
-from ..grpc.sleep import sleep
+from ..grpc.loop import sleep
 from .client import TikvClient
 from .explain import explain, slow_regions, slowness
 from .feed.event_feed import EventFeed

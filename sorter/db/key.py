@@ -7,7 +7,8 @@ from struct import Struct
 from typing import Final
 
 from ...events import DELETE, KvChange
-from ..run import Run, Table
+from ..run import Run
+from ..table import Table
 
 _BLOCK: Final = Struct(">IQQQQ")
 _EVENT: Final = Struct(">IQQQH")

@@ -11,8 +11,8 @@ from ...store.plan import Outcome, Plan
 from ...store.scratch import Scratch
 from ...store.store import Store
 from ..engine import Engine
-from ..run import Table
 from ..sorter import SorterOptions
+from ..table import Table
 from ..tier import Tier
 from .compactor import Acknowledged, Answers, CarryOut, Compactor
 from .db import DbActor

@@ -7,7 +7,8 @@ from typing import Any
 
 from ...actors import PooledRef
 from ...store.batch import Batch
-from ..run import Run, split
+from ..cut import split
+from ..run import Run
 from .db import WRITE_BYTES, Write, Written
 from .layout import Layout
 

@@ -14,7 +14,11 @@ from ...actors import PooledRef
 from ...events import Ts
 from ..admission import AdmissionControl, Part
 from ..arrivals import WAKE, Arrivals
-from ..run import Run, Table, cut_sorted, join_runs, measure, sort_owned, split, without_removed
+from ..cut import cut_sorted, split
+from ..order import sort_owned
+from ..run import Run, join_runs, without_removed
+from ..size import measure
+from ..table import Table
 from ..tier import Tier
 from .file import Flush
 from .pool import BackEndPool

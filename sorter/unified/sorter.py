@@ -12,8 +12,9 @@ from ..admission import AdmissionControl
 from ..arrivals import Arrivals
 from ..engine import Engine
 from ..intake import Intake
-from ..run import Run, Table
+from ..run import Run
 from ..sorter import SorterOptions
+from ..table import Table
 from ..tier import Tier
 from ..writer import Writer
 from .file import FileReader, FileWriter

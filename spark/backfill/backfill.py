@@ -17,7 +17,7 @@ from ...routing import TableFilter
 from ..read.options import ReadOptions, read_options
 from .backfilled import Backfilled
 from .directory import MERGED, READ, Directory
-from .not_loadable import NotLoadable
+from .errors import NotLoadable
 from .options import BackfillOptions
 from .plan import Plan
 from .progress import Report, Watch

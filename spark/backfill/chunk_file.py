@@ -16,7 +16,8 @@ from ...codec.mysql.entry import TEXT_ROWS, entry_key
 from ...errors import StoreError
 from ...events import PUT, KvChange
 from ...sorter.db.layout import LAYOUTS, read_block
-from ...sorter.run import Run, Table
+from ...sorter.run import Run
+from ...sorter.table import Table
 from ...store.batch import Batch
 from ...store.generation import Generation
 from ...store.store import Store

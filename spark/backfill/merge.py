@@ -13,8 +13,8 @@ from ...errors import InvariantViolated
 from ...events import KvChange, Row, Table
 from ..change import RowBytes
 from .chunk_file import ChunkWriter
+from .errors import NotLoadable
 from .keys import Key, decode_key, key_of
-from .not_loadable import NotLoadable
 from .plan import TablePlan
 from .text_row import RowWriter, keyed_rows
 

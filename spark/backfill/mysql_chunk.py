@@ -15,8 +15,8 @@ from ...puller.mysql.stream import Result
 from ...puller.mysql.tables import FoundTable, quoted, read_table
 from .chunk_file import ChunkWriter
 from .directory import READ, Directory
+from .errors import SchemaChanged
 from .plan import ChunkPlan, Plan, TablePlan
-from .schema_changed import SchemaChanged
 
 
 def read_mysql(options: MysqlOptions, directory: Directory, plan: Plan, number: int) -> None:

@@ -19,7 +19,7 @@ from ...puller.mysql.snapshot import has_integer_key
 from ...puller.mysql.tables import SourceTable, is_user_schema, quoted
 from ...routing import TableFilter
 from ...sources.source import no_table_matches
-from .not_loadable import NotLoadable
+from .errors import NotLoadable
 from .options import BackfillOptions
 from .plan import ChunkPlan, Plan, TablePlan, new_uid
 

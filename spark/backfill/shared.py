@@ -10,7 +10,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from .directory import Directory
-from .not_loadable import NotLoadable
+from .errors import NotLoadable
 from .tasks import SAID, collected
 
 if TYPE_CHECKING:

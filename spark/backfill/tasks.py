@@ -18,11 +18,10 @@ from ..read.scratch import scratch
 from ..run.errors import explain
 from .chunk_file import ChunkFiles, ChunkWriter
 from .directory import MERGED, READ, Directory
+from .errors import NotLoadable, SchemaChanged
 from .merge import Change, merge
-from .not_loadable import NotLoadable
 from .plan import Plan
 from .retry_deadline import RetryDeadline
-from .schema_changed import SchemaChanged
 from .source import source_options
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from ...events import Checkpoint
 from ...sink import Sink
 from ..backfill.backfilled import Backfilled, opened
 from ..backfill.directory import Directory
+from ..backfill.errors import NotLoadable
 from ..backfill.fill import Stopped, fill
 from ..backfill.fill_status import FillStatus
-from ..backfill.not_loadable import NotLoadable
 from ..backfill.options import BackfillOptions
 from ..backfill.run import directory_of
 from .options import SparkOptions

@@ -13,7 +13,6 @@ from ...sink.sql.kinds import parsed
 from ...sink.sql.mysql import MySqlTarget
 from ...sink.sql.options import MySqlOptions
 from ...sink.sql.sql import SqlSink
-from ...sink.sql.target import CHECKPOINT_TABLE
 from .options import NAME
 from .place import Overtaken, Place
 from .sql import SharedSqlSink
@@ -31,14 +30,16 @@ class SharedMySql(MySqlTarget):
         self._start = encode_checkpoint(place.start).replace("'", "''")
         self._known = ""
         self._is_alone = False
-        self._table = f"{self._home}.{CHECKPOINT_TABLE}"
-        self._lock = f"'tidemill {sha256(f'{self._home} {self.feed}'.encode()).hexdigest()[:40]}'"
+        self._table = self.home.checkpoints
+        self._lock = f"'tidemill {sha256(f'{self.home.name} {self.feed}'.encode()).hexdigest()[:40]}'"
 
     def load_checkpoint(self) -> str | None:
         found = super().load_checkpoint()
         if found is None:
             self._place.check_new(self.identity)
-            self._execute(f"INSERT IGNORE INTO {self._table} VALUES ('{self.feed}', 0, '{self._start}')")
+            self.session.execute(
+                f"INSERT IGNORE INTO {self._table} VALUES ('{self.feed}', 0, '{self._start}')"
+            )
             found = super().load_checkpoint()
         self._known = found or ""
         return found
@@ -48,7 +49,7 @@ class SharedMySql(MySqlTarget):
         self._check("FOR UPDATE")
 
     def _check(self, lock: str) -> None:
-        rows = self._rows(f"SELECT checkpoint FROM {self._table} WHERE feed='{self.feed}' {lock}")
+        rows = self.session.rows(f"SELECT checkpoint FROM {self._table} WHERE feed='{self.feed}' {lock}")
         if [text for (text,) in rows] != [self._known]:
             raise Overtaken(self.feed)
 
@@ -59,7 +60,7 @@ class SharedMySql(MySqlTarget):
     def alone(self) -> None:
         """By a lock that goes with the connection: a schema change commits, and lets go of rows' locks."""
         if not self._is_alone:
-            if self._rows(f"SELECT GET_LOCK({self._lock}, {DDL_SECONDS})")[0][0] != 1:
+            if self.session.rows(f"SELECT GET_LOCK({self._lock}, {DDL_SECONDS})")[0][0] != 1:
                 raise Retryable(f"{self.identity}: another attempt at {self.feed} changes a table")
             self._is_alone = True
         self._check("")
@@ -67,7 +68,7 @@ class SharedMySql(MySqlTarget):
     def commit(self) -> None:
         super().commit()
         if self._is_alone:
-            self._rows(f"SELECT RELEASE_LOCK({self._lock})")
+            self.session.rows(f"SELECT RELEASE_LOCK({self._lock})")
             self._is_alone = False
 
     def close(self) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import tidemill.actors
+from tidemill.testing.progress import Stalled, completed
 
-from ..progress import Stalled, completed
 from .mutants import MUTANTS, Mutant
 
 TESTS = Path(__file__).parent

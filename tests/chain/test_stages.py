@@ -9,9 +9,9 @@ from tidemill.errors import InvariantViolated, SinkError
 from tidemill.events import TablePosition
 from tidemill.routing import TableFilter, TableStage
 from tidemill.sink import Delivery
+from tidemill.testing.changes import ORDERS, PAIRS, at, insert, transaction
 
 from ..sink.test_delivery import Script
-from ..sink.world import ORDERS, PAIRS, at, insert, transaction
 from .conformance import Life
 from .stages import BarrierAfter, HoldTable
 

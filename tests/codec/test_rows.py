@@ -16,8 +16,7 @@ from tidemill.codec.mysql.layout import Layout, Layouts
 from tidemill.codec.mysql.values import UNREADABLE, set_printer
 from tidemill.errors import SourceError
 from tidemill.events import RowChange
-
-from .encoder import (
+from tidemill.testing.binlog_events import (
     BLOB,
     DELETE,
     INSERT,
@@ -35,6 +34,7 @@ from .encoder import (
     time_bytes,
     varchar,
 )
+
 from .vectors import load
 
 SMALL = table_map(INT._replace(nullable=False), VARCHAR, TINY)

@@ -11,8 +11,8 @@ from tidemill.codec.mysql.layout import Layouts
 from tidemill.codec.mysql.table_map import names_of, parse_table_map
 from tidemill.errors import SourceError
 from tidemill.events import Column, Table
+from tidemill.testing.binlog_events import BINARY, INT, VARCHAR, ColumnSpec, table_map
 
-from .encoder import BINARY, INT, VARCHAR, ColumnSpec, table_map
 from .vectors import load
 
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from tidemill.codec.mysql.layout import Layouts
 from tidemill.events import Column, RowChange
+from tidemill.testing import cases
 
 TYPES = Path(__file__).with_name("types.txt")
 _PRINTED = "  <- "
@@ -48,11 +49,11 @@ class Vector(Struct):
 
 
 def load(path: Path = TYPES) -> list[Vector]:
-    return [_parse(block) for block in path.read_text().strip("\n").split("\n\n")]
+    return [_parse(case) for case in cases.load(path)]
 
 
 def save(vectors: list[Vector], path: Path = TYPES) -> None:
-    path.write_text("\n\n".join(_format(vector) for vector in vectors) + "\n")
+    path.write_text(cases.text_of(map(_block, vectors)))
 
 
 def outcome(vector: Vector) -> tuple[str, ...]:
@@ -60,12 +61,11 @@ def outcome(vector: Vector) -> tuple[str, ...]:
     return tuple(f"{value!r}{_PRINTED}{text!r}" for value, text in zip(values, vector.printed, strict=True))
 
 
-def _parse(block: str) -> Vector:
-    given, _, recorded = block.partition("\n----\n")
-    definition, *literals = given.split("\n")
-    if not recorded:
+def _parse(case: cases.Case) -> Vector:
+    definition, *literals = case.given.split("\n")
+    if not case.wanted:
         return Vector(definition, literals)
-    table_map, events, packets, *lines = recorded.split("\n")
+    table_map, events, packets, *lines = case.wanted.split("\n")
     return Vector(
         definition,
         literals,
@@ -77,10 +77,10 @@ def _parse(block: str) -> Vector:
     )
 
 
-def _format(vector: Vector) -> str:
+def _block(vector: Vector) -> tuple[str, str]:
     events = " ".join(event.hex() for event in vector.events)
-    lines = [vector.definition, *vector.literals, "----", vector.table_map.hex(), events]
-    return "\n".join([*lines, vector.packets.hex(), *outcome(vector)])
+    recorded = [vector.table_map.hex(), events, vector.packets.hex(), *outcome(vector)]
+    return "\n".join([vector.definition, *vector.literals]), "\n".join(recorded)
 
 
 def as_printed(column: Column, value: Any) -> str | bytes | None:

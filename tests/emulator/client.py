@@ -11,8 +11,7 @@ import grpc
 from tidemill.codec.proto import CHANGE_DATA, PD, TIKV, cdcpb
 from tidemill.codec.tidb.key import encode_bytes
 from tidemill.emulator import Cluster
-
-from ..progress import STALL_SECONDS
+from tidemill.testing.progress import STALL_SECONDS
 
 """Nothing here takes a second; past this the test fails instead of hanging."""
 OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1))

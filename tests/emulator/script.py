@@ -11,8 +11,8 @@ from google.protobuf.text_format import MessageToString
 from tidemill.codec.proto import cdcpb, kvrpcpb
 from tidemill.codec.tidb.key import decode_bytes
 from tidemill.emulator.faults.words import key_of
+from tidemill.testing.progress import eventually
 
-from ..progress import eventually
 from .client import Client, Feed
 
 KINDS = {

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ..cases import check
+from tidemill.testing import cases
+
 from .script import Script
 
 CASES = sorted(Path(__file__).parent.glob("cases/*.txt"))
@@ -18,7 +19,7 @@ def test_case(path, make_client, rewrite):
     script = Script(make_client(**options))
 
     def play(commands: str) -> str:
-        said = [out for line in commands.splitlines() if not line.startswith("#") for out in script.run(line)]
+        said = [out for line in commands.splitlines() for out in script.run(line)]
         return "\n".join(said or ["-"])
 
-    check(path, play, rewrite)
+    cases.expect_history(path, play, rewrite)

@@ -24,8 +24,8 @@ from tidemill.emulator.loop import LoopThread
 from tidemill.emulator.percolator import COMMIT, PREWRITE, Row
 from tidemill.emulator.recorded import RecordedCluster, record
 from tidemill.emulator.shard import PUT
+from tidemill.testing.progress import STALL_SECONDS, ended, happened, joined
 
-from ..progress import STALL_SECONDS, ended, happened, joined
 from .client import Client
 from .script import told
 

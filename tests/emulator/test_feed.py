@@ -9,8 +9,8 @@ import pytest
 
 from tidemill.codec.proto import cdcpb
 from tidemill.codec.tidb.key import encode_bytes
+from tidemill.testing.progress import STALL_SECONDS
 
-from ..progress import STALL_SECONDS
 from .script import told
 
 TYPES = cdcpb.Event.LogType

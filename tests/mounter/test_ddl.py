@@ -5,25 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tidemill.codec.mysql import tokens
 from tidemill.codec.mysql.entry import Query
 from tidemill.events import Action, AddColumn, Column, DropColumn
 from tidemill.mounter.mysql.ddl import read_change
 from tidemill.puller.mysql.zone import offset_of
 from tidemill.routing import TableFilter
+from tidemill.testing import cases
 
 CASES = Path(__file__).with_name("ddl.txt")
 FOLLOWED = TableFilter(["shop.*", "!shop.tmp_*"])
 
 
-def test_the_cases(rewrite: bool) -> None:
+@pytest.mark.parametrize("case", cases.load(CASES), ids=cases.title)
+def test_case(case: cases.Case, rewrite: bool) -> None:
     """Each is a statement in schema shop; what stands in front of it in brackets is said of its session."""
-    text = CASES.read_text().strip("\n")
-    statements = [case.partition("\n----\n")[0] for case in text.split("\n\n")]
-    made = "\n\n".join(f"{statement}\n----\n{outcome(statement)}" for statement in statements)
-    if rewrite:
-        CASES.write_text(made + "\n")
-    assert made == text
+    case.expect(outcome(case.given), rewrite)
 
 
 def outcome(statement: str) -> str:

@@ -42,8 +42,7 @@ from tidemill.events import (
 )
 from tidemill.mounter import Mounter
 from tidemill.routing import TableFilter
-
-from ..codec.encoder import DELETE, INSERT, INT, rows_event, table_map
+from tidemill.testing.binlog_events import DELETE, INSERT, INT, rows_event, table_map
 
 TS = 100
 TABLE = Table("shop", "t", (Column("c0", "int"),), key=(0,))

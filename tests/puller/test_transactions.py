@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tidemill.errors import SourceError
+from tidemill.testing import cases
 
 from .log import Log, Reader, in_words
 
@@ -53,24 +54,6 @@ def run(commands: str) -> str:
     return output
 
 
-def cases() -> list[tuple[str, str, str]]:
-    found = []
-    for case in CASES.read_text().split("\n\n"):
-        title, _, rest = case.strip().partition("\n")
-        commands, _, output = rest.partition("\n----")
-        found.append((title, commands, output.lstrip("\n") + "\n"))
-    return found
-
-
-@pytest.mark.parametrize(
-    ("title", "commands", "output"), [pytest.param(*case, id=case[0][2:]) for case in cases()]
-)
-def test_case(title: str, commands: str, output: str) -> None:
-    assert run(commands) == output
-
-
-def test_cases_can_be_rewritten(rewrite: bool) -> None:
-    text = "\n".join(f"{title}\n{commands}\n----\n{run(commands)}" for title, commands, _ in cases())
-    if rewrite:
-        CASES.write_text(text)
-    assert CASES.read_text() == text
+@pytest.mark.parametrize("case", cases.load(CASES), ids=cases.title)
+def test_case(case: cases.Case, rewrite: bool) -> None:
+    case.expect(run(case.commands).rstrip("\n"), rewrite)

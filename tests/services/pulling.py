@@ -33,8 +33,7 @@ from tidemill.puller.puller import Retrying
 from tidemill.routing import TableFilter
 from tidemill.sink.resume_filter import ResumeFilter
 from tidemill.testing.mariadb import PASSWORD, MariaDb
-
-from ..progress import STALL_SECONDS, changed_to
+from tidemill.testing.progress import STALL_SECONDS, changed_to
 
 
 class Copy:

@@ -12,20 +12,18 @@ from pathlib import Path
 
 import pytest
 
+from tidemill.testing.disk import hidden_disk
+from tidemill.testing.feeds import Place, Running
 from tidemill.testing.mariadb import MariaDb
-
-from ..progress import eventually
-from .conftest import require_mariadb
-from .feeds import Place, Running, small_disk
+from tidemill.testing.progress import eventually
 
 mounts = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDb]:
+def server(tmp_path_factory: pytest.TempPathFactory, mariadb_template: Path) -> Iterator[MariaDb]:
     """For tests that change its settings and its binlog; each mends what it broke."""
-    require_mariadb()
-    with MariaDb(tmp_path_factory.mktemp("mariadb")) as server:
+    with MariaDb(tmp_path_factory.mktemp("mariadb"), template=mariadb_template) as server:
         yield server
 
 
@@ -270,7 +268,7 @@ def test_a_file_that_is_read_only(place):
 
 @mounts
 def test_a_full_disk_under_the_copy(place):
-    with small_disk(place.directory / "disk", "400k") as inside:
+    with hidden_disk(place.directory / "disk", "400k") as inside:
         place.inside, place.copy = inside, place.directory / "disk" / "copy.db"
         place.configure()
         assert place.run().status == 0
@@ -300,7 +298,7 @@ def held_back(place: Place, running: Running, megabytes: int) -> sqlite3.Connect
 @mounts
 def test_a_full_disk_under_the_sorter(place):
     place.execute(f"ALTER TABLE {place.schema}.item MODIFY name LONGTEXT")
-    with small_disk(place.directory / "disk", "8m") as inside:
+    with hidden_disk(place.directory / "disk", "8m") as inside:
         place.inside = inside
         place.configure(sorter=f'memory_bytes = 0\ndirectory = "{place.directory}/disk"')
         with place.start() as running, closing(held_back(place, running, 150)) as other:

@@ -14,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from tidemill.testing.feeds import Place
 from tidemill.testing.mariadb import MariaDb
-
-from ..progress import ended, eventually
-from .feeds import Place
+from tidemill.testing.progress import ended, eventually
 
 
 @pytest.fixture

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tidemill.testing.feeds import Place
 from tidemill.testing.mariadb import MariaDb
-
-from .feeds import Place
 
 TO_GO_ON = "to go on, give every sink of the feed an empty target, and a new snapshot is taken"
 

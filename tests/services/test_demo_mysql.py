@@ -4,14 +4,11 @@ import pytest
 
 from tidemill.benchmarks import demo_mysql as demo
 
-from .conftest import require_mariadb
-
 SHORT = ["--seconds", "3", "--rows", "400", "--large", "3000"]
 
 
 @pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path, monkeypatch):
-    require_mariadb()
+def _in_a_folder_of_its_own(mariadb_template, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 

@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import tidemill
-from tidemill.benchmarks.demo_mysql import log_end
 from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.shop_copies import log_end
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -20,10 +20,11 @@ from tidemill.errors import SinkError
 from tidemill.events import Batch, Checkpoint, CreateTable, Ddl
 from tidemill.puller.puller import Connected
 from tidemill.sink import Sink, open_sink
+from tidemill.testing import cases
+from tidemill.testing.changes import MemoryStore
 from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.mariadb_client import Client
 
-from ..sink.world import MemoryStore
-from .conftest import Client
 from .pulling import Pulling
 
 CASES = Path(__file__).with_name("existing_rows.txt")
@@ -51,15 +52,9 @@ class Case(NamedTuple):
 
 def test_the_cases(own: Client, tmp_path: Path, rewrite: bool) -> None:
     """Each is an ALTER TABLE; what stands in front of "|" is set in its session."""
-    wanted = CASES.read_text().strip("\n")
-    cases = [
-        Case(number, block.partition("\n----\n")[0]) for number, block in enumerate(wanted.split("\n\n"))
-    ]
-    found = outcomes(own, tmp_path, cases)
-    made = "\n\n".join(f"{case.text}\n----\n{found[case.table]}" for case in cases)
-    if rewrite:
-        CASES.write_text(made + "\n")
-    assert made == wanted
+    changes = [Case(block.number, block.given) for block in cases.load(CASES)]
+    found = outcomes(own, tmp_path, changes)
+    cases.expect_all(CASES, [(change.text, found[change.table]) for change in changes], rewrite)
 
 
 @pytest.mark.parametrize(("zone", "hours"), [("Asia/Kolkata", "03:43:20"), ("Europe/Berlin", "refused")])
@@ -71,14 +66,14 @@ def test_a_session_in_the_server_s_own_time_zone(
     with private_mariadb as server:
         with server.connect() as connection, connection.cursor() as cursor:
             cursor.execute("CREATE DATABASE shop")
-        cases = [
+        changes = [
             Case(0, "ADD a DATETIME DEFAULT NOW()"),
             Case(1, "ADD a TIMESTAMP DEFAULT NOW()"),
             Case(2, "ADD a TIMESTAMP DEFAULT '2020-01-01'"),
             Case(3, "ADD a TIMESTAMP DEFAULT 0, ADD b DATE DEFAULT '2020-01-01'"),
             Case(4, "timestamp=DEFAULT | ADD a DATE DEFAULT NOW(), ADD b DATETIME DEFAULT CURDATE()"),
         ]
-        found = outcomes(Client(server, "shop"), tmp_path, cases)
+        found = outcomes(Client(server, "shop"), tmp_path, changes)
     assert hours in found["t0"]
     assert found["t1"] == "a='2023-11-14 22:13:20'"
     assert found["t2"] == "refused: DEFAULT '2020-01-01' in the time zone SYSTEM"
@@ -98,7 +93,7 @@ def test_a_session_in_a_named_time_zone(own: Client, tmp_path: Path) -> None:
     own("USE mysql", *inserts)
     own.reconnect()
     berlin = "time_zone='Europe/Berlin'"
-    cases = [
+    changes = [
         Case(0, f"{berlin} | ADD a DATETIME DEFAULT NOW(), ADD b TIMESTAMP DEFAULT '2020-01-01 12:00:00'"),
         Case(1, f"{berlin} | ADD b TIMESTAMP DEFAULT '2020-07-01 12:00:00'"),
         Case(
@@ -107,7 +102,7 @@ def test_a_session_in_a_named_time_zone(own: Client, tmp_path: Path) -> None:
             "ADD a DATETIME DEFAULT NOW(), ADD b TIMESTAMP DEFAULT '2020-07-01 12:00:00'",
         ),
     ]
-    found = outcomes(own, tmp_path, cases)
+    found = outcomes(own, tmp_path, changes)
     assert list(found.values()) == [
         "a='2023-11-14 23:13:20' b='2020-01-01 11:00:00'",
         "refused: DEFAULT '2020-07-01 12:00:00' in the time zone Europe/Berlin",
@@ -115,9 +110,9 @@ def test_a_session_in_a_named_time_zone(own: Client, tmp_path: Path) -> None:
     ]
 
 
-def outcomes(source: Client, directory: Path, cases: list[Case]) -> dict[str, str]:
+def outcomes(source: Client, directory: Path, alterations: list[Case]) -> dict[str, str]:
     """By table."""
-    for case in cases:
+    for case in alterations:
         source(f"CREATE TABLE {case.table} (id INT PRIMARY KEY, had INT)")
         source(f"INSERT INTO {case.table} VALUES (1, 5)")
     found: dict[str, str] = {}
@@ -125,8 +120,8 @@ def outcomes(source: Client, directory: Path, cases: list[Case]) -> dict[str, st
     copies = Copies(source, directory)
     with Pulling(source.server, "shop.*") as pulling:
         pulling.wait_until_told(Connected)
-        pulling.wait_for(lambda: sum(is_creation(item) for item in pulling.items) == len(cases))
-        for case in cases:
+        pulling.wait_for(lambda: sum(is_creation(item) for item in pulling.items) == len(alterations))
+        for case in alterations:
             try:
                 run(source, case)
             except pymysql.err.MySQLError as error:
@@ -140,10 +135,10 @@ def outcomes(source: Client, directory: Path, cases: list[Case]) -> dict[str, st
                 copies.create(item)
             elif isinstance(item, Ddl):
                 changes[item.table] = item
-    for case in cases:
+    for case in alterations:
         if case.table not in found:
             found[case.table] = copies.outcome(changes[case.table])
-    return {case.table: found[case.table] for case in cases}
+    return {case.table: found[case.table] for case in alterations}
 
 
 def is_creation(item: Any) -> bool:

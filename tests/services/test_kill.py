@@ -3,22 +3,18 @@
 Triggers on the target count every row change it gets, triggers on the source every one it makes.
 """
 
-import os
-import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tidemill.benchmarks.demo_mysql import COPY, compare_copies, until_caught_up
-from tidemill.benchmarks.process import following
 from tidemill.failpoint import POINTS as ALL_POINTS
 from tidemill.testing import shop
+from tidemill.testing.child import CLI, Child
+from tidemill.testing.following import following
 from tidemill.testing.mariadb import MariaDb
-
-from ..progress import Stalled, ended
+from tidemill.testing.progress import Stalled
+from tidemill.testing.shop_copies import COPY, compare_copies, until_caught_up
 
 FEED = """\
 name = "kill"
@@ -60,20 +56,11 @@ def write_config(directory: Path, server: MariaDb) -> Path:
 
 def run_until_killed(config: Path, point: str, nth: int, log: Path) -> bool:
     """Whether the feed died at its nth pass of the point (and not of something else)."""
-    with log.open("ab") as output:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "tidemill.cli", "run", str(config)],
-            env=os.environ | {"TIDEMILL_FAILPOINT": f"{point}:{nth}"},
-            stdout=output,
-            stderr=output,
-        )
+    with Child([*CLI, "run", config], log, failpoint=f"{point}:{nth}") as child:
         try:
-            status = ended(child)
+            child.dies()
         except Stalled:
-            child.kill()
-            child.wait()
             return False
-    assert status == -signal.SIGKILL, log.read_text()[-3000:]
     return True
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.benchmarks.compare import compare, mariadb_rows, source_columns, sqlite_rows
 from tidemill.testing import shop
+from tidemill.testing.compare import compare, mariadb_rows, source_columns, sqlite_rows
 from tidemill.testing.mariadb import MariaDb
 
 FEED = """\

@@ -4,10 +4,10 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from tidemill.benchmarks.demo_mysql import COPY, compare_copies, until_caught_up
-from tidemill.benchmarks.process import following
 from tidemill.testing import shop
+from tidemill.testing.following import following
 from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.shop_copies import COPY, compare_copies, until_caught_up
 
 FEED = """\
 name = "bank"

@@ -13,9 +13,9 @@ from tidemill.codec.mysql.entry import COMMIT, ROLLBACK_MARKER, TEXT_ROWS, decod
 from tidemill.events import Checkpoint, Chunk, Ddl, KvChange, Transaction, compose_ts, physical_ms
 from tidemill.puller.puller import Connected, Retrying, SnapshotReport, Statistics
 from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.mariadb_client import Client
+from tidemill.testing.progress import STALL_SECONDS
 
-from ..progress import STALL_SECONDS
-from .conftest import Client
 from .pulling import Copy, Pulling, binlog_end, rows_of, source_rows
 
 

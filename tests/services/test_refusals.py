@@ -8,8 +8,8 @@ from tidemill.errors import CheckpointError, SourceError
 from tidemill.events import Checkpoint, compose_ts
 from tidemill.puller.puller import Connected
 from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.mariadb_client import Client
 
-from .conftest import Client
 from .pulling import Pulling, binlog_end
 
 

@@ -13,13 +13,10 @@ from tidemill.errors import CheckpointError, Retryable, SinkError
 from tidemill.events import AddColumn, Column, DropColumn, Table, Transaction
 from tidemill.sink import Delivery, DeliveryOptions, open_sink
 from tidemill.sink.sql.mysql import MySqlTarget
+from tidemill.sink.sql.mysql_session import MySqlSession
 from tidemill.sink.text import datetime_text, time_text
-
-from ..progress import eventually
-from ..sink import kinds
-from ..sink.conformance import HISTORY, STATES, expected, feed
-from ..sink.sql_conformance import SqlConformance, assert_refused, loaded
-from ..sink.world import (
+from tidemill.testing import column_kinds as kinds
+from tidemill.testing.changes import (
     LOOSE,
     ORDERS,
     PAIRS,
@@ -33,6 +30,10 @@ from ..sink.world import (
     transaction,
     update,
 )
+from tidemill.testing.progress import eventually
+
+from ..sink.conformance import HISTORY, STATES, expected, feed
+from ..sink.sql_conformance import SqlConformance, assert_refused, loaded
 
 
 class MariaDbPlace:
@@ -395,7 +396,7 @@ def test_a_crash_around_a_schema_change_does_it_once(place, when, conditional, m
         note, column = AddColumn(ORDERS.columns[1], None, True), replace(actions[0], unless_exists=True)
         actions = (note, DropColumn("x", True), column)
     change = replace(ADD, actions=actions)
-    define = MySqlTarget._define
+    define = MySqlSession.define
 
     def dies(self, statement):
         if when == "after":
@@ -403,7 +404,7 @@ def test_a_crash_around_a_schema_change_does_it_once(place, when, conditional, m
         raise Lost
 
     with monkeypatch.context() as patched:
-        patched.setattr(MySqlTarget, "_define", dies)
+        patched.setattr(MySqlSession, "define", dies)
         with pytest.raises(Lost):
             feed(place.sink(), [change])
     assert len(place.query("SELECT * FROM tidemill_ddl")) == 1
@@ -424,7 +425,7 @@ def test_a_column_that_is_dropped_and_added_in_one_statement_begins_anew(place, 
     fresh = replace(ORDERS.columns[1], default="'new'")
     both = alter(30, ORDERS, "ALTER TABLE orders DROP note, ADD note", DropColumn("note"), AddColumn(fresh))
     with monkeypatch.context() as patched:
-        patched.setattr(MySqlTarget, "_define", lambda *_: (_ for _ in ()).throw(Lost()))
+        patched.setattr(MySqlSession, "define", lambda *_: (_ for _ in ()).throw(Lost()))
         with pytest.raises(Lost):
             feed(place.sink(), [both])
     feed(place.sink(), [both])
@@ -476,7 +477,7 @@ def test_a_connection_that_is_killed_is_made_anew_and_nothing_is_lost(place):
     retries = 0
     for number, item in enumerate(HISTORY):
         if number % 2:
-            place.query(f"KILL {sink._database._rows('SELECT CONNECTION_ID()')[0][0]}")
+            place.query(f"KILL {sink._database.session.rows('SELECT CONNECTION_ID()')[0][0]}")
         work.accept([item])
         while True:
             try:
@@ -515,7 +516,7 @@ def test_a_row_that_others_have_locked_is_waited_for(place):
     loaded(place, ORDERS, rows=[(1, "a")])
     sink = place.sink()
     work = Delivery(sink, sink.open(), "src")
-    sink._database._execute("SET innodb_lock_wait_timeout=1")
+    sink._database.session.execute("SET innodb_lock_wait_timeout=1")
     with place.server.connect(database=place.database) as other, other.cursor() as cursor:
         cursor.execute("START TRANSACTION")
         cursor.execute("SELECT * FROM orders WHERE id = 1 FOR UPDATE")
@@ -607,7 +608,7 @@ def test_a_row_larger_than_the_server_takes_says_what_to_raise(place):
     loaded(place, table)
     sink = place.sink()
     sink.open()
-    sink._database._packet_bytes = 1_000_000
+    sink._database.session.packet_bytes = 1_000_000
     fits = [insert(table, n, b"x" * 400_000) for n in range(4)]
     sink.write(batch(transaction(30, *fits, insert(table, 4, b""))))
     sink.flush()
@@ -623,7 +624,7 @@ def test_rows_that_the_server_takes_one_by_one_are_never_too_much_together(place
     loaded(place, table)
     sink = place.sink()
     sink.open()
-    sink._database._packet_bytes = 100_000
+    sink._database.session.packet_bytes = 100_000
     sink.write(batch(transaction(30, *[insert(table, n, "\N{BUTTERFLY}" * 500) for n in range(100)])))
     sink.write(batch(transaction(31, *[delete(table, n, "") for n in range(100) if n % 10])))
     sink.flush()

@@ -14,8 +14,7 @@ from tidemill.puller.puller import PullerStatistics
 from tidemill.sink.python import PythonSink
 from tidemill.sources.mysql import MysqlSource
 from tidemill.testing.mariadb import MariaDb
-
-from ..progress import feed_ended
+from tidemill.testing.progress import feed_ended
 
 
 def run(server: MariaDb, database: str, folder: Path, *copies: str, tables: tuple[str, ...] = ()) -> None:

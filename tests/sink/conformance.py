@@ -23,8 +23,20 @@ from tidemill.events import (
     Transaction,
 )
 from tidemill.sink import Delivery, DeliveryOptions, Sink
-
-from .world import LOOSE, ORDERS, PAIRS, alter, at, batch, chunk, create, delete, insert, transaction, update
+from tidemill.testing.changes import (
+    LOOSE,
+    ORDERS,
+    PAIRS,
+    alter,
+    at,
+    batch,
+    chunk,
+    create,
+    delete,
+    insert,
+    transaction,
+    update,
+)
 
 ORDERS_2 = replace(ORDERS, columns=(*ORDERS.columns, Column("paid", "int", nullable=False, default="7")))
 ORDERS_3 = replace(ORDERS_2, columns=(ORDERS_2.columns[0], ORDERS_2.columns[2]))

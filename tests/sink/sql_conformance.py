@@ -8,9 +8,9 @@ import pytest
 
 from tidemill.errors import SinkError
 from tidemill.events import Chunk, Row, RowChange, Table
+from tidemill.testing.changes import LOOSE, ORDERS, batch, chunk, create, delete, insert, transaction, update
 
 from .conformance import Conformance, Place, feed
-from .world import LOOSE, ORDERS, batch, chunk, create, delete, insert, transaction, update
 
 
 def loaded(place: Place, *tables: Table, rows: Sequence[Row] = ()) -> None:

@@ -8,8 +8,7 @@ from tidemill.actors import Failed, MailboxFull, PooledActor, SeededSystem
 from tidemill.errors import Retryable, SinkError
 from tidemill.events import Batch, Checkpoint
 from tidemill.sink import Acknowledged, Deliver, Delivery, DeliveryOptions, Flush, ReplayRequired, spawn_sink
-
-from .world import ORDERS, at, insert, transaction
+from tidemill.testing.changes import ORDERS, at, insert, transaction
 
 
 class Coordinator(PooledActor):

@@ -9,10 +9,10 @@ import pytest
 from tidemill.events import Item, Table
 from tidemill.sink import open_sink
 from tidemill.sink.sql.sqlite_types import from_sqlite
+from tidemill.testing.changes import MemoryStore
 
 from .conformance import Conformance, apply
 from .sql_conformance import SqlConformance
-from .world import MemoryStore
 
 
 class SqlitePlace:

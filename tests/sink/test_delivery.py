@@ -6,8 +6,7 @@ from msgspec.structs import replace
 from tidemill.errors import Retryable, SinkError
 from tidemill.events import AddColumn, Batch, Checkpoint, Column, Ddl
 from tidemill.sink.delivery import Delivery, DeliveryOptions, ReplayRequired
-
-from .world import ORDERS, alter, at, insert, transaction
+from tidemill.testing.changes import ORDERS, alter, at, insert, transaction
 
 
 class Script:

@@ -6,8 +6,7 @@ import pytest
 
 from tidemill.errors import ConfigError, SinkError
 from tidemill.sink import open_sink
-
-from .world import MemoryStore
+from tidemill.testing.changes import MemoryStore
 
 
 def opened(target, **options):

@@ -3,8 +3,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
-import subprocess
 import sys
 from collections import Counter
 from contextlib import suppress
@@ -21,11 +19,23 @@ from tidemill.events import Chunk, Column, Table, compose_ts
 from tidemill.sink import Delivery, DeliveryOptions, open_sink
 from tidemill.sink.files.parquet import ParquetOptions, ParquetSink
 from tidemill.sink.text import datetime_text, time_text
+from tidemill.testing import column_kinds as kinds
+from tidemill.testing.changes import (
+    ORDERS,
+    PAIRS,
+    MemoryStore,
+    at,
+    batch,
+    create,
+    delete,
+    insert,
+    transaction,
+    update,
+)
+from tidemill.testing.child import Child
 
-from . import kinds
 from .conformance import HISTORY, ORDERS_2, Conformance, expected, feed
 from .test_conformance import altered
-from .world import ORDERS, PAIRS, MemoryStore, at, batch, create, delete, insert, transaction, update
 
 EAGER = ParquetOptions(flush_seconds=0)
 
@@ -365,9 +375,10 @@ for ts in range(at.ts + 1 if at else 1, 13):
 sink.close()
 """
     command = [sys.executable, "-c", program, str(tmp_path)]
-    killed = subprocess.run(command, env={**os.environ, "TIDEMILL_FAILPOINT": f"{point}:{nth}"}, check=False)
-    assert killed.returncode == -signal.SIGKILL
-    subprocess.run(command, check=True)
+    with Child(command, failpoint=f"{point}:{nth}") as child:
+        child.dies()
+    with Child(command) as child:
+        assert child.exit_status() == 0
     assert [row["after"]["id"] for row in read(tmp_path / "archive", ORDERS)] == list(range(1, 13))
 
 

@@ -7,8 +7,7 @@ import pyarrow.parquet as pq
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.feed import Feed
 from tidemill.engine.options import feed_options, open_sinks
-
-from ..progress import feed_ended
+from tidemill.testing.progress import feed_ended
 
 
 def follow(tidb: Tidb, tmp_path) -> None:

@@ -7,8 +7,7 @@ from tidemill.errors import Retryable, SinkError
 from tidemill.events import Checkpoint
 from tidemill.sink import Delivery, DeliveryOptions
 from tidemill.sink.python import PythonSink
-
-from .world import ORDERS, MemoryStore, at, batch, insert, transaction
+from tidemill.testing.changes import ORDERS, MemoryStore, at, batch, insert, transaction
 
 
 def opened(receive, store=None, *, explicit=False):

@@ -6,8 +6,7 @@ from msgspec.structs import replace
 
 from tidemill.events import Column
 from tidemill.sink.sql.runs import cut_runs
-
-from .world import LOOSE, ORDERS, PAIRS, delete, insert, update
+from tidemill.testing.changes import LOOSE, ORDERS, PAIRS, delete, insert, update
 
 
 def shape(changes, max_rows=100):

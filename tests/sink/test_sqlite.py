@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import os
+import signal
 import sqlite3
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -13,12 +12,8 @@ from msgspec.structs import replace
 from tidemill.errors import CheckpointError, Retryable, SinkError
 from tidemill.events import AddColumn, Column, DropColumn, Table, Transaction
 from tidemill.sink import Delivery, open_sink
-
-from . import kinds
-from .conformance import HISTORY, STATES, expected, feed
-from .sql_conformance import assert_refused, loaded
-from .test_conformance import SqlitePlace
-from .world import (
+from tidemill.testing import column_kinds as kinds
+from tidemill.testing.changes import (
     ORDERS,
     MemoryStore,
     alter,
@@ -30,6 +25,11 @@ from .world import (
     transaction,
     update,
 )
+from tidemill.testing.child import Child
+
+from .conformance import HISTORY, STATES, expected, feed
+from .sql_conformance import assert_refused, loaded
+from .test_conformance import SqlitePlace
 
 
 @pytest.fixture
@@ -328,9 +328,9 @@ def test_killed_at_any_point_it_goes_on_where_it_was(place, point):
     root = Path(__file__).parents[2]
     kills = 0
     for nth in (1, 2, 3, 5, 7, 50):
-        environment = {**os.environ, "TIDEMILL_FAILPOINT": f"{point}:{nth}"}
-        done = subprocess.run([sys.executable, "-c", RUN, root, place.path], env=environment, check=False)
-        assert done.returncode in (0, -9)
-        kills += done.returncode == -9
+        with Child([sys.executable, "-c", RUN, root, place.path], failpoint=f"{point}:{nth}") as child:
+            status = child.exit_status()
+        assert status in (0, -signal.SIGKILL)
+        kills += status == -signal.SIGKILL
     assert kills >= 3
     assert {table.full_name: Counter(place.rows(table)) for table in STATES} == expected(HISTORY)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from tidemill.events import Column
 from tidemill.sink.sql.sqlite_types import compile_encode, declared_type, from_sqlite
-
-from .kinds import EVERY
+from tidemill.testing.column_kinds import EVERY
 
 CASES = [pytest.param(column, values, id=column.name) for column, values in EVERY]
 

@@ -9,7 +9,6 @@ import pytest
 
 from tidemill.actors import ActorSystem, SeededSystem
 
-from ..store import disk
 from .rig import ENGINES, Rig
 
 
@@ -28,9 +27,3 @@ def make_rig(tmp_path: Path) -> Iterator[Callable[..., Rig]]:
             return stack.enter_context(Rig(tmp_path / "scratch", system or SeededSystem(seed), **options))
 
         yield make
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    with disk.small_disk(tmp_path / "disk") as directory:
-        yield directory

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from tidemill.actors import ActorSystem, Failed, PooledActor, PooledRef, SeededSystem
 from tidemill.events import PUT, Changes, KvChange, Sorted
 from tidemill.sorter import SorterOptions, open_sorter
-
-from ..progress import STALL_SECONDS
+from tidemill.testing.progress import STALL_SECONDS
 
 ENGINES = {
     "memory": {"engine": "memory"},

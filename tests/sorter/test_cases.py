@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tidemill.events import DELETE, PUT, KvChange
+from tidemill.testing import cases
 
-from ..cases import check
 from .rig import ENGINES, Rig, parts
 
 VERBS = {DELETE: "delete", PUT: "put"}
@@ -18,15 +18,14 @@ CASES = sorted(Path(__file__).parent.glob("cases/*.txt"))
 @pytest.mark.parametrize("path", CASES, ids=[path.stem for path in CASES])
 def test_case(path, make_rig, engine, rewrite):
     rig = make_rig(**engine)
-    check(path, lambda commands: play(rig, commands), rewrite and engine is ENGINES["memory"])
+    cases.expect_history(path, lambda commands: play(rig, commands), rewrite and engine is ENGINES["memory"])
 
 
 def play(rig: Rig, commands: str) -> str:
     """Run one block's commands, then the actors; what left since the last block."""
     before = len(rig.received)
     for line in commands.splitlines():
-        if not line.startswith("#"):
-            command(rig, *line.split())
+        command(rig, *line.split())
     rig.run(2)
     left = [str(failed.error) for failed in rig.failures]
     for message in rig.received[before:]:

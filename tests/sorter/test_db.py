@@ -12,9 +12,9 @@ from tidemill.errors import ConfigError, StoreError
 from tidemill.events import DELETE, PUT, KvChange, Sorted
 from tidemill.sorter import SorterOptions
 from tidemill.sorter.db.key import event_key, fnv1, store_of
-from tidemill.sorter.run import Table
+from tidemill.sorter.table import Table
+from tidemill.testing.disk import usage
 
-from ..store.disk import usage
 from .rig import Rig, put
 
 THROUGH_THE_DISK: dict[str, Any] = {"memory_bytes": 0, "stores": 1}

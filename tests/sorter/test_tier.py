@@ -13,7 +13,10 @@ from tidemill.events import Changes
 from tidemill.sorter import admission as gate
 from tidemill.sorter.admission import AdmissionControl
 from tidemill.sorter.arrivals import Arrivals
-from tidemill.sorter.run import Place, Run, Table, estimate, make_runs, measure
+from tidemill.sorter.cut import make_runs
+from tidemill.sorter.run import Place, Run
+from tidemill.sorter.size import estimate, measure
+from tidemill.sorter.table import Table
 from tidemill.sorter.tier import Tier
 from tidemill.sorter.writer import Writer
 

@@ -6,7 +6,7 @@ import pytest
 
 from tidemill.errors import StoreError
 from tidemill.events import Ts
-from tidemill.sorter.run import Table
+from tidemill.sorter.table import Table
 from tidemill.sorter.tier import Tier
 from tidemill.sorter.unified import pool as pools
 from tidemill.sorter.unified.heap import Barrier

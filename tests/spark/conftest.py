@@ -8,15 +8,6 @@ import pytest
 import tidemill.spark
 from tidemill.emulator.sql.sql import Tidb
 
-from ..services.conftest import (  # noqa: F401
-    database,
-    mariadb,
-    mariadb_template,
-    own,
-    private_mariadb,
-    sql,
-)
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 

@@ -13,9 +13,8 @@ from tidemill.events import Checkpoint, Ddl, Item, Transaction, Ts
 from tidemill.sink.python import PythonSink
 from tidemill.spark.envelope import Decoder
 from tidemill.spark.offsets.offset import Offset
-
-from ..progress import eventually, feed_ended
-from ..services.conftest import Client
+from tidemill.testing.mariadb_client import Client
+from tidemill.testing.progress import eventually, feed_ended
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -26,9 +26,8 @@ from tidemill.spark.read.partition import TaskPartition
 from tidemill.spark.read.parts import WHOLE
 from tidemill.spark.read.schema import envelope_type
 from tidemill.spark.read.stream_reader import StreamReader
-
-from ..progress import eventually
-from ..services.conftest import Client
+from tidemill.testing.mariadb_client import Client
+from tidemill.testing.progress import eventually
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

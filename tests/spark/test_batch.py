@@ -15,9 +15,9 @@ from tidemill.spark.offsets.mysql import MysqlOffsets
 from tidemill.spark.offsets.offset import Limit, ts_offset
 from tidemill.spark.read.options import read_options
 from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.mariadb_client import Client
+from tidemill.testing.progress import eventually
 
-from ..progress import eventually
-from ..services.conftest import Client
 from . import history
 
 if TYPE_CHECKING:

@@ -23,9 +23,8 @@ from tidemill.events import (
     Transaction,
 )
 from tidemill.spark.envelope import ENVELOPE, Decoder, Encoder
-
-from ..sink import kinds
-from ..sink.world import ORDERS, PAIRS, delete, insert, transaction, update
+from tidemill.testing import column_kinds as kinds
+from tidemill.testing.changes import ORDERS, PAIRS, delete, insert, transaction, update
 
 
 def at(ts: int, item: Transaction) -> Transaction:

@@ -22,9 +22,9 @@ from tidemill.spark.data_source import TidemillSource
 from tidemill.spark.read.batch_reader import BatchReader
 from tidemill.spark.read.options import read_options
 from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.mariadb_client import Client
+from tidemill.testing.progress import eventually
 
-from ..progress import eventually
-from ..services.conftest import Client
 from . import history
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from tidemill.spark.run.queries import SinkQuery
 from tidemill.spark.run.source import OLDEST
 from tidemill.spark.run.start import Start
 from tidemill.testing.mariadb import MariaDb
-
-from ..services.conftest import Client
+from tidemill.testing.mariadb_client import Client
 
 HOUR_MS = 3_600_000
 TWENTY_MINUTES = 1200

@@ -31,8 +31,8 @@ from tidemill.spark.offsets.offset import Offset
 from tidemill.spark.offsets.offsets import open_offsets
 from tidemill.spark.read.options import read_options
 from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.progress import eventually
 
-from ..progress import eventually
 from ..puller.tikv.test_metamorphic import ORDINARY, SEEDS, SOAK, WORDS
 from . import history, queries, ways
 from .maria_life import REFUSED, MariaLife

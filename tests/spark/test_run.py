@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import signal
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,10 +36,11 @@ from tidemill.spark.run.feed_reads import feed_reads
 from tidemill.spark.run.log import QueryLog
 from tidemill.spark.run.queries import SinkQuery
 from tidemill.spark.run.run import run
+from tidemill.testing.child import Child
 from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.mariadb_client import Client
+from tidemill.testing.progress import eventually, feed_ended
 
-from ..progress import ended, eventually, feed_ended
-from ..services.conftest import Client
 from . import history
 from .capture.beds import MariaBed, Running
 from .test_writer import copy_locally, rows_in_sqlite
@@ -76,23 +75,9 @@ def feed(
     }
 
 
-@contextmanager
-def running(
-    found: dict[str, Any], log: Path, failpoint: str = "", **options: Any
-) -> Iterator[subprocess.Popen[bytes]]:
-    with log.open("ab") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, json.dumps([found, options])],
-            env=os.environ | ({"TIDEMILL_FAILPOINT": failpoint} if failpoint else {}),
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
+def running(found: dict[str, Any], log: Path, failpoint: str = "", **options: Any) -> Child:
+    command = [sys.executable, "-c", PROGRAM, json.dumps([found, options])]
+    return Child(command, log, failpoint=failpoint, start_new_session=True)
 
 
 def test_a_feed_of_tikv_goes_on_where_its_snapshot_ended(
@@ -414,8 +399,8 @@ def test_tasks_that_die_again_and_again_change_every_row_once(
     local.start()
     feed_ended(local)
     change_much(sql)
-    with running(found, tmp_path / "log", failpoint, master="local[2,60]", config=SMALL) as process:
-        assert ended(process, SOON_SECONDS) == 0, (tmp_path / "log").read_text()
+    with running(found, tmp_path / "log", failpoint, master="local[2,60]", config=SMALL) as driver:
+        assert driver.exit_status(SOON_SECONDS) == 0, driver.output()
     same(sql, copied)
     assert "Python worker exited unexpectedly" in (tmp_path / "state" / "spark.log").read_text()
 
@@ -428,29 +413,28 @@ def test_a_driver_that_is_killed_as_it_loads_and_as_it_streams_goes_on(
     found = feed(tmp_path, mariadb.url(), f"{sql.database}.item", sink, until="")
     log = tmp_path / "log"
     sql(f"INSERT INTO item SELECT seq + 10000, 'there' FROM seq_1_to_{THERE}")
-    with running(found, log, "sink.before_commit:3", config=SMALL, chunk_rows=1_000) as process:
-        assert ended(process, SOON_SECONDS) == -signal.SIGKILL, log.read_text()
+    with running(found, log, "sink.before_commit:3", config=SMALL, chunk_rows=1_000) as driver:
+        driver.dies(SOON_SECONDS)
     assert 0 < sql(f"SELECT COUNT(*) FROM {copied}.item")[0][0] < THERE
     sql("INSERT INTO item (id, name) VALUES (-1, 'zero')")
-    with running(found, log, config=SMALL) as process, mariadb.connect() as connection:
+    with running(found, log, config=SMALL) as driver, mariadb.connect() as connection:
         eventually(lambda: sql(f"SELECT COUNT(*) FROM {copied}.item") == [(THERE + 1,)], SOON_SECONDS)
         assert not (tmp_path / "state" / "backfill").exists()
         connection.cursor().execute(f"LOCK TABLES {copied}.item READ")
         change_much(sql)
         waiting = "SELECT COUNT(*) FROM information_schema.processlist WHERE state LIKE 'Waiting for table%'"
         eventually(lambda: sql(waiting) == [(1,)], SOON_SECONDS)
-        process.kill()
-        process.wait()
-    with running(found, log, config=SMALL) as process:
+        driver.kill()
+    with running(found, log, config=SMALL) as driver:
         eventually(
             lambda: sql(f"SELECT COUNT(*) FROM {copied}.copy_counts")[0][0] > 4 * TRANSACTIONS + THERE,
             SOON_SECONDS,
         )
-        eventually(lambda: _state(tmp_path, process.pid) == "normal", SOON_SECONDS)
-        process.send_signal(signal.SIGTERM)
-        assert ended(process, SOON_SECONDS) == 0, log.read_text()
+        eventually(lambda: _state(tmp_path, driver.process.pid) == "normal", SOON_SECONDS)
+        driver.process.send_signal(signal.SIGTERM)
+        assert driver.exit_status(SOON_SECONDS) == 0, driver.output()
     same(sql, copied, THERE + 1)
-    assert _state(tmp_path, process.pid) == "stopped"
+    assert _state(tmp_path, driver.process.pid) == "stopped"
     events = re.findall(r"event=(\w+)", log.read_text())
     assert set(events) == {"normal", "stopped"}
     assert all(line.startswith("timestamp=") for line in log.read_text().splitlines()), "nothing of the JVM"

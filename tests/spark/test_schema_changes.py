@@ -16,8 +16,8 @@ from tidemill.spark.data_source import TidemillSource
 from tidemill.spark.read.schema_changes import difference
 from tidemill.spark.read.stream_reader import StreamReader
 from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.mariadb_client import Client
 
-from ..services.conftest import Client
 from .job import Job
 
 if TYPE_CHECKING:

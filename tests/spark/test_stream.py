@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.mariadb_client import Client
+from tidemill.testing.progress import eventually
 
-from ..progress import eventually
-from ..services.conftest import Client
 from . import history
 from .job import Job
 

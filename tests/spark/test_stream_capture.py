@@ -25,8 +25,8 @@ from tidemill.spark.read.options import read_options
 from tidemill.spark.read.partition import TaskPartition
 from tidemill.spark.read.parts import WHOLE
 from tidemill.spark.read.stream_reader import StreamReader
+from tidemill.testing.progress import eventually
 
-from ..progress import eventually
 from . import history
 from .capture.beds import Bed, Running
 from .capture.conftest import bed  # noqa: F401 - a fixture

@@ -13,9 +13,8 @@ from tidemill.events import Column, CreateTable, Ddl, Table
 from tidemill.spark.read.parts import Part
 from tidemill.spark.read.pick import Pick
 from tidemill.spark.read.typed import TypedEncoder
-
-from ..sink import kinds
-from ..sink.world import ORDERS, PAIRS, delete, insert, transaction, update
+from tidemill.testing import column_kinds as kinds
+from tidemill.testing.changes import ORDERS, PAIRS, delete, insert, transaction, update
 
 DATES = ("date", "datetime", "timestamp")
 

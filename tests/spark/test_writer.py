@@ -15,9 +15,9 @@ from tidemill.engine.options import feed_options, open_sinks
 from tidemill.spark.offsets.mysql import MysqlOffsets
 from tidemill.spark.read.options import read_options
 from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.mariadb_client import Client
+from tidemill.testing.progress import feed_ended
 
-from ..progress import feed_ended
-from ..services.conftest import Client
 from . import history
 
 if TYPE_CHECKING:

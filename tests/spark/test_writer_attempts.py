@@ -24,9 +24,8 @@ from tidemill.spark.write.place import Place
 from tidemill.spark.write.task import write_partition
 from tidemill.spark.write.writer import batch_writer
 from tidemill.testing.mariadb import MariaDb
-
-from ..progress import happened, joined
-from ..services.conftest import Client
+from tidemill.testing.mariadb_client import Client
+from tidemill.testing.progress import happened, joined
 
 QUERY = str(uuid4())
 LOG = Table("shop", "log", (Column("id", "int"), Column("note", "varchar", length=20)))

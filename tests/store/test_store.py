@@ -14,8 +14,7 @@ from tidemill.errors import StoreError
 from tidemill.store.batch import Batch
 from tidemill.store.scratch import Scratch
 from tidemill.store.store import Store
-
-from .disk import usage
+from tidemill.testing.disk import usage
 
 
 @pytest.fixture

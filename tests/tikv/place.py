@@ -10,8 +10,7 @@ from tidemill.codec.tidb import meta
 from tidemill.codec.tidb.key import record_key
 from tidemill.codec.tidb.table_info import TableInfo, encode_table_info
 from tidemill.emulator.sql.sql import Tidb
-
-from ..services.feeds import Place
+from tidemill.testing.feeds import Place
 
 
 class TidbPlace(Place):

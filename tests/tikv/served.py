@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tidemill.benchmarks.item_table import item_table
 from tidemill.codec.tidb import meta
 from tidemill.codec.tidb.key import record_key, table_prefix
 from tidemill.codec.tidb.row_encoder import RowEncoder
 from tidemill.codec.tidb.table_info import DbInfo, TableInfo, encode_db_info, encode_table_info
 from tidemill.emulator.cluster import Cluster
+from tidemill.testing.item_table import item_table
 
 DATABASE = DbInfo(id=2, name="many")
 FIRST_TABLE = 101

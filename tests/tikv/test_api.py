@@ -13,8 +13,7 @@ import pytest
 
 import tidemill
 from tidemill.emulator.sql.sql import Tidb
-
-from ..progress import eventually, happened
+from tidemill.testing.progress import eventually, happened
 
 
 @pytest.fixture(scope="module")

@@ -20,10 +20,11 @@ from tidemill.codec.tidb.old_row import join_row
 from tidemill.codec.tidb.table_info import encode_table_info
 from tidemill.emulator import Tls
 from tidemill.emulator.sql.sql import Tidb
+from tidemill.testing.certificates import Authority
+from tidemill.testing.disk import hidden_disk
+from tidemill.testing.feeds import Running
+from tidemill.testing.progress import eventually
 
-from ..progress import eventually
-from ..puller.tikv.certificates import Authority
-from ..services.feeds import Running, small_disk
 from .place import TidbPlace
 
 mounts = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
@@ -370,7 +371,7 @@ def held_back(place: TidbPlace, running: Running, megabytes: int) -> sqlite3.Con
 @mounts
 def test_a_full_disk_under_the_sorter(place):
     place.execute("alter table shop.item modify name longtext")
-    with small_disk(place.directory / "disk", "8m") as inside:
+    with hidden_disk(place.directory / "disk", "8m") as inside:
         place.inside = inside
         place.configure(sorter=f'memory_bytes = 0\ndirectory = "{place.directory}/disk"')
         with place.start() as running, closing(held_back(place, running, 60)) as other:

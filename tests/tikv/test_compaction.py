@@ -13,8 +13,7 @@ from tidemill.emulator import Tidb
 from tidemill.engine.plan_inbox import PlanInbox
 from tidemill.errors import CheckpointError
 from tidemill.store.plan import VERSION, Plan, Step, encode_plan
-
-from ..progress import completed
+from tidemill.testing.progress import completed
 
 
 def compact(directory: Path, text: str) -> subprocess.CompletedProcess[str]:

@@ -15,8 +15,8 @@ import tidemill
 from tidemill.codec.tidb.key import record_key, record_prefix
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.progress import explanation
+from tidemill.testing.progress import eventually
 
-from ..progress import eventually
 from .place import TidbPlace
 
 ADDRESS = r"\(127\.0\.0\.1:\d+\)"

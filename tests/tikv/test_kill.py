@@ -5,11 +5,7 @@ Triggers on the target count every row change that it gets; what was committed i
 
 from __future__ import annotations
 
-import os
-import signal
 import sqlite3
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -21,8 +17,8 @@ import pytest
 
 from tidemill.emulator.cluster import Cluster
 from tidemill.failpoint import POINTS
+from tidemill.testing.child import CLI, Child
 
-from ..progress import ended
 from .served import Made
 
 FEED = """\
@@ -97,37 +93,26 @@ class Copy:
     def __init__(self, directory: Path, cluster: Cluster) -> None:
         self._directory = directory
         self._cluster = cluster
-        self.log = directory / "feed.log"
 
-    def run(self, point: str = "", *, until: str = "", target: str = "copy.db") -> int:
-        """The exit status of a feed that ends by itself or at a failpoint."""
+    def run(self, point: str = "", *, until: str = "", target: str = "copy.db") -> Child:
+        """A feed that ends by itself or at a failpoint."""
         config = self._directory / "feed.toml"
         pd = self._cluster.pd_address
         config.write_text(FEED.format(directory=self._directory, pd=pd, until=until, target=target))
-        with self.log.open("ab") as output:
-            child = subprocess.Popen(
-                [sys.executable, "-m", "tidemill.cli", "run", str(config)],
-                env=os.environ | {"TIDEMILL_FAILPOINT": point},
-                stdout=output,
-                stderr=output,
-            )
-            try:
-                return ended(child)
-            finally:
-                child.kill()
-                child.wait()
+        return Child([*CLI, "run", config], self._directory / "feed.log", failpoint=point)
 
     def dies(self, point: str) -> bool:
-        status = self.run(point)
-        assert status == -signal.SIGKILL, self.log.read_text()[-3000:]
+        with self.run(point) as feed:
+            feed.dies()
         return True
 
-    def catch_up(self) -> None:
-        assert self.run(until='until = "now"') == 0, self.log.read_text()[-3000:]
+    def ends(self, target: str = "copy.db") -> None:
+        with self.run(until='until = "now"', target=target) as feed:
+            assert feed.exit_status() == 0, feed.output()[-3000:]
 
     def prepare(self) -> None:
         """Make the tables as a feed would, with triggers that count."""
-        assert self.run(until='until = "now"', target="empty.db") == 0, self.log.read_text()[-3000:]
+        self.ends("empty.db")
         for left in (self._directory / "state").iterdir():
             if left.name.startswith("kill"):
                 left.unlink()
@@ -186,7 +171,7 @@ def kill_everywhere(tmp_path: Path, cluster: Cluster, times: int, seed: int) -> 
         for nth in range(times):
             # At the first chunk of a run nothing is gained, so that it may be killed as often as one likes.
             hits[point] += copy.dies(f"{point}:{2 if nth == 1 else 1}")
-    copy.catch_up()
+    copy.ends()
     assert copy.counted() == Counter((f"t{number}", "insert") for number, _ in writer.rows)
     assert copy.rows() == writer.rows
 
@@ -204,7 +189,7 @@ def kill_everywhere(tmp_path: Path, cluster: Cluster, times: int, seed: int) -> 
                 if nth % 2:
                     cluster.store_up(store)
                 cluster.drop_streams()
-    copy.catch_up()
+    copy.ends()
     assert writer.commits - before > 10 * times
     assert copy.counted() == +writer.changes
     assert copy.rows() == writer.rows

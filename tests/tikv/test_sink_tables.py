@@ -14,9 +14,9 @@ from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.feed import Feed
 from tidemill.engine.options import feed_options, open_sinks
 from tidemill.errors import ConfigError
+from tidemill.testing.progress import eventually
 
 from ..chain.stages import HoldTable
-from ..services.feeds import eventually
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from tidemill.emulator.sql.sql import Tidb
 from tidemill.errors import SinkError
 from tidemill.events import Item
 from tidemill.testing.mariadb import MariaDb, missing
+from tidemill.testing.progress import eventually
 
-from ..progress import eventually
 from .world import run
 
 Rows = dict[tuple[str, Any], tuple[Any, ...]]

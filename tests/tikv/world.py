@@ -15,8 +15,7 @@ from tidemill.engine.feed import Feed
 from tidemill.engine.options import checkpoint_file, feed_options, open_sinks
 from tidemill.events import Ddl, Item, Transaction
 from tidemill.sink.python import PythonSink
-
-from ..progress import feed_ended
+from tidemill.testing.progress import feed_ended
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 

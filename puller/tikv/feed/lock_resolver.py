@@ -14,7 +14,7 @@ from ....codec.proto import kvrpcpb
 from ....codec.tidb.key import decode_bytes
 from ....errors import Retryable
 from ....events import Ts, compose_ts, physical_ms
-from ...grpc.sleep import sleep
+from ...grpc.loop import sleep
 from ..kv.kv import Kv
 from ..kv.transactions import PrimaryMismatch
 from ..pd.pd import PdClient

@@ -20,9 +20,9 @@ from tidemill.codec.tidb.row_decoder import RowDecoder
 from tidemill.codec.tidb.table_info import decode_table_info
 from tidemill.errors import SourceError
 from tidemill.events import PUT
+from tidemill.testing.damage import CALLS_A_BYTE, CALLS_AT_ALL, calls, damaged, damaged_json
 
 from . import ddl_vectors
-from .damage import CALLS_A_BYTE, CALLS_AT_ALL, calls, damaged, damaged_json
 from .row_vectors import load, read
 
 SEEDS = range(4)

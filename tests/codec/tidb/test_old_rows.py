@@ -14,8 +14,8 @@ from tidemill.codec.tidb.old_row import split_row
 from tidemill.codec.tidb.old_row_code import compile_old_rows
 from tidemill.codec.tidb.row_decoder import RowDecoder
 from tidemill.codec.tidb.row_encoder import RowEncoder
+from tidemill.testing.damage import damaged
 
-from .damage import damaged
 from .row_vectors import Vector, load
 
 LENIENT = (Type.NEWDECIMAL, Type.FLOAT, Type.DOUBLE)

@@ -13,8 +13,7 @@ from tidemill.codec.tidb.table import to_table
 from tidemill.codec.tidb.table_info import ColumnInfo, IndexColumn, IndexInfo, TableInfo
 from tidemill.events import AddColumn, DropColumn, compose_ts
 from tidemill.mounter.tidb.columns import NotFollowed, column_actions, session_clock
-
-from .model import column
+from tidemill.testing.tidb_model import column
 
 VARCHAR, TIMESTAMP, DATETIME, DATE, ENUM = 15, 7, 12, 10, 247
 NOT_NULL, UNSIGNED = 1, 32

@@ -13,11 +13,11 @@ from tidemill.errors import SourceError
 from tidemill.mounter import SchemaHistory
 from tidemill.mounter.tidb.ddl import read_ddl
 from tidemill.routing import TableFilter
-from tidemill.store import Store
+from tidemill.store.store import Store
+from tidemill.testing.damage import damaged_json
+from tidemill.testing.tidb_model import Tidb, change_of
 
-from ...codec.tidb.damage import damaged_json
 from ...codec.tidb.ddl_vectors import VERSIONS, effects
-from .model import Tidb, change_of
 
 
 @pytest.fixture

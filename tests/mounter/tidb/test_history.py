@@ -15,9 +15,8 @@ from tidemill.errors import InvariantViolated
 from tidemill.mounter.tidb.history import Physical, SchemaHistory
 from tidemill.store.scratch import Scratch
 from tidemill.store.store import Store
-
-from ...cases import check
-from .model import Tidb
+from tidemill.testing import cases
+from tidemill.testing.tidb_model import Tidb
 
 CASES = sorted(Path(__file__).parent.glob("cases/history-*.txt"))
 
@@ -43,7 +42,7 @@ def make_history(tmp_path):
 @pytest.mark.parametrize("path", CASES, ids=[path.stem for path in CASES])
 def test_case(path, make_history, rewrite):
     tidb, history = Tidb(), make_history()
-    check(path, lambda commands: play(tidb, history, commands), rewrite)
+    cases.expect_history(path, lambda commands: play(tidb, history, commands), rewrite)
 
 
 def play(tidb: Tidb, history: SchemaHistory, commands: str) -> str:
@@ -64,7 +63,7 @@ def play(tidb: Tidb, history: SchemaHistory, commands: str) -> str:
                 said.append(f"{physical_id} at {ts}: {table.name if table else 'none'}")
             case ["prune", ts]:
                 history.prune(int(ts))
-            case [ts, *words] if not line.startswith("#"):
+            case [ts, *words]:
                 applied = history.apply(statement(tidb, *words), int(ts))
                 said += [f"{ts} + {p.id} of {p.schema}.{p.table}" for p in applied.added]
                 said += [f"{ts} - {p.id} of {p.schema}.{p.table}" for p in applied.removed]

@@ -18,10 +18,11 @@ from tidemill.events import DELETE, PUT, Ddl, Item, KvChange, Sorted
 from tidemill.mounter import SchemaHistory, TidbMounter
 from tidemill.routing import TableFilter
 from tidemill.store.store import Store
+from tidemill.testing import cases
+from tidemill.testing.tidb_model import Tidb, change_of
 
 from ...codec.tidb.ddl_vectors import VECTORS
 from ...codec.tidb.ddl_vectors import lines as vector_lines
-from .model import Tidb, change_of
 
 
 class Bench:
@@ -161,13 +162,10 @@ def test_the_commits_of_a_real_tidb(tmp_path, rewrite):
             changes = sorted(change_in(line, entry) for entry in line["entries"])
             rows = [r for item in mounter.mount(Sorted(changes, line["commit_ts"])) for r in item.rows]
             images = [f"{r.op} {r.table.name} {r.before or ''}>{r.after or ''}" for r in rows]
-            found.append("\n".join([*line["sql"], "----", *images]))
+            found.append(("\n".join(line["sql"]), "\n".join(images)))
     store.close()
     path = Path(__file__).parent / "cases/commits-v8.1.0.txt"
-    text = "\n\n".join(found) + "\n"
-    if rewrite:
-        path.write_text(text)
-    assert text == path.read_text()
+    cases.expect_all(path, found, rewrite)
 
 
 def change_in(line: dict, entry: dict) -> KvChange:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,10 @@ from tidemill.mounter import SchemaHistory
 from tidemill.mounter.tidb.ddl import HOW_TO_GO_ON, existing_tables, read_ddl
 from tidemill.routing import TableFilter
 from tidemill.store.store import Store
+from tidemill.testing import cases
+from tidemill.testing.tidb_model import Tidb, change_of
 
 from ...codec.tidb.ddl_vectors import VERSIONS, effects, transactions
-from .model import Tidb, change_of
 from .test_history import statement
 
 HERE = Path(__file__).parent
@@ -55,22 +57,17 @@ def said(action: CreateTable | AddColumn | DropColumn) -> str:
 def test_case(path, history, rewrite):
     """Statements at ts 1, 2 and so on; the feed follows shop.*, but not shop.tmp_*."""
     tidb, tables = Tidb(), TableFilter(["shop.*", "!shop.tmp_*"])
-    wanted = path.read_text()
-    found, ts = [], 0
-    for block in wanted.strip().split("\n\n"):
-        commands = block.partition("----")[0]
+    clock = count(1)
+
+    def play(commands: str) -> str:
         lines = []
-        for line in commands.splitlines():
-            if not line.startswith("#"):
-                ts += 1
-                job = statement(tidb, *line.split())
-                history.apply(job, ts)
-                lines += map(told, read_ddl(job, change_of(job, ts), history, tables, "tidb"))
-        found.append(f"{commands}----\n" + ("\n".join(lines) or "nothing"))
-    text = "\n\n".join(found) + "\n"
-    if rewrite:
-        path.write_text(text)
-    assert text == wanted
+        for line, ts in zip(commands.splitlines(), clock, strict=False):
+            job = statement(tidb, *line.split())
+            history.apply(job, ts)
+            lines += map(told, read_ddl(job, change_of(job, ts), history, tables, "tidb"))
+        return "\n".join(lines) or "nothing"
+
+    cases.expect_history(path, play, rewrite)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -83,11 +80,8 @@ def test_the_statements_of_a_real_tidb(version, history, rewrite):
         history.apply(job, ts)
         lines = map(told, read_ddl(job, change_of(job, ts), history, tables, "tidb"))
         text = re.sub(r"job \d+ at ts \d+", "job J at ts T", "\n".join(lines) or "nothing")
-        found.append(f"{job.query}{'' if job.is_done else ' (in part)'}\n----\n{text}")
-    text = "\n\n".join(found) + "\n"
-    if rewrite:
-        path.write_text(text)
-    assert text == path.read_text()
+        found.append((f"{job.query}{'' if job.is_done else ' (in part)'}", text))
+    cases.expect_all(path, found, rewrite)
 
 
 def test_a_default_of_the_present_moment_is_told_with_the_clock_of_the_session(history):

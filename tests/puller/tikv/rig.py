@@ -20,8 +20,7 @@ from tidemill.puller.tikv.options import TikvOptions, endpoints
 from tidemill.puller.tikv.puller import TikvPuller
 from tidemill.puller.tikv.span import table_span
 from tidemill.store.store import Store
-
-from ...progress import STALL_SECONDS, RetryDelay, Stalled, changed_to
+from tidemill.testing.progress import STALL_SECONDS, RetryDelay, Stalled, changed_to
 
 """Only a test that fails waits for so long."""
 

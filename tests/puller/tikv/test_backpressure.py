@@ -12,8 +12,8 @@ from tidemill.codec.tidb.key import record_key
 from tidemill.emulator.cluster import Cluster
 from tidemill.events import Changes
 from tidemill.puller.tikv.feed.options import FeedOptions
+from tidemill.testing.progress import happened
 
-from ...progress import happened
 from .rig import Collected, Collector, Rig
 
 TABLE = 5

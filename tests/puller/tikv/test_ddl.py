@@ -25,9 +25,9 @@ from tidemill.codec.tidb.meta import DDL_INDEX_JOBS, DDL_JOBS, list_key, list_me
 from tidemill.errors import SourceError
 from tidemill.events import DELETE, PUT, Changes, KvChange
 from tidemill.puller.tikv.ddl import DdlPuller
+from tidemill.testing.tidb_model import Tidb, change_of
 
 from ...codec.tidb.ddl_vectors import VERSIONS, effects, jobs, transactions
-from ...mounter.tidb.model import Tidb, change_of
 
 
 class Log(PooledActor):

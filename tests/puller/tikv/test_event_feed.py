@@ -15,8 +15,8 @@ from tidemill.emulator.cluster import Cluster
 from tidemill.errors import InvariantViolated, SourceError
 from tidemill.events import DELETE, PUT
 from tidemill.puller.tikv.feed.options import FeedOptions
+from tidemill.testing.progress import STALL_SECONDS
 
-from ...progress import STALL_SECONDS
 from .rig import Rig
 
 TABLE = 5

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from tidemill.errors import InvariantViolated
 from tidemill.puller.frontier import Frontier
 from tidemill.puller.tikv.span import Span
-
-from ...cases import check
+from tidemill.testing import cases
 
 CASES = Path(__file__).with_name("frontier.txt")
 
 
-def test_the_cases(rewrite):
-    check(CASES, play, rewrite)
+@pytest.mark.parametrize("case", cases.load(CASES), ids=cases.title)
+def test_case(case, rewrite):
+    case.expect(play(case.commands), rewrite)
 
 
 def play(block: str) -> str:
@@ -29,8 +29,6 @@ def play(block: str) -> str:
     out = []
     for line in block.splitlines():
         match line.split():
-            case ["#", *_]:
-                pass
             case ["new", *spans, "at", ts]:
                 frontier = Frontier([span(text) for text in spans], int(ts))
             case ["forward", keys, ts]:

@@ -10,8 +10,7 @@ import pytest
 
 from tidemill.errors import InvariantViolated, Retryable
 from tidemill.puller.grpc.loop import LoopThread
-
-from ...progress import STALL_SECONDS, happened
+from tidemill.testing.progress import STALL_SECONDS, happened
 
 
 @pytest.fixture

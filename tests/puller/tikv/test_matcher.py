@@ -23,8 +23,8 @@ from tidemill.puller.tikv.region import RegionState
 from tidemill.puller.tikv.span import UPPER_BOUND, Span
 from tidemill.store.scratch import Scratch
 from tidemill.store.store import Store
+from tidemill.testing import cases
 
-from ...cases import check
 from .rows import change_data, parsed, row
 
 CASES = Path(__file__).with_name("matcher.txt")
@@ -42,16 +42,17 @@ def quota(tmp_path):
     scratch.close()
 
 
-def test_the_cases(quota, rewrite):
-    check(CASES, lambda block: play(quota, block, at_once=False), rewrite)
+@pytest.mark.parametrize("case", cases.load(CASES), ids=cases.title)
+def test_case(case, quota, rewrite):
+    case.expect(play(quota, case.commands, at_once=False), rewrite)
     assert not quota.bytes
 
 
-def test_the_cases_end_alike_when_rows_come_at_once(quota):
-    for block in CASES.read_text().strip().split("\n\n"):
-        commands, _, wanted = block.partition("----\n")
-        if "waiting" not in commands:
-            assert play(quota, commands, at_once=True) == lines_without_errors(wanted), commands
+@pytest.mark.parametrize(
+    "case", [case for case in cases.load(CASES) if "waiting" not in case.commands], ids=cases.title
+)
+def test_a_case_ends_alike_when_its_rows_come_at_once(case, quota):
+    assert play(quota, case.commands, at_once=True) == lines_without_errors(case.wanted)
     assert not quota.bytes
 
 
@@ -69,7 +70,7 @@ def play(quota, block: str, at_once: bool) -> str:
     try:
         for line in block.splitlines():
             match line.split():
-                case ["#", *_] | []:
+                case []:
                     pass
                 case ["region", *bounds]:
                     matcher = Matcher(RegionState(7, span(*bounds), 1, 1, 1), quota)

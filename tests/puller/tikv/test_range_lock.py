@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tidemill.errors import InvariantViolated
 from tidemill.puller.tikv.feed.range_lock import Cancelled, Locked, RangeLock, Stale, Waiting
 from tidemill.puller.tikv.span import Span
-
-from ...cases import check
+from tidemill.testing import cases
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +31,9 @@ STRANGER = Part(0, A_TO_Z, 1)
 CASES = Path(__file__).with_name("range_lock.txt")
 
 
-def test_the_cases(rewrite):
-    check(CASES, play, rewrite)
+@pytest.mark.parametrize("case", cases.load(CASES), ids=cases.title)
+def test_case(case, rewrite):
+    case.expect(play(case.commands), rewrite)
 
 
 def play(block: str) -> str:
@@ -40,8 +41,6 @@ def play(block: str) -> str:
     out: list[str] = []
     for line in block.splitlines():
         match line.split():
-            case ["#", *_]:
-                pass
             case ["new", span, ts]:
                 lock, parts = RangeLock(Span(*bounds(span)), int(ts)), {}
             case words:

@@ -9,20 +9,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tidemill.codec.proto import PD, metapb, pdpb
 from tidemill.errors import Retryable
 from tidemill.puller.tikv.span import UPPER_BOUND, span_of
 from tidemill.puller.tikv.topology import RegionInfo
+from tidemill.testing import cases
 
-from ...cases import check
 from .client import client
 from .scripted import ScriptedPd, served
 
 CASES = Path(__file__).with_name("region_cache.txt")
 
 
-def test_the_cases(rewrite):
-    check(CASES, play_alone, rewrite)
+@pytest.mark.parametrize("case", cases.load(CASES), ids=cases.title)
+def test_case(case, rewrite):
+    case.expect(play_alone(case.commands), rewrite)
 
 
 def play_alone(block: str) -> str:
@@ -96,8 +99,6 @@ def region(text: str) -> pdpb.Region:
 def play(pd: MapPd, c, block: str) -> str:
     lines = []
     for line in block.splitlines():
-        if line.startswith("#"):
-            continue
         pd.asked.clear()
         verb, _, rest = line.partition(" ")
         out = VERBS[verb](pd, c, rest)

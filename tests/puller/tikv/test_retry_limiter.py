@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.actors import ManualClock
 from tidemill.puller.tikv.feed.retry_limiter import ROUND, ROUND_SECONDS, RetryLimiter
-
-from ...cases import check
+from tidemill.testing import cases
 
 CASES = Path(__file__).with_name("retry_limiter.txt")
 
 
-def test_the_cases(rewrite):
-    check(CASES, play, rewrite)
+@pytest.mark.parametrize("case", cases.load(CASES), ids=cases.title)
+def test_case(case, rewrite):
+    case.expect(play(case.commands), rewrite)
 
 
 def play(block: str) -> str:
@@ -27,8 +28,6 @@ def play(block: str) -> str:
     clock = ManualClock()
     out = []
     for line in block.splitlines():
-        if line.startswith("#"):
-            continue
         ms, *words = line.split()
         clock.advance(int(ms) / 1000 - clock.now())
         match words:

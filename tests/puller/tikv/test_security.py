@@ -11,8 +11,8 @@ from tidemill.emulator.cluster import Cluster
 from tidemill.emulator.server import Tls
 from tidemill.errors import ConfigError, Retryable, SourceError
 from tidemill.puller.grpc.security import Security
+from tidemill.testing.certificates import Authority
 
-from .certificates import Authority
 from .client import client
 from .scripted import ScriptedPd, served
 

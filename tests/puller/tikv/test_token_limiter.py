@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.puller.tikv.feed.token_limiter import REGION_SCAN_LIMIT, TokenLimiter
-
-from ...cases import check
+from tidemill.testing import cases
 
 CASES = Path(__file__).with_name("token_limiter.txt")
 
 
-def test_the_cases(rewrite):
-    check(CASES, play, rewrite)
+@pytest.mark.parametrize("case", cases.load(CASES), ids=cases.title)
+def test_case(case, rewrite):
+    case.expect(play(case.commands), rewrite)
 
 
 def play(block: str) -> str:
@@ -24,8 +24,6 @@ def play(block: str) -> str:
     out = []
     for line in block.splitlines():
         match line.split():
-            case ["#", *_]:
-                pass
             case ["limit", number]:
                 limiter = TokenLimiter(int(number))
             case ["add", store, *requests]:

@@ -28,8 +28,7 @@ from tidemill.sink.files.parquet import ParquetOptions, ParquetSink
 from tidemill.sink.files.parquet_directory import HIDDEN, commit, files
 from tidemill.spark.archive import archive
 from tidemill.spark.archive.archive import compact_archive
-
-from ...sink import kinds
+from tidemill.testing import column_kinds as kinds
 
 NOON = 1_700_000_000_000
 DAY = 86_400_000

@@ -7,8 +7,7 @@ import json
 import tidemill
 from tidemill.codec.tidb.key import record_key
 from tidemill.spark.analytics.analyze import analysis
-
-from ...progress import eventually
+from tidemill.testing.progress import eventually
 
 ROWS = 300
 

@@ -10,7 +10,8 @@ from tidemill.codec.tidb.key import record_key
 from tidemill.errors import ConfigError, StoreError
 from tidemill.events import DELETE, PUT, KvChange, compose_ts
 from tidemill.sorter.db.layout import LAYOUTS, read_value
-from tidemill.sorter.run import Run, Table, floor
+from tidemill.sorter.run import Run, floor
+from tidemill.sorter.table import Table
 from tidemill.spark.analytics import store_job
 from tidemill.spark.analytics.facts import BusyKeys
 from tidemill.spark.analytics.report import StoreReport

@@ -21,13 +21,13 @@ from tidemill.events import Ddl
 from tidemill.spark.backfill.backfill import backfill
 from tidemill.spark.backfill.backfilled import opened
 from tidemill.spark.backfill.directory import READ, Directory
-from tidemill.spark.backfill.not_loadable import NotLoadable
+from tidemill.spark.backfill.errors import NotLoadable
 from tidemill.spark.backfill.options import BackfillOptions
 from tidemill.spark.backfill.progress import BackfillProgress, ProgressBar
 from tidemill.spark.backfill.run import run
 from tidemill.spark.envelope import Decoder
+from tidemill.testing.mariadb_client import Client
 
-from ...services.conftest import Client
 from .world import (
     HeldBack,
     Writer,

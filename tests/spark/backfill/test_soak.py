@@ -15,8 +15,8 @@ import pytest
 from tidemill.spark.backfill.backfill import backfill
 from tidemill.spark.backfill.options import BackfillOptions
 from tidemill.spark.backfill.progress import BackfillProgress
+from tidemill.testing.mariadb_client import Client
 
-from ...services.conftest import Client
 from .world import (
     Writer,
     create_tables,

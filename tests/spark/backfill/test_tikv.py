@@ -22,8 +22,8 @@ from tidemill.sink.python import PythonSink
 from tidemill.spark.backfill.backfill import backfill
 from tidemill.spark.backfill.directory import READ, Directory
 from tidemill.spark.backfill.progress import BackfillProgress
+from tidemill.testing.progress import eventually, feed_ended
 
-from ...progress import eventually, feed_ended
 from .world import PAUSE_SECONDS, finished, processes
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from tidemill.engine.options import FeedOptions, feed_options, open_sinks
 from tidemill.spark.backfill.backfilled import Backfilled
 from tidemill.spark.backfill.directory import READ, Directory
 from tidemill.testing.mariadb import MariaDb
-
-from ...progress import eventually, feed_ended
+from tidemill.testing.progress import eventually, feed_ended
 
 PAUSE_SECONDS = 0.0015
 """Of a writer between two transactions: about 500 a second."""

@@ -24,8 +24,8 @@ from tidemill.spark.read.bounded import changes
 from tidemill.spark.read.options import read_options
 from tidemill.spark.read.parts import WHOLE, Part
 from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.progress import ended, eventually
 
-from ...progress import ended, eventually
 from .history import rows_of
 
 LEASE = "query 1"

@@ -8,12 +8,6 @@ import pytest
 
 from tidemill.emulator.sql.sql import Tidb
 
-from ...services.conftest import (  # noqa: F401 - fixtures
-    database,
-    mariadb,
-    mariadb_template,
-    private_mariadb,
-)
 from .beds import Bed, MariaBed, TikvBed
 
 

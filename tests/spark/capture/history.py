@@ -22,8 +22,7 @@ from tidemill.spark.offsets.offset import Offset
 from tidemill.spark.option_values import OPERATIONS
 from tidemill.spark.read.parts import WHOLE, Part
 from tidemill.spark.read.pick import Pick
-
-from ...sink.world import LOOSE, ORDERS, PAIRS, MemoryStore
+from tidemill.testing.changes import LOOSE, ORDERS, PAIRS, MemoryStore
 
 SOURCE = "server 1"
 BASE = compose_ts(1_700_000_000_000)

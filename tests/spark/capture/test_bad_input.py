@@ -13,8 +13,7 @@ import pytest
 from tidemill.errors import ConfigError
 from tidemill.spark.capture.access import Access
 from tidemill.spark.capture.options import capture_options
-
-from ...progress import completed
+from tidemill.testing.progress import completed
 
 FOUND = {"source": {"url": "mysql://root@127.0.0.1:1", "tables": ["shop.*"]}}
 RUNNING = str(Path(__file__).with_name("running.py"))

@@ -11,8 +11,8 @@ from tidemill.engine.checkpoint import CheckpointFile
 from tidemill.spark.capture import client
 from tidemill.spark.offsets.offset import Offset
 from tidemill.spark.read.parts import WHOLE
+from tidemill.testing.progress import completed, ended, eventually
 
-from ...progress import completed, ended, eventually
 from .beds import LEASE, Bed, Running, TikvBed
 from .history import rows_of
 

@@ -9,9 +9,9 @@ from tidemill.spark.capture.progress import OutOfOrder, Progress
 from tidemill.spark.capture.texts import Texts
 from tidemill.spark.envelope import Encoder
 from tidemill.spark.offsets.offset import Offset
+from tidemill.testing import column_kinds as kinds
+from tidemill.testing.changes import ORDERS
 
-from ...sink import kinds
-from ...sink.world import ORDERS
 from .history import BASE, SOURCE, history, offset, rows_of
 
 

@@ -17,9 +17,9 @@ from tidemill.spark.capture.ticket import write as to_json
 from tidemill.spark.envelope import ENVELOPE
 from tidemill.spark.offsets.offset import Offset
 from tidemill.spark.read.parts import Part
+from tidemill.testing.certificates import Authority
+from tidemill.testing.progress import STALL_SECONDS, eventually, joined
 
-from ...progress import STALL_SECONDS, eventually, joined
-from ...puller.tikv.certificates import Authority
 from .history import BASE, SOURCE, Keeping, expected, history, offset, position, rows_of
 from .served import served, ticket
 

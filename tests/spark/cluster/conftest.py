@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.mariadb_client import Client
 
-from ...services.conftest import Client
 from .copied import Copied
 from .pythons import build_wheel, make_python
 from .standalone import Cluster

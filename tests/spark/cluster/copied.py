@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from tidemill.spark.read.parts import WHOLE
+from tidemill.testing.mariadb_client import Client
+from tidemill.testing.progress import eventually
 
-from ...progress import eventually
-from ...services.conftest import Client
 from .standalone import PATIENCE_SECONDS
 
 TRANSACTIONS: Final = 40

@@ -20,8 +20,7 @@ from typing import Any, Final, Self, TypeVar
 import pyspark
 
 from tidemill.spark.launch.java import java_home
-
-from ...progress import eventually
+from tidemill.testing.progress import eventually
 
 SPARK_HOME: Final = Path(pyspark.__file__).parent
 PATIENCE_SECONDS: Final = 180

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ...progress import ended, eventually
+from tidemill.testing.progress import ended, eventually
+
 from .copied import Copied
 from .pythons import make_python
 from .runs import configure, refused, started

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ...progress import ended
+from tidemill.testing.progress import ended
+
 from .copied import Copied
 from .pythons import make_python
 from .runs import NAME, configure, refused, started

@@ -10,8 +10,8 @@ from threading import Condition, Event, Thread
 from time import monotonic
 from typing import Any, Final, TypeVar
 
-from tidemill.engine.feed import Feed
-from tidemill.engine.status import FeedStatus
+from ..engine.feed import Feed
+from ..engine.status import FeedStatus
 
 STALL_SECONDS: Final = 120.0
 """Limit for a wait during which nothing has moved; also for single steps that show no progress."""

@@ -27,8 +27,18 @@ from tidemill.events import (
 )
 from tidemill.sink.reached import Reached
 from tidemill.sink.resume_filter import CREATED, START, ResumeFilter
-
-from .world import LOOSE, ORDERS, PAIRS, at, chunk, create, delete, insert, transaction, update
+from tidemill.testing.changes import (
+    LOOSE,
+    ORDERS,
+    PAIRS,
+    at,
+    chunk,
+    create,
+    delete,
+    insert,
+    transaction,
+    update,
+)
 
 
 class Gate:

@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tidemill.codec.tidb.action import Action
-from tidemill.codec.tidb.job import DONE, PUBLIC, Job, encode_job, make_args, make_outcome
-from tidemill.codec.tidb.meta import DDL_JOBS, list_key
-from tidemill.codec.tidb.table_info import (
+from ..codec.tidb.action import Action
+from ..codec.tidb.job import DONE, PUBLIC, Job, encode_job, make_args, make_outcome
+from ..codec.tidb.meta import DDL_JOBS, list_key
+from ..codec.tidb.table_info import (
     ColumnInfo,
     DbInfo,
     PartitionDefinition,
@@ -18,7 +18,7 @@ from tidemill.codec.tidb.table_info import (
     TableInfo,
     partition_ids,
 )
-from tidemill.events import PUT, KvChange
+from ..events import PUT, KvChange
 
 BIGINT = 8
 NOT_NULL_PRIMARY = 1 | 2
@@ -158,25 +158,30 @@ class Tidb:
 
     # --- partitions
 
+    def _partitioned(self, schema: str, name: str) -> PartitionInfo:
+        partition = self.tables[schema, name].partition
+        assert partition is not None, f"{schema}.{name} has no partitions"
+        return partition
+
     def add_partition(self, schema: str, name: str) -> Job:
-        old = self.tables[schema, name].partition
+        old = self._partitioned(schema, name)
         new = replace(old, definitions=(*old.definitions, self._new_partition(len(old.definitions))))
         return self.alter(schema, name, Action.ADD_TABLE_PARTITION, "add partition", partition=new)
 
     def drop_partition(self, schema: str, name: str) -> Job:
-        old = self.tables[schema, name].partition
+        old = self._partitioned(schema, name)
         new = replace(old, definitions=old.definitions[1:])
         return self.alter(schema, name, Action.DROP_TABLE_PARTITION, "drop partition p0", partition=new)
 
     def truncate_partition(self, schema: str, name: str) -> Job:
-        old = self.tables[schema, name].partition
+        old = self._partitioned(schema, name)
         first = replace(old.definitions[0], id=self._new_id())
         new = replace(old, definitions=(first, *old.definitions[1:]))
         query = "truncate partition p0"
         return self.alter(schema, name, Action.TRUNCATE_TABLE_PARTITION, query, partition=new)
 
     def reorganize_partition(self, schema: str, name: str) -> Job:
-        old = self.tables[schema, name].partition
+        old = self._partitioned(schema, name)
         new = replace(old, definitions=tuple(map(self._new_partition, range(len(old.definitions) + 1))))
         query = "reorganize partition"
         return self.alter(schema, name, Action.REORGANIZE_PARTITION, query, partition=new)
@@ -190,9 +195,10 @@ class Tidb:
     def exchange_partition(self, partitioned: tuple[str, str], other: tuple[str, str]) -> Job:
         """The job carries the partitioned table's info beside the other table's ids."""
         table, plain = self.tables[partitioned], self.tables[other]
-        first, *rest = table.partition.definitions
+        partition = self._partitioned(*partitioned)
+        first, *rest = partition.definitions
         definitions = (replace(first, id=plain.id), *rest)
-        info = replace(table, partition=replace(table.partition, definitions=definitions))
+        info = replace(table, partition=replace(partition, definitions=definitions))
         self.tables[partitioned] = info
         self.tables[other] = replace(plain, id=first.id)
         query = f"alter table {partitioned[1]} exchange partition p0 with table {other[1]}"

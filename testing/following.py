@@ -1,10 +1,9 @@
-"""`tidemill run` as a process of its own."""
+"""`tidemill run` as a process of its own, followed by the position of its sinks."""
 
 from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,20 +11,16 @@ from time import sleep as pause
 
 from ..engine.status import StatusFile
 from ..errors import CheckpointError
+from .child import CLI, Child
 
 
 @contextmanager
 def following(config: Path, *flags: str) -> Iterator[subprocess.Popen[bytes]]:
-    """`tidemill run` as a process of its own; stopped by SIGINT, and its exit status checked."""
-    process = subprocess.Popen([sys.executable, "-m", "tidemill.cli", "run", str(config), *flags])
-    try:
-        yield process
-    except BaseException:
-        process.kill()
-        process.wait()
-        raise
-    process.send_signal(signal.SIGINT)
-    status = process.wait(timeout=120)
+    """Run `tidemill run`, stop it by SIGINT and check its exit status. Raises SystemExit if that isn't 0."""
+    with Child([*CLI, "run", config, *flags]) as child:
+        yield child.process
+        child.process.send_signal(signal.SIGINT)
+        status = child.exit_status()
     if status != 0:
         raise SystemExit(f"tidemill run ended with status {status}")
 

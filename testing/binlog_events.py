@@ -106,8 +106,9 @@ def time_bytes(value: timedelta, scale: int) -> bytes:
     fraction_bytes = (scale + 1) // 2
     clock = seconds // 3600 << 12 | seconds // 60 % 60 << 6 | seconds % 60
     packed = clock << 8 * fraction_bytes | micros // 100 ** (3 - fraction_bytes)
-    middle = 1 << 8 * fraction_bytes + 23
-    return (middle + (-packed if value < timedelta() else packed)).to_bytes(3 + fraction_bytes, "big")
+    middle: int = 1 << 8 * fraction_bytes + 23
+    signed: int = -packed if value < timedelta() else packed
+    return (middle + signed).to_bytes(3 + fraction_bytes, "big")
 
 
 def datetime_bytes(value: datetime, scale: int) -> bytes:
@@ -115,5 +116,5 @@ def datetime_bytes(value: datetime, scale: int) -> bytes:
     days = (value.year * 13 + value.month) << 5 | value.day
     packed = (days << 17 | value.hour << 12 | value.minute << 6 | value.second) + (1 << 39)
     fraction_bytes = (scale + 1) // 2
-    fraction = value.microsecond // 100 ** (3 - fraction_bytes)
+    fraction: int = value.microsecond // 100 ** (3 - fraction_bytes)
     return packed.to_bytes(5, "big") + fraction.to_bytes(fraction_bytes, "big")

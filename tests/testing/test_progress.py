@@ -8,7 +8,16 @@ from threading import Condition, Event, Thread
 
 import pytest
 
-from .progress import RetryDelay, Stalled, changed_to, completed, ended, eventually, happened, joined
+from tidemill.testing.progress import (
+    RetryDelay,
+    Stalled,
+    changed_to,
+    completed,
+    ended,
+    eventually,
+    happened,
+    joined,
+)
 
 ENDLESS = [sys.executable, "-c", "import time; time.sleep(3600)"]
 

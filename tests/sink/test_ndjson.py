@@ -11,10 +11,22 @@ from msgspec.structs import replace
 from tidemill.errors import SinkError
 from tidemill.events import Chunk, DropColumn, compose_ts
 from tidemill.sink.files.ndjson import FileSink
+from tidemill.testing import column_kinds as kinds
+from tidemill.testing.changes import (
+    ORDERS,
+    MemoryStore,
+    alter,
+    at,
+    batch,
+    chunk,
+    create,
+    delete,
+    insert,
+    transaction,
+    update,
+)
 
-from . import kinds
 from .conformance import feed
-from .world import ORDERS, MemoryStore, alter, at, batch, chunk, create, delete, insert, transaction, update
 
 
 @pytest.fixture

@@ -6,14 +6,14 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
 
 class Authority:
     """A certificate authority in a directory of its own."""
 
     def __init__(self, directory: Path) -> None:
         if shutil.which("openssl") is None:
+            import pytest
+
             pytest.skip("SKIPPED WITHOUT THE openssl COMMAND: nothing of TLS is tested")
         directory.mkdir()
         self._directory = directory

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...actors import ActorSystem, PooledRef, Target
-from ...events import Ts
-from ..engine import Engine
-from ..sorter import SorterOptions
-from ..tier import Tier
+from ..actors import ActorSystem, PooledRef, Target
+from ..events import Ts
+from .engine import Engine
+from .sorter import SorterOptions
+from .tier import Tier
 
 
 class MemorySorter(Engine):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidemill.events import (
+from ..events import (
     Batch,
     Checkpoint,
     Chunk,

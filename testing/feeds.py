@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tidemill.engine.status import FeedStatus, StatusFile
-from tidemill.errors import CheckpointError
-from tidemill.testing.mariadb import MariaDb
-
-from ..progress import completed, ended, eventually, moved
+from ..engine.status import FeedStatus, StatusFile
+from ..errors import CheckpointError
+from .child import CLI, Child
+from .mariadb import MariaDb
+from .progress import completed, moved
 
 
 class Ended(NamedTuple):
@@ -33,44 +31,39 @@ class Ended(NamedTuple):
         return lines[0].removeprefix("tidemill: ")
 
 
-class Running:
+class Running(Child):
     """A `tidemill run` that goes on until it is stopped, fails or is killed."""
 
     def __init__(self, place: Place, command: Sequence[str], **options: Any) -> None:
         self._place = place
-        self._log = place.directory / "run.log"
-        with self._log.open("wb") as log:
-            self.process = subprocess.Popen(command, **{"stdout": log, "stderr": log, **options})
+        log = place.directory / "run.log"
+        log.unlink(missing_ok=True)
+        super().__init__(command, log, **options)
 
     def status(self) -> FeedStatus | None:
-        """Its own, not one that a run before it left."""
+        """Return the status that this run wrote, not one that a run before it left."""
         status = self._place.status()
         return status if status is not None and status.pid == self.process.pid else None
 
     def until(self, condition: Callable[[FeedStatus], Any]) -> FeedStatus:
+        """Return the first status that meets the condition. Raises as Child.wait_until."""
+
         def look() -> FeedStatus | None:
-            assert self.process.poll() is None, self._log.read_text()
             status = self.status()
             return status if status is not None and condition(status) else None
 
-        found = eventually(look, sign=lambda: moved(self.status()))
+        found = self.wait_until(look, sign=lambda: moved(self.status()))
         assert found is not None
         return found
 
     def ended(self) -> Ended:
-        status = ended(self.process, sign=lambda: moved(self.status()))
-        return Ended(status, "", self._log.read_text())
+        """Wait for its end. Raises Stalled."""
+        status = self.exit_status(sign=lambda: moved(self.status()))
+        return Ended(status, "", self.output())
 
     def stop(self, signal_number: int) -> Ended:
         self.process.send_signal(signal_number)
         return self.ended()
-
-    def __enter__(self) -> Running:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.process.kill()
-        self.process.wait()
 
 
 class Place:
@@ -146,7 +139,7 @@ class Place:
         return f"sqlite:///{self.copy}"
 
     def command(self, *arguments: str) -> list[str]:
-        return [*self.inside, sys.executable, "-m", "tidemill.cli", *arguments]
+        return [*self.inside, *CLI, *arguments]
 
     def call(self, *arguments: str) -> Ended:
         """A command to its end."""
@@ -196,22 +189,3 @@ class Place:
 
     def copied_ids(self) -> list[int]:
         return [row[0] for row in self.copied()]
-
-
-@contextmanager
-def small_disk(mount_point: Path, size: str) -> Iterator[Sequence[str]]:
-    """A tmpfs of that size that only commands with these words in front of them see.
-
-    It goes with the process that holds it, and that one goes when nobody can write to it any more.
-    """
-    mount_point.mkdir()
-    script = f"mount -t tmpfs -o size={size} none '{mount_point}' && echo ready && exec cat"
-    holder = subprocess.Popen(
-        ["unshare", "--mount", "sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    try:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"ready\n", "can't mount a tmpfs"
-        yield ["nsenter", f"--mount=/proc/{holder.pid}/ns/mnt", f"--wd={Path.cwd()}"]
-    finally:
-        holder.communicate()

@@ -13,9 +13,9 @@ from tidemill.actors import ManualClock
 from tidemill.errors import StoreError
 from tidemill.events import Transaction
 from tidemill.spark.capture.buffer import Closed, RangeUnavailable
+from tidemill.testing.changes import MemoryStore
+from tidemill.testing.progress import changed_to, joined
 
-from ...progress import changed_to, joined
-from ...sink.world import MemoryStore
 from .history import BASE, SOURCE, Keeping, expected, heartbeat, history, position, rank_of, row
 
 COUNT = 40

@@ -7,13 +7,14 @@ from decimal import Decimal
 from struct import pack, unpack
 from typing import Any
 
-from tidemill.events import Column, Table
+from ..events import Column, Kind, Table
 
-_TEXT = {"charset": "utf8mb4", "collation": "utf8mb4_general_ci"}
+_TEXT: dict[str, Any] = {"charset": "utf8mb4", "collation": "utf8mb4_general_ci"}
 
 
 def float32(value: float) -> float:
-    return unpack("<f", pack("<f", value))[0]
+    (rounded,) = unpack("<f", pack("<f", value))
+    return float(rounded)
 
 
 def _integers(bits: int, *, unsigned: bool) -> list[int]:
@@ -22,7 +23,7 @@ def _integers(bits: int, *, unsigned: bool) -> list[int]:
     return [-(2 ** (bits - 1)), -1, 0, 2 ** (bits - 1) - 1]
 
 
-_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
+_BITS: dict[Kind, int] = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _LONGEST = timedelta(hours=838, minutes=59, seconds=59)
 _TRICKY = [
     "",

@@ -1,0 +1,139 @@
+"""A session on a MySQL or MariaDB server, over PyMySQL: its settings, its statements and its errors."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pymysql
+from pymysql.constants import CLIENT
+from sqlalchemy import URL, create_engine
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
+
+from ...errors import Retryable, SinkError
+from . import mysql_text as text
+from .target import StatementRejected
+
+UTC: Final = "+00:00"
+
+_MODES: Final = "NO_AUTO_VALUE_ON_ZERO,STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
+"""Values are stored as they are (a zero date, an id of 0) or not at all."""
+
+_WAITING_HELPS: Final = {
+    1020,  # a row has changed since the transaction first looked (innodb_snapshot_isolation)
+    1040,  # too many connections
+    1053,  # server shutdown in progress
+    1203,  # too many connections of this user
+    1205,  # lock wait timeout
+    1213,  # deadlock
+    1226,  # as much as this user may for now: connections, statements an hour
+    1317,  # query killed
+    1927,  # connection killed
+    2002,  # can't connect through the socket
+    2003,  # can't connect to the host
+    2006,  # server has gone away
+    2013,  # connection lost during a query
+    2055,  # connection lost
+    4031,  # disconnected for idleness
+}
+_ABOUT_A_ROW: Final = {
+    1022, 1048, 1062, 1169, 1264, 1265, 1292, 1366, 1406, 1411, 1452, 1525, 1586, 1644,
+    1690, 3140, 3819, 4025,
+}  # fmt: skip
+"""Duplicate key, out of range, truncated, a constraint, a trigger's signal: some row doesn't fit."""
+
+
+class MySqlSession:
+    """One connection at a time, with autocommit, in UTC. FOUND_ROWS makes the server count rows that a
+    statement found, changed or not.
+
+    Methods raise the driver's errors; `explain` turns these into ours. `identity` names the server in them.
+    """
+
+    def __init__(self, url: URL, identity: str) -> None:
+        self._identity = identity
+        self._engine = create_engine(
+            url.set(drivername="mysql+pymysql", database=""),  # which is made if missing
+            poolclass=NullPool,
+            connect_args={
+                "client_flag": CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS,
+                "charset": "utf8mb4",
+                "autocommit": True,  # transactions are explicit; nothing is ever open by accident
+                "connect_timeout": 10,
+            },
+        )
+        self._connection: pymysql.connections.Connection[pymysql.cursors.Cursor] | None = None
+        self.packet_bytes = 0
+        """The server's max_allowed_packet."""
+        self.is_mariadb = False
+        self.folds_names = False
+
+    def connect(self) -> None:
+        try:
+            pooled = self._engine.raw_connection()
+        except RuntimeError as error:  # PyMySQL lacks a package that the server's login needs
+            raise SinkError(f"{self._identity}: {error}") from error
+        self._connection = pooled.driver_connection
+        pooled.detach()
+        ((version, packet_bytes, lower_case),) = self.rows(
+            "SELECT VERSION(), @@max_allowed_packet, @@lower_case_table_names"
+        )
+        self.is_mariadb = "mariadb" in version.lower()
+        self.packet_bytes = int(packet_bytes)
+        self.folds_names = bool(lower_case)
+        self.execute(f"SET time_zone='{UTC}', foreign_key_checks=0, sql_safe_updates=0")
+        self._set_modes(backslash_escapes=False)
+
+    def close(self) -> None:
+        """Close the connection, if there is one; an open transaction is undone."""
+        connection, self._connection = self._connection, None
+        if connection is not None and connection.open:
+            connection.close()
+
+    def cursor(self) -> pymysql.cursors.Cursor:
+        assert self._connection is not None
+        return self._connection.cursor()
+
+    def execute(self, statement: str) -> int:
+        """Run a statement; the number of rows that it found."""
+        with self.cursor() as cursor:
+            return cursor.execute(statement)
+
+    def rows(self, statement: str) -> list[Any]:
+        """Run a query; all its rows."""
+        with self.cursor() as cursor:
+            cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def define(self, statement: str) -> None:
+        """Run a statement that holds text of the source, whose strings escape with backslashes."""
+        self._set_modes(backslash_escapes=True)
+        self.execute(statement)
+        self._set_modes(backslash_escapes=False)
+
+    def _set_modes(self, *, backslash_escapes: bool) -> None:
+        self.execute(f"SET sql_mode='{_MODES}{'' if backslash_escapes else ',NO_BACKSLASH_ESCAPES'}'")
+
+    def create_schema(self, schema: str) -> None:
+        """Create the schema if it is missing; one that is there needs no right to create it."""
+        if not self.rows(f"SELECT 1 FROM information_schema.schemata WHERE schema_name={quoted(schema)}"):
+            self.execute(f"CREATE DATABASE IF NOT EXISTS {text.name(schema)}")
+
+    def explain(self, error: Exception, doing: str) -> StatementRejected | Retryable | SinkError | None:
+        """Return our error for one of the driver's; None for any other."""
+        if isinstance(error, DBAPIError) and isinstance(error.orig, Exception):
+            error = error.orig
+        if not isinstance(error, pymysql.MySQLError):
+            return None
+        code = error.args[0] if error.args else 0
+        said = f"{self._identity}: {doing}: {error.args[-1] if error.args else error}"
+        if code in _WAITING_HELPS or isinstance(error, pymysql.InterfaceError):
+            return Retryable(said)
+        if code in _ABOUT_A_ROW:
+            return StatementRejected(str(error.args[-1]))
+        return SinkError(said)
+
+
+def quoted(value: str) -> str:
+    """Return a string literal, for a session whose strings don't escape with backslashes."""
+    return "'" + value.replace("'", "''") + "'"

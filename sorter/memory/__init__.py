@@ -1,1 +1,0 @@
-"""Everything in memory: simple, fast and without a bound."""

@@ -1,0 +1,29 @@
+"""A keyspace of the sorter."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from ..events import Ts
+
+
+class Table:
+    """A keyspace of a sorter: one table, or a source stream that is already in order."""
+
+    __slots__ = ("group", "id", "removed", "resolved", "since", "store", "uid")
+
+    def __init__(
+        self, table_id: int, uid: int, store: int, resolved: Ts, since: float, group: Hashable = None
+    ) -> None:
+        self.id = table_id
+        self.uid = uid
+        """Unique in the process: a table removed and added again never meets its old changes."""
+        self.store = store
+        """The number of the store that its changes go to."""
+        self.group = store if group is None else group
+        """Tables of the same group may share a run; they have the same store."""
+        self.resolved = resolved
+        """Everything at or below it has been added. Written under the lock of Arrivals."""
+        self.since = since
+        """The clock's `now()` when `resolved` last moved."""
+        self.removed = False

@@ -1,9 +1,0 @@
-"""Tables that a backfill can't load."""
-
-from __future__ import annotations
-
-from ...errors import SourceError
-
-
-class NotLoadable(SourceError):
-    """The tables' rows can't be brought to one position; the snapshot of an ordinary feed loads them."""
