@@ -8,6 +8,7 @@ TidemillError
 │   ├── SinkError        ... on a target
 │   ├── StoreError       ... on the local disk or the scratch store
 │   └── CheckpointError  ... on a stored checkpoint
+├── UsageError           the program calls tidemill wrongly: its code must change
 └── InvariantViolated    cannot happen: a bug of tidemill
 """
 
@@ -51,6 +52,10 @@ class StoreError(Fatal):
 
 class CheckpointError(Fatal):
     """A stored checkpoint can't be read or belongs to something else."""
+
+
+class UsageError(TidemillError):
+    """A call that isn't allowed here, such as reading a feed outside of `with`; the message says what is."""
 
 
 class InvariantViolated(TidemillError):

@@ -9,6 +9,7 @@ Timestamps are TiDB TSOs: physical milliseconds << 18 | logical counter.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any, Final, Literal, TypeAlias, overload
 
@@ -18,6 +19,7 @@ from .errors import CheckpointError
 
 Ts: TypeAlias = int
 LOGICAL_BITS: Final = 18
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 DELETE: Final = 0
 PUT: Final = 1
@@ -38,6 +40,11 @@ def parse_ts(text: str) -> Ts:
     if not text.isascii() or not text.isdecimal():
         raise CheckpointError(f"{text!r} is not a position of TiKV: a TSO is a number")
     return int(text)
+
+
+def timestamp(ts: Ts) -> datetime:
+    """The moment of a TSO, to the millisecond: an aware datetime in UTC."""
+    return _EPOCH + timedelta(milliseconds=physical_ms(ts))
 
 
 # --- before the mounter: bytes -------------------------------------------------------------------

@@ -24,7 +24,7 @@ from threading import Thread
 from time import sleep as pause
 from typing import Any
 
-from ..embedded import OpenFeed, open_feed
+from ..embedded import open_feed
 from ..events import Column, Row, Ts
 from ..testing import tikv_shop
 from ..testing.compare import Comparison, Printed, PrintedColumn, Rows, compare, printed, sqlite_rows
@@ -165,7 +165,7 @@ class Bank:
     def __init__(self, pd: str, directory: Path) -> None:
         self.checked = 0
         self.wrong: list[Ts] = []
-        self._feed: OpenFeed = open_feed(f"tikv://{pd}", ["bank.*"], data_dir=directory / "bank", name="bank")
+        self._feed = open_feed(f"tikv://{pd}", ["bank.*"], data_dir=directory / "bank", name="bank")
         self._thread = Thread(target=self._follow)
         self._balances: dict[int, int] = {}
 

@@ -69,10 +69,14 @@ def feed_directory(found: Mapping[str, Any]) -> Path:
     return Path(found.get("data_dir", DATA_DIR))
 
 
-def feed_options(found: Mapping[str, Any], source_form: config.Form = config.FILE) -> FeedOptions:
+def feed_options(
+    found: Mapping[str, Any],
+    source_form: config.Form = config.FILE,
+    source_given: tuple[SourceKind, SourceOptions] | None = None,
+) -> FeedOptions:
     """Raises ConfigError for whatever is missing, unknown or out of range.
 
-    `source_form` is how the source's options were given.
+    `source_form` is how the source's options were given. `source_given` has precedence over them.
     """
     config.reject_unknown(found, KEYS, "")
     for key, kind in (("name", str), ("data_dir", str), ("until", str), ("source", dict), ("sorter", dict)):
@@ -82,7 +86,7 @@ def feed_options(found: Mapping[str, Any], source_form: config.Form = config.FIL
         raise ConfigError("name: up to 64 letters, digits, - and _, for it is part of file names")
     directory = feed_directory(found)
     source = found.get("source", {})
-    source_kind, options = _source(source, source_form)
+    source_kind, options = source_given or _source(source, source_form)
     sorter = {"directory": str(directory / "scratch"), **found.get("sorter", {})}
     return FeedOptions(
         name=found.get("name", DEFAULT_NAME),

@@ -81,7 +81,8 @@ class SorterOptions:
     """`db` spills to RocksDB beyond `memory_bytes`, `unified` to plain files; `memory` has no bound and never
     spills."""
     directory: Path | None = None
-    """Directory that `db` and `unified` spill to. Used by one process at a time."""
+    """Directory that `db` and `unified` spill to. Used by one process at a time. A feed without one uses
+    `scratch` in its data directory."""
     memory_bytes: int = 64 << 20
     """Bytes of all tables' changes that stay in memory; 0 sends everything through the disk."""
     max_disk_bytes: int | None = None
@@ -106,10 +107,6 @@ class SorterOptions:
             _at_least(name, getattr(self, name), 1)
         if self.max_disk_bytes is not None:
             _at_least("max_disk_bytes", self.max_disk_bytes, 1 << 20)
-        if self.engine != "memory" and self.directory is None:
-            raise ConfigError(
-                f"sorter.directory: the {self.engine} engine needs one; any directory of its own will do"
-            )
 
 
 def open_sorter(
@@ -120,8 +117,12 @@ def open_sorter(
     `downstream` gets `Sorted` messages; while it is full the sorter keeps the changes, in memory or on
     disk. `supervisor` gets `Failed` when an actor fails, after which the sorter can't be used: with a
     StoreError if the disk is at fault. Raises StoreError if the directory can't be used, or another
-    process uses it.
+    process uses it; ConfigError if the engine needs a directory and the options name none.
     """
+    if options.engine != "memory" and options.directory is None:
+        raise ConfigError(
+            f"sorter.directory: the {options.engine} engine needs one; any directory of its own will do"
+        )
     return _ENGINES[options.engine](options, system, downstream, supervisor)
 
 

@@ -48,6 +48,19 @@ def source_options(
     return kind, options
 
 
+def checked_options(options: SourceOptions) -> tuple[SourceKind, SourceOptions]:
+    """Return the kind of options that a program made, and the options once checked. Raises ConfigError."""
+    kind = next((kind for kind in SOURCES if kind.options is type(options)), None)
+    if kind is None:
+        accepted = ", ".join(kind.options.__name__ for kind in SOURCES)
+        raise ConfigError(f"source: {type(options).__name__} is no URL, and none of {accepted}")
+    values = {name: getattr(options, name) for name in config.keys(kind.options)}
+    names = config.option_fields(kind.options).items()
+    given = {name: values[field] for name, field in names if values[field] is not None}
+    checked: SourceOptions = config.build(kind.options, given, "source", known=values)
+    return kind, checked
+
+
 def missing_url(given: Mapping[str, Any]) -> ConfigError:
     """Return the error about a section without a URL. Raises ConfigError for a key that no kind has."""
     names = {name for kind in SOURCES for name in config.option_fields(kind.options)}

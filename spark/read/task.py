@@ -9,8 +9,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from ...actors import Clock, SystemClock
-from ...embedded import Handover, HandoverClosed
 from ...engine.coordinator import Course
+from ...engine.handover import Handover, HandoverClosed
 from ...engine.options import FeedOptions, open_source
 from ...engine.pipeline import Pipeline
 from ...engine.unavailable import Unavailable

@@ -5,6 +5,7 @@ import runpy
 import sys
 from decimal import Decimal
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -70,6 +71,15 @@ def test_a_feed_may_begin_at_a_position_without_the_rows_before(mariadb, orders,
             found += [(row.op, row.before) for row in txn.rows]
             feed.ack(txn)
     assert found == [("delete", (2, Decimal("2.50")))]
+
+
+def test_a_source_may_be_given_as_options(mariadb, orders, tmp_path):
+    found = urlsplit(mariadb.url())
+    source = tidemill.MysqlOptions(
+        host=found.hostname, port=found.port, user=found.username, password=unquote(found.password or "")
+    )
+    with tidemill.open(source, [f"{orders}.*"], data_dir=tmp_path, until="now") as feed:
+        assert keys(feed) == [("insert", 1), ("insert", 2), ("insert", 3)]
 
 
 def test_what_was_not_acknowledged_comes_again(mariadb, orders, tmp_path):
@@ -188,7 +198,7 @@ def test_a_large_transaction_comes_in_parts_and_only_the_last_is_marked(mariadb,
     assert [last for _, _, last in parts] == [False] * (len(parts) - 1) + [True]
 
 
-@pytest.mark.parametrize("name", ["embedded", "embedded_async"])
+@pytest.mark.parametrize("name", ["embedded", "embedded_async", "followed"])
 def test_the_example_runs(name, mariadb, tmp_path, capsys, monkeypatch):
     execute(
         mariadb,
@@ -202,5 +212,6 @@ def test_the_example_runs(name, mariadb, tmp_path, capsys, monkeypatch):
     expected = {
         "embedded": "insert shop.greetings None {'id': 1, 'word': 'hello'}\n",
         "embedded_async": "1 rows, ",
+        "followed": "insert shop.greetings {'id': 1, 'word': 'hello'}\n",
     }
     assert expected[name] in output

@@ -1,0 +1,6 @@
+"""Feeds inside a Python program: `for`, `async for`, or a callback."""
+
+from .callback import FollowHandle as FollowHandle
+from .callback import follow as follow
+from .embedded import OpenFeed as OpenFeed
+from .embedded import open_feed as open_feed

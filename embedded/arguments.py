@@ -1,0 +1,74 @@
+"""The arguments of `open` and `follow` as a feed's options and sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from ..engine.options import FeedOptions, feed_options, open_sinks
+from ..errors import ConfigError
+from ..sink import Sink
+from ..sorter import SorterOptions
+from ..sources.kind import SourceOptions
+from ..sources.registry import checked_options
+
+SourceArgument: TypeAlias = str | SourceOptions
+SinkArgument: TypeAlias = str | Mapping[str, Any] | Sink
+
+_SINK_MEMBERS: Final = ("name", "target", "open", "write", "flush", "has_table", "close")
+
+
+def read_arguments(
+    source: SourceArgument,
+    tables: Sequence[str],
+    *,
+    data_dir: str | Path,
+    name: str,
+    until: str | None,
+    source_options: Mapping[str, Any] | None,
+    sorter: SorterOptions | Mapping[str, Any] | None,
+    sinks: Sequence[SinkArgument],
+) -> tuple[FeedOptions, list[Sink]]:
+    """Return the options, and the sinks in the order given. Raises ConfigError."""
+    sections = [_sink_section(number, sink) for number, sink in enumerate(sinks, 1)]
+    found: dict[str, Any] = {
+        "source": {
+            **(source_options or {}),
+            "url": source,
+            "tables": tables if isinstance(tables, str) else list(tables),
+        },
+        "data_dir": str(data_dir),
+        "name": name,
+        "until": until or "",
+        "sink": [section for section in sections if section is not None],
+        "sorter": _given(sorter) if isinstance(sorter, SorterOptions) else dict(sorter or {}),
+    }
+    if isinstance(source, str):
+        options = feed_options(found)
+    elif source_options:
+        raise ConfigError(f"source_options: put them into the {type(source).__name__} of `source`")
+    else:
+        options = feed_options(found, source_given=checked_options(source))
+    opened = iter(open_sinks(options))
+    return options, [next(opened) if isinstance(sink, str | Mapping) else sink for sink in sinks]
+
+
+def _sink_section(number: int, sink: SinkArgument) -> dict[str, Any] | None:
+    """Return a sink's section of a feed.toml; None for an object, which needs none."""
+    if isinstance(sink, str):
+        sink = {"url": sink}
+    if isinstance(sink, Mapping):
+        return {"name": f"sink-{number}", **sink}
+    if missing := [name for name in _SINK_MEMBERS if not hasattr(sink, name)]:
+        raise ConfigError(
+            f"sinks: {sink!r} is no URL, no dictionary and no Sink, for it lacks {', '.join(missing)}"
+        )
+    return None
+
+
+def _given(options: SorterOptions) -> dict[str, Any]:
+    """Return the fields by name; None is the default of each field that may be None."""
+    found = {field.name: getattr(options, field.name) for field in fields(options)}
+    return {name: value for name, value in found.items() if value is not None}

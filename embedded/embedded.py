@@ -1,0 +1,232 @@
+"""A feed that a program reads: `for` or `async for`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Generic, Literal, Self, TypeVar, cast, overload
+
+import pykka
+
+from ..actors import Stream, SystemClock
+from ..engine.feed import Feed
+from ..engine.handover import WAITING_BATCHES, Handover, HandoverClosed
+from ..engine.options import FeedOptions, checkpoint_file
+from ..engine.status import FeedStatus
+from ..errors import UsageError
+from ..events import Checkpoint, Ddl, Item, Transaction, Wait
+from ..sink import Sink
+from ..sink.python import PythonSink
+from ..sorter import SorterOptions
+from .arguments import SinkArgument, SourceArgument, read_arguments
+
+T_co = TypeVar("T_co", bound=Item, covariant=True)
+
+
+@overload
+def open_feed(
+    source: SourceArgument,
+    tables: Sequence[str],
+    *,
+    data_dir: str | Path = ...,
+    name: str = ...,
+    until: str | None = ...,
+    source_options: Mapping[str, Any] | None = ...,
+    sorter: SorterOptions | Mapping[str, Any] | None = ...,
+    sinks: Sequence[SinkArgument] = ...,
+    ddl: Literal[False] = ...,
+) -> OpenFeed[Transaction]: ...
+@overload
+def open_feed(
+    source: SourceArgument,
+    tables: Sequence[str],
+    *,
+    data_dir: str | Path = ...,
+    name: str = ...,
+    until: str | None = ...,
+    source_options: Mapping[str, Any] | None = ...,
+    sorter: SorterOptions | Mapping[str, Any] | None = ...,
+    sinks: Sequence[SinkArgument] = ...,
+    ddl: bool,
+) -> OpenFeed[Item]: ...
+def open_feed(
+    source: SourceArgument,
+    tables: Sequence[str],
+    *,
+    data_dir: str | Path = "tidemill-data",
+    name: str = "tidemill",
+    until: str | None = None,
+    source_options: Mapping[str, Any] | None = None,
+    sorter: SorterOptions | Mapping[str, Any] | None = None,
+    sinks: Sequence[SinkArgument] = (),
+    ddl: bool = False,
+) -> OpenFeed[Any]:
+    """Return a feed whose transactions come to this program; with `ddl` its schema changes, too.
+
+    `source` is a URL, or the options of a source; `source_options` are options beside a URL, for instance
+    `{"snapshot": False}`. `tables` are patterns. Each of `sinks` is a URL, a dictionary like a `[[sink]]`
+    of a feed.toml, or an object with the methods of Sink. With `until` ("now" or a position) the feed ends
+    there, once everything up to there is acknowledged.
+
+    `with` starts the feed and stops it; `async with` does so without blocking the event loop. Raises
+    ConfigError.
+    """
+    options, opened = read_arguments(
+        source,
+        tables,
+        data_dir=data_dir,
+        name=name,
+        until=until,
+        source_options=source_options,
+        sorter=sorter,
+        sinks=sinks,
+    )
+    return OpenFeed(options, opened, ddl=ddl)
+
+
+class OpenFeed(Generic[T_co]):
+    """Transactions in commit order, for one reader; made by `tidemill.open`, entered once.
+
+    A transaction larger than a batch comes in parts: `txn.last` is True on the last. Those after the
+    last acknowledged one come again after a restart.
+    """
+
+    def __init__(self, options: FeedOptions, sinks: Sequence[Sink], *, ddl: bool) -> None:
+        self._sink = _Sink(
+            "python", self._receive, checkpoint_file(options, "python"), explicit=True, ddl=ddl
+        )
+        self._clock = SystemClock()
+        self._handed_out = 0, 0  # commit and start ts of the last item
+        self._sources: set[str] = set()
+        self._acknowledged = 0  # the ts of the last item
+        self._unacknowledged_since = 0.0
+        self._feed = Feed(options, [self._sink, *sinks])
+        self._handover: Handover | None = None
+        self._stream: Stream[Sequence[Item]] | None = None
+
+    def ack(self, item: Item) -> None:
+        """Acknowledge `item` and everything before it: the checkpoint moves past it, soon after.
+
+        Any thread. Of a transaction that comes in parts only the last counts. Raises UsageError for what
+        didn't come from this feed.
+        """
+        if not isinstance(item, Transaction | Ddl):
+            raise UsageError(f"ack takes one transaction, not a {type(item).__name__}; of a batch the last")
+        if (item.commit_ts, item.start_ts) > self._handed_out or item.source not in self._sources:
+            raise UsageError(f"ack: the transaction of ts {item.commit_ts} didn't come from this feed")
+        if item.last:
+            self._acknowledged = max(self._acknowledged, item.commit_ts)
+            self._sink.acknowledge(item)
+            if not self._sink.flush_is_due:
+                self._sink.flush_is_due = True
+                self._feed.flush()
+
+    def status(self) -> FeedStatus:
+        """Return the feed's state, positions, lag, speed and memory, as of about half a second ago."""
+        return self._feed.status()
+
+    def explain(self) -> list[Wait]:
+        """Return what waits, on what, and since when; also on an `ack` of this program."""
+        waits = self._feed.explain()
+        if self._acknowledged < self._handed_out[0]:
+            seconds = self._clock.now() - self._unacknowledged_since
+            waits.append(Wait("program", "acknowledgement", seconds))
+        return waits
+
+    def _receive(self, items: Sequence[Item]) -> None:
+        if self._acknowledged >= self._handed_out[0]:
+            self._unacknowledged_since = self._clock.now()
+        self._sources.update([item.source for item in items])
+        self._handed_out = max(self._handed_out, (items[-1].commit_ts, items[-1].start_ts))
+        if self._handover is not None:
+            self._handover.put(items)
+        elif self._stream is not None:
+            try:
+                self._stream.put(items)
+            except pykka.ActorDeadError:
+                raise HandoverClosed("the feed is being closed") from None
+
+    def _require_fresh(self) -> None:
+        if self._handover is not None or self._stream is not None:
+            raise UsageError("a feed is entered once; tidemill.open makes another one")
+
+    def _raise_error(self) -> None:
+        error = self._feed.error
+        if error is not None and not isinstance(error, HandoverClosed):
+            raise error
+
+    # --- for -------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        """Start the feed. Raises ConfigError if its data directory can't be used."""
+        self._require_fresh()
+        self._handover = Handover()
+        self._feed.start(on_end=self._handover.finish)
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Stop the feed. Raises its error, unless the body has raised."""
+        assert self._handover is not None
+        self._feed.stop()
+        self._handover.close()
+        self._feed.wait()
+        if error is None:
+            self._raise_error()
+
+    def __iter__(self) -> Iterator[T_co]:
+        """Each transaction that changes rows; with `ddl` each Ddl too. Raises the feed's error at its end."""
+        if self._handover is None:
+            raise UsageError("iterate over a feed inside `with tidemill.open(...) as feed`")
+        return self._items(self._handover)
+
+    def _items(self, handover: Handover) -> Iterator[T_co]:
+        while (items := handover.get()) is not None:
+            yield from cast("Sequence[T_co]", items)
+        self._feed.wait()
+        self._raise_error()
+
+    # --- async for -------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        """Start the feed. Raises ConfigError if its data directory can't be used."""
+        self._require_fresh()
+        self._stream = Stream(WAITING_BATCHES, name="feed")
+        self._feed.start(on_end=self._stream.finish)
+        return self
+
+    async def __aexit__(self, kind: object, error: object, trace: object) -> None:
+        """Stop the feed. Raises its error, unless the body has raised."""
+        assert self._stream is not None
+        self._feed.stop()
+        self._stream.close()
+        await asyncio.to_thread(self._feed.wait)
+        if error is None:
+            self._raise_error()
+
+    async def __aiter__(self) -> AsyncIterator[T_co]:
+        async for batch in self.batches():
+            for item in batch:
+                yield item
+
+    def batches(self) -> AsyncIterator[list[T_co]]:
+        """All items that wait, at least one, as a list. Ends with the feed; raises its error."""
+        if self._stream is None:
+            raise UsageError("read a feed's batches inside `async with tidemill.open(...) as feed`")
+        return self._batches(self._stream)
+
+    async def _batches(self, stream: Stream[Sequence[Item]]) -> AsyncIterator[list[T_co]]:
+        async for several in stream:
+            yield [item for items in several for item in cast("Sequence[T_co]", items)]
+        await asyncio.to_thread(self._feed.wait)
+        self._raise_error()
+
+
+class _Sink(PythonSink):
+    """Knows whether a flush is on its way, so that many acknowledgements ask for one."""
+
+    flush_is_due = False
+
+    def flush(self) -> Checkpoint | None:
+        self.flush_is_due = False
+        return super().flush()
