@@ -55,7 +55,7 @@ _Part: TypeAlias = tuple[Any, int, Any, int]
 
 
 class _Lines:
-    """What becomes rows of a batch, in order."""
+    """Collects the rows of a batch, in order."""
 
     def __init__(self, first: int) -> None:
         """The row that was held back is number 0, if there is one."""
@@ -163,7 +163,7 @@ class Encoder:
         return [pa.concat_arrays(arrays).take(back) for arrays in zip(*found, strict=True)]
 
     def _of_runs(self, parts: Sequence[_Part]) -> list[pa.Array]:
-        """Of one table, one source and one chunk."""
+        """Return the columns of runs of one table, one source and one chunk."""
         item: Any = parts[0][0]
         runs = [part[2] for part in parts]
         table, chunk = runs[0].table, item.chunk

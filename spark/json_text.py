@@ -72,7 +72,7 @@ def _each(values: pa.Array, text: Any) -> pa.Array:
 
 
 def _is_plain(values: pa.Array) -> bool:
-    """Whether no character of a text has to be escaped."""
+    """True if no character of the text has to be escaped."""
     data: Sequence[pa.Buffer | None] = values.buffers()
     if data[2] is None:
         return True

@@ -1,4 +1,4 @@
-"""What the tests of sinks share: tables, items, and stores that live in memory."""
+"""Tables, items and in-memory stores for tests of sinks."""
 
 from __future__ import annotations
 

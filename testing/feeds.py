@@ -70,7 +70,7 @@ class Place:
     """A table `item` in a schema of its own, and a feed that copies it into SQLite."""
 
     inside: Sequence[str] = ()
-    """What is put in front of every command: where it runs."""
+    """Prefix of every command, which says where it runs."""
     copy_server: MariaDb | None = None
     """Where the copy is if it isn't in SQLite ..."""
     copy_schema = ""

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Stalled(AssertionError):
-    """What was waited for didn't come, and nothing has moved since."""
+    """The condition didn't become true, and there was no progress meanwhile."""
 
 
 def slowdown() -> float:

@@ -29,7 +29,7 @@ STILL_TO_DO = (
     "spark/offsets/",
     "tests/",
     "events.py",
-    "embedded.py",
+    "embedded/",
 )
 """Files not yet rewritten; each entry is removed when its files pass, and none is ever added."""
 

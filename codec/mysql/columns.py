@@ -20,7 +20,7 @@ from .walk import widths_of
 Ints: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 _DIGITS: Final = 18
-"""Of a decimal that fits into 64 bits."""
+"""Maximum digits of a decimal that fits into 64 bits."""
 _WORD_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 _PADDING: Final = bytes(16)
 """Read beyond the last row where its last columns are NULL."""

@@ -34,7 +34,7 @@ _extra_bytes = Packing(f"<{_HEAD_BYTES}xH").unpack_from
 
 
 def op_of(event: bytes) -> Op | None:
-    """What a rows event does; None for an event that isn't one."""
+    """Return the operation of a rows event; None for any other event."""
     return _OPS.get(event[4]) if len(event) > _HEAD_BYTES else None
 
 
@@ -89,7 +89,7 @@ class RowsDecoder:
         )
 
     def _begin(self, event: bytes) -> tuple[RowsReader, int]:
-        """What reads its row images, and where they begin."""
+        """Return the reader of the row images, and their start."""
         kind = event[4]
         columns, read = self._readers.get(kind) or self._reader(kind)
         at = _HEAD_BYTES + (_extra_bytes(event)[0] if kind >= _EXTENSIBLE else 0)
