@@ -53,7 +53,7 @@ class Mounter:
         self._layouts: Final = layouts
         self._source: Final = source
         self._tables: Final = tables
-        self._void = False
+        self._rolled_back = False
         """True if the open transaction was rolled back."""
         self._loads = False
         """True if the open transaction's rows are part of a snapshot."""
@@ -78,8 +78,8 @@ class Mounter:
                 self._end(change, decode_commit(change.value), runs, items)
                 runs = []
             elif kind == ROLLBACK_MARKER:
-                self._void = True
-            elif self._void:
+                self._rolled_back = True
+            elif self._rolled_back:
                 continue
             elif kind == ROWS:
                 if decodes:
@@ -122,7 +122,7 @@ class Mounter:
             )
 
     def _end(self, change: KvChange, commit: Commit, runs: _Found, items: list[Item]) -> None:
-        self._void = self._loads = False
+        self._rolled_back = self._loads = False
         if runs and runs[0].commit_ts != change.commit_ts:
             raise InvariantViolated(f"the transaction of ts {runs[0].commit_ts} has no commit")
         if self._held is not None:

@@ -131,9 +131,9 @@ class TidbMounter:
         table = self._history.table_at(physical_id, change.commit_ts)
         if table is None:
             raise SourceError(
-                f"a row of table id {physical_id} at ts {change.commit_ts}, which isn't in the schema at that ts;"
-                f" its key is {change.key.hex()}. Start again from the last checkpoint: the schema is"
-                " read again then"
+                f"a row of table id {physical_id} at ts {change.commit_ts}, which isn't in the schema at"
+                f" that ts; its key is {change.key.hex()}. Start again from the last checkpoint: then the"
+                " schema is read again"
             )
         if not self._tables.matches(table.schema, table.info.name):
             return None

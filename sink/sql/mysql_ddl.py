@@ -1,4 +1,4 @@
-"""Changes of a table's columns as MySQL and MariaDB take them."""
+"""Changes of a table's columns as SQL of MySQL and MariaDB."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .mysql_session import UTC
 
 _LEAST_OFFSET: Final = -(12 * 60 + 59) * 60
 _MOST_OFFSET: Final = 13 * 3600
-"""Offsets, in seconds, that MariaDB takes for a time zone."""
+"""UTC offsets, in seconds, that MariaDB accepts as a time zone."""
 
 
 def session_zone(ddl: Ddl, actions: Iterable[Action], identity: str) -> str:
@@ -45,7 +45,7 @@ def alteration(action: Action) -> str:
             place = "" if after is None else " FIRST" if after == "" else f" AFTER {text.name(after)}"
             definition = text.define(column)
             if column.kind == "timestamp" and not column.nullable and column.default is None:
-                # A server with explicit_defaults_for_timestamp=OFF would put the present time in.
+                # A server with explicit_defaults_for_timestamp=OFF would use the current time.
                 definition += " DEFAULT '0000-00-00 00:00:00'"
             return f"ADD COLUMN {definition}{place}"
         case DropColumn(name):
@@ -55,7 +55,7 @@ def alteration(action: Action) -> str:
 
 
 def altered(before: Iterable[str], actions: Iterable[Action]) -> set[str]:
-    """Return the names of the columns after the statement, in small letters."""
+    """Return the names of the columns after the statement, in lower case."""
     names = {name.lower() for name in before}
     for action in actions:
         if isinstance(action, AddColumn):
