@@ -133,8 +133,7 @@ class Feed:
             pipeline.flush()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait up to `timeout` seconds for the end; return True if the feed has ended. `error` is its error,
-        if any."""
+        """Wait up to `timeout` seconds for the end; return True if it has ended."""
         if not self._ended.wait(timeout):
             return False
         for thread in self._threads:

@@ -60,7 +60,7 @@ class FeedOptions:
     """A position at which the feed is finished; "now" is the source's end when it starts; empty: none."""
 
     def sink_tables(self, sink: str) -> TableFilter | None:
-        """Return the tables for each sink by its name; None: all of the feed."""
+        """Return the tables of the sink with this name; None: all of the feed."""
         return next((one.tables for one in self.sinks if one.name == sink), None)
 
 

@@ -40,7 +40,7 @@ CHUNK_BYTES: Final = 4 << 20
 """Maximum number of rows of a chunk, and of bytes, about."""
 
 ROOM: Final = 1 << 30
-"""Distance of the first chunk's ts below the snapshot's ts, which is four seconds by the clock. Changes after
+"""Distance of the first chunk's ts below the snapshot's ts: four seconds. Changes after
 the snapshot sort after all chunks; earlier ones are in them."""
 
 _Pair: TypeAlias = tuple[bytes, bytes]
@@ -177,7 +177,7 @@ class TikvLoader(PooledActor):
         super().__init__()
         self._steps = steps
         self._mount = mount
-        self._conductor = coordinator
+        self._coordinator = coordinator
         self._loaded = loaded
 
     def on_start(self) -> None:
@@ -193,7 +193,7 @@ class TikvLoader(PooledActor):
             self._loaded()
             return
         if isinstance(step, SnapshotReport):
-            self.send(self._conductor, step)
+            self.send(self._coordinator, step)
         else:
             self.send(self._mount, Deliver([step]))
         self.actor_inbox.post(_READ)

@@ -16,7 +16,7 @@ _INTEGERS: Final = {"tinyint", "smallint", "mediumint", "int", "bigint", "bit", 
 _EXACT: Final = Context(prec=100, rounding=ROUND_HALF_UP)
 _ESCAPES: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
-LOAD_ANEW: Final = "to go on, give the feed an empty target, and a new snapshot is taken"
+LOAD_AGAIN: Final = "to go on, give the feed an empty target, and a new snapshot is taken"
 """Advice for a schema change that a target can't apply."""
 
 _NOW: Final = re.compile(r"(?:current_timestamp|now|localtimestamp|localtime)(?:\((\d*)\))?", re.IGNORECASE)
@@ -81,7 +81,7 @@ def default_for_existing_rows(column: Column, epoch_seconds: float, utc_offset_s
     except (ValueError, ArithmeticError, LookupError):
         raise SinkError(
             f"column {column.name}: what DEFAULT {column.default} put into the existing rows can't be "
-            f"computed here; {LOAD_ANEW}"
+            f"computed here; {LOAD_AGAIN}"
         ) from None
 
 

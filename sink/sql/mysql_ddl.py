@@ -8,7 +8,7 @@ from typing import Final
 from ...errors import InvariantViolated, SinkError
 from ...events import Action, AddColumn, CreateTable, Ddl, DropColumn
 from . import mysql_text as text
-from .defaults import LOAD_ANEW, needs_clock
+from .defaults import LOAD_AGAIN, needs_clock
 from .mysql_session import UTC
 
 _LEAST_OFFSET: Final = -(12 * 60 + 59) * 60
@@ -32,7 +32,7 @@ def session_zone(ddl: Ddl, actions: Iterable[Action], identity: str) -> str:
     if ahead % 60 or not _LEAST_OFFSET <= ahead <= _MOST_OFFSET:
         raise SinkError(
             f"{identity}: what the default of {ddl.full_name}, column {clocks[0]}, put into the "
-            f"existing rows can't be computed here, {ahead} s ahead of UTC; {LOAD_ANEW}"
+            f"existing rows can't be computed here, {ahead} s ahead of UTC; {LOAD_AGAIN}"
         )
     hours, minutes = divmod(abs(ahead) // 60, 60)
     return f"{'-' if ahead < 0 else '+'}{hours:02}:{minutes:02}"

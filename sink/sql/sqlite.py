@@ -20,7 +20,7 @@ from ...errors import ConfigError, InvariantViolated, Retryable, SinkError
 from ...events import AddColumn, Column, Ddl, DropColumn, Row, RowChange, Table
 from ...failpoint import reach
 from ..per_table import PerTable
-from .defaults import LOAD_ANEW, default_for_existing_rows
+from .defaults import LOAD_AGAIN, default_for_existing_rows
 from .groups import Group
 from .sqlite_types import Encode, compile_encode, declared_type
 from .target import CHECKPOINT_TABLE, MISSING, StatementRejected, check_columns, effective
@@ -156,7 +156,7 @@ class SqliteTarget:
                     ):
                         raise SinkError(
                             f"{self.identity}: {dropped} is in the primary key of {name}, from which SQLite "
-                            f"can drop no column; {LOAD_ANEW}"
+                            f"can drop no column; {LOAD_AGAIN}"
                         )
                     self._execute(f"ALTER TABLE {name} DROP COLUMN {_name(dropped)}")
                 case _:
