@@ -249,7 +249,7 @@ def test_a_row_of_an_unknown_format(place, value):
             f"the row of shop.item with the key {record_key(place.info().id, 5).hex()} can't be read"
             in sentence
         )
-        assert "check that row in the source; once it is mended there, begin with an empty target" in sentence
+        assert "check that row in the source; correct it there, then begin with an empty target" in sentence
         assert place.copied_ids() == [1, 2, 3]
     place.server.write([("delete", record_key(place.info().id, 5), b"")])
     place.begins_again()
