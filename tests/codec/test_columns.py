@@ -10,8 +10,8 @@ import pytest
 from tidemill.codec.mysql.images import Image, read_images
 from tidemill.errors import SourceError
 from tidemill.events import Run, runs_of
+from tidemill.testing.binlog_events import INSERT, INT, TINY, UPDATE, VARCHAR, rows_event, table_map, varchar
 
-from .encoder import INSERT, INT, TINY, UPDATE, VARCHAR, rows_event, table_map, varchar
 from .runs import runs_of_rows
 from .test_rows import layout_of
 from .vectors import Vector, load

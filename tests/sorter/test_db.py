@@ -367,7 +367,6 @@ def test_options_say_what_is_accepted(tmp_path):
         ({"memory_bytes": -1}, "sorter.memory_bytes = -1: at least 0"),
         ({"stores": 0}, "sorter.stores = 0: at least 1"),
         ({"max_disk_bytes": 5}, "sorter.max_disk_bytes = 5: at least 1048576"),
-        ({"directory": None}, "sorter.directory: "),
     ]:
         with pytest.raises(ConfigError) as raised:
             SorterOptions(**{"directory": tmp_path, **options})

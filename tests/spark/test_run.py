@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 PROGRAM = """\
 import json, sys
-from tidemill.spark.run import run
+from tidemill.spark.run.run import run
 from tidemill.spark.run.errors import explain
 from tidemill.spark.run.queries import SinkQuery
 found, options = json.loads(sys.argv[1])
@@ -124,7 +124,7 @@ def test_a_feed_of_tikv_goes_on_where_its_snapshot_ended(
     local.start()
     local.wait()
     assert isinstance(local.error, CheckpointError)
-    assert "is written by Spark (engine spark, 2 partitions, of tikv cluster" in str(local.error)
+    assert "is written by Spark in 2 partitions" in str(local.error)
     assert "go on with --engine spark, or name another target" in str(local.error)
 
 
