@@ -22,7 +22,6 @@ STILL_TO_DO = (
     "engine/",
     "sources/",
     "cli/",
-    "spark/capture/",
     "spark/read/",
     "spark/write/",
     "spark/run/",

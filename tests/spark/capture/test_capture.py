@@ -96,7 +96,7 @@ def test_killed_it_goes_on_from_what_was_acknowledged(bed):
     with Running(bed).begun() as again:
         assert bed.captured(again.address, middle, last) == bed.alone(middle, last)
         assert bed.captured(again.address, end, last) == bed.alone(end, last)
-        assert "what is kept begins behind" in bed.refused(again.address, start, last)
+        assert "the buffer starts after" in bed.refused(again.address, start, last)
 
 
 def test_killed_before_anything_was_acknowledged_it_begins_anew(bed):
@@ -107,7 +107,7 @@ def test_killed_before_anything_was_acknowledged_it_begins_anew(bed):
         capture.kill()
     with Running(bed).begun() as again:
         end = batch(bed, middle, 2)
-        assert "what is kept begins behind" in bed.refused(again.address, start, end)
+        assert "the buffer starts after" in bed.refused(again.address, start, end)
         assert rows_of(bed.stream(again.address, start, end)) == bed.alone(start, end)
         last = batch(bed, end, 3)
         assert bed.captured(again.address, end, last) == bed.alone(end, last)
