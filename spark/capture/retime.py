@@ -35,7 +35,7 @@ class Retime:
         """Query's ts of the latest transaction."""
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the batch with the query's ts. Raises Retryable if one is unknown or above the range's end."""
+        """Return the batch with the query's ts. Raises Retryable if one is unknown or after the range."""
         if not batch.num_rows:
             return batch
         commits = batch.column(_COMMIT_TS)
