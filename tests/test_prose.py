@@ -22,8 +22,6 @@ STILL_TO_DO = (
     "engine/",
     "sources/",
     "cli/",
-    "spark/write/",
-    "spark/run/",
     "tests/",
     "events.py",
     "embedded/",

@@ -79,7 +79,7 @@ class ReadOptions:
     capture_ca_file: Annotated[str, Text("captureCaFile", values_of.any_text)] = ""
     """PEM file on the driver's machine: the authority that signed the captures' certificates."""
     capture_wait_seconds: Annotated[float, Text("captureWaitSeconds", values_of.seconds)] = 20.0
-    """Maximum time that a task waits for changes a capture hasn't read yet; then it reads the source."""
+    """Maximum time that a task waits for a capture's changes, before it reads the source."""
     source: Mapping[str, str] = field(default_factory=dict)
     """More options of the source, as in its section of a feed.toml."""
 
@@ -98,7 +98,7 @@ class ReadOptions:
         return Limit(self.max_rows, self.max_bytes)
 
     def feed(self, directory: Path, part: Part, until: str = "", **source: Any) -> FeedOptions:
-        """Return the options of a local feed of one part; `source` adds source options. Raises ConfigError."""
+        """Return the options of a local feed of one part, with `source` added. Raises ConfigError."""
         for key in self.source:
             if key in OWN_OPTIONS:
                 raise ConfigError(f"option {SOURCE_PREFIX}{key}: {OWN_OPTIONS[key]}")
