@@ -22,7 +22,6 @@ STILL_TO_DO = (
     "engine/",
     "sources/",
     "cli/",
-    "tests/",
     "events.py",
     "embedded/",
 )

@@ -24,8 +24,8 @@ from .ticket import Acknowledge, Ticket, read, write
 log = logging.getLogger("tidemill.capture")
 
 _ACTIONS: Final = {
-    "acknowledge": "free what is at or before an offset, which the owner of the lease may",
-    "status": "what is held, whose it is, and who waits, as JSON",
+    "acknowledge": "free all changes at or before an offset; only for the owner of the lease",
+    "status": "the buffered range, the lease, and the answers in progress, as JSON",
 }
 
 

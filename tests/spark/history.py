@@ -1,4 +1,4 @@
-"""What happens in a source, and what a local feed makes of it."""
+"""Changes in a source, and the items of a local feed for them."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Job:
         return query
 
     def ends(self) -> list[Offset]:
-        """Of the batches, as Spark wrote them down."""
+        """Return the ends of the batches in Spark's log."""
         return [Offset.read(fields) for fields in self.fields()]
 
     def fields(self) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What happens in a MariaDB, by a seed: rows of every type, a bank, statements of the server's own kinds."""
+"""Seeded events in a MariaDB: rows of every type, a bank, statements of the server's own kinds."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class AnHourLater(MysqlOffsets):
 
 @pytest.fixture
 def offsets(sql: Client, mariadb: MariaDb) -> Iterator[MysqlOffsets]:
-    """Of the table item; there is another one."""
+    """Offsets of the table `item`; there is another table."""
     sql("CREATE TABLE item (id INT PRIMARY KEY)", "CREATE TABLE other (id INT PRIMARY KEY)")
     given = {"source": mariadb.url(), "tables": f"{sql.database}.item"}
     with closing(AnHourLater(read_options(given))) as found:

@@ -150,7 +150,7 @@ def of_all(found: Iterable[Sequence[Any]]) -> list[str]:
 
 
 def wanted(tidb: Tidb, start: dict[str, Any], end: dict[str, Any], directory: Path) -> list[str]:
-    """What a local feed makes of it."""
+    """Return the lines of a local feed."""
     offsets = [ts_offset(offset["ts"], offset["source"]) for offset in (start, end)]
     items = history.local(f"tikv://{tidb.pd_address}", ["shop.*"], offsets[0], offsets[1], directory)
     return sorted(map(repr, history.lines(items)))

@@ -82,7 +82,7 @@ class Running:
 
 
 class Bed:
-    """What both kinds of source share. `rest_from` are the offsets at which the stateless way was taken."""
+    """The common part of both kinds of source. `rest_from` are the offsets at which the source took over."""
 
     url: str
     schema: str

@@ -1,4 +1,4 @@
-"""What a capture is told wrongly is said in one sentence, before anything is changed."""
+"""Invalid options of a capture are reported in one sentence, before anything is changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a capture keeps: any range of it, within its bounds."""
+"""The buffer of a capture: reads of any range, within its quotas."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_a_transaction_larger_than_the_quota_is_not_kept_and_blocks_nobody(tmp_p
     keeping = Keeping(tmp_path, memory=1 << 13, disk=1 << 13, max_rows=1)
     with in_a_thread(lambda: keeping.take(items)):
         until(keeping, lambda: keeping.held.statistics().blocked_since is not None)
-        # What came before is not let go for it.
+        # Earlier changes are not dropped for it.
         assert keeping.read(0, 1) == expected(items, 0, 1)
         keeping.held.acknowledge(rank_of(position(1)))
     assert keeping.read(2, 3) == expected(items, 2, 3)

@@ -20,7 +20,7 @@ PARTS = [WHOLE, *WHOLE.divided(2)]
 
 
 def batch(bed: Bed, start: Offset, number: int) -> Offset:
-    """Some transactions; the offset behind them."""
+    """Write some transactions; return the offset after them."""
     bed.burst(10 * number, 10)
     return bed.following(start)
 
@@ -57,7 +57,7 @@ def test_ranges_of_a_finer_cut_are_the_same(bed):
 
 
 def large(bed: Bed, megabytes: int = 10) -> None:
-    """So much in a few transactions that no buffer between two processes holds it."""
+    """Write a few transactions larger than all buffers between two processes."""
     text = "x" * 8000
     for part in range(4):
         bed.write([("item", 1_000_000 + 1000 * part + n, text) for n in range(megabytes * 32)])

@@ -19,7 +19,7 @@ FOREVER = 1 << 62
 
 
 def read(times: list[int], last: int) -> list[int]:
-    """What a reading that begins with `last` gives transactions of these seconds."""
+    """Return the ts of transactions at these seconds for a reader that starts with `last`."""
     clock, found = CommitClock(last), []
     for time in times:
         clock.last = clock.next(time)

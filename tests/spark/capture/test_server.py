@@ -1,4 +1,4 @@
-"""What a capture answers, and what it refuses."""
+"""Answers and rejections of a capture."""
 
 from __future__ import annotations
 
