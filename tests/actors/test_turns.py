@@ -15,7 +15,7 @@ from .cast import BatchRecorder
 
 
 class Slow(PooledActor):
-    """Each message advances the manual clock by the message's number of milliseconds."""
+    """Each message advances the manual clock by `milliseconds`."""
 
     def __init__(self, heard: list[Any], milliseconds: float = 0) -> None:
         self.heard = heard

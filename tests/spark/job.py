@@ -39,7 +39,7 @@ class Job:
         return (writer.trigger(**trigger) if trigger else writer).start()
 
     def run(self) -> StreamingQuery:
-        """All that is there."""
+        """Process all available changes."""
         query = self.start(availableNow=True)
         assert query.awaitTermination(120)
         return query

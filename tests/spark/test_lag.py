@@ -1,4 +1,4 @@
-"""How far a stream is behind its source: the age of the oldest change that it has yet to read."""
+"""A stream's lag: the age of the oldest change that it hasn't read yet."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOW = 1_800_000_000.0
 
 
 class AnHourLater(MysqlOffsets):
-    """The server's clock has gone on."""
+    """Advances the server's clock by an hour."""
 
     def latest(self) -> Offset:
         end = super().latest()

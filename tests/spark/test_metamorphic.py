@@ -49,14 +49,14 @@ CAPTURE_MEMORY = (1 << 16, 1 << 26)
 
 @pytest.fixture
 def only(request: pytest.FixtureRequest) -> int | None:
-    """The seed that was asked for."""
+    """Return the seed given by --seed."""
     seed: int | None = request.config.getoption("--seed")
     return seed
 
 
 @contextmanager
 def captured(life: Life, directory: Path) -> Iterator[str]:
-    """The address of a capture that keeps what comes from now on."""
+    """Provide the address of a capture that buffers changes from now on."""
     source = {"url": life.url, "tables": [life.tables]}
     options = capture_options(
         {

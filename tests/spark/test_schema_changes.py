@@ -69,7 +69,7 @@ class TypedJob(Job):
         return self.spark.readStream.format("tidemill").options(**self.options).load()
 
     def run_on(self, frame: DataFrame) -> str:
-        """All that is there; the error that stopped it."""
+        """Process all available changes; return the error that stopped the query."""
         writer = frame.writeStream.foreachBatch(self._keep)
         writer = writer.option("checkpointLocation", str(self.directory / "checkpoint"))
         query = writer.trigger(availableNow=True).start()

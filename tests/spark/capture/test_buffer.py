@@ -55,7 +55,7 @@ def test_every_range_is_as_if_it_were_read_by_itself(tmp_path, seed, max_rows, m
     keeping = Keeping(tmp_path, memory=memory, max_rows=max_rows)
     random = Random(seed)
     rest = list(items)
-    while rest:  # what waits when the sink is free makes a batch
+    while rest:  # items that wait while the sink is busy make a batch
         size = random.choice([1, 2, 5, 20])
         keeping.take(rest[:size])
         del rest[:size]

@@ -44,7 +44,7 @@ def test_it_gives_what_a_task_reads_by_itself(bed):
 
 
 def test_ranges_of_a_finer_cut_are_the_same(bed):
-    """Every transaction by itself: a binlog's timestamps are made by the one who asks."""
+    """Smaller ranges give the same changes, though a binlog's timestamps depend on the reader."""
     with Running(bed).begun() as capture:
         places = [bed.latest()]
         for number in range(3):
@@ -90,7 +90,7 @@ def test_killed_it_goes_on_from_what_was_acknowledged(bed):
         eventually(store.load)
         end = batch(bed, middle, 2)
         capture.kill()
-        # Without it the query goes on, and writes go on.
+        # Without it the query and the writes continue.
         assert rows_of(bed.stream(capture.address, middle, end)) == bed.alone(middle, end)
         last = batch(bed, end, 3)
     with Running(bed).begun() as again:
@@ -138,7 +138,7 @@ def test_when_nobody_reads_the_source_is_slowed_and_everything_is_bounded(bed):
             status = eventually(lambda: _waiting(bed))
             (sink,) = status.sinks
             assert (sink.name, sink.target) == ("capture", f"flight://{capture.address}")
-        # The query goes on without it, and what it acknowledges makes room.
+        # The query continues without it, and its acknowledgements make room.
         assert "the quota is full" in bed.refused(capture.address, start, end)
         assert rows_of(bed.stream(capture.address, start, end)) == bed.alone(start, end)
         assert client.acknowledge([capture.address], LEASE, end) == []

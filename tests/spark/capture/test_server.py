@@ -113,7 +113,7 @@ def test_a_ticket_that_is_none_is_refused(keeping):
 
 
 def test_any_client_finds_what_is_held(keeping, items):
-    """With nothing of tidemill's: Flight's own calls, and the ticket as it is given."""
+    """Uses nothing of tidemill: only Flight's own calls, and the ticket from the flight info."""
     with served(keeping) as address, flight.connect(f"grpc://{address}") as other:
         (info,) = other.list_flights()
         assert info.schema == ENVELOPE
@@ -162,7 +162,7 @@ def test_a_second_query_neither_owns_nor_frees_anything(keeping, items):
         assert "the lease is missing" in refusal
         (refusal,) = client.acknowledge([address], "query 1", Offset(1, position(3), "server 2"))
         assert "follows server 1" in refusal
-        # One who only reads needs none.
+        # Reading alone needs no lease.
         assert read(address, ticket=ticket(0, COUNT)) == expected(items, 0, COUNT)
 
 
