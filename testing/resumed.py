@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ..chain import Lag, StageContext
+from ..chain import Barrier, Lag, StageContext
 from ..events import Checkpoint, Item
 from ..sink.reached import Reached
 from ..sink.resume_filter import START, ResumeFilter
@@ -23,13 +23,16 @@ class Resumed:
 
     def admit(self, item: Item) -> Item | None:
         """Return the item, or the rest of it that the target lacks; None if the target has all of it."""
-        admitted = None
+        admitted: Item | None = None
         for element in self._filter.apply([item]):
-            if isinstance(element, Lag):
-                self._reached.mark(element)
-            else:
-                self._reached.add(element)
-                admitted = element
+            match element:
+                case Lag():
+                    self._reached.mark(element)
+                case Barrier():
+                    raise AssertionError("a resume filter sets no barrier")
+                case _:
+                    self._reached.add(element)
+                    admitted = element
         return admitted
 
     @property

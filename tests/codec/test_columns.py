@@ -33,7 +33,7 @@ def printed(rows: list[tuple[Any, ...] | None]) -> str:
 
 
 def check(runs: list[Run]) -> bool:
-    """Whether the runs are read as columns; their values are those of the rows then."""
+    """True if the runs are read as columns, whose values are checked against the rows."""
     images = read_images(runs)
     changes = [change for run in runs for change in run.changes()]
     assert sum(len(run) for run in runs) == len(changes)

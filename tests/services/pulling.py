@@ -250,7 +250,7 @@ def binlog_end(server: MariaDb) -> Position:
 
 
 def source_rows(server: MariaDb, database: str) -> dict[str, Counter[Row]]:
-    """What the tables of `database` hold."""
+    """Return the rows of the tables of `database`."""
     with server.connect(database=database) as connection, connection.cursor() as cursor:
         cursor.execute("SHOW TABLES")
         found = {}

@@ -297,7 +297,7 @@ class Source:
         return tuple(named.get(column.name, value) for column in table.columns)
 
     def items(self, checkpoints: list[Checkpoint | None], snapshot_at: int) -> list[Item]:
-        """What a source sends that resumes from these checkpoints: see the pullers' contract."""
+        """Return the items of a source that resumes from these checkpoints: see the pullers' contract."""
         start = lowest(checkpoints, order=int)
         loading = start.loading if start is not None else {}
         if loading is None:

@@ -147,7 +147,7 @@ def rocks_counts(rig: Rig) -> dict[str, int]:
 
 
 def sst_bytes(rig: Rig) -> int:
-    """What RocksDB says its files take."""
+    """Return the size of RocksDB's files, as reported by itself."""
     store = rig.sorter._stores[0]
     windows = [*store.ended(), *([store._current] if store._current else [])]
     return sum(w.family.property_int_value("rocksdb.live-sst-files-size") for w in windows)

@@ -392,7 +392,7 @@ def same(sql: Client, copy: str, more: int = 0) -> None:
 def test_tasks_that_die_again_and_again_change_every_row_once(
     sql: Client, mariadb: MariaDb, copied: str, tmp_path: Path, failpoint: str
 ) -> None:
-    """Every worker that Spark starts for a task dies at its third turn. The local engine began the feed."""
+    """Every worker that Spark starts for a task dies in its third turn. The local engine started the feed."""
     found = feed(tmp_path, mariadb.url(), f"{sql.database}.item", {"url": mariadb.url(), "schema": copied})
     options = feed_options(found)
     local = Feed(options, open_sinks(options))

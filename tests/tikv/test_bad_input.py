@@ -1,4 +1,4 @@
-"""What goes wrong is said in one sentence, and once it is mended the same feed goes on: nothing is lost."""
+"""Each failure is reported in one sentence; after its repair the same feed continues without loss."""
 
 from __future__ import annotations
 
