@@ -33,10 +33,10 @@ from tidemill.spark.read.options import read_options
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.progress import eventually
 
-from ..puller.tikv.test_metamorphic import ORDINARY, SEEDS, SOAK, WORDS
+from ..puller.tikv.test_metamorphic import ORDINARY, SEEDS, SOAK
 from . import history, queries, ways
 from .maria_life import REFUSED, MariaLife
-from .tikv_life import TikvLife, Written, feed_options
+from .tikv_life import WORDS, TikvLife, Written, feed_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
