@@ -442,7 +442,7 @@ def row_count(items: Iterable[Item]) -> int:
 # --- what a feed says of itself --------------------------------------------------------------------
 
 WaitKind: TypeAlias = Literal[
-    "answer", "retry", "room", "memory", "table", "acknowledgement",
+    "answer", "retry", "room", "memory", "table", "source", "acknowledgement",
     "barrier", "held",
     "region", "scan", "lookup", "region retry", "lock", "scan turn", "division",
 ]  # fmt: skip
@@ -468,9 +468,10 @@ class Wait(Struct, frozen=True, omit_defaults=True):
     """Who waits: "source", "sink copy", an actor's name."""
     kind: WaitKind
     """What for: an `answer` of a server; the next attempt of a `retry`; `room` in a mailbox;
-    `memory` in the sorter; the resolved ts of a `table`; an `acknowledgement` of the program; items before
-    a `barrier`; what a stage has `held`; and of TiKV: a `region` that is behind; a `scan`
-    of one; the `lookup` of one; a `region retry`; a `lock`; a `scan turn`; a `division` into regions."""
+    `memory` in the sorter; the resolved ts of a `table` or of a `source`; an `acknowledgement` of the
+    program; items before a `barrier`; what a stage has `held`; and of TiKV: a `region` that is behind; a
+    `scan` of one; the `lookup` of one; a `region retry`; a `lock`; a `scan turn`; a `division` into
+    regions."""
     seconds: float
     """For how long so far."""
     table: str = ""
