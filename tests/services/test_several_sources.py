@@ -15,12 +15,14 @@ from typing import Any
 import pymysql
 import pytest
 
+from tidemill.engine.feed import Feed
+from tidemill.engine.options import feed_options, open_sinks
 from tidemill.engine.sentences import sentence
 from tidemill.engine.status import FeedStatus, StatusFile
-from tidemill.errors import CheckpointError
+from tidemill.errors import CheckpointError, SourceError
 from tidemill.testing.child import CLI, Child
 from tidemill.testing.mariadb import MariaDb
-from tidemill.testing.progress import moved
+from tidemill.testing.progress import feed_ended, moved
 
 ACCOUNTS = 20
 OPENING = 100
@@ -251,3 +253,60 @@ def test_a_frozen_server_holds_the_feed_and_explain_names_it(tmp_path, banks):
         child.process.send_signal(signal.SIGINT)
         assert child.exit_status() == 0
     compare(tmp_path, banks)
+
+
+# --- two sources on one server
+
+
+def run(server: MariaDb, folder: Path, patterns: dict[str, str], *copies: str) -> None:
+    sections = [
+        {"name": name, "url": server.url(), "tables": [pattern], "chunk_rows": 10}
+        for name, pattern in patterns.items()
+    ]
+    sinks = [{"name": name, "url": f"sqlite:///{folder / name}.db"} for name in copies]
+    options = feed_options(
+        {"data_dir": str(folder / "state"), "until": "now", "source": sections, "sink": sinks}
+    )
+    feed = Feed(options, open_sinks(options))
+    feed.start()
+    feed_ended(feed)
+    if feed.error is not None:
+        raise feed.error
+
+
+def test_a_sink_that_is_added_later_is_loaded_from_all_sources(mariadb, database, tmp_path):
+    patterns = {"one": f"{database}.t", "other": f"{database}.u"}
+    with mariadb.connect(database=database) as connection, connection.cursor() as cursor:
+        for table in "tu":
+            cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, v INT)")
+            cursor.execute(f"INSERT INTO {table} SELECT seq, 0 FROM seq_1_to_95")
+        run(mariadb, tmp_path, patterns, "first")
+        cursor.execute("UPDATE t SET v = 1 WHERE id > 50")
+        cursor.execute("UPDATE u SET v = 2 WHERE id < 50")
+        run(mariadb, tmp_path, patterns, "first", "second")
+        cursor.execute("DELETE FROM t WHERE id > 90")
+        cursor.execute("INSERT INTO u VALUES (100, 3)")
+        run(mariadb, tmp_path, patterns, "first", "second")
+        for table in "tu":
+            cursor.execute(f"SELECT id, v FROM {table} ORDER BY id")
+            present = list(cursor.fetchall())
+            for name in ("first", "second"):
+                with closing(sqlite3.connect(tmp_path / f"{name}.db")) as copy:
+                    query = f'SELECT id, v FROM "{database}.{table}" ORDER BY id'
+                    assert copy.execute(query).fetchall() == present
+
+
+def test_a_table_that_two_sources_follow_is_refused(mariadb, database, tmp_path):
+    with mariadb.connect(database=database) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    with pytest.raises(SourceError, match=r"t is followed in source one and in source other"):
+        run(mariadb, tmp_path, {"one": f"{database}.*", "other": f"{database}.t"}, "copy")
+
+
+def test_a_source_that_is_added_later_needs_another_target(mariadb, database, tmp_path):
+    with mariadb.connect(database=database) as connection, connection.cursor() as cursor:
+        for table in "tu":
+            cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY)")
+    run(mariadb, tmp_path, {"one": f"{database}.t"}, "copy")
+    with pytest.raises(CheckpointError, match=r"sink copy has what came from one: .*or name another target"):
+        run(mariadb, tmp_path, {"one": f"{database}.t", "other": f"{database}.u"}, "copy")
