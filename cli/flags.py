@@ -36,9 +36,7 @@ def feed_tables(
     if source is not None or tables:
         section = found.setdefault("source", {})
         if isinstance(section, list):
-            raise ConfigError(
-                "--source, --table: the file has several [[source]] sections: change them there"
-            )
+            raise ConfigError("--source, --table: the file has several [[source]] sections: edit them")
         if source is not None:
             section["url"] = source
         if tables:
