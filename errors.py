@@ -1,8 +1,8 @@
-"""Errors, by what the one who catches them does.
+"""Errors, classified by what their handler must do.
 
 TidemillError
 ├── Retryable            try again after `wait` seconds; the same input comes again
-├── Fatal                the feed stops; a person must act
+├── Fatal                the feed stops; a user must act
 │   ├── ConfigError      ... on the feed's options
 │   ├── SourceError      ... on the source or its rights and settings
 │   ├── SinkError        ... on a target
@@ -31,7 +31,7 @@ class Retryable(TidemillError):
 
 
 class Fatal(TidemillError):
-    """Trying again can't help. The message says what to do."""
+    """Retrying can't help. The message says what to do."""
 
 
 class ConfigError(Fatal):
@@ -39,11 +39,11 @@ class ConfigError(Fatal):
 
 
 class SourceError(Fatal):
-    """The source refuses, lacks a right or a setting, or no longer has what is needed."""
+    """The source rejects a request, lacks a privilege or setting, or no longer has the needed changes."""
 
 
 class SinkError(Fatal):
-    """A target refuses the rows for good."""
+    """A target rejects the rows permanently."""
 
 
 class StoreError(Fatal):
@@ -51,12 +51,13 @@ class StoreError(Fatal):
 
 
 class CheckpointError(Fatal):
-    """A stored checkpoint can't be read or belongs to something else."""
+    """A stored checkpoint can't be read, or belongs to another source or feed."""
 
 
 class UsageError(TidemillError):
-    """A call that isn't allowed here, such as reading a feed outside of `with`; the message says what is."""
+    """A call that isn't allowed here, such as reading a feed outside of `with`; the message says what is
+    allowed."""
 
 
 class InvariantViolated(TidemillError):
-    """Something that cannot happen did: report it as a bug."""
+    """An internal invariant doesn't hold: report it as a bug."""

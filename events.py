@@ -1,7 +1,7 @@
-"""The vocabulary every stage speaks.
+"""The types that stages exchange.
 
-Raw changes (`KvChange`) carry a source's bytes until they are in commit order; only then does the
-mounter turn them into rows. Stages hand over lists of these, never one at a time.
+Raw changes (`KvChange`) contain a source's bytes until they are in commit order; then the mounter decodes
+them into rows. Stages pass on lists of them, never single ones.
 
 Timestamps are TiDB TSOs: physical milliseconds << 18 | logical counter.
 """
@@ -26,12 +26,12 @@ PUT: Final = 1
 
 
 def compose_ts(physical_ms: int, logical: int = 0) -> Ts:
-    """The TSO of a moment in Unix milliseconds."""
+    """Return the TSO of a time in Unix milliseconds."""
     return physical_ms << LOGICAL_BITS | logical
 
 
 def physical_ms(ts: Ts) -> int:
-    """The Unix milliseconds of a TSO."""
+    """Return the Unix milliseconds of a TSO."""
     return ts >> LOGICAL_BITS
 
 
@@ -43,7 +43,7 @@ def parse_ts(text: str) -> Ts:
 
 
 def timestamp(ts: Ts) -> datetime:
-    """The moment of a TSO, to the millisecond: an aware datetime in UTC."""
+    """Return the time of a TSO, to the millisecond, as an aware datetime in UTC."""
     return _EPOCH + timedelta(milliseconds=physical_ms(ts))
 
 
@@ -65,9 +65,9 @@ class KvChange(Struct, frozen=True, gc=False, order=True, array_like=True):
 
 
 class Changes(Struct, frozen=True, gc=False):
-    """From a puller to a table's Writer: changes in any order, and what they complete.
+    """From a puller to a table's Writer: changes in any order, and a resolved ts.
 
-    Everything at or below `resolved` has been sent, these changes included; 0 says nothing new.
+    All changes at or below `resolved` have been sent, including these; 0 leaves the resolved ts as it is.
     """
 
     changes: list[KvChange]
@@ -77,15 +77,15 @@ class Changes(Struct, frozen=True, gc=False):
 class Sorted(Struct, frozen=True, gc=False):
     """From the sorter onward: changes in commit order; nothing at or below `resolved` will follow.
 
-    A transaction is all changes of one commit ts and start ts. What has the same commit ts comes
-    together, unless it is larger than memory.
+    A transaction is all changes of one commit ts and start ts. Changes of the same commit ts come together,
+    unless they are larger than memory.
     """
 
     changes: list[KvChange]
     resolved: Ts
     continues: bool = False
-    """More may follow of the last commit ts: of the last transaction, or others. The next Sorted begins
-    with it, or, with something else or nothing, says that there is no more."""
+    """True if more changes of the last commit ts may follow, of the same transaction or others. The next
+    Sorted begins with them if there are any."""
 
 
 # --- after the mounter: rows ---------------------------------------------------------------------
@@ -106,9 +106,8 @@ class Column(Struct, frozen=True):
     the exact double of its 32 bits); char, varchar, text, enum, set and json are `str` as the source
     prints them; binary, varbinary and blob are `bytes` (BINARY(n) padded to n); date is
     `datetime.date`; datetime is a naive `datetime.datetime`; timestamp is an aware one in UTC; time
-    is `datetime.timedelta`. NULL is None. A date that Python has no value for ("0000-00-00") stays
-    the `str` that the source prints. The index 0 of an enum, a
-    wrong value, is `not_a_member` of its members.
+    is `datetime.timedelta`. NULL is None. A date that Python can't represent ("0000-00-00") stays the `str`
+    that the source prints. Index 0 of an enum, an invalid value, is `not_a_member` of its members.
     """
 
     name: str
@@ -125,14 +124,14 @@ class Column(Struct, frozen=True):
     collation: str | None = None
     nullable: bool = True
     default: str | None = None
-    """The DEFAULT clause as SQL text in the source's dialect; None where there is none."""
+    """The DEFAULT clause as SQL text in the source's dialect; None if there is none."""
     on_update: str | None = None
 
 
 def not_a_member(members: Sequence[str]) -> str:
-    """Return the text for an enum's index 0, which a wrong value has.
+    """Return the text of an enum's index 0, an invalid value.
 
-    That is "", as it is printed; if "" is a member, the first of "0", "00", … that isn't.
+    It is "", as the source prints it; if "" is a member, the first of "0", "00", … that isn't.
     """
     text = ""
     while text in members:
@@ -187,8 +186,8 @@ def _named(table: Table, row: Row | None) -> dict[str, Any] | None:
 class Run(Struct, eq=False, gc=False):
     """Consecutive changes of one table version by one operation, in commit order.
 
-    A source may keep the changes as its own bytes and decode them when they are first asked for. Then
-    `changes` and `len` raise SourceError where they can't be read. Any thread may call.
+    A source may keep the changes as its own bytes and decode them at the first access. Then `changes` and
+    `len` raise SourceError if they can't be decoded. Any thread may call.
     """
 
     commit_ts: Ts
@@ -223,7 +222,7 @@ def runs_of(changes: Iterable[RowChange]) -> list[Run]:
 class Rows(Sequence[RowChange]):
     """The changes of several runs, one after the other.
 
-    The first access decodes all of them, so that none is seen where a later one can't be read; it raises
+    The first access decodes all of them, so that none is seen if a later one can't be decoded; it raises
     SourceError then. `len` may raise it, too.
     """
 
@@ -266,10 +265,11 @@ class Rows(Sequence[RowChange]):
 
 
 class TableProgress(Struct, frozen=True):
-    """How far one table's snapshot got: whole, or up to and including the key `last`."""
+    """Progress of one table's snapshot: complete, or up to and including the key `last`."""
 
     last: tuple[int, ...] | None = None
-    """None: the whole table; (): it is there, without rows. Only integer keys are resumed inside a table."""
+    """None: the whole table; (): the table exists, without rows. Only integer keys are resumed inside a
+    table."""
 
 
 SnapshotProgress: TypeAlias = dict[str, TableProgress]
@@ -279,8 +279,8 @@ SnapshotProgress: TypeAlias = dict[str, TableProgress]
 class Chunk(Struct, frozen=True):
     """Marks a transaction as snapshot rows: `table` is loaded up to `loaded` once it is applied.
 
-    With `table` empty the snapshot is over: every table is whole. Of a transaction in pieces each names
-    the table, and the last says how far it is loaded.
+    With `table` empty the snapshot is complete. In a transaction in parts, each part names the table, and the
+    last one has its progress.
     """
 
     table: str
@@ -288,7 +288,7 @@ class Chunk(Struct, frozen=True):
 
 
 class TablePosition(Struct, frozen=True):
-    """Up to where one table's changes are applied."""
+    """Position up to which one table's changes are applied."""
 
     ts: Ts
     position: str
@@ -299,11 +299,11 @@ class SparkQuery(Struct, frozen=True, tag="spark query"):
     """Spark writes the target, in a query that began at the checkpoint."""
 
     partitions: int
-    """Number of partitions of the query; it can't change, as what is done is kept by partition."""
+    """Number of partitions of the query; it can't change, as progress is stored by partition."""
 
 
 class SparkBatch(Struct, frozen=True, tag="spark batch"):
-    """A task of Spark wrote this checkpoint; it is of one partition."""
+    """A Spark task wrote this checkpoint, which is for one partition."""
 
     query: str
     batch: int
@@ -313,33 +313,34 @@ Owner: TypeAlias = SparkQuery | SparkBatch
 
 
 class Checkpoint(Struct, frozen=True):
-    """What a target holds: every transaction up to `ts`, of the tables that `loading` lists."""
+    """State of a target: it contains every transaction up to `ts`, for the tables that `loading` lists."""
 
     ts: Ts
     position: str
     """The source's own position after that transaction, for instance "mysql-bin.000003:4711"."""
     loading: SnapshotProgress | None = None
-    """None once the snapshot is complete (or was never wanted)."""
+    """None once the snapshot is complete, or if there is none."""
     source: str = ""
-    """Identity of the source, so that a checkpoint is not used with another server."""
+    """Identity of the source, so that a checkpoint isn't used with another server."""
     owner: Owner | None = None
-    """The engine that writes the target; None: the local one."""
+    """Engine that writes the target; None: the local one."""
     tables: dict[str, TablePosition] = {}
-    """By full name, the tables that are not at `ts`: they lag behind it or run ahead of it."""
+    """Tables that aren't at `ts`, by full name: they lag behind it or are ahead of it."""
 
     @property
     def resume(self) -> TablePosition:
-        """The lowest position from which something is still needed: its own, or that of a table behind it."""
+        """The lowest position from which changes are still needed: its own, or that of a lagging table."""
         own = TablePosition(self.ts, self.position)
         return min([own, *self.tables.values()], key=lambda at: at.ts) if self.tables else own
 
     def covers(self, table: str, ts: Ts) -> bool:
-        """True if the target has what changed in `table` at `ts`."""
+        """Return True if the target has the changes of `table` at `ts`."""
         own = self.tables.get(table)
         return ts <= (self.ts if own is None else own.ts)
 
     def includes(self, other: Checkpoint) -> bool:
-        """True if the target has everything that it has at `other`, which is of the same source."""
+        """Return True if the target has everything that it has at `other`, a checkpoint of the same
+        source."""
         if not (self.tables or other.tables):
             return self.ts >= other.ts
         ends = [(name, at.ts) for name, at in other.tables.items()]
@@ -348,10 +349,10 @@ class Checkpoint(Struct, frozen=True):
 
 
 class Transaction(Struct, frozen=True, gc=False):
-    """A source transaction's row changes in their order; whole, unless it is larger than memory.
+    """Row changes of a source transaction in order; complete, unless it is larger than a batch.
 
-    A transaction larger than a batch comes as several of these with the same ts, one after the
-    other; only the last has `last` set and a position. One without rows moves the checkpoint.
+    A transaction larger than a batch comes as several consecutive ones with the same ts; only the last has
+    `last` set and a position. One without rows advances the checkpoint.
     """
 
     commit_ts: Ts
@@ -361,7 +362,7 @@ class Transaction(Struct, frozen=True, gc=False):
     position: str = ""
     last: bool = True
     chunk: Chunk | None = None
-    """Set when the rows are part of a snapshot instead of a transaction of the source."""
+    """Set if the rows are part of a snapshot instead of a transaction of the source."""
 
     @property
     def runs(self) -> list[Run]:
@@ -370,7 +371,7 @@ class Transaction(Struct, frozen=True, gc=False):
 
 
 class CreateTable(Struct, frozen=True):
-    """The table as it is in the source, about to be loaded."""
+    """Create the table as it is in the source, before it is loaded."""
 
     table: Table
 
@@ -393,7 +394,7 @@ Action: TypeAlias = CreateTable | AddColumn | DropColumn
 
 
 class Ddl(Struct, frozen=True):
-    """A schema change of one table, at its place between transactions."""
+    """A schema change of one table, in commit order between transactions."""
 
     commit_ts: Ts
     start_ts: Ts
@@ -403,18 +404,18 @@ class Ddl(Struct, frozen=True):
     query: str
     """The statement as the source ran it; empty for a table created for its snapshot."""
     actions: tuple[Action, ...]
-    """What it does; empty where `refusal` says why it can't be followed."""
+    """Effects of the statement; empty if `refusal` says why it can't be followed."""
     position: str = ""
     refusal: str = ""
-    """A sentence for people, the statement in it."""
+    """A sentence for users that quotes the statement; empty if it can be followed."""
     epoch_seconds: float = 0.0
-    """The source's clock when it ran, for defaults such as CURRENT_TIMESTAMP."""
+    """Time of the source's clock when the statement ran, for defaults such as CURRENT_TIMESTAMP."""
     last: bool = True
     utc_offset_seconds: int = 0
-    """How far its session's clock was ahead of UTC: dates and datetimes took that clock's time, and the
-    default of a timestamp is written in it."""
+    """UTC offset of the session: defaults of date and datetime columns use its local time, and a timestamp's
+    default is written in it."""
     if_exists: bool = False
-    """The refusal holds only where the table is there."""
+    """True if the refusal applies only to targets in which the table exists."""
 
     @property
     def full_name(self) -> str:
@@ -425,7 +426,7 @@ Item: TypeAlias = Transaction | Ddl
 
 
 class Batch(Struct, frozen=True):
-    """To a sink: items in commit order and the checkpoint that holds once all are applied.
+    """To a sink: items in commit order, and the checkpoint that is valid once all are applied.
 
     `checkpoint` is None while a transaction larger than a batch is still open.
     """
@@ -435,11 +436,11 @@ class Batch(Struct, frozen=True):
 
 
 def row_count(items: Iterable[Item]) -> int:
-    """Row changes in `items`."""
+    """Return the number of row changes in `items`."""
     return sum(len(item.rows) for item in items if isinstance(item, Transaction))
 
 
-# --- what a feed says of itself --------------------------------------------------------------------
+# --- the status of a feed --------------------------------------------------------------------------
 
 WaitKind: TypeAlias = Literal[
     "answer", "retry", "room", "memory", "table", "source", "acknowledgement",
@@ -462,46 +463,45 @@ class ActorName(str):
 
 
 class Wait(Struct, frozen=True, omit_defaults=True):
-    """One thing that waits. Which of the fields after `seconds` are given depends on `kind`."""
+    """A part that waits. The fields set after `seconds` depend on `kind`."""
 
     stage: str
-    """Who waits: "source", "sink copy", an actor's name."""
+    """The part that waits: "source", "sink copy", an actor's name."""
     kind: WaitKind
-    """What for: an `answer` of a server; the next attempt of a `retry`; `room` in a mailbox;
+    """Reason for waiting: an `answer` of a server; the next attempt of a `retry`; `room` in a mailbox;
     `memory` in the sorter; the resolved ts of a `table` or of a `source`; an `acknowledgement` of the
-    program; items before a `barrier`; what a stage has `held`; and of TiKV: a `region` that is behind; a
-    `scan` of one; the `lookup` of one; a `region retry`; a `lock`; a `scan turn`; a `division` into
-    regions."""
+    program; items before a `barrier`; items `held` by a stage; and for TiKV: a `region` that lags; a `scan`
+    of one; the `lookup` of one; a `region retry`; a `lock`; a `scan turn`; a `division` into regions."""
     seconds: float
-    """For how long so far."""
+    """Time waited so far."""
     table: str = ""
-    """Full name of the table that it is about; empty: of none, or of all."""
+    """Full name of the table concerned; empty for none, or for all."""
     table_id: int | None = None
-    """The source's number of that table, where its name isn't known."""
+    """The source's id of that table, if its name isn't known."""
     on: str = ""
-    """The mailbox, the server or the keys that are waited for."""
+    """The mailbox, server or keys waited for."""
     reason: str = ""
-    """Why it has to wait: an error, or what is being done."""
+    """Cause of the wait: an error, or the work in progress."""
     pause_seconds: float = 0.0
-    """Until the next attempt."""
+    """Time until the next attempt."""
     count: int = 0
-    """How many wait like that, or what has piled up, or how often it failed."""
+    """Number of such waits, of queued messages, or of failures."""
     limit: int = 0
-    """The bound of `count`."""
+    """Maximum of `count`."""
     region: int = 0
     store: int = 0
     address: str = ""
-    """Of the store."""
+    """Address of the store."""
     ts: int = 0
     """A resolved ts, or the start ts of the transaction that holds a lock."""
     row: str = ""
-    """The row, by its handle, or the key that is locked."""
+    """Handle of the locked row, or the locked key."""
     ttl_seconds: float = 0.0
-    """How long a lock may be kept."""
+    """Time to live of a lock."""
 
 
 def room_wait(who: str, mailbox: str, seconds: float, *, count: int = 0, limit: int = 0) -> Wait:
-    """Return the Wait of an actor for room in a mailbox; `count` of `limit` messages pile up before it."""
+    """Return the Wait of an actor for room in a mailbox; `count` of `limit` messages are queued in it."""
     named = who if isinstance(who, ActorName) else mailbox
     table_id = named.table_id if isinstance(named, ActorName) else None
     return Wait(str(who), "room", seconds, on=str(mailbox), table_id=table_id, count=count, limit=limit)

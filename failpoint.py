@@ -28,6 +28,6 @@ if _name and _name not in POINTS:
 
 
 def reach(name: str) -> None:
-    """Die here by SIGKILL if this pass is the armed one."""
+    """Kill the process by SIGKILL if this pass is the armed one."""
     if name == _name and next(_passes) == int(_nth or 1):
         os.kill(os.getpid(), signal.SIGKILL)

@@ -42,7 +42,7 @@ def _capture(server: MariaDb, folder: Path) -> Iterator[str]:
         {"data_dir": str(folder / "state"), "source": {"url": server.url(), "tables": [TABLES]}}
     )
     with opened(options, CaptureOptions(listen="127.0.0.1:0")) as capture:
-        _until(lambda: capture.held.begun)
+        _until(lambda: capture.buffer.begun)
         yield f"127.0.0.1:{capture.port}"
 
 

@@ -1,4 +1,4 @@
-"""The stages between decoding and one sink: filters, and whatever routes, holds back or seeks."""
+"""Stages between decoding and one sink, which filter, route, hold back or seek."""
 
 from .chain import Chain
 from .stage import Barrier, Element, Lag, Stage, StageContext

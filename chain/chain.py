@@ -1,4 +1,4 @@
-"""The stages of one sink, one after the other."""
+"""The sequence of stages of one sink."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .stage import Element, Stage, StageContext
 
 
 class Chain:
-    """Stages in the order in which items pass them. Used as a Stage is."""
+    """Stages in the order in which items pass them. Has the methods of a Stage."""
 
     def __init__(self, stages: Sequence[Stage]) -> None:
         self._stages = tuple(stages)
@@ -26,7 +26,7 @@ class Chain:
         return batch
 
     def durable(self, checkpoint: Checkpoint) -> Sequence[Element]:
-        """Tell every stage. What one lets go passes those after it, and what they held goes first."""
+        """Notify every stage. Items that a stage releases pass the later stages, after items held there."""
         released: Sequence[Element] = ()
         for stage in self._stages:
             own = stage.durable(checkpoint)

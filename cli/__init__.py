@@ -25,7 +25,7 @@ spark.add_commands(app)
 
 def main() -> None:
     """The console script: errors are one sentence on stderr, and status 1 (2 for options)."""
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # else its core writes of each connection that ends
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # else gRPC logs each connection that ends
     try:
         app()
     except ConfigError as error:

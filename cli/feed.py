@@ -22,7 +22,7 @@ from .flags import DataDir, FeedFile, Json, Name, Sinks, Source, Tables, feed_ta
 from .spark import Directory, Master, Settings, settings_of_spark
 
 SHOW_SECONDS = 0.25
-"""Pause between two looks at a running feed's status."""
+"""Pause between updates of a running feed's status."""
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -78,7 +78,7 @@ def run(
         "capture_ca_file": capture_ca_file,
         "config": settings_of_spark(settings),
     }
-    spark_options(found, how)  # whichever engine: a file that is wrong is wrong
+    spark_options(found, how)  # checked for every engine
     match engine:
         case "local":
             if given := [key for key, value in how.items() if value]:
@@ -110,7 +110,7 @@ def _run(found: dict[str, Any], as_json: bool) -> None:
                 if stopping.is_set():
                     feed.stop()
         last = feed.status()
-        progress.show(last if as_json else replace(last, detail=""))  # an error is said once, below
+        progress.show(last if as_json else replace(last, detail=""))  # an error is shown once, below
     finally:
         feed.stop()
         progress.close()

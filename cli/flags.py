@@ -1,4 +1,4 @@
-"""Flags that several commands have."""
+"""Flags common to several commands."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def feed_tables(
     name: str | None,
     data_dir: Path | None,
 ) -> dict[str, Any]:
-    """The file's tables with the flags over them."""
+    """Return the file's tables, overridden by flags."""
     found = config.read(file) if file is not None else {}
     if source is not None or tables:
         section = found.setdefault("source", {})

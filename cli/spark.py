@@ -1,4 +1,4 @@
-"""The commands of `tidemill` that need Arrow or Spark; neither is imported before one of them runs."""
+"""Commands of `tidemill` that need Arrow or Spark, which are imported only when one of them runs."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def _session(file: Path | None, master: str | None, settings: list[str] | None) 
 
 
 def settings_of_spark(given: list[str] | None) -> dict[str, str]:
-    """Of flags. Raises ConfigError."""
+    """Return Spark's settings from flags. Raises ConfigError."""
     found = {}
     for text in given or []:
         name, equals, value = text.partition("=")

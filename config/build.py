@@ -1,4 +1,4 @@
-"""Frozen options from tables and texts. Every stage declares its own options dataclass; this fills it in.
+"""Builds frozen options from tables and texts; every stage declares its own options dataclass.
 
 Errors name the key in full, the accepted values, and the nearest known key.
 """
@@ -32,9 +32,9 @@ def build(
 ) -> T:
     """Build an options dataclass from options found at `where` (for instance "sorter").
 
-    `known` are values of fields that needn't be given. Fields whose name ends in `_bytes` take a number or a
-    string such as "64MiB", and fields annotated with Text the text that they parse. Raises ConfigError in the
-    words of `form`.
+    `known` contains values of fields that needn't be given. Fields whose name ends in `_bytes` accept a
+    number or a string such as "64MiB"; fields annotated with Text parse their text. Raises ConfigError,
+    worded by `form`.
     """
     names = option_fields(cls)
     folded = {name.lower(): name for name in names}
@@ -53,7 +53,7 @@ def build(
 def option_fields(cls: type) -> dict[str, str]:
     """Return the fields of an options dataclass by the names of their options, in order.
 
-    Where some fields are annotated with Text, the others are no options.
+    If some fields are annotated with Text, the others aren't options.
     """
     texts = {name: text for name in keys(cls) if (text := _text(_hints(cls)[name]))}
     return {text.name: name for name, text in texts.items()} or {name: name for name in keys(cls)}
@@ -98,7 +98,7 @@ def _value(cls: type, name: str, value: Any, where: str, form: Form) -> Any:
 
 
 def _lower(why: str) -> str:
-    """As it goes on after a colon; "TSO" stays."""
+    """Return a sentence as it continues after a colon, in lower case; "TSO" stays."""
     return why if why[1:2].isupper() else why[:1].lower() + why[1:]
 
 
@@ -121,7 +121,7 @@ def _bytes(value: object) -> int:
     if isinstance(value, str) and (match := _SIZE.fullmatch(value)) and match[2] in _UNITS:
         return int(match[1]) * _UNITS[match[2]]
     units = ", ".join(unit for unit in _UNITS if unit)
-    raise ValueError(f'a number of bytes, with or without a unit ({units}), for instance "64MiB"')
+    raise ValueError(f'{value!r} is not a size: give bytes as a number or with a unit ({units}), as "64MiB"')
 
 
 def _path(kind: type, value: object) -> object:

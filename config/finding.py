@@ -8,10 +8,10 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One sentence about a source or a target, and how bad it is."""
+    """One sentence about a source or a target, and its severity."""
 
     level: Literal["ok", "warning", "error"]
-    """error: the feed can't run."""
+    """Severity; with "error" the feed can't run."""
     text: str
     about: str = ""
-    """"source", or "sink" and its name; filled in by whoever asked."""
+    """ "source", or "sink" and its name; set by the caller of the check."""

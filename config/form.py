@@ -1,4 +1,4 @@
-"""How options were given, which decides how their values are read and how an error names them."""
+"""Forms of options: how their values are parsed, and how errors name them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Text:
     """Annotates a field that is given as text: `Annotated[int, Text("maxRows", whole)]`."""
 
     name: str
-    """What the option is called where it is given."""
+    """Name of the option as users write it."""
     parse: Callable[[str], Any]
-    """Raises ValueError that says what is accepted."""
+    """Function that parses the text; raises ValueError that names the accepted values."""
 
 
 class Form:
@@ -30,7 +30,7 @@ class Form:
         return f"{name}: no such key{nearest(key, known)} (accepted: {', '.join(sorted(known))})"
 
     def wrong(self, where: str, key: str, value: object, why: str) -> str:  # noqa: ARG002
-        """Return the sentence about a value; `why` says what is accepted."""
+        """Return the sentence about a value; `why` names the accepted values."""
         return f"{where}.{key}: {why}"
 
     def missing(self, where: str, key: str) -> str:
@@ -42,7 +42,7 @@ FILE: Final = Form()
 
 
 def nearest(key: str, known: Collection[str]) -> str:
-    """A hint at the known key that resembles `key` most, in upper or lower case; empty if none does."""
+    """Return a hint at the known key most similar to `key`, ignoring case; empty if there is none."""
     names = {name.lower(): name for name in known}
     close = difflib.get_close_matches(key.lower(), names, n=1, cutoff=0.5)
     return f"; did you mean {names[close[0]]!r}?" if close else ""

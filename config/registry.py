@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Kind(Protocol):
-    """What every entry of a registry has."""
+    """The part common to all entries of a registry."""
 
     @property
     def name(self) -> str: ...
@@ -23,9 +23,9 @@ K = TypeVar("K", bound=Kind)
 
 
 class Registry(Generic[K]):
-    """Packages add to it by entry points of one group, each of which names an entry.
+    """Built-in kinds, and those that packages add by entry points of one group.
 
-    They are imported the first time that a scheme isn't built in, or that all kinds are listed.
+    The packages are imported at the first scheme that isn't built in, or when all kinds are listed.
     """
 
     def __init__(self, group: str, kind: type[K], built_in: Sequence[K]) -> None:
@@ -44,13 +44,13 @@ class Registry(Generic[K]):
         return found
 
     def __iter__(self) -> Iterator[K]:
-        """All entries, the built-in ones first."""
+        """Return all entries, the built-in ones first."""
         self._load_packages()
         return iter(self._kinds)
 
     @property
     def problems(self) -> str:
-        """Problems of installed packages, to be added to an error; empty if there are none."""
+        """Return the problems of installed packages as an addition to an error; empty if there are none."""
         return "".join(f"; {problem}" for problem in self._problems)
 
     def _known(self, scheme: str) -> K | None:
@@ -59,7 +59,7 @@ class Registry(Generic[K]):
     def _load_packages(self) -> None:
         if self._has_packages:
             return
-        from importlib.metadata import entry_points  # takes a while, and most feeds don't need it
+        from importlib.metadata import entry_points  # the import is slow, and most feeds don't need it
 
         self._has_packages = True
         for entry in entry_points(group=self._group):
@@ -68,10 +68,10 @@ class Registry(Generic[K]):
                 self._problems.append(f"{name} ({self._group}: {entry.name}) {problem}")
 
     def _load(self, entry: EntryPoint) -> str:
-        """Add one kind; return the problem with it, or an empty text."""
+        """Add one kind; return its problem, or an empty text."""
         try:
             kind = entry.load()
-        except Exception as error:  # another's code: whatever it raises, other kinds are of use
+        except Exception as error:  # foreign code: after any error the other kinds remain usable
             return f"can't be loaded: {type(error).__name__}: {error}"
         if not isinstance(kind, self._kind):
             return f"can't be used: {entry.value} is no {self._kind.__name__}"

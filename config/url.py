@@ -1,4 +1,4 @@
-"""Mistakes in URLs."""
+"""Checks of URLs for common mistakes."""
 
 from __future__ import annotations
 

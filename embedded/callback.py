@@ -114,7 +114,7 @@ class _Callback:
         self._thread = 0  # of the calls so far
 
     def bind(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        """Let an async function run in `loop`."""
+        """Run an async function in `loop`."""
         self._loop = loop if self._is_async else None
 
     def is_here(self) -> bool:
@@ -132,7 +132,7 @@ class _Callback:
                 self._thread = 0
         elif self._loop.is_closed():
             raise SinkError("the event loop of the function was closed: await the handle of follow in it")
-        else:  # all of a batch at once: an item each would be a switch of threads each
+        else:  # a whole batch at once: a call per item would switch threads for each
             asyncio.run_coroutine_threadsafe(self._call_each(items), self._loop).result()
 
     def _call(self, item: Item) -> None:
@@ -169,7 +169,7 @@ class FollowHandle:
         return self
 
     def stop(self) -> None:
-        """Let the feed end after the current call, its checkpoint saved. Any thread; returns at once."""
+        """End the feed after the current call, with its checkpoint saved. Any thread; returns at once."""
         self._feed.stop()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -203,7 +203,7 @@ class FollowHandle:
 
     async def _end(self) -> None:
         await asyncio.wrap_future(self._ended)
-        await asyncio.to_thread(self._feed.wait)  # for the status to be written
+        await asyncio.to_thread(self._feed.wait)  # until the status is written
 
     async def _end_well(self) -> None:
         await self._end()

@@ -175,7 +175,8 @@ class OpenFeed(Generic[T_co]):
             self._raise_error()
 
     def __iter__(self) -> Iterator[T_co]:
-        """Each transaction that changes rows; with `ddl` each Ddl too. Raises the feed's error at its end."""
+        """Yield each transaction that changes rows; with `ddl` each Ddl too. Raises the feed's error at its
+        end."""
         if self._handover is None:
             raise UsageError("iterate over a feed inside `with tidemill.open(...) as feed`")
         return self._items(self._handover)
@@ -210,7 +211,7 @@ class OpenFeed(Generic[T_co]):
                 yield item
 
     def batches(self) -> AsyncIterator[list[T_co]]:
-        """All items that wait, at least one, as a list. Ends with the feed; raises its error."""
+        """Yield lists of all waiting items, at least one. Ends with the feed; raises its error."""
         if self._stream is None:
             raise UsageError("read a feed's batches inside `async with tidemill.open(...) as feed`")
         return self._batches(self._stream)
@@ -223,7 +224,7 @@ class OpenFeed(Generic[T_co]):
 
 
 class _Sink(PythonSink):
-    """Knows whether a flush is on its way, so that many acknowledgements ask for one."""
+    """Requests flushes; many acknowledgements share one."""
 
     flush_is_due = False
 

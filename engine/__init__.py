@@ -1,1 +1,1 @@
-"""One feed's life: its options, pipeline, checkpoints, status and preflight checks."""
+"""The life cycle of a feed: options, pipeline, checkpoints, status and preflight checks."""

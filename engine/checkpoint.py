@@ -1,4 +1,4 @@
-"""Where checkpoints are kept that no target can hold, and which one the source resumes from."""
+"""Checkpoints in files, for targets that can't hold them, and the position that the source resumes from."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ..store.disk import replace
 
 
 class CheckpointFile:
-    """One checkpoint in a file of its own, replaced as a whole.
+    """One checkpoint in its own file, replaced atomically.
 
-    A crash leaves the old file or the new one, never a mixture; what `save` returned from survives
-    a power failure.
+    After a crash the file is the old or the new one, never a mixture. A checkpoint survives a power failure
+    once `save` has returned.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def load(self) -> tuple[Checkpoint, int] | None:
-        """The checkpoint and the length saved with it; None if there is none yet.
+        """Return the checkpoint and the length saved with it; None if there is none yet.
 
         Raises CheckpointError if the file can't be read or is damaged; it is left as it is.
         """
@@ -38,7 +38,7 @@ class CheckpointFile:
         return decode_checkpoint(text, str(self.path))
 
     def save(self, checkpoint: Checkpoint, length: int = 0) -> None:
-        """Raises CheckpointError if it can't be written; the previous one stays."""
+        """Replace the checkpoint. Raises CheckpointError if it can't be written; the previous one stays."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             replace(self.path, (encode_checkpoint(checkpoint, length) + "\n").encode())
@@ -51,20 +51,19 @@ def lowest(
     order: Callable[[str], Any],
     wants: Sequence[Callable[[str], bool]] = (),
 ) -> Checkpoint | None:
-    """Return where the source resumes so that every sink gets what it lacks; None: with a first snapshot.
+    """Return the checkpoint from which the source serves every sink; None: with a first snapshot.
 
-    `checkpoints` has one entry a sink, None for a sink that has none. `order` is a sort key for the
-    source's positions. `wants` says of each sink whether it is given a table, by its full name; empty:
-    every sink is given all. What each sink holds is an invariant: the rows of the tables in its
-    `loading` (up to the key given there), as of its position, and nothing else; with `loading`
+    `checkpoints` has one entry per sink, None for a sink without one. `order` is a sort key for the source's
+    positions. `wants` has a function per sink that returns True if the sink is given the table of a full
+    name; empty: every sink is given all tables. The content of each sink is an invariant: the rows of the
+    tables in its `loading` (up to the key given there), as of its position, and nothing else; with `loading`
     None, the rows of all tables. A table in its `tables` is at the position given there. So
 
-    * the position (with its ts) is the lowest, that of a table behind its feed included: a sink, or a
-      table, that is further skips what it has by its ts. A sink without a checkpoint, or with one
-      without a position, holds nothing and is content with any position, as nothing before its
-      snapshot concerns it;
-    * a table is loaded as far as the sink that has least of it: a sink that has more drops the rows
-      that it has. A table that some sink has nothing of isn't in the result.
+    * the position (with its ts) is the lowest one, positions of lagging tables included; a sink or table that
+    is ahead skips by ts what it has. A sink without a checkpoint, or without a position in it, is empty and
+    accepts any position, as nothing before its snapshot concerns it;
+    * the progress of a table is that of the sink that has least of it; a sink that has more drops the rows
+    that it has. A table that is missing in some sink isn't in the result.
 
     Raises CheckpointError when the checkpoints come from different sources.
     """
@@ -90,13 +89,13 @@ def lowest(
 def _filled(
     loading: SnapshotProgress, wanted: Callable[[str], bool], all_: list[SnapshotProgress | None]
 ) -> SnapshotProgress:
-    """Return the progress of a sink to which tables that it isn't given are as good as loaded."""
+    """Return the progress of a sink, with tables that it isn't given counted as loaded."""
     others = {name for each in all_ if each is not None for name in each if not wanted(name)}
     return {**loading, **dict.fromkeys(others, TableProgress())}
 
 
 def _least_loaded(loadings: list[SnapshotProgress | None]) -> SnapshotProgress | None:
-    """For each table what the sink that has least of it has; a None has all of every table."""
+    """Return the least progress of each table over the sinks; None means all of every table."""
     unfinished = [loading for loading in loadings if loading is not None]
     if not unfinished:
         return None

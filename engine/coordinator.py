@@ -1,4 +1,4 @@
-"""The actor that hears from every stage, and what it has heard."""
+"""The actor that receives reports of every stage, and the state made of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .unavailable import accounted
 
 
 class SeekRequested(TidemillError):
-    """A stage wants the source to be read again: the next pipeline begins at `at`, or before it."""
+    """A stage needs the source read again: the next pipeline begins at `at`, or before it."""
 
     def __init__(self, sink: str, at: TablePosition) -> None:
         super().__init__(f"sink {sink} goes back to {at.position}")
@@ -24,23 +24,23 @@ class SeekRequested(TidemillError):
 
 
 class Course:
-    """How a pipeline has gone so far. Changed in the Coordinator's turns; may be read from any thread, as
-    what is in it is replaced as a whole."""
+    """State of a pipeline's run. Changed in the Coordinator's turns; any thread may read it, as its values
+    are replaced as a whole."""
 
     def __init__(self, clock: Clock) -> None:
         self.over = Event()
         self.error: BaseException | None = None
-        """Why it is over; None: it reached its end, or was asked to stop."""
+        """Reason of the end; None if the pipeline reached its end or was stopped."""
         self.progressed = False
-        """A sink acknowledged something."""
+        """True if a sink has acknowledged a checkpoint."""
         self.retries: dict[str, Retry] = {}
         self.snapshot: SnapshotReport | None = None
         self.checkpoints: dict[str, Checkpoint] = {}
-        """By sink, the last one acknowledged; without sinks that have none."""
+        """Last acknowledged checkpoint by sink, without sinks that have none."""
         self._clock = clock
 
     def fails(self, who: str, error: str, seconds: float) -> None:
-        """Note that `who` has no answer for now, and tries again in `seconds`."""
+        """Note that `who` failed and retries in `seconds`."""
         now = self._clock.now()
         before = self.retries.get(who)
         retry = Retry(who, error, now + seconds, before.since if before is not None else now)
@@ -58,7 +58,7 @@ class Course:
 
 
 class Coordinator(PooledActor):
-    """Hears from every stage, and ends the pipeline when all sinks have reached `until`."""
+    """Receives reports of every stage, and ends the pipeline when all sinks have reached `until`."""
 
     def __init__(
         self,
@@ -68,9 +68,11 @@ class Coordinator(PooledActor):
         is_at_end: Callable[[Checkpoint], bool],
         check_seek: Callable[[str], None],
     ) -> None:
-        """`acknowledged` is called with each ts up to which every sink has everything; `is_at_end` says of
-        a sink's checkpoint whether the sink is finished; `check_seek` raises SourceError for a position
-        from which the source can't be read again."""
+        """`acknowledged` is called with each ts up to which every sink is complete.
+
+        `is_at_end` returns True for the checkpoint of a finished sink; `check_seek` raises SourceError for a
+        position from which the source can't be read again.
+        """
         super().__init__()
         self._course = course
         self._sinks_count = sinks_count

@@ -1,4 +1,4 @@
-"""From what the sorter releases to items, decoded once for all sinks."""
+"""The actor that decodes the sorter's output into items, once for all sinks."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..sources.source import Source
 
 
 class Counts:
-    """What was handed to the sinks."""
+    """Numbers of items passed to the sinks."""
 
     rows = 0
     transactions = 0
-    """Transactions with rows; a large one counts at its end."""
+    """Number of transactions with rows; a large one counts at its end."""
     _has_rows = False
 
     def add(self, items: Sequence[Item]) -> None:
@@ -36,10 +36,10 @@ class Counts:
 
 
 class DecodeActor(PooledActor):
-    """Decodes what the sorter releases and hands the items to every sink.
+    """Decodes the sorter's output and passes the items to every sink.
 
-    With `until`, the rank of a position, nothing leaves that begins after it; but while tables are
-    `loading` everything does: a snapshot takes up what was logged before it, and is given whole.
+    With `until`, the rank of a position, transactions that begin after it are dropped, except while tables
+    are `loading`: a snapshot includes earlier changes, and is passed whole.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class DecodeActor(PooledActor):
         loading: bool,
         decodes: bool = True,
     ) -> None:
-        """With `decodes`, rows that the source left as bytes are decoded here, ahead of the sinks."""
+        """With `decodes`, rows that the source left as bytes are decoded here, before the sinks."""
         super().__init__()
         self._decodes = decodes
         self._until = until
@@ -84,7 +84,7 @@ class DecodeActor(PooledActor):
                 self._loading = not _ends_snapshot(item)
             if not self._loading and item.position and self._source.rank(item.position) >= until:
                 self._passed = True
-                # Others of the same ts included: the checkpoint moves past all of them.
+                # Others of the same ts included: the checkpoint advances past all of them.
                 return items[:number] + [one for one in items[number:] if one.commit_ts == item.commit_ts]
         return items
 

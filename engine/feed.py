@@ -1,4 +1,4 @@
-"""A feed's life: started, retried, stopped, finished or failed; and what it says of itself meanwhile."""
+"""A feed's life cycle: started, retried, stopped, finished or failed; and its status meanwhile."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ from .unavailable import Unavailable
 log = logging.getLogger("tidemill")
 
 _SINKS_IN: dict[State, State] = {"normal": "normal", "warning": "starting", "finished": "finished"}
-"""How the sinks are while nothing else is known of them."""
+"""State of the sinks while nothing else is known of them."""
 
 LOOK_SECONDS = 0.5
-"""How often a running feed looks at itself and writes its status file, ..."""
+"""Pause between updates of a running feed's status and its file, ..."""
 LOOKS_PART = 50
-"""... but the pause is so many times what the last look took, for there may be 100,000 tables, ..."""
+"""... but at least this multiple of the last update's duration, as there may be 100,000 tables, ..."""
 MOST_LOOK_SECONDS = 20.0
 """... and at most this."""
 RATE_SECONDS = 5.0
-"""The rows per second are those of this time."""
+"""Period over which rows per second are averaged."""
 IDLE_SECONDS = 5.0
-"""A sink that has everything read, of no longer ago than this, is shown without lag."""
+"""Maximum age of the last read position at which a sink that has everything is shown without lag."""
 
 
 class Feed:
     """A feed from start to end; safe to use from any thread.
 
-    It runs pipelines one after the other: each lasts until the feed is stopped, fails, is finished, or
-    has to begin again from the sinks' checkpoints.
+    It runs pipelines one after the other: each runs until the feed is stopped, fails, is finished, or must
+    restart from the sinks' checkpoints.
     """
 
     def __init__(
@@ -66,8 +66,10 @@ class Feed:
         *,
         stages: Mapping[str, Sequence[Stage]] | None = None,
     ) -> None:
-        """`stages` are more stages of a sink's chain, by the sink's name. Raises ConfigError if there is no
-        sink, or two have the same name or target."""
+        """`stages` contains additional stages of sinks' chains, by the sink's name.
+
+        Raises ConfigError if there is no sink, or two have the same name or target.
+        """
         self._stages = stages or {}
         self._seek: TablePosition | None = None
         self.options = options
@@ -78,15 +80,15 @@ class Feed:
         self._file = StatusFile(options.data_dir)
         self._plans = PlanInbox(options.data_dir)
         self._pipeline: Pipeline | None = None
-        self._failures = 0  # of pipelines, in a row
-        self._retry: Retry | None = None  # what the next pipeline is waited for
+        self._failures = 0  # consecutive failures of pipelines
+        self._retry: Retry | None = None  # reason of the pause before the next pipeline
         self._on_end: Callable[[], object] = lambda: None
         self._stop = Event()
         self._ended = Event()
-        self._base = (0, 0)  # rows and transactions of the pipelines before
-        self._unsaved = False  # the last status couldn't be written
+        self._base = (0, 0)  # rows and transactions of earlier pipelines
+        self._unsaved = False  # True if the last status couldn't be written
         self._rates: deque[tuple[float, int]] = deque()
-        self._lock = Lock()  # held to replace the status, and for what it is made of
+        self._lock = Lock()  # held to replace the status, and while it is computed
         self._status = first_status(
             options.name,
             options.source.address,
@@ -102,7 +104,7 @@ class Feed:
     # --- life ------------------------------------------------------------------------------------
 
     def start(self, on_end: Callable[[], object] = lambda: None) -> None:
-        """Begin, and return at once; `on_end` is called, in another thread, when it has ended.
+        """Start, and return at once; `on_end` is called in another thread when the feed has ended.
 
         Raises ConfigError if the data directory can't be made, or another feed runs in it.
         """
@@ -118,20 +120,20 @@ class Feed:
             thread.start()
 
     def stop(self) -> None:
-        """Ask it to end with the checkpoints saved, and return at once: `wait` tells when it has."""
+        """Request the end, with checkpoints saved, and return at once; `wait` waits for it."""
         self._stop.set()
         pipeline = self._pipeline
         if pipeline is not None:
             pipeline.course.over.set()
 
     def flush(self) -> None:
-        """Let the sinks save what was acknowledged to them from outside."""
+        """Make the sinks save acknowledgements that came from outside."""
         pipeline = self._pipeline
         if pipeline is not None:
             pipeline.flush()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Whether it has ended, after at most `timeout` seconds; `error` says whether well."""
+        """Wait up to `timeout` seconds for the end; return True if it has ended."""
         if not self._ended.wait(timeout):
             return False
         for thread in self._threads:
@@ -157,7 +159,7 @@ class Feed:
                         self._failures, self._retry = 0, None
                     self._wait_before_next(error)
             self._say("stopped")
-        except BaseException as error:  # whatever it is, the feed has failed of it
+        except BaseException as error:  # any error fails the feed
             self.error = error if isinstance(error, TidemillError) else _unexpected(error)
             self._say("failed", str(self.error))
         finally:
@@ -165,7 +167,7 @@ class Feed:
             self._on_end()
 
     def _attend(self, pipeline: Pipeline) -> bool:
-        """See a pipeline to its end; whether the feed is finished with it."""
+        """Run a pipeline to its end; return True if the feed is finished then."""
         self._pipeline = pipeline
         self._say("normal")
         if self._stop.is_set():
@@ -210,11 +212,11 @@ class Feed:
     # --- its status ------------------------------------------------------------------------------
 
     def status(self) -> FeedStatus:
-        """How it is, as of about half a second ago."""
+        """Return the feed's status as of about half a second ago."""
         return self._status
 
     def explain(self) -> list[Wait]:
-        """What waits on what, now."""
+        """Return the current waits."""
         pipeline = self._pipeline
         return pipeline.waits() if pipeline is not None else self._status.waits
 
@@ -227,7 +229,7 @@ class Feed:
                 self._hand_on_plan(pipeline)
                 pipeline.ask_puller()
                 with self._lock:
-                    if pipeline is self._pipeline:  # else it is closed, and was looked at then
+                    if pipeline is self._pipeline:  # else it is closed, and its status was taken then
                         self._look(pipeline)
             else:
                 self._look_at_retry()
@@ -257,7 +259,7 @@ class Feed:
             self._unsaved = False
 
     def _look_at_retry(self) -> None:
-        """Bring the status up to date between two pipelines."""
+        """Update the status between two pipelines."""
         now, retry = self._clock.now(), self._retry
         with self._lock:
             if retry is not None and self._status.state == "warning":
@@ -269,7 +271,7 @@ class Feed:
                 )
 
     def _look(self, pipeline: Pipeline) -> None:
-        """Bring the status up to date. With the lock held."""
+        """Update the status. The lock must be held."""
         now = self._clock.time()
         rows = self._base[0] + pipeline.counts.rows
         self._rates.append((now, rows))
@@ -283,7 +285,7 @@ class Feed:
         )
         read = puller.resolved_ts if puller is not None else 0
         sinks = [self._sink_status(pipeline, one, read, now) for one in pipeline.deliveries]
-        # A busy puller's last answer, if there is one yet, may be older than the sinks' checkpoints.
+        # A busy puller's last statistics, if any, may be older than the sinks' checkpoints.
         positions = [puller.position if puller is not None else "", *(sink.position for sink in sinks)]
         position = pipeline.furthest(positions) or self._status.position
         warning = "; ".join(retry.sentence(self._clock.now()) for retry in pipeline.course.retries.values())
@@ -342,7 +344,7 @@ def _unexpected(error: BaseException) -> InvariantViolated:
 
 
 def reject_duplicates(sinks: Sequence[Sink]) -> None:
-    """Raise ConfigError unless there are sinks, each with a name and a target of its own."""
+    """Raise ConfigError unless there are sinks, with unique names and targets."""
     if not sinks:
         raise ConfigError('sink: none is named; for instance [[sink]] with url = "sqlite:///copy.db"')
     for field, what in (("name", "are called"), ("target", "write to")):

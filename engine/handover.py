@@ -1,4 +1,4 @@
-"""From the thread of a sink to the thread of a program."""
+"""Queue from the thread of a sink to the thread of a program."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..errors import TidemillError
 from ..events import Item
 
 WAITING_BATCHES = 4
-"""Maximum number of batches that wait for the program; the source is slowed when as many wait."""
+"""Maximum number of batches that wait for the program; beyond it the source is slowed down."""
 
 
 class HandoverClosed(TidemillError):
-    """Nobody reads any more."""
+    """The reader has stopped."""
 
 
 class Handover:
@@ -27,7 +27,7 @@ class Handover:
         self._closed = False
 
     def put(self, batch: Sequence[Item]) -> None:
-        """Wait for room. Raises HandoverClosed."""
+        """Add a batch, waiting for room. Raises HandoverClosed."""
         self._room.acquire()
         if self._closed:
             self._room.release()
@@ -35,10 +35,10 @@ class Handover:
         self._batches.put(batch)
 
     def get(self) -> Sequence[Item] | None:
-        """Wait for a batch; None at the end."""
+        """Wait for and return a batch; None at the end."""
         batch = self._batches.get()
         if batch is None:
-            self._batches.put(None)  # the end stays the end
+            self._batches.put(None)  # later calls return the end again
         else:
             self._room.release()
         return batch
@@ -48,7 +48,7 @@ class Handover:
         self._batches.put(None)
 
     def close(self) -> None:
-        """Stop reading: a thread that waits for room goes on, and gets HandoverClosed."""
+        """Stop reading: a thread that waits for room gets HandoverClosed."""
         self._closed = True
         with suppress(Empty):
             while True:

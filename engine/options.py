@@ -1,4 +1,4 @@
-"""What a feed is made of, from the tables of a feed.toml."""
+"""Options of a feed, from the tables of a feed.toml."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ DEFAULT_NAME = "tidemill"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 DATA_DIR = Path("tidemill-data")
 KEYS = ("name", "data_dir", "until", "source", "sink", "sorter", "capture", "spark")
-"""`capture` and `spark` are for the commands that need them, which read them by themselves."""
+"""Sections of a feed.toml; `capture` and `spark` are read by the commands that need them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkOptions:
-    """Where one sink writes."""
+    """Options of one sink."""
 
     name: str
     url: str
     tables: TableFilter | None = None
-    """Tables of the feed that it is given; None: all."""
+    """Patterns of the feed's tables for this sink; None: all."""
     section: Mapping[str, Any] = field(default_factory=dict)
-    """The rest of its section, as it was given."""
+    """The rest of its section, unparsed."""
     given: GivenSink
-    """Its kind, and the section as options of that kind."""
+    """Its kind, with the section as options of that kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedOptions:
-    """Everything a feed needs; checked, but nothing has been connected."""
+    """All options of a feed; checked, but nothing is connected."""
 
     name: str = DEFAULT_NAME
-    """Whose checkpoints these are: several feeds may write to one database."""
+    """Name of the feed, by which checkpoints are kept: several feeds may write to one database."""
     data_dir: Path = DATA_DIR
-    """Status, checkpoints of sinks that can't hold them, and scratch files."""
+    """Directory of the status, checkpoints of sinks that can't hold them, and scratch files."""
     source_kind: SourceKind
     source: SourceOptions
-    """Of that kind."""
+    """Options of that kind."""
     tables: TableFilter
     sinks: tuple[SinkOptions, ...] = ()
     sorter: SorterOptions
@@ -61,12 +61,12 @@ class FeedOptions:
     """A position at which the feed is finished; "now" is the source's end when it starts; empty: none."""
 
     def sink_tables(self, sink: str) -> TableFilter | None:
-        """The tables that a sink is given, by its name; None: all of the feed."""
+        """Return the tables of the sink with this name; None: all of the feed."""
         return next((one.tables for one in self.sinks if one.name == sink), None)
 
 
 def feed_directory(found: Mapping[str, Any]) -> Path:
-    """Where a feed with these tables keeps its files."""
+    """Return the data directory of a feed with these tables."""
     return Path(found.get("data_dir", DATA_DIR))
 
 
@@ -75,9 +75,9 @@ def feed_options(
     source_form: config.Form = config.FILE,
     source_given: tuple[SourceKind, SourceOptions] | None = None,
 ) -> FeedOptions:
-    """Raises ConfigError for whatever is missing, unknown or out of range.
+    """Build a feed's options. Raises ConfigError for missing, unknown and out-of-range values.
 
-    `source_form` is how the source's options were given. `source_given` has precedence over them.
+    `source_form` is the form of the source's options. `source_given` has precedence over them.
     """
     config.reject_unknown(found, KEYS, "")
     for key, kind in (("name", str), ("data_dir", str), ("until", str), ("sorter", dict)):
@@ -174,7 +174,7 @@ def source_context(options: FeedOptions, clock: Clock) -> SourceContext:
 
 
 def open_sinks(options: FeedOptions) -> list[Sink]:
-    """The sinks that the options name, not opened yet. Raises ConfigError."""
+    """Return the sinks that the options name, not opened yet. Raises ConfigError."""
     return [open_given(sink.given, sink_context(options, sink.name)) for sink in options.sinks]
 
 
@@ -183,7 +183,7 @@ def sink_context(options: FeedOptions, sink: str) -> SinkContext:
 
 
 def make_data_dir(options: FeedOptions) -> None:
-    """Raises ConfigError if it can't be made."""
+    """Create the data directory. Raises ConfigError if it can't be created."""
     try:
         options.data_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -191,5 +191,5 @@ def make_data_dir(options: FeedOptions) -> None:
 
 
 def checkpoint_file(options: FeedOptions, sink: str) -> CheckpointFile:
-    """Where the checkpoint of a sink is kept whose target can't."""
+    """Return the checkpoint store of a sink whose target can't hold it."""
     return CheckpointFile(options.data_dir / f"{options.name}.{sink}.checkpoint")

@@ -1,4 +1,4 @@
-"""The table patterns of a feed: each matches something, and they stay what they were."""
+"""Checks of a feed's table patterns: each matches a table, and they don't change between runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .options import FeedOptions
 
 
 def reject_unmatched(options: FeedOptions, found: SourceInfo) -> None:
-    """Raise ConfigError for a pattern without a table: what it should match would be missing silently."""
+    """Raise ConfigError for a pattern that matches no table, which would otherwise be missing silently."""
     unmatched = options.tables.unmatched(found.tables)
     if unmatched:
         raise ConfigError(no_table_matches(unmatched))
@@ -27,7 +27,7 @@ def reject_unmatched(options: FeedOptions, found: SourceInfo) -> None:
 
 
 def check_patterns(options: FeedOptions, *, anew: bool) -> None:
-    """Keep the patterns beside the checkpoints. Raises ConfigError if others were followed before."""
+    """Store the patterns next to the checkpoints. Raises ConfigError if different ones are stored."""
     path = options.data_dir / f"{options.name}.tables"
     _keep(path, options.tables, "source.tables: this feed followed", anew=anew)
     for sink in options.sinks:

@@ -1,4 +1,4 @@
-"""The stages, wired: one source, one sorter, some sinks. The only module that knows them all."""
+"""Wiring of the stages: one source, one sorter, one or more sinks. The only module that knows them all."""
 
 from __future__ import annotations
 
@@ -29,21 +29,20 @@ from .unavailable import blamed
 log = logging.getLogger("tidemill")
 
 BUSY_SECONDS = 1.0
-"""What is in a driver for longer is said to wait for an answer."""
+"""Driver calls longer than this are reported as waiting for an answer."""
 STOP_SECONDS = 8.0
-"""So long sinks may take to write what they have: less than the ten after which many a system kills."""
+"""Shutdown grace period for sinks; below the usual 10 s before SIGKILL."""
 LEAVE_SECONDS = 0.5
-"""What still waits for an answer from outside then is left behind: nothing is lost by that."""
+"""Timeout of closing after which threads in driver calls are abandoned; no data is lost."""
 
 
 _NO_STAGES: Mapping[str, Sequence[Stage]] = {}
 
 
 class Pipeline:
-    """All stages at work, from the sinks' checkpoints on.
+    """All stages, running from the sinks' checkpoints on.
 
-    Everything is stopped by `close`. Its `course` changes in the Coordinator's turns, the rest in the
-    feed's thread.
+    `close` stops everything. Its `course` changes in the Coordinator's turns, the rest in the feed's thread.
     """
 
     def __init__(
@@ -57,20 +56,23 @@ class Pipeline:
         stages: Mapping[str, Sequence[Stage]] = _NO_STAGES,
         seek: TablePosition | None = None,
     ) -> None:
-        """Connect and start. `source` may stand in place of what the options name, `course` in place of a
-        new one. `stages` are more stages of a sink's chain, by the sink's name. The source begins no later
-        than at `seek`. Raises Retryable and Fatal; then nothing is left running."""
+        """Connect and start.
+
+        `source` replaces the one that the options name, `course` a new one. `stages` contains additional
+        stages of sinks' chains, by the sink's name. The source begins no later than at `seek`. Raises
+        Retryable and Fatal; then nothing is left running.
+        """
         self.course = course or Course(clock)
         self.source = ""
         """The source's identity."""
         self.counts = Counts()
         self.unanswered: list[str] = []
-        """Sinks that were left behind, waiting for their targets: nobody may use them any more."""
+        """Abandoned sinks that still wait for their targets; they must not be used any more."""
         self.puller_statistics: PullerStatistics | None = None
         self._options = options
         self._clock = clock
         self._until: Any = None
-        """The rank of the position where the feed ends."""
+        """Return the rank of the position where the feed ends."""
         self._stages = stages
         self._seek = seek
         self._source = source or open_source(options, clock)
@@ -162,12 +164,12 @@ class Pipeline:
             )
 
     def _wants(self, sink: str) -> Callable[[str], bool]:
-        """Say which tables, by full name, concern a sink."""
+        """Return a function that is True for the full names of a sink's tables."""
         tables = self._options.sink_tables(sink)
         return self._options.tables.matches_full if tables is None else tables.matches_full
 
     def _chain(self, sink: str) -> list[Stage]:
-        """The stages of a sink after its resume filter."""
+        """Return the stages of a sink after its resume filter."""
         tables = self._options.sink_tables(sink)
         own = [] if tables is None else [TableStage(tables)]
         return [*own, *self._stages.get(sink, ())]
@@ -177,7 +179,7 @@ class Pipeline:
         reject_unmatched(self._options, found)
 
     def _reject_foreign(self, name: str, at: Checkpoint, found: SourceInfo) -> None:
-        """Raise CheckpointError unless this source can be followed from there."""
+        """Raise CheckpointError unless this source can be followed from the checkpoint."""
         source = self._source
         if at.owner is not None:
             parts = f" in {at.owner.partitions} partitions" if isinstance(at.owner, SparkQuery) else ""
@@ -207,7 +209,7 @@ class Pipeline:
     # --- in the feed's thread --------------------------------------------------------------------
 
     def close(self) -> None:
-        """Stop reading, let the sinks finish what they have, and stop everything."""
+        """Stop reading, let the sinks write their waiting items, and stop everything."""
         with self._stack:
             self._source.stop()
             self.decoder.stop(block=False)
@@ -220,11 +222,11 @@ class Pipeline:
                     self.unanswered.append(delivery.sink.name)
 
     def _let_go(self, sink: Sink) -> None:
-        if sink.name not in self.unanswered:  # else a thread is still in it
+        if sink.name not in self.unanswered:  # else a thread still uses it
             sink.close()
 
     def flush(self) -> None:
-        """Ask the sinks to save their checkpoints; one that is busy does so anyway when it is free."""
+        """Ask the sinks to save their checkpoints; a busy sink flushes after its current batch."""
         for ref in self._sinks:
             with suppress(MailboxFull, pykka.ActorDeadError):
                 ref.try_tell(Flush())
@@ -233,11 +235,11 @@ class Pipeline:
         self.puller_statistics = self._source.statistics() or self.puller_statistics
 
     def furthest(self, positions: Iterable[str]) -> str:
-        """The last of the positions in the source's order; empty if all are."""
+        """Return the last of the positions in the source's order; empty if all are."""
         return max(filter(None, positions), key=self._source.rank, default="")
 
     def _turns(self) -> Iterator[tuple[str, str, float]]:
-        """Who is in a driver, for whose answer, since when."""
+        """Return the waits of actors for answers of drivers."""
         places = {f"sink {delivery.sink.name}": delivery.sink.target for delivery in self.deliveries}
         for actor in self.blocking.statistics().actors:
             if actor.turn_since is not None:
@@ -245,7 +247,7 @@ class Pipeline:
                 yield who, places.get(who, self._source.address), actor.turn_since
 
     def waits(self) -> list[Wait]:
-        """What waits on what, from the source to the sinks."""
+        """Return all waits, from the source to the sinks."""
         now = self._clock.now()
         found = [retry.wait(now) for retry in self.course.retries.values()]
         found += [
@@ -266,7 +268,7 @@ class Pipeline:
         return [self._named(wait) for wait in found]
 
     def _named(self, wait: Wait) -> Wait:
-        """With the name of the table that it is about, if the source knows it."""
+        """Return the wait with its table's name, if the source knows it."""
         if wait.table or wait.table_id is None:
             return wait
         return replace(wait, table=self._source.table_name(wait.table_id))

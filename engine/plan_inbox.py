@@ -1,4 +1,4 @@
-"""A compaction plan on its way to a running feed, and what came of it, as files in its data directory."""
+"""Inbox for compaction plans of a running feed: a plan and its result, as files in the data directory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOOK_SECONDS: Final = 0.25
 
 
 class PlanInbox:
-    """One plan at a time; whoever hands one over waits for the answer."""
+    """Takes one plan at a time; the sender waits for the result."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -26,8 +26,11 @@ class PlanInbox:
         self._outcomes = directory / "compact.outcomes"
 
     def hand_over(self, plan: Plan, patience_seconds: float = inf) -> list[Outcome]:
-        """Have the feed carry it out; returns when it has. Raises ConfigError if the feed isn't running, or
-        doesn't answer for so long, and CheckpointError if none has run there."""
+        """Send a plan and return its result once the feed has run it.
+
+        Raises ConfigError if the feed isn't running or the timeout expires, and CheckpointError if no feed
+        has run there.
+        """
         self._check_runs()
         self._outcomes.unlink(missing_ok=True)
         fresh = self._plan.with_suffix(".tmp")
@@ -40,7 +43,7 @@ class PlanInbox:
                     raise ConfigError(f"the feed in {self._directory} doesn't answer")
                 Event().wait(LOOK_SECONDS)
                 patience_seconds -= LOOK_SECONDS
-        except BaseException:  # nobody waits for it any more
+        except BaseException:  # no sender waits for it any more
             self._plan.unlink(missing_ok=True)
             raise
         outcomes = msgspec.json.decode(self._outcomes.read_bytes(), type=list[Outcome])
@@ -53,7 +56,7 @@ class PlanInbox:
             raise ConfigError(f"the feed in {self._directory} is {state}: only a running one carries it out")
 
     def take(self) -> Plan | None:
-        """The feed's side: the plan that waits, if there is one. Raises ConfigError if it is none."""
+        """Return the waiting plan, if any; called by the feed. Raises ConfigError for an invalid plan."""
         with suppress(FileNotFoundError):
             text = self._plan.read_bytes()
             self._plan.unlink()
@@ -61,7 +64,7 @@ class PlanInbox:
         return None
 
     def answer(self, outcomes: list[Outcome]) -> None:
-        """The feed's side: what the plan came to."""
+        """Write the plan's result; called by the feed."""
         fresh = self._outcomes.with_suffix(".tmp")
         fresh.write_bytes(msgspec.json.encode(outcomes))
         fresh.replace(self._outcomes)

@@ -1,4 +1,4 @@
-"""Preflight checks: the source and every target are asked what stands in a feed's way; nothing is changed."""
+"""Preflight checks of the source and every target, which change nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from .options import FeedOptions, sink_context, source_context
 
 
 def check_feed(options: FeedOptions) -> list[Finding]:
-    """Survey the source and every target. Raises ConfigError for mistakes that show without connecting."""
+    """Check the source and every target. Raises ConfigError for mistakes that are found without
+    connecting."""
     reject_duplicates([open_given(sink.given, sink_context(options, sink.name)) for sink in options.sinks])
     source = survey_kind(options.source_kind, options.source, source_context(options, SystemClock()))
     found = [*_about("source", source)]
@@ -25,7 +26,7 @@ def check_feed(options: FeedOptions) -> list[Finding]:
 
 
 def _about(whom: str, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield findings with the name of whom they are about; what a survey raises is one more."""
+    """Yield findings with their subject's name; an error of the check becomes a finding."""
     try:
         for finding in findings:
             yield replace(finding, about=whom)

@@ -19,14 +19,14 @@ from .sentences import sentence
 from .status import BackfillProgress, FeedStatus
 
 LINE_SECONDS = 5.0
-"""Between two plain log lines while nothing but figures changes."""
+"""Pause between two plain log lines while only numbers change."""
 
 _COLOURS = {"normal": "green", "finished": "green", "warning": "yellow", "failed": "red"}
 
 
 class Progress(Protocol):
     def show(self, status: FeedStatus) -> None:
-        """Called about four times a second, and once more when the feed has ended."""
+        """Show the status. Called about four times a second, and once more when the feed has ended."""
 
     def close(self) -> None: ...
 
@@ -79,7 +79,7 @@ class LogLines:
 
 
 class _Warnings(logging.Handler):
-    """Puts what is logged elsewhere between the lines of the feed."""
+    """Prints log records between the lines of the feed."""
 
     def __init__(self, log: Any) -> None:
         super().__init__(logging.WARNING)
@@ -90,7 +90,7 @@ class _Warnings(logging.Handler):
 
 
 class JsonLines:
-    """Each status as one line of JSON."""
+    """Prints each status as one line of JSON."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -107,7 +107,7 @@ class JsonLines:
 
 
 def figures(status: FeedStatus) -> dict[str, object]:
-    """The figures of a log line, by name."""
+    """Return the numbers of a log line by name."""
     line: dict[str, object] = {"feed": status.name}
     if status.detail:
         line["detail"] = status.detail
@@ -127,7 +127,7 @@ def figures(status: FeedStatus) -> dict[str, object]:
 
 
 def panel(status: FeedStatus) -> Group:
-    """The live panel; also what `tidemill status` prints."""
+    """Return the live panel, which `tidemill status` prints too."""
     transactions = "" if status.transactions is None else f"{status.transactions:,} transactions  "
     head = Text.assemble(
         (f"{status.name}  ", "bold"),
@@ -198,7 +198,7 @@ def _backfill_line(backfill: BackfillProgress) -> Table:
 
 
 def explanation(status: FeedStatus, waits: Sequence[Wait]) -> list[str]:
-    """What waits on what, the longest first, as sentences."""
+    """Return the waits as sentences, the longest first."""
     head = f"feed {status.name}: {status.state}"
     if status.state not in ("starting", "normal", "warning"):
         return [f"{head}: {status.detail}" if status.detail else head]
@@ -211,7 +211,7 @@ def explanation(status: FeedStatus, waits: Sequence[Wait]) -> list[str]:
 
 
 def size(count: int) -> str:
-    """Bytes for people: "312.5 MiB"."""
+    """Return a number of bytes as text: "312.5 MiB"."""
     amount = float(count)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if amount < 1024:

@@ -1,4 +1,4 @@
-"""What waits, as sentences for people."""
+"""Waits as sentences for users."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from datetime import UTC, datetime
 from ..events import Wait, physical_ms
 
 NAMED = 3
-"""Beyond so many of a kind the sentence says how many there are."""
+"""Maximum number of waits of a kind that a sentence names; beyond it only their number is given."""
 
 
 def sentence(wait: Wait) -> str:
-    """Return who waits, for how long, and for what."""
+    """Return a sentence with who waits, how long, and for what."""
     who, many = _who(wait)
     return f"{who} {'have' if many else 'has'} waited {max(0.0, wait.seconds):.1f} s for {_what(wait)}"
 
 
 def _table(wait: Wait) -> str:
-    """The table that a Wait is about; empty: of none."""
+    """Return the table that a Wait is about; empty if there is none."""
     if wait.table == "schema jobs":
         return "the job queue of the schema"
     if wait.table:
@@ -26,7 +26,7 @@ def _table(wait: Wait) -> str:
 
 
 def _who(wait: Wait) -> tuple[str, bool]:
-    """Who waits, and whether they are several."""
+    """Return the subject of a sentence, and True if it is plural."""
     match wait.kind:
         case "table" | "source":
             return f"everything above ts {wait.ts}", False
@@ -97,5 +97,5 @@ def _at(wait: Wait) -> str:
 
 
 def _of(count: int) -> str:
-    """Nothing where all are named."""
+    """Return the phrase with the total number; empty if all are named."""
     return f" (one of {count} like that)" if count > NAMED else ""

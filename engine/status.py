@@ -1,4 +1,4 @@
-"""What a feed says of itself: its status, kept in a file while it runs, and what waits on what."""
+"""Status of a feed, kept in a file while it runs."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from ..events import Wait
 from ..store.disk import lock
 
 State: TypeAlias = Literal["starting", "normal", "warning", "stopped", "failed", "finished"]
-"""warning: it goes on trying; stopped: asked to; failed: a person must act; finished: it reached its end."""
+"""State of a feed: warning: it is retrying; stopped: on request; failed: a user must act; finished: it
+reached its end."""
 
 
 class Retry(Struct, frozen=True):
-    """One thing that failed and will be tried again; times are the clock's `now()`."""
+    """A failure that is retried; times are those of the clock's `now()`."""
 
     who: str
     error: str
     at: float
-    """When it is tried next."""
+    """Time of the next attempt."""
     since: float
-    """When it failed first."""
+    """Time of the first failure."""
 
     def sentence(self, now: float) -> str:
         return f"{self.who}: {self.error}; trying again in {self._pause(now):.1f} s"
@@ -46,7 +47,7 @@ class SnapshotStatus(Struct, frozen=True):
     """The table being read; empty once all are."""
     rows: int
     rows_estimated: int
-    """By the source's own statistics: may be off by some tens of percent."""
+    """Estimate by the source's statistics: may be wrong by tens of percent."""
     tables: int
     tables_done: int
 
@@ -60,30 +61,30 @@ BackfillStage: TypeAlias = Literal["reading", "catching up", "merging", "loading
 
 class BackfillProgress(Struct, frozen=True):
     stage: BackfillStage
-    """`reading` chunks; `catching up`: reading what changed meanwhile; `merging` that into the chunks; and,
-    where sinks are loaded, `loading`."""
+    """`reading` chunks; `catching up`: reading later changes; `merging` them into the chunks; `loading` the
+    sinks, if any."""
     chunks: int
-    """Finished, of this stage; those of earlier runs included."""
+    """Number of finished chunks of this stage, including earlier runs."""
     chunks_in_all: int
     rows: int
-    """Read, of all tables; while `loading` those that one sink has."""
+    """Number of rows read, over all tables; while `loading`, rows in one sink."""
     rows_estimated: int
-    """By the source's own statistics; 0 where it has none."""
+    """Estimate by the source's statistics; 0 if it has none."""
     seconds_left: float | None
-    """Of this stage; None while there is nothing to tell it from."""
+    """Estimated remaining time of this stage; None while it is unknown."""
 
 
 class SinkStatus(Struct, frozen=True):
     name: str
     target: str
     position: str
-    """The source's position up to which the target has everything; empty before the first."""
+    """Source position up to which the target is complete; empty before the first checkpoint."""
     ts: int
     lag_seconds: float | None
-    """The source's clock less the checkpoint's; None before the first checkpoint."""
+    """Source's clock minus the checkpoint's time; None before the first checkpoint."""
     rows: int
     loading: bool = False
-    """Its snapshot isn't whole yet."""
+    """True while its snapshot is incomplete."""
     state: State = "normal"
     detail: str = ""
 
@@ -92,22 +93,22 @@ class FeedStatus(Struct, frozen=True):
     name: str
     state: State
     detail: str
-    """In a warning what failed and when it is tried again; in a failure the error."""
+    """For a warning, the failure and the time of the next attempt; for a failed feed, the error."""
     pid: int
     updated: float
-    """Unix seconds."""
+    """Time of this status, in Unix seconds."""
     started: float
     source: str
     position: str
-    """Up to where the source has been read."""
+    """Position up to which the source has been read."""
     rows: int
-    """Row changes handed to the sinks since the start."""
+    """Number of row changes passed to the sinks since the start."""
     transactions: int | None
-    """None: not counted."""
+    """Number of transactions; None if not counted."""
     rows_per_second: float
-    """Over the last few seconds."""
+    """Row changes per second over the last few seconds."""
     memory_bytes: int
-    """Resident, of the whole process."""
+    """Resident memory of the whole process."""
     sorter_memory_bytes: int
     sorter_disk_bytes: int
     sinks: list[SinkStatus]
@@ -119,7 +120,7 @@ class FeedStatus(Struct, frozen=True):
 def first_status(
     name: str, source: str, sinks: Sequence[SinkStatus], *, state: State, now: float
 ) -> FeedStatus:
-    """Of a feed of this process that begins at `now`, in Unix seconds; nothing has happened yet."""
+    """Return the initial status of a feed of this process that begins at `now`, in Unix seconds."""
     return FeedStatus(
         name=name,
         state=state,
@@ -140,16 +141,16 @@ def first_status(
 
 
 class StatusFile:
-    """`status.json` in a feed's data directory: written whole, so a reader never sees half of it."""
+    """`status.json` in a feed's data directory; replaced atomically, so a reader never sees a part."""
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / "status.json"
         self._lock = -1
 
     def claim(self) -> None:
-        """From now on only this feed runs in the directory; the system lets go when a process ends.
+        """Lock the directory for this feed; the system unlocks it when the process ends.
 
-        Raises ConfigError if another one does.
+        Raises ConfigError if another feed has locked it.
         """
         try:
             self._lock = lock(self.path.with_name("feed.lock"))
@@ -159,7 +160,7 @@ class StatusFile:
             ) from None
 
     def release(self) -> None:
-        """Let another feed run in the directory. Safe to repeat."""
+        """Unlock the directory. Safe to repeat."""
         held, self._lock = self._lock, -1
         if held >= 0:
             os.close(held)
@@ -170,7 +171,7 @@ class StatusFile:
         fresh.replace(self.path)
 
     def load(self) -> FeedStatus:
-        """The last status; "failed" when its process died without saying so.
+        """Return the last status; "failed" if its process died without a final status.
 
         Raises CheckpointError when no feed has run here.
         """
@@ -187,7 +188,7 @@ class StatusFile:
 
 
 def at_rest(sinks: Sequence[SinkStatus], state: State = "stopped") -> list[SinkStatus]:
-    """Sinks that nothing is written to."""
+    """Return the statuses of sinks before anything is written to them."""
     return [replace(sink, state=state, detail="") for sink in sinks]
 
 
@@ -202,7 +203,7 @@ def _alive(pid: int) -> bool:
 
 
 def resident_bytes() -> int:
-    """The memory this process holds (Linux; 0 elsewhere)."""
+    """Return the resident memory of this process in bytes (Linux; 0 elsewhere)."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:

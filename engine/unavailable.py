@@ -1,4 +1,4 @@
-"""Errors of a pipeline, with the name of whoever couldn't do its part."""
+"""Errors of a pipeline, with the name of the failed part."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ log = logging.getLogger("tidemill")
 
 
 class Unavailable(Retryable):
-    """`who` can't do its part now."""
+    """The part `who` is unavailable; it is retried."""
 
     def __init__(self, who: str, error: Retryable) -> None:
         super().__init__(str(error), error.wait)
@@ -21,7 +21,7 @@ class Unavailable(Retryable):
 
 @contextmanager
 def blamed(who: str) -> Iterator[None]:
-    """Raise Unavailable in place of Retryable."""
+    """Replace Retryable by Unavailable in errors of the body."""
     try:
         yield
     except Retryable as error:
@@ -29,7 +29,7 @@ def blamed(who: str) -> Iterator[None]:
 
 
 def accounted(name: str, error: BaseException) -> BaseException:
-    """Return why an actor has stopped for good, as one of our errors."""
+    """Return the reason that an actor has stopped, as a TidemillError."""
     if isinstance(error, Retryable):
         return Unavailable(name, error)
     if isinstance(error, TidemillError):

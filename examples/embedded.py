@@ -10,7 +10,7 @@ def main(source: str, data_dir: str = "state", until: str | None = None) -> None
         for txn in feed:
             for row in txn.rows:
                 print(row.op, row.table.full_name, row.before_dict(), row.after_dict())
-            feed.ack(txn)  # after a restart the feed goes on behind this transaction
+            feed.ack(txn)  # after a restart the feed continues after this transaction
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The same inside an asyncio service: batches of transactions, the loop stays free."""
+"""Follow a database inside an asyncio service: batches of transactions, without blocking the loop."""
 
 import asyncio
 import sys
@@ -16,7 +16,7 @@ async def follow(source: str, data_dir: str, until: str | None) -> int:
 
 
 async def heartbeat(beats: list[float]) -> None:
-    """Whatever else the service does, at the same time."""
+    """Do the service's other work at the same time."""
     while True:
         beats.append(asyncio.get_running_loop().time())
         await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""A TiDB cluster and a feed of it, both in this process, to test one's own code with."""
+"""A TiDB cluster and its feed, both in this process, for testing your own code."""
 
 import tempfile
 
@@ -15,7 +15,7 @@ def main() -> None:
 
         tables = ["shop.*"]
         with tidemill.open(f"tikv://{tidb.pd_address}", tables, data_dir=state, until="now") as feed:
-            for transaction in feed:  # the rows that are there
+            for transaction in feed:  # the existing rows
                 for row in transaction.rows:
                     print(row.op, row.after_dict())
                 feed.ack(transaction)
@@ -25,7 +25,7 @@ def main() -> None:
         tidb.drop_streams()  # one of many faults: nothing is lost by it
 
         with tidemill.open(f"tikv://{tidb.pd_address}", tables, data_dir=state, until="now") as feed:
-            for transaction in feed:  # what came since
+            for transaction in feed:  # later changes
                 for row in transaction.rows:
                     print(row.op, row.before_dict(), row.after_dict())
                 feed.ack(transaction)

@@ -2,7 +2,7 @@
 
     python spark_stream.py mysql://user:password@host:3306 'shop.*' /var/lake/shop [--now]
 
-Stopped or killed, it goes on where it was when it is started again. With --now it ends where the source ends.
+After a stop or kill, a new start continues where it was. With --now it ends at the source's current end.
 """
 
 import sys

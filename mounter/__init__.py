@@ -1,4 +1,4 @@
-"""Raw changes in commit order to rows and schema changes."""
+"""Decoding of raw changes in commit order into rows and schema changes."""
 
 from .mysql.ddl import Tables
 from .mysql.mounter import Mounter

@@ -16,7 +16,7 @@ class Lane(Struct, frozen=True):
     index: int = 0
     count: int = 1
     source: str = "source"
-    """What waits and retries call the source."""
+    """Name of the source in waits and retries."""
 
     def at_most(self, ts: Ts) -> Ts:
         """Return the greatest timestamp of the lane that isn't above `ts`."""

@@ -1,4 +1,4 @@
-"""Rows to the outside: SQL databases, files, Python code; each target with its own checkpoint."""
+"""Sinks for rows: SQL databases, files, Python code; each target has its own checkpoint."""
 
 from .actor import RetryDelay, SinkActor, spawn_sink
 from .delivery import Delivery, DeliveryOptions, DeliveryStatistics, ReplayRequired

@@ -1,4 +1,4 @@
-"""The actor that feeds one sink."""
+"""The actor that writes to one sink."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .messages import Acknowledged, Deliver, Flush, Seek
 
 
 class _Tick:
-    """A checkpoint that moved without rows is due."""
+    """To itself: a checkpoint that advanced without rows is due."""
 
 
 class SinkActor(PooledActor):
-    """Hands what comes to a Delivery, and tells the coordinator what became durable.
+    """Passes items to a Delivery, and reports durable checkpoints to the coordinator.
 
-    All that waits in its mailbox when the sink is free makes a batch: one transaction when idle, many
-    under load. While the sink can't take anything the actor is between two starts (see `RetryDelay`) and
-    takes no messages, so its mailbox fills and those behind it wait; the work survives in its Delivery.
+    All messages waiting when the sink is free make one batch: a single transaction when idle, many under
+    load. While the target is unavailable the actor is between two starts (see `RetryDelay`) and takes no
+    messages; its mailbox fills, and its senders wait. The work survives in its Delivery.
     """
 
     def __init__(self, delivery: Delivery, coordinator: PooledRef[Any]) -> None:
@@ -58,7 +58,7 @@ class SinkActor(PooledActor):
         self.send(self._coordinator, Seek(self._delivery.sink.name, at))
 
     def on_stop(self) -> None:
-        with suppress(Retryable):  # then the checkpoint stays where it is, and nothing is lost
+        with suppress(Retryable):  # then the checkpoint stays, and nothing is lost
             self._delivery.flush(self.clock.now())
         self._delivery.close()
 
@@ -69,7 +69,7 @@ class SinkActor(PooledActor):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryDelay(Restart):
-    """Start again after Retryable, no sooner than it asks for; stop at anything else."""
+    """Start again after Retryable, not before its `wait`; stop after any other error."""
 
     def pause(self, failures: int, error: BaseException) -> float | None:
         if not isinstance(error, Retryable) or isinstance(error, ReplayRequired):
@@ -87,8 +87,8 @@ def spawn_sink(
 ) -> PooledRef[SinkActor]:
     """Start a sink's actor in a system for blocking work.
 
-    The coordinator gets Acknowledged; and, as the supervisor, Failed: with `restart_seconds` the sink
-    is being retried; without, its error says why it stopped: ReplayRequired (start again from the sink's
+    The coordinator receives Acknowledged, and, as the supervisor, Failed. With `restart_seconds` the sink is
+    being retried; without, its error is the reason of the stop: ReplayRequired (start again from the sink's
     checkpoint) or Fatal. `delivery.statistics()` may be read meanwhile.
     """
     return system.spawn(

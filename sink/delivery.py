@@ -1,4 +1,4 @@
-"""From what waits to what is durable: cutting batches, and keeping them until the sink has them."""
+"""Delivery of items to a sink: batches are cut, and kept until the sink has made them durable."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .sink import Sink
 class ReplayRequired(Retryable):
     """The sink lost rows of a transaction that was too large to keep: only the source has them.
 
-    Going on takes a new start from the sink's checkpoint.
+    To continue, start again from the sink's checkpoint.
     """
 
 
 class BehindBarrier(Retryable):
-    """Enough items wait for what is before a barrier to become durable."""
+    """The maximum number of items waits until everything before a barrier is durable."""
 
     def __init__(self, items: int) -> None:
         super().__init__(f"{items} items wait until what came before them is durable", 0.1)
@@ -34,15 +34,15 @@ class BehindBarrier(Retryable):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryOptions:
     max_rows: int = 10_000
-    """A batch is written once it has this many rows; what waits when the sink is free makes a batch,
-    however small. A transaction larger than that is written in pieces, in one commit."""
+    """Maximum number of rows of a batch; a free sink gets whatever waits as a smaller one. A larger
+    transaction is written in parts, in one commit."""
     max_kept_rows: int = 50_000
-    """Rows of an open transaction that are kept in memory to be written again, should the target be
-    lost; beyond that the source reads them again."""
+    """Maximum number of rows of an open transaction kept in memory, to write them again if the connection is
+    lost; the source reads a larger one again."""
     max_waiting_items: int = 1_000
-    """More are not taken while a barrier is waited for."""
+    """Maximum number of items taken while waiting at a barrier."""
     rowless_seconds: float = 1.0
-    """A checkpoint that moves without any rows is written no more often than this."""
+    """Minimum pause between writes of a checkpoint that advances without rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +50,20 @@ class DeliveryStatistics:
     name: str
     target: str
     checkpoint: Checkpoint | None
-    """The last one acknowledged."""
+    """The last acknowledged checkpoint."""
     waiting_items: int
     rows: int
-    """Rows acknowledged since the start; those that the sink had already are not among them."""
+    """Rows acknowledged since the start, without those that the sink had before."""
     batches: int
     retries: int
     error: str | None
-    """What the sink is held up by; None while it isn't."""
+    """Reason that the sink is waiting; None while it isn't."""
 
 
 class Delivery:
-    """One sink's work. Survives its actor: after Retryable, `run` goes on where it was.
+    """The work of one sink. Survives its actor: after Retryable, `run` continues where it stopped.
 
-    Used by one thread at a time; `statistics` by any.
+    Used by one thread at a time, except for `statistics` and `waits`.
     """
 
     def __init__(
@@ -77,13 +77,15 @@ class Delivery:
         feed: str = "",
         now: Callable[[], float] = float,
     ) -> None:
-        """`sink` is open and at `checkpoint`; `source` is the identity that new checkpoints carry. Items
-        pass the resume filter and then `stages`, which are opened, before they go into batches."""
+        """`sink` is open and at `checkpoint`; `source` is the identity in new checkpoints.
+
+        Items pass the resume filter and the open `stages` before they go into batches.
+        """
         self.sink = sink
         self.acknowledged: Callable[[Checkpoint], None] = _nobody
-        """Called with each checkpoint that became durable."""
+        """Callback for each durable checkpoint."""
         self.seek: Callable[[TablePosition], None] = self._cannot_seek
-        """Called with what a stage asks its source for."""
+        """Callback for a position from which a stage needs the source read again."""
         self._options = options or DeliveryOptions()
         self._start = replace(checkpoint or START, source=source or (checkpoint or START).source)
         self._reached = Reached(self._start)
@@ -101,12 +103,12 @@ class Delivery:
         self._waiting: deque[Element] = deque()
         self._kept: list[Batch] = []  # cut since the last flush, in order; the first `_written` are written
         self._written = 0
-        self._complete = True  # whether `_kept` has all that was cut since the last flush
+        self._complete = True  # True if `_kept` has all batches cut since the last flush
         self._unflushed_rows = 0
         self._next_rowless = 0.0
         self._checkpoint = checkpoint
-        self._wanted: Checkpoint | None = None  # of the last batch; durable once the sink has said so
-        self._marked = False  # the checkpoint has other tables than that of the last batch
+        self._wanted: Checkpoint | None = None  # of the last batch; durable once the sink reports it
+        self._marked = False  # True if the tables differ from those in the last batch's checkpoint
         self._barrier_since: float | None = None
         self._rows = self._batches = self._retries = 0
         self._error: str | None = None
@@ -115,13 +117,14 @@ class Delivery:
         raise SinkError(f"sink {self.sink.name}: nothing here can go back to {at.position} for a stage")
 
     def accept(self, items: Sequence[Item]) -> None:
-        """Take items; for no longer than it takes to `run`, which must follow."""
+        """Accept items; a call of `run` must follow."""
         self._waiting.extend(self._chain.apply(items))
 
     def run(self, now: float) -> float | None:
-        """Write what waits and flush it. Returns in how many seconds to run again, if at all.
+        """Write and flush waiting items; return the seconds until the next call, None if none is needed.
 
-        Raises Retryable, after which nothing is lost and `run` goes on; ReplayRequired and Fatal end it.
+        Raises Retryable, after which nothing is lost and `run` continues; after ReplayRequired or Fatal it
+        can't.
         """
         with self._undone_by_retryable():
             while self._step(now):
@@ -136,7 +139,7 @@ class Delivery:
         return max(0.0, self._next_rowless - now) if self._rests() else None
 
     def _step(self, now: float) -> bool:
-        """Write a batch, flush, or pass a barrier; False if there is nothing to do now."""
+        """Write a batch, flush, or pass a barrier; return False if there is nothing to do now."""
         if (batch := self._next_batch()) is not None:
             self.sink.write(self._settled(batch))
             self._written += 1
@@ -161,18 +164,18 @@ class Delivery:
         return True
 
     def _is_durable(self) -> bool:
-        """Whether the target durably has all that was written."""
+        """Return True if everything written is durable in the target."""
         wanted, have = self._wanted, self._checkpoint
         return wanted is None or (have is not None and have.includes(wanted))
 
     def _rests(self) -> bool:
-        """Whether all that was cut is written, ends with a checkpoint, and is still to be flushed."""
+        """Return True if all cut batches are written, end with a checkpoint, and aren't flushed yet."""
         return 0 < self._written == len(self._kept) and self._kept[-1].checkpoint is not None
 
     def flush(self, now: float) -> None:
-        """Make durable what is written, and report what is. Raises as `run` does."""
+        """Make written batches durable, and report the checkpoint. Raises as `run` does."""
         if self._written < len(self._kept):
-            return  # it is undone, and comes again
+            return  # rolled back; it is written again
         with self._undone_by_retryable():
             self._flush(now)
 
@@ -207,7 +210,7 @@ class Delivery:
         self.sink.close()
 
     def waits(self) -> list[Wait]:
-        """What its stages hold back, and whether it waits at a barrier. Any thread."""
+        """Return the waits of its stages, and its own at a barrier. Any thread."""
         waits = self._chain.waits()
         if (since := self._barrier_since) is not None:
             seconds = self._now() - since
@@ -229,7 +232,7 @@ class Delivery:
     # --- batches
 
     def _next_batch(self) -> Batch | None:
-        """The first one that isn't written, or a new one."""
+        """Return the first unwritten batch, or cut a new one; None if nothing waits."""
         if self._written < len(self._kept):
             return self._kept[self._written]
         items = self._cut()
@@ -248,7 +251,7 @@ class Delivery:
         return batch
 
     def _cut(self) -> list[Item]:
-        """Items for one batch: up to a barrier, a Ddl or `max_rows`."""
+        """Take items for one batch: up to a barrier, a Ddl or `max_rows`."""
         waiting, reached = self._waiting, self._reached
         items: list[Item] = []
         rows = 0
@@ -276,7 +279,7 @@ class Delivery:
         return items
 
     def _settled(self, batch: Batch) -> Batch:
-        """With a transaction without rows in place of a refused Ddl that did nothing."""
+        """Replace a refused Ddl that did nothing by a transaction without rows."""
         ddl = batch.items[0] if batch.items else None
         if not isinstance(ddl, Ddl) or not ddl.refusal:
             return batch
@@ -291,7 +294,7 @@ def _is_ddl(batch: Batch) -> bool:
 
 
 def _next_is_at(waiting: deque[Element], commit_ts: Ts) -> bool:
-    """Whether the next transaction has this ts too: no checkpoint lies between the two."""
+    """Return True if the next transaction has the same ts: no checkpoint may come between the two."""
     following = waiting[0] if waiting else None
     return isinstance(following, (Transaction, Ddl)) and following.commit_ts == commit_ts
 

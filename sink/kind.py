@@ -1,4 +1,4 @@
-"""The entry of the registry for one kind of sink."""
+"""Registry entries for kinds of sinks."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from .sink import CheckpointStore, Sink
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkContext:
-    """The feed and the name of one sink, and a store for its checkpoint."""
+    """Feed and name of one sink, and a store for its checkpoint."""
 
     name: str
     """The sink's name, unique in its feed."""
     feed: str
-    """Several feeds may write to one target: each has a checkpoint of its own."""
+    """Name of the feed; several feeds may write to one target, each with its own checkpoint."""
     store: CheckpointStore
-    """For the checkpoint of a target that can't hold it."""
+    """Store for the checkpoint of a target that can't hold it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByRows:
-    """Spark's tasks apply rows to the target by a sink that several attempts at a task may share."""
+    """Writing by Spark: tasks apply rows through a sink that several attempts of a task may share."""
 
     opener: str
     """ "module:function", imported in the tasks; called with the URL, the options, the task's
@@ -34,26 +34,26 @@ class ByRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByFiles:
-    """Spark's tasks write files out of sight; the driver moves those of a finished batch into place."""
+    """Writing by Spark: tasks write hidden files; the driver moves those of a finished batch into place."""
 
     directory: Callable[[str], Path]
-    """Where the URL says that files go."""
+    """Return the directory of a URL."""
     task_url: Callable[[Path], str]
-    """What a task opens this kind of sink with, to write into an empty folder of its own."""
+    """Return the URL by which a task opens this kind of sink, to write into its own empty folder."""
     load_url: Callable[[Path], str]
-    """What loads the directory without Spark, before its query begins."""
+    """Return the URL of the sink that loads the directory without Spark, before the query begins."""
     pattern: str
-    """A glob pattern for the finished files in a task's folder."""
+    """Glob pattern of finished files in a task's folder."""
     unfinished: str = ""
-    """A glob pattern for files in the folder that are empty, or gone, once all of it is finished."""
+    """Glob pattern of files in the folder that are empty or gone once everything is finished."""
     published: Callable[[str, str], str]
-    """Where a finished file goes in the directory, from its path in the folder and a mark that is unique to
-    the partition's batch."""
+    """Return a finished file's path in the directory, from its path in the folder and a string unique to the
+    partition's batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotOnSpark:
-    """Spark can't write to it."""
+    """Spark can't write to this kind of sink."""
 
     reason: str
     """Completes "Spark can't write to NAME: ..."."""
@@ -64,23 +64,24 @@ SparkWriting: TypeAlias = ByRows | ByFiles | NotOnSpark
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkKind:
-    """One entry of the registry. Nothing else tells one kind of sink from another."""
+    """A registry entry. Code that depends on the kind of a sink exists only here."""
 
     name: str
     schemes: tuple[str, ...]
-    """URLs begin with one of these and a colon, or + and a driver's name."""
+    """Schemes of URLs, before a colon or before + and a driver's name."""
     examples: tuple[str, ...]
-    """URLs, for errors."""
+    """Example URLs for errors."""
     options: type
-    """A frozen dataclass. Its `__post_init__` raises ConfigError for values that don't go together."""
+    """Frozen dataclass of options. Its `__post_init__` raises ConfigError for values that don't go
+    together."""
     open: Callable[[Any, Any, SinkContext], Sink]
     """Make the sink for a URL and options, not connected yet. Raises ConfigError for the URL, and ImportError
-    where a package is missing that `extra` installs."""
+    if a package that `extra` installs is missing."""
     survey: Callable[[Any, Any, SinkContext], Iterator[Finding]]
-    """Find out whether the target can be written, and where the feed begins there. Changes nothing; raises
-    TidemillError if it can't go on."""
+    """Yield findings: can the target be written, and where does the feed begin there? Changes nothing; raises
+    TidemillError if it can't continue."""
     on_spark: SparkWriting
     extra: str = ""
-    """The extra of tidemill that it needs."""
+    """The extra of tidemill that installs its packages; empty if none is needed."""
     variant: Callable[[str, Mapping[str, Any]], SinkKind | None] | None = None
-    """Another kind that the URL or the options, not built yet, ask for. Raises ConfigError."""
+    """Return the other kind that the URL or the raw options select. Raises ConfigError."""

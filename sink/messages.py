@@ -1,4 +1,4 @@
-"""What is said to a sink's actor, and what it says."""
+"""Messages to and from a sink's actor."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from ..events import Checkpoint, Item, TablePosition
 
 
 class Deliver(Struct, frozen=True, gc=False):
-    """To a SinkActor: items in commit order, following those of the message before.
+    """To a SinkActor: items in commit order, after those of the previous message.
 
-    Transactions with the same commit ts (TiDB has such) come in one message.
+    Transactions with the same commit ts, which TiDB has, come in one message.
     """
 
     items: list[Item]
 
 
 class Flush(Struct, frozen=True):
-    """To a SinkActor: the sink may have something to acknowledge without having been given anything."""
+    """To a SinkActor: flush the sink, which may have new acknowledgements without new items."""
 
 
 class Acknowledged(Struct, frozen=True):
-    """To the coordinator: this sink's target durably holds what `checkpoint` says."""
+    """To the coordinator: `checkpoint` is durable in this sink's target."""
 
     sink: str
     checkpoint: Checkpoint
 
 
 class Seek(Struct, frozen=True):
-    """To the coordinator: a stage of this sink wants what came after `at` again."""
+    """To the coordinator: a stage of this sink needs the changes after `at` again."""
 
     sink: str
     at: TablePosition

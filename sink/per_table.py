@@ -1,4 +1,4 @@
-"""What a sink keeps ready for each table it writes to."""
+"""Cache of objects that a sink prepares for each table."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final, TypeVar
 from ..events import Table
 
 _MOST: Final = 1000
-"""Tables; what is needed of one that comes back later is made again."""
+"""Maximum number of tables; objects of a table that comes back later are made again."""
 
 T = TypeVar("T")
 
 
 class PerTable(dict[Table, T]):
-    """Made when a table is first asked for. A table whose definition changes is another one."""
+    """Makes an object at a table's first access. A changed definition counts as another table."""
 
     def __init__(self, make: Callable[[Table], T]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Rows to Python code in this process."""
+"""A sink that passes rows to Python code in this process."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _MAX_PENDING: Final = 100_000
 Receiver: TypeAlias = Callable[[Sequence[Item]], object]
 
 _Stamp: TypeAlias = tuple[Ts, Ts]
-"""Commit and start ts, which no two transactions share."""
+"""Commit and start ts, which identify a transaction."""
 _NOTHING: Final = (0, 0)
 
 
 class PythonSink:
     """Calls `receive` with the items of each batch, in commit order, without empty transactions.
 
-    What `receive` returned from counts as processed. With `explicit` only what was passed to
-    `acknowledge` does, everything before it included: for code that hands the items on. After a
-    restart what wasn't processed comes again: at least once.
+    Items count as processed when `receive` returns. With `explicit`, for code that passes items on, they
+    count once they, or later items, are passed to `acknowledge`. After a restart, unprocessed items come
+    again: at least once.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class PythonSink:
         ddl: bool = True,
         reads_rows: bool = True,
     ) -> None:
-        """Without `ddl` schema changes are left out, as empty transactions are."""
+        """Without `ddl`, schema changes are omitted, as empty transactions are."""
         self.reads_rows = reads_rows
         self.name = name
         self.target = f"python:{name}"
@@ -53,12 +53,12 @@ class PythonSink:
         self._durable: Checkpoint | None = None
         self._at: Checkpoint | None = None
         self._pending: deque[tuple[_Stamp, Checkpoint]] = deque()
-        """Checkpoints in order, each with what must be acknowledged for it."""
-        self._given: _Stamp = _NOTHING  # of the last item that was received
+        """Checkpoints in order, each with the item that must be acknowledged for it."""
+        self._given: _Stamp = _NOTHING  # of the last received item
         self._acknowledged: _Stamp = _NOTHING
 
     def acknowledge(self, item: Item) -> None:
-        """`item` and all before it are processed. From any thread; the next flush makes it durable."""
+        """Mark `item` and all items before it as processed. Any thread; the next flush makes it durable."""
         self._acknowledged = max(self._acknowledged, (item.commit_ts, item.start_ts))
 
     def open(self) -> Checkpoint | None:
@@ -75,7 +75,7 @@ class PythonSink:
                 self._receive(given)
             except TidemillError:
                 raise
-            except BaseException as error:  # SystemExit too: it would end nothing but this thread
+            except BaseException as error:  # SystemExit too: it would only end this thread
                 raise SinkError(f"sink {self.name}: its function raised {error!r}") from error
         for item, is_given in self._choose(batch.items):
             if is_given:
@@ -86,7 +86,8 @@ class PythonSink:
             self._reach(batch.checkpoint)
             if not self._explicit:
                 self._acknowledged = self._given
-        if len(self._pending) > _MAX_PENDING:  # resuming a little earlier is safe; the last may be the end
+        # Resuming a little earlier is safe. The last one is kept, as the feed may end there.
+        if len(self._pending) > _MAX_PENDING:
             self._pending = deque(reversed([*self._pending][::-2]))
 
     def _give(self, stamp: _Stamp) -> None:
@@ -99,15 +100,18 @@ class PythonSink:
             )
 
     def _reach(self, checkpoint: Checkpoint) -> None:
-        """What is given is at `checkpoint`. Of transactions with one commit ts only the last is a place to
-        resume from."""
+        """Note that the items given so far are at `checkpoint`.
+
+        Of transactions with the same commit ts only the last is a position to resume from.
+        """
         if self._pending and self._pending[-1][1].ts == checkpoint.ts:
             self._pending.pop()
         self._at = checkpoint
         self._pending.append((self._given, checkpoint))
 
     def _choose(self, items: Iterable[Item]) -> Iterator[tuple[Item, bool]]:
-        """Each item, and whether it is given: without rows only one that ends what was given in parts."""
+        """Yield each item, and True if it is given; without rows, only the end of a transaction given in
+        parts is."""
         before = self._given
         for item in items:
             stamp = item.commit_ts, item.start_ts
@@ -126,7 +130,7 @@ class PythonSink:
         return self._durable
 
     def has_table(self, schema: str, table: str) -> bool:  # noqa: ARG002
-        return True  # a stream of changes doesn't know
+        return True  # not known from a stream of changes
 
     def close(self) -> None:
         pass
@@ -134,10 +138,10 @@ class PythonSink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonOptions:
-    """How a function says what it has processed."""
+    """Options of a function: how it reports processed items."""
 
     explicit: bool = False
-    """Only what is passed to `acknowledge` counts as processed."""
+    """True if only items passed to `acknowledge` count as processed."""
 
 
 def _open(receive: Receiver, options: PythonOptions, context: SinkContext) -> PythonSink:

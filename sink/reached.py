@@ -1,4 +1,4 @@
-"""What a sink's target is at, while items go into batches."""
+"""Checkpoint of a sink's target, advanced as items go into batches."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from .resume_filter import advance
 
 
 class Reached:
-    """The checkpoint that holds once all that was added is applied."""
+    """The checkpoint that is valid once all added items are applied."""
 
     def __init__(self, start: Checkpoint) -> None:
-        self._at = start  # without tables; of the time before `_last`
+        self._at = start  # without tables; as of before `_last`
         self._last: Item | None = None
         self._ts = start.ts
         self._open = False
@@ -20,11 +20,11 @@ class Reached:
         self._ahead = {name: at for name, at in start.tables.items() if at.ts > start.ts}
         self._is_plain = self._at.loading is None and not (self._behind or self._ahead)
         self._late: set[str] = set()
-        """Tables in the pieces of a transaction that comes late."""
+        """Tables in the parts of a late transaction."""
 
     @property
     def checkpoint(self) -> Checkpoint | None:
-        """None inside a transaction."""
+        """Return the checkpoint; None inside a transaction."""
         if self._open:
             return None
         if self._last is not None:
@@ -37,7 +37,8 @@ class Reached:
         return at
 
     def add(self, item: Item) -> None:
-        """Raises InvariantViolated for an item below those before it, unless a Lag allows that."""
+        """Advance past an item. Raises InvariantViolated for one below earlier items, unless a Lag allows
+        it."""
         ts = item.commit_ts
         if self._is_plain and item.last and ts >= self._ts:
             self._last, self._ts, self._open = item, ts, False
@@ -62,7 +63,7 @@ class Reached:
             self._behind.pop(lag.table, None)
         else:
             self._behind[lag.table] = lag.at
-        self._is_plain = False  # until the next item says otherwise
+        self._is_plain = False  # until the next item changes it
 
     def _add_late(self, item: Item) -> None:
         if isinstance(item, Transaction):

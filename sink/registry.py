@@ -1,4 +1,4 @@
-"""The kinds of sinks, and how one is opened from its URL and options."""
+"""Kinds of sinks, and opening a sink from its URL and options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .sink import CheckpointStore, Sink
 from .sql.kinds import MYSQL, SQLITE
 
 GROUP: Final = "tidemill.sinks"
-"""The entry points by which installed packages add kinds of sinks."""
+"""Group of the entry points by which installed packages add kinds of sinks."""
 
 SINKS: Final = config.Registry(GROUP, SinkKind, (SQLITE, MYSQL, LINES, PARQUET, PYTHON))
 
@@ -26,7 +26,7 @@ _NO_OPTIONS: Final[Mapping[str, Any]] = {}
 
 
 class SinkForm(config.Form):
-    """Options of a [[sink]] section; errors name the sink."""
+    """Form of a [[sink]] section's options; errors name the sink."""
 
     def unknown(self, where: str, key: str, known: Any) -> str:
         return f"{where}: unknown option {key!r}; accepted: {', '.join(known) or 'none'}"
@@ -41,7 +41,7 @@ SINK_FORM: Final = SinkForm()
 
 
 class GivenSink(NamedTuple):
-    """A sink as it was named, with its options checked; nothing has been opened."""
+    """A sink's name, kind and checked options; nothing has been opened."""
 
     kind: SinkKind
     target: str | Receiver
@@ -54,7 +54,7 @@ def given_sink(
     options: Mapping[str, Any] = _NO_OPTIONS,
     form: config.Form = SINK_FORM,
 ) -> GivenSink:
-    """Find the kind for a URL or a function, and build its options. Raises ConfigError."""
+    """Return the choice for a URL or a function, with its options built. Raises ConfigError."""
     kind = PYTHON if callable(target) else _kind(name, target, options)
     with _blamed(name):
         section = f"sink {name}"
@@ -71,9 +71,10 @@ def open_sink(
 ) -> Sink:
     """Make the sink for a URL, or for a function that takes items; not opened yet.
 
-    `store` serves the sinks that can't keep their checkpoint in the target. `options` are the kind's own, of
-    its dataclass: `table_name` of SQLite, `schema` of MySQL and MariaDB, `format` of files, `file_bytes` and
-    `flush_seconds` of Parquet, `explicit` of a function. Raises ConfigError, naming what is accepted.
+    `store` is for sinks that can't keep their checkpoint in the target. `options` are the fields of the
+    kind's dataclass: `table_name` of SQLite, `schema` of MySQL and MariaDB, `format` of files, `file_bytes`
+    and `flush_seconds` of Parquet, `explicit` of a function. Raises ConfigError that names the accepted
+    values.
     """
     given = given_sink(name, target, options)
     return open_given(given, SinkContext(name=name, feed=feed, store=store))
@@ -115,7 +116,7 @@ def _accepted() -> str:
 
 @contextmanager
 def _blamed(name: str) -> Iterator[None]:
-    """Put the sink's name in front of errors, once."""
+    """Prefix errors with the sink's name, once."""
     try:
         yield
     except ConfigError as error:

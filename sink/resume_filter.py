@@ -1,4 +1,4 @@
-"""What a sink still lacks: it may be ahead of the source, and of the snapshot."""
+"""Filter for items that a sink has already: it may be ahead of the source, and of the snapshot."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from ..events import (
 )
 
 START = Checkpoint(ts=0, position="", loading={})
-"""Of a target that holds nothing, before the snapshot."""
+"""Checkpoint of an empty target, before the snapshot."""
 
 CREATED = TableProgress(last=())
-"""A table that is there and has no rows yet: no key is at or below the empty tuple."""
+"""Progress of a table that exists without rows yet: no key is at or below the empty tuple."""
 
 
 class ResumeFilter:
-    """Lets through to one sink what its target lacks: the first stage of every chain.
+    """Passes only the items and rows that one sink's target lacks. The first stage of every chain.
 
-    The invariant it keeps: the target holds the rows of the tables in `checkpoint.loading` (up to the
-    key given there) as of `checkpoint.position`, and nothing else; with `loading` None, of all tables.
+    Its invariant: the target contains the rows of the tables in `checkpoint.loading` (up to the key given
+    there) as of `checkpoint.position`, and nothing else; with `loading` None, of all tables.
     A table in `checkpoint.tables` is at the position given there. So, when several sinks share a source
     or a snapshot is resumed,
 
-    * what is at or below the checkpoint's ts, or its table's, has been applied: dropped;
-    * while loading, changes of rows that aren't loaded are dropped, as the snapshot brings those rows
-      later, in the state after these changes; so is the DDL of a table that isn't there;
+    * items at or below the checkpoint's ts, or their table's ts, are applied already: they are dropped;
+    * while loading, changes of rows that aren't loaded are dropped, as the snapshot contains those rows in
+    the state after these changes; so are schema changes of a table that doesn't exist yet;
     * rows of a snapshot that are loaded already are dropped.
     """
 
@@ -53,13 +53,16 @@ class ResumeFilter:
         start = context.checkpoint
         self._start = self._at = start
         self._ts = start.ts
-        self._inside: Item | None = None  # the latest piece of a transaction that is still open
+        self._inside: Item | None = None  # the latest part of a transaction that is still open
         self._behind = [name for name, at in start.tables.items() if at.ts < start.ts]
         self._ahead_ts = max([start.ts, *(at.ts for at in start.tables.values())])
-        self._is_late_open = False  # a transaction of which rows were late goes on
+        self._is_late_open = False  # a transaction with late rows continues
 
     def apply(self, batch: Sequence[Element]) -> Sequence[Element]:
-        """Raises InvariantViolated if items don't come in commit order and in one piece."""
+        """Return the items that the target lacks.
+
+        Raises InvariantViolated if items aren't in commit order, or a transaction isn't contiguous.
+        """
         if self._at.loading is None and self._ts > self._ahead_ts and self._is_plain(batch):
             return batch
         passed: list[Element] = []
@@ -73,14 +76,16 @@ class ResumeFilter:
             elif self._behind and (late := self._late(item)) is not None:
                 passed.append(late)
         if self._behind and batch:
-            item = batch[-1]  # what shares its commit ts came with it
+            item = batch[-1]  # items of the same commit ts came with it
             if not isinstance(item, (Barrier, Lag)) and item.last and item.commit_ts == self._start.ts:
                 passed += self._caught_up()
         return passed
 
     def _is_plain(self, batch: Sequence[Element]) -> bool:
-        """Whether these are whole transactions in order, after all that the target has: no more is asked of
-        them, which saves half a microsecond each."""
+        """Return True for whole transactions in order, after everything that the target has.
+
+        They pass without further checks, which saves half a microsecond each.
+        """
         if self._inside is not None:
             return False
         ts = self._ts
@@ -92,7 +97,7 @@ class ResumeFilter:
         return True
 
     def _caught_up(self) -> list[Lag]:
-        """No table is behind the sink's checkpoint any more."""
+        """Note that no table lags behind the sink's checkpoint any more."""
         behind, self._behind = self._behind, []
         return [Lag(name, None) for name in behind]
 
@@ -103,10 +108,10 @@ class ResumeFilter:
         return ()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: this stage holds no items."""
 
     def _admit(self, item: Item) -> Item:
-        """Return the item, or what is left of it: without rows it still moves the checkpoint."""
+        """Return the item with the remaining rows; without rows it still advances the checkpoint."""
         self._check_order(item)
         loading = self._at.loading
         self._ts = item.commit_ts
@@ -123,7 +128,7 @@ class ResumeFilter:
         return item if loading is None else self._catch_up(item, loading)
 
     def _late(self, item: Item) -> Item | None:
-        """Return what a table behind the checkpoint lacks of an item at or below it."""
+        """Return the part of an item at or below the checkpoint that lagging tables lack."""
         left = uncovered(self._start, item)
         goes_on, self._is_late_open = self._is_late_open, False
         if isinstance(left, Transaction) and not left.rows and not goes_on:
@@ -151,7 +156,7 @@ class ResumeFilter:
             return item
         if have.last is None:
             return _with_rows(item, [])
-        # The rows of a chunk come in the order of their keys.
+        # The rows of a chunk are in key order.
         there = 0
         while there < len(item.rows) and _within(item.rows[there], item.rows[there].after, have.last):
             there += 1
@@ -172,7 +177,7 @@ class ResumeFilter:
 
 
 def advance(checkpoint: Checkpoint, item: Item) -> Checkpoint:
-    """What a target at `checkpoint` is at once `item`, the last piece of its transaction, is applied."""
+    """Return the checkpoint after `item`, the last part of its transaction, is applied at `checkpoint`."""
     loading = checkpoint.loading
     if loading is not None:
         if isinstance(item, Transaction):
@@ -189,7 +194,7 @@ def advance(checkpoint: Checkpoint, item: Item) -> Checkpoint:
 
 
 def uncovered(checkpoint: Checkpoint, item: Item) -> Item:
-    """Return the item without what a target at `checkpoint` has of it."""
+    """Return the item without the rows that a target at `checkpoint` has."""
     covers, ts = checkpoint.covers, item.commit_ts
     if isinstance(item, Ddl):
         return emptied(item) if covers(item.full_name, ts) else item
@@ -198,7 +203,7 @@ def uncovered(checkpoint: Checkpoint, item: Item) -> Item:
 
 
 def lacking(checkpoint: Checkpoint, items: Sequence[Item]) -> Sequence[Item]:
-    """Return those of the items, or their rows, that a target at `checkpoint` doesn't have."""
+    """Return the items, or parts of them, that a target at `checkpoint` lacks."""
     if checkpoint.tables:
         return [uncovered(checkpoint, item) for item in items]
     ts = checkpoint.ts
@@ -206,7 +211,7 @@ def lacking(checkpoint: Checkpoint, items: Sequence[Item]) -> Sequence[Item]:
 
 
 def emptied(item: Item) -> Transaction:
-    """Return a transaction without rows in the place of an item: it moves the checkpoint as the item does."""
+    """Return a transaction without rows that advances the checkpoint as the item does."""
     return Transaction(item.commit_ts, item.start_ts, item.source, [], item.position, item.last)
 
 
@@ -215,7 +220,7 @@ def creates_for_snapshot(ddl: Ddl) -> bool:
 
 
 def covers(have: TableProgress | None, wanted: TableProgress) -> bool:
-    """Whether a table loaded as far as `have` has all that `wanted` says."""
+    """Return True if a table loaded up to `have` includes everything up to `wanted`."""
     if have is None:
         return False
     return have.last is None or (wanted.last is not None and wanted.last <= have.last)
@@ -230,12 +235,13 @@ def _with_rows(item: Transaction, rows: Sequence[RowChange]) -> Transaction:
 
 
 def _within(change: RowChange, row: Row | None, last: tuple[int, ...]) -> bool:
-    """Whether `row` is among the rows with keys up to `last`."""
+    """Return True if the key of `row` is at or below `last`."""
     return row is not None and tuple([row[index] for index in change.table.key]) <= last
 
 
 def _loaded_part(change: RowChange, last: tuple[int, ...]) -> RowChange | None:
-    """What a change does to the rows with keys up to `last`: an update may carry a row over that bound."""
+    """Return a change's effect on the rows with keys up to `last`; an update may move a row across that
+    bound."""
     before = change.before if _within(change, change.before, last) else None
     after = change.after if _within(change, change.after, last) else None
     if before is None and after is None:

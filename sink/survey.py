@@ -1,4 +1,4 @@
-"""Findings that several kinds of sinks have in common."""
+"""Findings common to several kinds of sinks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ..events import Checkpoint
 
 
 def writable_file(path: Path) -> Finding:
-    """Whether a file can be written, or made."""
+    """Return a finding: can a file be written or created?"""
     if path.is_dir():
         return Finding("error", f"{path} is a directory")
     return _writable(path, [path.parent, path])
 
 
 def writable_directory(path: Path) -> Finding:
-    """Whether files can be made in a directory, or the directory can."""
+    """Return a finding: can files be created in a directory, or the directory itself?"""
     if path.exists() and not path.is_dir():
         return Finding("error", f"{path} is no directory")
     return _writable(path, [path])
@@ -34,7 +34,7 @@ def _writable(path: Path, needed: list[Path]) -> Finding:
 
 
 def begins(at: Checkpoint | None) -> Finding:
-    """Where a feed begins whose target is at a checkpoint; None: it has none."""
+    """Return a finding: where does the feed begin, for the target's checkpoint or None?"""
     if at is None:
         return Finding("ok", "begins with a snapshot")
     return Finding("ok", f"goes on from {at.position}" + ("" if at.loading is None else ", in its snapshot"))

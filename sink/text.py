@@ -1,4 +1,4 @@
-"""Temporal values as the source prints them, with as many digits of a second as their column has."""
+"""Temporal values as the source prints them, with as many fraction digits as their column has."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Sources of a feed: the protocol, and what is special about each kind."""
+"""Sources of a feed: the protocol, and the kinds of sources."""

@@ -1,4 +1,4 @@
-"""The entry of the registry for one kind of source."""
+"""Registry entries for kinds of sources."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .source import Source
 
 
 class SourceOptions(Protocol):
-    """The part of the options that all kinds share; each is a frozen dataclass with fields of its own.
+    """Options common to all kinds; each kind has a frozen dataclass with additional fields.
 
     Its `__post_init__` raises ConfigError for values that don't go together.
     """
@@ -26,17 +26,17 @@ class SourceOptions(Protocol):
 
     @property
     def address(self) -> str:
-        """Where the source is, for people."""
+        """Address of the source, for messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceContext:
-    """The feed of one source, and what it lends to the source."""
+    """The feed of one source, and the resources for it."""
 
     tables: TableFilter
     feed: str
     directory: Path
-    """For changes that the source spills to disk; created by the source when it needs it."""
+    """Directory for changes that the source spills to disk; the source creates it when needed."""
     clock: Clock
     lane: Lane = ALONE
     """The timestamps that the source may use: all, unless it is one of several."""
@@ -44,26 +44,26 @@ class SourceContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceKind:
-    """One entry of the registry. Nothing else tells one kind of source from another."""
+    """A registry entry. Code that depends on the kind of a source exists only here."""
 
     name: str
     schemes: tuple[str, ...]
-    """URLs begin with one of these and a colon."""
+    """Schemes of URLs, before a colon."""
     example: str
-    """A URL, for errors."""
+    """Example URL for errors."""
     options: type
-    """A frozen dataclass that is a SourceOptions."""
+    """Frozen dataclass derived from SourceOptions."""
     read_url: Callable[[str], dict[str, Any]]
-    """Options that a URL gives, by field; a section may override them. Raises ConfigError."""
+    """Return the options in a URL, by field; a section may override them. Raises ConfigError."""
     open: Callable[[Any, SourceContext], Source]
     """Make the source, not connected yet. Raises ImportError if a package of `extra` is missing."""
     survey: Callable[[Any, SourceContext], Iterator[Finding]]
-    """Find out what keeps the source from being followed, and which tables would be. Changes nothing; raises
-    TidemillError if it can't go on."""
+    """Yield findings: can the source be followed, and which tables match? Changes nothing; raises
+    TidemillError if it can't continue."""
     extra: str = ""
-    """The extra of tidemill that it needs."""
+    """The extra of tidemill that installs its packages; empty if none is needed."""
     url_only: frozenset[str] = frozenset()
-    """Fields that only the URL gives."""
+    """Fields that only the URL can set."""
     combines: bool = False
     """True if it can be one of several sources: it uses timestamps of its context's lane only, the keyspace
     1 + the lane's index, and waits at the load barrier."""

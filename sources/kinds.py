@@ -1,4 +1,4 @@
-"""MariaDB servers and TiKV clusters as kinds of sources."""
+"""Registry entries for MariaDB servers and TiKV clusters."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .source import Source
 
 
 def _address(url: str) -> dict[str, Any]:
-    """Host, port, user and password, as far as they are given."""
+    """Return host, port, user and password, as far as they are given."""
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        # The error's own text could hold a part of the password.
+        # The error's own text could contain a part of the password.
         reason = PERCENT_ENCODE if "@" in url else str(error)
         raise ConfigError(f"source.url: {reason}") from None
     rest = parts.path.strip("/") + parts.query + parts.fragment

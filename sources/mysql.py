@@ -25,7 +25,7 @@ from .source import SourceInfo, StartContext, no_table_matches
 BINLOG_KEYSPACE = 1
 """The sorter's number for the keyspace of a source that is one stream; of several, that of the first one."""
 ANSWER_SECONDS = 0.5
-"""A puller that is busy for longer is shown with its last statistics."""
+"""Timeout for statistics of a busy puller; after it the last ones are shown."""
 
 
 class MysqlSource:
@@ -45,7 +45,7 @@ class MysqlSource:
         return SourceInfo(found.source, str(found.end), names)
 
     def survey(self) -> Iterator[Finding]:
-        """What stands in the way of following it, and what would be followed; changes nothing."""
+        """Yield findings: can the server be followed, and which tables match? Changes nothing."""
         found = requirements.check(self._options, self._tables.matches)
         if found.server:
             yield Finding("ok", found.server)
@@ -55,7 +55,7 @@ class MysqlSource:
                 "ok", f"follows {table.table.full_name} ({key}; about {table.rows_estimated:,} rows)"
             )
         if found.server:
-            with suppress(TidemillError):  # which the requirements have found too
+            with suppress(TidemillError):  # the requirements report the same
                 seen = [(table.schema, table.name) for table in probe(self._options).tables]
                 if unmatched := self._tables.unmatched(seen):
                     yield Finding("error", no_table_matches(unmatched))
@@ -95,10 +95,10 @@ class MysqlSource:
         return self._mounter.mount(released)
 
     def acknowledged(self, ts: Ts) -> None:
-        """Nothing of it is kept."""
+        """Do nothing: nothing is kept for acknowledged positions."""
 
     def check_seek(self, position: str) -> None:
-        """Check the form only: a binlog that is gone is found when it is asked for."""
+        """Check the format only: a purged binlog is found when it is requested."""
         self.rank(position)
 
     def statistics(self) -> PullerStatistics | None:
@@ -117,4 +117,4 @@ class MysqlSource:
         self._puller.stop(block=False)
 
     def close(self) -> None:
-        """The puller has closed its connections."""
+        """Do nothing: the puller has closed its connections."""

@@ -1,4 +1,4 @@
-"""The kinds of sources, and how the options of one are read and the source opened."""
+"""Kinds of sources, and opening a source from its options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .kinds import MYSQL, TIKV
 from .source import Source
 
 GROUP: Final = "tidemill.sources"
-"""The entry points by which installed packages add kinds of sources."""
+"""Group of the entry points by which installed packages add kinds of sources."""
 
 SOURCES: Final = config.Registry(GROUP, SourceKind, (MYSQL, TIKV))
 

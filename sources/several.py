@@ -36,11 +36,11 @@ class Member(Struct, frozen=True):
     tables: TableFilter
     loads: bool
     position: str
-    """Where it begins without a snapshot or checkpoint; empty: at its end."""
+    """Start position without a checkpoint; empty for the end of the log."""
 
     @property
     def stage(self) -> str:
-        """What waits and retries call it."""
+        """Name of the source in waits and retries."""
         return f"source {self.name}"
 
 
@@ -60,7 +60,7 @@ class Several:
         self._identities: dict[str, str] = {}
         self._ends: dict[str, str] = {}
         self._positions: dict[str, str] = {}
-        """Of each source, that of its last item."""
+        """Position of each source after its last item, by name."""
         self._loading: set[str] = set()
         """Sources whose snapshot isn't complete."""
         self._system: ActorSystem | None = None
@@ -126,7 +126,7 @@ class Several:
             )
 
     def _first(self) -> Checkpoint:
-        """Where a feed without checkpoints begins."""
+        """Return the checkpoint from which a new feed begins."""
         positions = {member.name: member.position or self._ends[member.name] for member in self._members}
         loading: SnapshotProgress | None = {} if self._members[0].loads else None
         return Checkpoint(0, encode_positions(positions), loading)
@@ -204,7 +204,7 @@ class Several:
         )
 
     def waits(self) -> list[Wait]:
-        """Which source holds the others back, and whose server doesn't answer."""
+        """Return waits for the source that holds the others back, and for servers that don't answer."""
         if self._system is None:
             return []
         now = self._clock.now()

@@ -1,4 +1,4 @@
-"""What a pipeline needs of a source, whatever its kind."""
+"""The protocol between a pipeline and a source of any kind."""
 
 from __future__ import annotations
 
@@ -15,39 +15,42 @@ from ..sorter import EventSorter
 
 
 class SourceInfo(Struct, frozen=True):
-    """A first look at a source."""
+    """Result of the first look at a source."""
 
     source: str
-    """Its identity: what belongs into `Checkpoint.source`."""
+    """Identity of the source, for `Checkpoint.source`."""
     end: str
-    """The position at which it ends now."""
+    """Current end position."""
     tables: list[tuple[str, str]]
-    """Schema and name of those that this user may see."""
+    """Schema and name of the tables that this user may see."""
 
 
 class StartContext(Struct, frozen=True):
-    """What a source is given to start with."""
+    """Arguments for starting a source."""
 
     compute: ActorSystem
     blocking: ActorSystem
-    """For actors that wait in drivers; it has a worker for one of the source's."""
+    """System for actors that block in drivers; it has a worker for one actor of the source."""
     sorter: EventSorter
     decoder: PooledRef[Any]
-    """Takes `Sorted` of the sorter, and `Deliver` of a source that needs no sorting for it."""
+    """Accepts `Sorted` from the sorter, and `Deliver` with items that need no sorting."""
     coordinator: PooledRef[Any]
-    """Hears of failures, and gets Connected, Retrying and SnapshotReport."""
+    """Receives failures, Connected, Retrying and SnapshotReport."""
     start: Checkpoint | None
-    """Where to resume; None: anew, with a snapshot if that is wanted."""
+    """Checkpoint to resume from; None for a new feed, with a snapshot if requested."""
     sink_checkpoints: Sequence[Checkpoint]
-    """The checkpoints of all sinks."""
+    """Checkpoints of all sinks."""
     decodes: bool = False
-    """True if every sink reads rows as tuples: a source may decode them as it mounts them."""
+    """True if every sink reads rows as tuples: then `mount` may decode them at once."""
     load_barrier: LoadBarrier | None = None
-    """Where one of several sources waits for the snapshots of the others."""
+    """Where one of several sources waits for the snapshots of the others; None for a feed's only source."""
 
 
 class Source(Protocol):
-    """One source, from the first look to the end. Its methods are called from the feed's thread."""
+    """One source, from the first look to the end.
+
+    Methods are called from the feed's thread unless stated otherwise.
+    """
 
     address: str
 
@@ -55,38 +58,38 @@ class Source(Protocol):
         """Connect. Raises Retryable and Fatal."""
 
     def rank(self, position: str) -> Any:
-        """A sort key for positions. Raises CheckpointError for what isn't one."""
+        """Return the sort key of a position. Raises CheckpointError for an invalid position."""
 
     def behind(self, sink: str, position: str, end: str) -> str:
-        """The sentence for a sink whose position lies behind the source's end."""
+        """Return the error text for a sink whose position is after the source's end."""
 
     def start(self, context: StartContext) -> None:
-        """Begin to read, on actors. Raises Retryable and Fatal. Once, after `look`."""
+        """Start reading, by actors; called once, after `look`. Raises Retryable and Fatal."""
 
     def mount(self, released: Sorted) -> list[Item]:
-        """What the sorter released, as items. Called in the DecodeActor's turns."""
+        """Return the items of the sorter's output. Called in the DecodeActor's turns."""
 
     def acknowledged(self, ts: Ts) -> None:
-        """Every sink durably has everything up to there. Called in the Coordinator's turns."""
+        """Note that everything up to `ts` is durable in every sink. Called in the Coordinator's turns."""
 
     def check_seek(self, position: str) -> None:
-        """Raise SourceError unless it can be read again after `position`, by a new start. Called in the
-        Coordinator's turns."""
+        """Raise SourceError unless a new start can read again after `position`. Called in the Coordinator's
+        turns."""
 
     def statistics(self) -> PullerStatistics | None:
-        """None if it is too busy to answer."""
+        """Return the puller's statistics; None if it is too busy to answer."""
 
     def waits(self) -> list[Wait]:
-        """What it waits on, and what is slow in it; may be called at any time after `start`."""
+        """Return the source's waits and slow parts; may be called at any time after `start`."""
 
     def table_name(self, table_id: int) -> str:
-        """Return what a Wait calls a keyspace of the sorter; empty where it has no name."""
+        """Return the name of a sorter's keyspace for a Wait; empty if it has none."""
 
     def stop(self) -> None:
-        """Read no further. Returns at once."""
+        """Stop reading. Returns at once."""
 
     def close(self) -> None:
-        """Give back all that it holds, after the actors' systems were stopped. Safe to repeat."""
+        """Release all resources, after the actors' systems were stopped. Safe to repeat."""
 
 
 def no_table_matches(patterns: Sequence[str]) -> str:

@@ -41,28 +41,32 @@ from .tikv_snapshot import TikvLoader, TikvSnapshot
 DDL_KEYSPACE: Final = 0
 """The sorter's number for the keyspace of the schema's jobs; TiDB's table ids begin above."""
 JOB_QUEUE: Final = "schema jobs"
-"""What a Wait calls that keyspace."""
+"""Name of that keyspace in a Wait."""
 HISTORY_BUFFER_BYTES: Final = 4 << 20
-"""Table infos are written once and seldom read: 100,000 of them have no business in memory."""
+"""Write buffer for table infos, which are written once and seldom read; 100,000 of them stay out of
+memory."""
 PREWRITE_BUFFER_BYTES: Final = 96 << 20
 LOOKS_PART: Final = 20
-"""A look over all regions comes at the earliest after this many times what the last one took."""
+"""Pause between looks over all regions, as a multiple of the last look's duration."""
 
 _LATEST: Final = (1 << 64) - 1
 _NO_ANSWER: Final = (TimeoutError, CancelledError, TidemillError)
-"""What a look can end with while the cluster gives no answer, and in the middle of a stop."""
+"""Errors of a look while the cluster doesn't answer, or during a stop."""
 
 T = TypeVar("T")
 
 
 class TikvSource:
-    """Every followed table has a keyspace, and so have the schema's jobs: what is left at a resolved ts of
-    all of them is in the order of the cluster. A position is a TSO."""
+    """One keyspace for each followed table, and one for the schema's jobs.
+
+    Changes up to the lowest resolved ts of all keyspaces are in the cluster's commit order. A position is a
+    TSO.
+    """
 
     def __init__(
         self, options: TikvOptions, tables: TableFilter, name: str, directory: Path, clock: Clock
     ) -> None:
-        """`name` is the feed's; what doesn't fit in memory goes to `directory`."""
+        """`name` is the feed's; data that doesn't fit in memory is spilled to `directory`."""
         self.address = options.address
         self._options = options
         self._tables = tables
@@ -73,11 +77,11 @@ class TikvSource:
         self._client = TikvClient(options, clock, Random())
         self._stack = ExitStack()
         self._lock = Lock()
-        """Guards what follows: the jobs come in one thread, what has left in another, the end in a third."""
+        """Guards the fields below: jobs, released changes and the end are handled in three threads."""
         self._followed: set[int] = set()
         """Ids of physical tables that are in the sorter."""
         self._ending: dict[int, Ts] = {}
-        """Those of them that are followed no further, with the ts at which they ended."""
+        """Tables of them that have ended, with the ts of their end."""
         self._acknowledged: Ts = 0
         self._puller: TikvPuller | None = None
         self._state: State = "connecting"
@@ -107,7 +111,7 @@ class TikvSource:
         await read_schema(self._client.kv, self._end, names)
 
     def survey(self) -> Iterator[Finding]:
-        """What stands in the way of following it, and what would be followed; changes nothing."""
+        """Yield findings: can the cluster be followed, and which tables match? Changes nothing."""
         try:
             found = self.look()
         except TidemillError as error:
@@ -189,7 +193,7 @@ class TikvSource:
         return store
 
     def _follow(self, at: Ts, schema_version: int) -> None:
-        """Pull what changes above `at`. The jobs come last: until they are resolved nothing leaves."""
+        """Pull changes above `at`. The jobs are added last: nothing is released until they are resolved."""
         if self._puller is None:  # stopped while the last rows of a snapshot were read
             return
         context = self._context
@@ -215,7 +219,7 @@ class TikvSource:
         if span is None:
             return
         with self._lock:
-            if self._ending.pop(table_id, None) is None:  # else it has never been away
+            if self._ending.pop(table_id, None) is None:  # else it was never removed
                 self._followed.add(table_id)
                 self._pull(table_id, [span], at, self._context.sorter.add_table(table_id, at))
 
@@ -224,7 +228,7 @@ class TikvSource:
             self._puller.add(table_id, spans, at, writer)
 
     def apply(self, job: Job, ts: Ts) -> None:
-        """Follow the tables that a job makes, and those that it drops no further than to there."""
+        """Follow the tables that a job creates; end those that it drops at `ts`."""
         applied = self._history.apply(job, ts)
         named = {p.id for p in applied.added if self._tables.matches(p.schema, p.table)}
         gone = {p.id for p in applied.removed} - named
@@ -245,7 +249,7 @@ class TikvSource:
         return items
 
     def _drop_ended(self, resolved: Ts) -> None:
-        """All that there was of a table up to its end has left."""
+        """Remove tables whose changes up to their end are all released."""
         with self._lock:
             for table_id in [id_ for id_, ts in self._ending.items() if ts <= resolved]:
                 del self._ending[table_id]
@@ -295,7 +299,7 @@ class TikvSource:
             with suppress(*_NO_ANSWER):
                 puller.ask_time()
         found, age = self._explained.get() or (), self._explained.age
-        # Who waits for room in a mailbox is known to the pipeline, which sees every actor.
+        # The pipeline, which sees every actor, reports waits for room in a mailbox.
         return [replace(wait, seconds=wait.seconds + age) for wait in found if wait.kind != "room"]
 
     def table_name(self, table_id: int) -> str:
@@ -325,12 +329,12 @@ class TikvSource:
 
 
 def heartbeat(source: str, ts: Ts) -> Transaction:
-    """Says that everything up to `ts` has been."""
+    """Return a transaction without rows that advances the watermark to `ts`."""
     return Transaction(ts, ts, source, [], str(ts))
 
 
 class _Names(TableNames):
-    """Raises SourceError for a followed table with a column of a type that isn't known."""
+    """Counts followed tables; raises SourceError for one with a column of an unknown type."""
 
     followed = 0
 
@@ -340,9 +344,9 @@ class _Names(TableNames):
 
 
 class _Look(Generic[T]):
-    """Something that takes a while to find out, found out anew no more often than it may cost.
+    """Cache of a slow look, repeated only as often as its duration permits.
 
-    What was found last counts while there is no answer.
+    The last result is kept while there is no answer.
     """
 
     def __init__(self, look: Callable[[], T | None], clock: Clock) -> None:
@@ -354,7 +358,7 @@ class _Look(Generic[T]):
 
     @property
     def age(self) -> float:
-        """Seconds since what `get` returns was found."""
+        """Seconds since the look whose result `get` returns."""
         return self._clock.now() - self._found_at
 
     def get(self) -> T | None:

@@ -1,4 +1,4 @@
-"""The rows that a TiKV cluster's tables have at a ts, in chunks."""
+"""Snapshot of a TiKV cluster's tables at a ts, in chunks."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ from ..sink import Deliver
 
 CHUNK_ROWS: Final = 5_000
 CHUNK_BYTES: Final = 4 << 20
-"""A chunk has at most so many rows, and about so many bytes."""
+"""Maximum number of rows of a chunk, and of bytes, about."""
 
 ROOM: Final = 1 << 30
-"""Chunks have timestamps from this far below the snapshot's on: four seconds by the clock. What was
-committed since comes after them all, and what was before is in them."""
+"""Distance of the first chunk's ts below the snapshot's ts: four seconds. Changes after
+the snapshot sort after all chunks; earlier ones are in them."""
 
 _Pair: TypeAlias = tuple[bytes, bytes]
 
 
 class TikvSnapshot:
-    """Loads all followed rows as of one ts, which the cluster keeps readable for as long as it takes.
+    """Loads all followed rows as of one ts, which the cluster keeps readable meanwhile.
 
-    A restart reads at the same ts again, and goes on behind what every sink has.
+    A restart reads at the same ts again, and continues after the rows that every sink has.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class TikvSnapshot:
     def steps(
         self, loading: SnapshotProgress, sink_checkpoints: Sequence[Checkpoint]
     ) -> Iterator[Item | SnapshotReport]:
-        """Yield what to deliver, in order. `loading` is what every sink has.
+        """Yield items and reports in order. `loading` is the progress that every sink has.
 
         Raises Retryable and Fatal. Waits for the cluster.
         """
@@ -90,7 +90,7 @@ class TikvSnapshot:
             yield from self._chunks(table, reader, have)
 
     def _unsigned(self, table: TableAt) -> bool:
-        """Whether the keys are in another order than the numbers they stand for."""
+        """Return True for an unsigned primary key, whose encoding sorts differently from its numbers."""
         wanted = ColumnFlag.PRI_KEY | ColumnFlag.UNSIGNED
         return any(column.flags & wanted == wanted for column in table.info.columns)
 
@@ -100,7 +100,7 @@ class TikvSnapshot:
         return Ddl(ts, ts, self._source, table.schema, table.info.name, "", (made,), position=str(self._at))
 
     def _chunks(self, table: TableAt, reader: RowReader, have: TableProgress | None) -> Iterator[Item]:
-        """By the integer key: each chunk is a transaction of its own, and a restart goes on behind it."""
+        """Yield chunks by integer key; each is a transaction, after which a restart continues."""
         start, end = record_span(table.info.id)
         if have is not None and have.last:
             start = record_prefix(table.info.id) + encode_int(have.last[0]) + b"\0"
@@ -111,7 +111,7 @@ class TikvSnapshot:
         yield self._transaction(table, reader, [], TableProgress())
 
     def _whole(self, table: TableAt, reader: RowReader) -> Iterator[Item]:
-        """In one transaction, however large: there is no place in it to go on from."""
+        """Yield the table in one transaction of any size: a restart can't resume inside it."""
         ts = next(self._numbers)
         for physical_id in partition_ids(table.info) or (table.info.id,):
             for pairs in self._pages(*record_span(physical_id)):
@@ -146,7 +146,7 @@ class TikvSnapshot:
 
 
 async def _take(found: AsyncIterator[_Pair]) -> list[_Pair]:
-    """The next of what is found, for one chunk."""
+    """Return the next pairs for one chunk; empty at the end."""
     pairs: list[_Pair] = []
     size = 0
     async for pair in found:
@@ -158,14 +158,14 @@ async def _take(found: AsyncIterator[_Pair]) -> list[_Pair]:
 
 
 class _Read(Struct, frozen=True):
-    """To itself: go on reading."""
+    """To itself: continue reading."""
 
 
 _READ = _Read()
 
 
 class TikvLoader(PooledActor):
-    """Delivers a snapshot, a chunk a turn, and then calls `loaded`. In a system for blocking work."""
+    """Delivers a snapshot, one chunk per turn, and then calls `loaded`. For a system of blocking work."""
 
     def __init__(
         self,
@@ -177,7 +177,7 @@ class TikvLoader(PooledActor):
         super().__init__()
         self._steps = steps
         self._mount = mount
-        self._conductor = coordinator
+        self._coordinator = coordinator
         self._loaded = loaded
 
     def on_start(self) -> None:
@@ -193,7 +193,7 @@ class TikvLoader(PooledActor):
             self._loaded()
             return
         if isinstance(step, SnapshotReport):
-            self.send(self._conductor, step)
+            self.send(self._coordinator, step)
         else:
             self.send(self._mount, Deliver([step]))
         self.actor_inbox.post(_READ)

@@ -1,4 +1,4 @@
-"""tidemill on Spark: its changes and snapshots as DataFrames, DataFrames into its sinks."""
+"""tidemill on Spark: changes and snapshots as DataFrames, and DataFrames into sinks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["register", "session"]
 def register(spark: SparkSession) -> None:
     """Let `spark` read and write format("tidemill"). Raises ConfigError if a package is missing.
 
-    Filters of a batch are pushed down if spark.sql.python.filterPushdown.enabled is true by then.
+    Filters of a batch are pushed down if spark.sql.python.filterPushdown.enabled is already true.
     """
     try:
         from .data_source import register
@@ -29,10 +29,10 @@ def register(spark: SparkSession) -> None:
 def session(
     name: str = "tidemill", master: str = MASTER, config: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A session with the data source registered, or the one that is there already.
+    """Return a session with the data source registered: the active one, or a new one.
 
-    `config` goes over tidemill's defaults, which suit small batches on few cores. Raises ConfigError if there
-    is no Java, a package is missing, or `master` is none.
+    `config` overrides tidemill's defaults, which suit small batches on few cores. Raises ConfigError if there
+    is no Java, a package is missing, or `master` isn't valid.
     """
     try:
         from .launch.session import session

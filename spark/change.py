@@ -1,8 +1,8 @@
 """The exact bytes of a change: what a sink needs of a row or a schema change, as MessagePack.
 
-A row's bytes have no names in them; its layout is kept beside them, and says how to read them. The layout
-has the source's identity and the table, deflated: a table of eight columns takes about 150 bytes, and they
-are made once for all its rows.
+A row's bytes have no column names; a separate layout describes how to decode them. The layout has the
+source's identity and the table, compressed: about 150 bytes for a table of eight columns, encoded once for
+all its rows.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class RowBytes:
-    """Rows of one table, of one source, as bytes and back."""
+    """Encodes and decodes rows of one table of one source."""
 
     def __init__(self, source: str, table: Table) -> None:
         self.source = source
@@ -84,10 +84,10 @@ class RowBytes:
 
 
 class EventBytes:
-    """Rows of one table, of one source, as the bytes of its binlog.
+    """Decodes rows of one table of one source from the bytes of its binlog.
 
-    A change has its row images, an update's two after each other. The layout has the source's identity and
-    the table's Table_map, deflated.
+    A change has its row images, two in sequence for an update. The layout has the source's identity and the
+    table's Table_map, compressed.
     """
 
     def __init__(self, source: str, payload: bytes) -> None:
@@ -97,7 +97,7 @@ class EventBytes:
         self.layout = zlib.compress(_encode((source, payload)), 9)
 
     def run(self, changes: Sequence[bytes], op: Op, commit_ts: Ts, start_ts: Ts) -> EventRun:
-        """Changes by one operation. Raises SinkError if each isn't one."""
+        """Return changes of one operation as a run. Raises SinkError if the bytes aren't one change each."""
         run = self.rows.images_run(b"".join(changes), op, commit_ts, start_ts)
         try:
             found = len(run)
@@ -111,7 +111,7 @@ class EventBytes:
 
 
 class Layouts:
-    """The row codecs in use: by the table to write, by the layout's bytes to read."""
+    """Cache of row codecs: by table for encoding, by the layout's bytes for decoding."""
 
     def __init__(self) -> None:
         self._by_table: dict[tuple[str, Table], RowBytes] = {}
@@ -119,7 +119,7 @@ class Layouts:
         self._by_event: dict[tuple[str, bytes], EventBytes] = {}
 
     def of_event(self, source: str, payload: bytes) -> EventBytes:
-        """By a Table_map's payload."""
+        """Return the codec of a Table_map's payload."""
         key = source, payload
         found = self._by_event.get(key)
         if found is None:
@@ -138,7 +138,7 @@ class Layouts:
         return found
 
     def read(self, layout: bytes) -> RowBytes | EventBytes:
-        """Raises SinkError if these aren't the bytes of a layout."""
+        """Return the codec of a layout. Raises SinkError if the bytes aren't a layout."""
         found = self._by_layout.get(layout)
         if found is None:
             if len(self._by_layout) >= _MAX_LAYOUTS:

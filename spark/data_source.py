@@ -27,15 +27,15 @@ PUSHDOWN: str = "spark.sql.python.filterPushdown.enabled"
 def register(spark: SparkSession) -> None:
     """Let `spark` read and write format("tidemill").
 
-    Filters of a batch are pushed down if spark.sql.python.filterPushdown.enabled is true by now; to be
-    called again where that changes.
+    Filters of a batch are pushed down if spark.sql.python.filterPushdown.enabled is already true; call it
+    again after changing that setting.
     """
     pushes = str(spark.conf.get(PUSHDOWN, "false")).lower() == "true"
     spark.dataSource.register(PushingSource if pushes else TidemillSource)
 
 
 class TidemillSource(DataSource):
-    """Options are in docs/spark.md."""
+    """The data source; docs/spark.md describes its options."""
 
     _table: Table | None = None
     _reads_batches: type[BatchReader] = BatchReader
@@ -45,7 +45,7 @@ class TidemillSource(DataSource):
         return "tidemill"
 
     def schema(self) -> StructType:
-        """Raises ConfigError for an option, Retryable and Fatal of the source."""
+        """Return the columns. Raises ConfigError for an option, Retryable and Fatal for the source."""
         return full_type(self._found_table(read_options(self.options)))
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -70,7 +70,7 @@ class TidemillSource(DataSource):
         return Output(options, self._found_table(options), schema)
 
     def _found_table(self, options: ReadOptions) -> Table | None:
-        """As it is when first asked for: a query keeps its columns."""
+        """Return the table as of the first call: a query keeps its columns."""
         if options.table and self._table is None:
             with closing(open_offsets(options)) as offsets:
                 (self._table,) = offsets.tables()
@@ -78,6 +78,6 @@ class TidemillSource(DataSource):
 
 
 class PushingSource(TidemillSource):
-    """Takes filters, which Spark allows only where it is told to."""
+    """The data source with filter pushdown, which Spark allows only if it is enabled."""
 
     _reads_batches = PushingReader

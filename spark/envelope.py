@@ -39,7 +39,7 @@ ENVELOPE: Final = pa.schema(
         pa.field("layout", pa.binary(), nullable=False),
     ]
 )
-"""The columns, in their order. `position` is set on the last row of a transaction; `query` on a DDL."""
+"""The columns in order. `position` is set on a transaction's last row, `query` on a DDL."""
 
 EXACT: Final = ("commit_ts", "start_ts", "op", "position", "change", "layout")
 """The columns that `Decoder` reads."""
@@ -58,11 +58,11 @@ class _Lines:
     """Collects the rows of a batch, in order."""
 
     def __init__(self, first: int) -> None:
-        """The row that was held back is number 0, if there is one."""
+        """`first` is 1 if a withheld row, number 0, comes before the lines; otherwise 0."""
         self.first = self.count = first
         self.parts: list[_Part] = []
         self.positions: dict[int, str] = {}
-        """By the number of the row."""
+        """Positions by row number."""
 
     def add(self, item: Item, number: int, part: Run | Ddl, size: int) -> None:
         if size:
@@ -71,11 +71,13 @@ class _Lines:
 
 
 class Encoder:
-    """Items to envelope batches; one for each stream of items, as the rows of a transaction are numbered
-    through its pieces."""
+    """Encodes items as envelope batches.
+
+    Used for one stream of items, since the rows of a split transaction are numbered through all its items.
+    """
 
     def __init__(self, pick: Pick | None = None, *, json: bool = True) -> None:
-        """Only rows that are picked become lines.
+        """`pick` selects the rows to encode; None: all.
 
         Without `json` the columns `before` and `after` are null, which takes two thirds of the time.
         """
@@ -84,15 +86,15 @@ class Encoder:
         self._layouts = Layouts()
         self._texts: dict[bytes, _Text] = {}
         self._has_line = False  # the open transaction
-        self._held: pa.RecordBatch | None = None
+        self._withheld: pa.RecordBatch | None = None
 
     def encode(self, items: Iterable[Item]) -> pa.RecordBatch:
-        """The rows of `items`, maybe none; items without rows leave nothing.
+        """Return the rows of `items`, possibly none.
 
-        While a transaction is open its last row is held back: it may turn out to be the one that ends it.
+        While a transaction is open its latest row is withheld, as it may be the transaction's last.
         """
-        held, self._held = self._held, None
-        lines = _Lines(first=0 if held is None else 1)
+        withheld, self._withheld = self._withheld, None
+        lines = _Lines(first=0 if withheld is None else 1)
         for item in items:
             if self._pick.begins(item):
                 self._has_line = False
@@ -109,16 +111,16 @@ class Encoder:
                 lines.positions[lines.count - 1] = item.position
                 self._has_line = False
         batch = self._batch(lines)
-        if held is not None:
-            batch = pa.concat_batches([held, batch])
+        if withheld is not None:
+            batch = pa.concat_batches([withheld, batch])
         batch = _placed(batch, lines.positions)
         if self._has_line:
-            self._held = batch.slice(batch.num_rows - 1)
+            self._withheld = batch.slice(batch.num_rows - 1)
             batch = batch.slice(0, batch.num_rows - 1)
         return batch
 
     def _batch(self, lines: _Lines) -> pa.RecordBatch:
-        """Without positions."""
+        """Return the lines as a batch without positions."""
         if not lines.parts:
             return to_batch([], ENVELOPE)
         items, numbers, parts, sizes = zip(*lines.parts, strict=True)
@@ -139,7 +141,7 @@ class Encoder:
         return pa.RecordBatch.from_arrays(columns, schema=ENVELOPE)
 
     def _images(self, lines: _Lines) -> list[pa.Array]:
-        """The columns before, after, change and layout: table by table, then in their order."""
+        """Return the columns before, after, change and layout: encoded by table, then put in order."""
         groups: dict[Any, list[int]] = {}
         for place, (item, _, part, _) in enumerate(lines.parts):
             key = None if isinstance(part, Ddl) else (id(part.table), item.source, item.chunk)
@@ -202,15 +204,15 @@ class Encoder:
 
 
 class Decoder:
-    """Envelope batches to items; the rows in the order of `commit_ts`, `start_ts`, `sequence`."""
+    """Decodes envelope batches, ordered by `commit_ts`, `start_ts`, `sequence`, to items."""
 
     def __init__(self) -> None:
         self._layouts = Layouts()
 
     def decode(self, batch: pa.RecordBatch) -> list[Item]:
-        """Raises SinkError if the columns aren't those of the envelope, or not as they were read.
+        """Return the items. Raises SinkError if columns are missing or were modified.
 
-        A transaction is whole or in pieces, as the batch has it: its last row has the position.
+        A transaction may be split, as in the batches: its last row has the position.
         """
         try:
             return self._decoded(batch)
@@ -284,7 +286,7 @@ def _placed(batch: pa.RecordBatch, positions: dict[int, str]) -> pa.RecordBatch:
 
 
 def row_text(table: Table) -> _Text:
-    """Rows of `table` as JSON objects, in the form of docs/ndjson.md."""
+    """Return a function from a row of `table` to its JSON object, in the form of docs/ndjson.md."""
     values = json_rows(table)
 
     def text(row: Row | None) -> str | None:
@@ -298,7 +300,7 @@ def _nothing(_row: Row | None) -> None:
 
 
 def to_batch(lines: list[list[Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """Rows to columns."""
+    """Return a batch of the rows in `lines`."""
     columns = zip(*lines, strict=True) if lines else [[]] * len(schema)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,4 +1,4 @@
-"""Rows as JSON objects, in the form of docs/ndjson.md: a column of texts from the columns of a run."""
+"""Rows as JSON objects, in the form of docs/ndjson.md, converted from the columns of a run."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ..sink.files.parquet_columns import as_text
 
 _SAFE_BITS: Final = 53
 _MOST_PLAIN_DIGITS: Final = 6
-"""Behind a decimal's point; Arrow prints small numbers of more with an exponent."""
+"""Maximum decimal places of a decimal that Arrow never prints with an exponent."""
 _NUMBERS: Final = {"tinyint", "smallint", "mediumint", "int", "year"}
 _to_json = msgspec.json.Encoder().encode
 
 
 def json_texts(table: Table, image: Image, count: int) -> pa.Array:
-    """One object for each of `count` changes, null where it has no such row."""
+    """Return an object for each of `count` changes; null for a change without this image."""
     if image.columns is None:
         return pa.nulls(count, pa.string())
     pieces: list[Any] = []
@@ -45,7 +45,7 @@ def json_texts(table: Table, image: Image, count: int) -> pa.Array:
 
 
 def _texts(column: Column, values: pa.Array) -> tuple[pa.Array, bool]:
-    """JSON of each value, and whether it has yet to be put between quotes."""
+    """Return the JSON of each value, and True if it has to be quoted."""
     match column.kind:
         case "date" | "time" | "datetime" | "timestamp":
             return as_text(values, column.scale).cast(pa.string()), True

@@ -9,13 +9,13 @@ from ..config.form import nearest
 
 
 class OptionForm(Form):
-    """Named as options: `option partitions = '0': ...`."""
+    """A form whose errors name options: `option partitions = '0': ...`."""
 
     is_text = True
 
     def __init__(self, others: str, example: str, doing: str = "") -> None:
-        """`others` says which options there are besides the accepted ones, `example` what a required one may
-        be, and `doing` what all of them are for."""
+        """`others` describes options besides the listed ones, `example` a value of a required one, and
+        `doing` their purpose."""
         self._others = others
         self._example = example
         self._doing = doing
@@ -35,7 +35,7 @@ class OptionForm(Form):
 
 
 def divided(given: Mapping[str, str], prefix: str) -> tuple[dict[str, str], dict[str, str]]:
-    """The options without the prefix, and those with it, which is removed."""
+    """Return the options without the prefix, and those with it, with the prefix removed."""
     own, prefixed = {}, {}
     for key, text in given.items():
         if key.lower().startswith(prefix):

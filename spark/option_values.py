@@ -1,4 +1,4 @@
-"""Values of options from their text. Each function raises ValueError that says what is accepted."""
+"""Parsing of options. Each function raises ValueError that names the accepted values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def source_url(text: str) -> str:
 
 
 def patterns(text: str) -> tuple[str, ...]:
-    """Separated by commas."""
+    """Parse table patterns, separated by commas."""
     found = tuple(part.strip() for part in text.split(",") if part.strip())
     if not found:
         raise ValueError('patterns separated by commas, for instance "shop.*,!shop.tmp_*"')
@@ -86,7 +86,7 @@ def size(text: str) -> int:
 
 
 def timestamp(text: str) -> Ts:
-    """A TSO, or a time."""
+    """Parse a TSO or a time."""
     if text.isdecimal() and 0 < int(text) < 1 << 63:
         return int(text)
     try:
@@ -106,7 +106,7 @@ def starting_ts(text: str) -> Ts | str:
 
 
 def addresses(text: str) -> tuple[str, ...]:
-    """Separated by commas."""
+    """Parse addresses host:port, separated by commas."""
     found = tuple(part.strip() for part in text.split(",") if part.strip())
     if not found or not all(_ADDRESS.fullmatch(address) for address in found):
         raise ValueError("addresses separated by commas, for instance 10.0.0.5:8815,10.0.0.6:8815")

@@ -16,7 +16,7 @@ class Planner:
         self._versions = _versions()
 
     def check(self) -> None:
-        """Raise ConfigError unless this is the same program."""
+        """Raise ConfigError unless this process runs the same program."""
         if self._versions != _versions():
             raise ConfigError(
                 f"the driver runs {self._versions}, this worker {_versions()}: install the same on both"

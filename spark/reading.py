@@ -1,4 +1,4 @@
-"""How Spark reads each kind of source: the one place in this folder that knows their names."""
+"""The way Spark reads each kind of source; only this file of the folder names the kinds."""
 
 from __future__ import annotations
 
@@ -19,24 +19,26 @@ if TYPE_CHECKING:
     from .read.options import ReadOptions
 
 KEEP_SECONDS: Final = 600
-"""How long TiKV keeps old versions for a batch that has died; a running batch renews this."""
+"""Time for which TiKV keeps old versions for a killed batch; a running batch renews it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkReading:
-    """How tasks read one kind of source."""
+    """The way tasks read one kind of source."""
 
     by_ts: bool
-    """True if a position is a ts: a snapshot can be of any ts, and a task reads only its own part of the
-    tables. Otherwise a position is of a log, which every task reads whole, and a snapshot is of now."""
+    """True if a position is a ts: a snapshot may have any ts, and a task reads only its part of the tables.
+
+    Otherwise a position is one of a log, which every task reads whole, and a snapshot is always as of now.
+    """
     pause_seconds: float
-    """Default pause between questions to a source without news."""
+    """Default pause between requests to a source without new changes."""
     rank: Callable[[str], Any]
-    """A sort key for positions. Raises CheckpointError."""
+    """Sort key of positions. Raises CheckpointError."""
     open_offsets: Callable[[ReadOptions], Offsets]
-    """Connected. Raises Retryable and Fatal."""
+    """Connect to the source. Raises Retryable and Fatal."""
     of_batch: Callable[[ReadOptions], ReadOptions]
-    """The options of one batch, which is alone with them."""
+    """Return the options of a single batch, with a unique name if the source needs one."""
     plans_as: str
     """Name of this kind in a backfill's plan."""
     read_chunk: Callable[[Any, Directory, Plan, int], None]
@@ -44,12 +46,12 @@ class SparkReading:
 
 
 def reading_of(url: str) -> SparkReading:
-    """As `reading_of_kind`, for a source's URL."""
+    """Return the same as `reading_of_kind`, for a source's URL."""
     return reading_of_kind(source_kind(url))
 
 
 def reading_of_kind(kind: SourceKind) -> SparkReading:
-    """Raises ConfigError if Spark can't read this kind of source."""
+    """Return the reading of a kind. Raises ConfigError if Spark can't read it."""
     if kind.name not in _READINGS:
         raise ConfigError(
             f"source.url: Spark can't read {kind.name}, only {', '.join(_READINGS)}: use the local engine"
@@ -88,7 +90,7 @@ def _tikv_offsets(options: ReadOptions) -> Offsets:
 
 
 def _tikv_batch(options: ReadOptions) -> ReadOptions:
-    """With a name of its own, under which the cluster keeps old versions."""
+    """Return the options with a unique name, under which the cluster keeps old versions."""
     name = f"{options.name[:50]}-{uuid4().hex[:12]}"
     return replace(options, name=name, source={"gc_ttl_seconds": str(KEEP_SECONDS), **options.source})
 
@@ -111,7 +113,7 @@ _READINGS: Final = {
     ),
     "tikv": SparkReading(
         by_ts=True,
-        pause_seconds=1.0,  # a cluster can't say whether there is news
+        pause_seconds=1.0,  # a cluster can't tell if there are new changes
         rank=parse_ts,
         open_offsets=_tikv_offsets,
         of_batch=_tikv_batch,
@@ -119,4 +121,4 @@ _READINGS: Final = {
         read_chunk=_read_tikv_chunk,
     ),
 }
-"""By the name of the source's kind."""
+"""Readings by name of the source's kind."""

@@ -1,4 +1,4 @@
-"""Who may import whom. `actors`, `store`, `codec` and `config` are leaves; stages don't know each other."""
+"""The allowed imports. `actors`, `store`, `codec` and `config` are leaves; stages don't import each other."""
 
 import ast
 import sys
@@ -46,7 +46,7 @@ FOREIGN = {
 
 
 def allowed(part: str) -> set[str]:
-    """What a folder, or a module of the root, may import of this package."""
+    """Return the parts of this package that a folder, or a module of the root, may import."""
     if part in LEAVES:
         return LEAVES[part] | {part}
     if part in STAGES:

@@ -1,1 +1,1 @@
-"""Binlog rows and statements into items."""
+"""Decoding of binlog rows and statements into items."""

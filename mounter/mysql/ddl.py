@@ -1,9 +1,9 @@
-"""What a logged statement does to the followed tables.
+"""Effects of logged statements on the followed tables.
 
 Adding and dropping plain columns is followed. Any other change of a followed table's definition or of
-all its rows is refused: the feed stops there with a sentence that quotes the statement. What touches no
-followed table is passed over, and so is what isn't about tables. A statement about tables of which not
-even the name can be made out is refused where tables of its session's schema are followed.
+all its rows is refused: the feed stops there with an error that quotes the statement. Statements that touch
+no followed table are ignored. A statement whose table names can't be parsed is refused if tables of its
+session's schema are followed.
 """
 
 from __future__ import annotations
@@ -30,37 +30,37 @@ from ...codec.mysql.tokens import (
 from ...events import Action, AddColumn, Column, DropColumn
 
 _QUOTED_CHARACTERS: Final = 1000
-"""A refusal quotes so much of a statement."""
+"""Maximum number of characters of a statement that an error quotes."""
 
 
 class Tables(Protocol):
-    """Which tables the feed follows."""
+    """The set of tables that the feed follows."""
 
     def matches(self, schema: str, table: str) -> bool: ...
 
     def touches(self, schema: str) -> bool:
-        """Whether tables of this schema may be followed."""
+        """Return True if tables of this schema may be followed."""
         ...
 
 
 class Change(Struct, frozen=True):
-    """What a statement does to a followed table: actions, or a refusal that says why they can't be."""
+    """Effect of a statement on a followed table: actions, or a refusal that says why it can't be followed."""
 
     schema: str
     table: str
-    """Empty where it isn't about one table, as in DROP DATABASE."""
+    """Empty if the statement isn't about one table, as in DROP DATABASE."""
     actions: tuple[Action, ...] = ()
     refusal: str = ""
     if_exists: bool = False
-    """The refusal holds only where the table is there."""
+    """True if the refusal applies only to targets in which the table exists."""
 
 
 _Name: TypeAlias = tuple[str, str]
-"""Schema and table; the table is empty for all of the schema."""
+"""Schema and table; an empty table means the whole schema."""
 
 
 def read_change(query: Query, tables: Tables) -> Change | None:
-    """The change of a followed table, the first one if there are several; None if there is none."""
+    """Return the first change of a followed table; None if there is none."""
     try:
         tokens = Tokens(query.query, query.sql_mode)
         tokens.skip_settings()
@@ -73,7 +73,7 @@ def read_change(query: Query, tables: Tables) -> Change | None:
     followed = [name for name in touched if _followed(name, tables)]
     if not followed:
         return None
-    # Nothing was renamed where the first isn't there, and nothing dropped if the only one followed isn't.
+    # IF EXISTS did nothing if the first table of a RENAME, or the only followed one of a DROP, doesn't exist.
     alone = (len(touched) == 2 and followed[0] == touched[0]) if verb == "RENAME" else len(followed) == 1
     return _refusal(followed[0], f"{verb} {what}", query, if_exists=if_exists and alone)
 
@@ -95,8 +95,10 @@ def _refusal(name: _Name, what: str, query: Query, *, if_exists: bool = False) -
 
 
 def _touched(verb: str, tokens: Tokens, schema: str) -> tuple[str, list[_Name], bool]:
-    """What a statement other than ALTER is about, the tables that it creates, drops, renames or empties, or
-    whose indexes it changes, and whether it drops or renames only those that exist."""
+    """Read a statement other than ALTER: its object, its affected tables, and True if it has IF EXISTS.
+
+    Affected tables are those that it creates, drops, renames or empties, or whose indexes it changes.
+    """
     if verb == "TRUNCATE":
         tokens.accept("TABLE")
         return "TABLE", [tokens.qualified_name(schema)], False
@@ -144,7 +146,7 @@ def _read_alter(tokens: Tokens, query: Query, tables: Tables) -> Change | None:
 
 
 def _skip_condition(tokens: Tokens) -> bool:
-    """Whether there was one."""
+    """Skip IF EXISTS or IF NOT EXISTS; return True if there was one."""
     return tokens.accept("IF", "NOT", "EXISTS") or tokens.accept("IF", "EXISTS")
 
 
@@ -156,7 +158,7 @@ def _skip_wait(tokens: Tokens) -> None:
 
 
 def _other_tables(tokens: Tokens, schema: str) -> Iterator[_Name]:
-    """Tables named in the clauses of ALTER TABLE: the new name, those that trade places with a partition."""
+    """Yield tables named in clauses of ALTER TABLE: the new name, and tables exchanged with a partition."""
     while tokens.next.kind != "end":
         if tokens.accept("RENAME"):
             if not tokens.accept_any("COLUMN", "INDEX", "KEY"):
@@ -182,7 +184,7 @@ def _actions(tokens: Tokens, query: Query) -> Iterator[Action]:
 _TODAY: Final = frozenset({"CURRENT_DATE", "CURDATE"})
 _NOW: Final = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"}) | _TODAY
 _DIGITS: Final = {"X", "B", "DATE", "TIME", "TIMESTAMP"}
-"""What may stand before the string of a constant."""
+"""Prefixes of a string that form a constant."""
 _MOMENT: Final = re.compile(
     r"(?:TIMESTAMP )?'(\d{4})-(\d\d?)-(\d\d?)(?:[ T](\d\d?):(\d\d?)(?::(\d\d?)(?:\.\d*)?)?)?'", re.IGNORECASE
 )
@@ -190,13 +192,16 @@ _FIXED_OFFSET: Final = re.compile(r"[+-]\d+:\d+")
 
 
 def _added(tokens: Tokens, query: Query) -> Column:
-    """The column of an ADD. The binlog doesn't hold what its default puts into the rows that are there,
-    so that must be a constant or the time of the statement."""
+    """Read the column of an ADD.
+
+    The binlog doesn't contain the values that its default gives to existing rows: the default must be a
+    constant or the time of the statement. Raises NotUnderstood otherwise.
+    """
     column = read_column(tokens, explicit_timestamps=query.explicit_timestamps)
     text = column.default
     if text is None:
         return column
-    default = Tokens(text, ANSI_QUOTES)  # a constant is spelled without double quotes
+    default = Tokens(text, ANSI_QUOTES)  # constants have no double quotes
     negative = default.accept("-")
     value = default.take()
     moment = value.value in _NOW
@@ -229,8 +234,7 @@ def _added(tokens: Tokens, query: Query) -> Column:
 
 
 def _has_known_clock(text: str, query: Query) -> bool:
-    """Whether the clock of the statement's session was as far ahead of UTC at that moment as it was when
-    the statement ran."""
+    """Return True if the session's UTC offset was the same at the time in `text` and for the statement."""
     if _FIXED_OFFSET.fullmatch(query.time_zone) or not re.search("[1-9]", text):
         return True
     match = _MOMENT.fullmatch(text)
@@ -248,12 +252,12 @@ def _has_known_clock(text: str, query: Query) -> bool:
 _NO_COLUMN: Final = frozenset({
     "INDEX", "KEY", "PRIMARY", "UNIQUE", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "PARTITION",
 })  # fmt: skip
-"""What else ADD and DROP may be about. All of them are reserved words."""
+"""Objects of ADD and DROP that aren't columns; all are reserved words."""
 
 
 def _clause(tokens: Tokens, query: Query) -> Iterator[Action]:
     verb = tokens.accept_any("ADD", "DROP", "ALGORITHM", "LOCK")
-    if verb in ("ALGORITHM", "LOCK"):  # how to go about it
+    if verb in ("ALGORITHM", "LOCK"):  # only the method of the change
         tokens.accept("=")
         tokens.take()
         return

@@ -1,4 +1,4 @@
-"""Raw changes in commit order to transactions of rows and schema changes."""
+"""Decoding of the binlog's raw changes into transactions of rows and schema changes."""
 
 from __future__ import annotations
 
@@ -34,31 +34,37 @@ from ...events import (
 from .ddl import Change, Tables, read_change
 
 _Found: TypeAlias = list[Any]
-"""Runs, or row changes where they are decoded at once; both have a ts and a table."""
+"""Runs, or row changes if they are decoded at once; both have a ts and a table."""
 
 
 class Mounter:
-    """Mounts what a feed's sorter releases, in order. Not thread-safe: it remembers the open transaction."""
+    """Decodes the changes that a feed's sorter releases, in order.
+
+    Not thread-safe: it keeps the state of the open transaction.
+    """
 
     def __init__(self, layouts: Layouts, source: str, tables: Tables, *, decodes: bool = False) -> None:
-        """`source` is the name that every item carries. With `decodes` rows are decoded at once, which is
-        quicker where they will be asked for: 3 µs a transaction of one row."""
+        """`source` is the name in every item.
+
+        With `decodes`, rows are decoded at once, which saves 3 µs per one-row transaction if they are read as
+        tuples later.
+        """
         self.decodes = decodes
         self._layouts: Final = layouts
         self._source: Final = source
         self._tables: Final = tables
-        self._void = False
-        """The open transaction was taken back."""
+        self._rolled_back = False
+        """True if the open transaction was rolled back."""
         self._loads = False
-        """The open transaction's rows are part of a snapshot."""
+        """True if the open transaction's rows are part of a snapshot."""
         self._held: Ddl | None = None
         """The open transaction's latest schema change, until it is known whether it is its last item."""
 
     def mount(self, sorted_: Sorted) -> list[Item]:
-        """The items of what the sorter released: rows as transactions, schema changes at their places.
+        """Return the items of released changes: transactions of rows, and schema changes, in commit order.
 
-        The last item of a transaction, and no other, has `last` set and a position. Rows are decoded when
-        they are asked for, or here with `decodes`: then SourceError is raised where one can't be read.
+        Only the last item of a transaction has `last` set and a position. Rows are decoded on first access,
+        or here with `decodes`; then SourceError is raised for a row that can't be decoded.
         """
         items: list[Item] = []
         runs: _Found = []
@@ -72,8 +78,8 @@ class Mounter:
                 self._end(change, decode_commit(change.value), runs, items)
                 runs = []
             elif kind == ROLLBACK_MARKER:
-                self._void = True
-            elif self._void:
+                self._rolled_back = True
+            elif self._rolled_back:
                 continue
             elif kind == ROWS:
                 if decodes:
@@ -97,7 +103,7 @@ class Mounter:
         return items
 
     def _part(self, change: KvChange, runs: _Found, items: list[Item]) -> None:
-        """Let out what there is of a transaction that goes on."""
+        """Emit the rows so far of a transaction that continues."""
         if self._held is not None:
             items.append(self._held)
             self._held = None
@@ -116,7 +122,7 @@ class Mounter:
             )
 
     def _end(self, change: KvChange, commit: Commit, runs: _Found, items: list[Item]) -> None:
-        self._void = self._loads = False
+        self._rolled_back = self._loads = False
         if runs and runs[0].commit_ts != change.commit_ts:
             raise InvariantViolated(f"the transaction of ts {runs[0].commit_ts} has no commit")
         if self._held is not None:

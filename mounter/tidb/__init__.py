@@ -1,1 +1,1 @@
-"""TiDB rows and DDL jobs into items."""
+"""Decoding of TiDB rows and DDL jobs into items."""

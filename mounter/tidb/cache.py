@@ -1,4 +1,4 @@
-"""The table infos that were used last, taken apart."""
+"""Cache of the most recently used table infos, decoded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .infos import Place
 
 
 class InfoCache:
-    """Keeps up to `limit` bytes of them, as they are stored. Not thread-safe."""
+    """Keeps up to `limit` bytes of infos, measured as stored. Not thread-safe."""
 
     def __init__(self, limit: int) -> None:
         self._limit: Final = limit

@@ -1,4 +1,4 @@
-"""From one version of a table to the next: the columns that come and go, or why it can't be followed."""
+"""Differences between two versions of a table: added and dropped columns, or why it can't be followed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...events import Action, AddColumn, Column, DropColumn, Table, physical_ms
 
 _TIMESTAMP: Final = 7
 _DATETIME: Final = 12
-"""MySQL's numbers for the types."""
+"""MySQL's numbers of the types."""
 
 _NOW: Final = re.compile(r"(?:current_timestamp|now|localtimestamp|localtime)(?:\(\d*\))?", re.IGNORECASE)
 
@@ -23,16 +23,16 @@ OTHER_KEY: Final = "the primary key is another"
 
 
 class NotFollowed(Exception):
-    """What a job does that sinks can't do."""
+    """A job makes a change that sinks can't apply; the text names it."""
 
 
 def column_actions(
     job: Job, old: TableInfo, before: Table, new: TableInfo, after: Table
 ) -> tuple[Action, ...]:
-    """What a sink does to go from `before` to `after`; nothing if rows look the same in both.
+    """Return the actions that lead from `before` to `after`; none if rows look the same in both.
 
-    Columns are known by their names. Raises NotFollowed where columns that stay are defined differently,
-    renamed or moved, or the primary key is another.
+    Columns are identified by name. Raises NotFollowed if a remaining column is redefined, renamed or moved,
+    or the primary key changes.
     """
     had = {column.name: column for column in before.columns}
     has = {column.name: column for column in after.columns}
@@ -50,7 +50,7 @@ def column_actions(
 
 
 def _dropped(job: Job, old: TableInfo, new: TableInfo) -> list[str]:
-    """Columns that are not even in the info any more. One that is on its way out is no longer public."""
+    """Return the columns missing from the new info; a column being dropped is there, but not public."""
     left = {column.name for column in new.columns}
     named = _named_to_drop(job)
     return [
@@ -64,7 +64,7 @@ def _dropped(job: Job, old: TableInfo, new: TableInfo) -> list[str]:
 
 
 def _named_to_drop(job: Job) -> set[str]:
-    """Columns that a job's clauses are to drop."""
+    """Return the names of columns that a job's clauses drop."""
     dropping = [job.args(of=part) for part in job.sub_jobs() if part.type == JobType.DROP_COLUMN]
     if job.type == JobType.DROP_COLUMN:
         dropping.append(job.args())
@@ -72,8 +72,10 @@ def _named_to_drop(job: Job) -> set[str]:
 
 
 def _first_name(args: Any) -> str:
-    """The name of the column that these arguments are about: the first in a list, or from version 2 on that
-    of `column_info`. Empty if there is none."""
+    """Return the name of the column in these arguments; empty if there is none.
+
+    It is the first of a list, or, from version 2, that of `column_info`.
+    """
     match args:
         case [{"O": str(name)}, *_] | {"column_info": {"name": {"O": str(name)}}}:
             return name
@@ -87,7 +89,7 @@ def _ids(info: TableInfo) -> dict[str, int]:
 def _check_renames(
     job: Job, dropped: list[str], old_ids: dict[str, int], added: list[str], new_ids: dict[str, int]
 ) -> None:
-    """A renamed column keeps its id, unless its rows are written anew for another type as well."""
+    """Raise NotFollowed for a renamed column: it keeps its id, except with rows rewritten for a new type."""
     gone = {old_ids.get(name): name for name in dropped}
     modifies = JobType.MODIFY_COLUMN in (job.type, *(part.type for part in job.sub_jobs()))
     for name in added:
@@ -96,8 +98,7 @@ def _check_renames(
 
 
 def _takes_rows_of(old: Column, new: Column) -> bool:
-    """Whether every value of the one column is one of the other and the other way round, NULL aside,
-    which may be forbidden from now on."""
+    """Return True if both columns have the same set of values; only NULL may become forbidden."""
     if new.nullable and not old.nullable:
         return False
     return _shape(old) == _shape(new)
@@ -114,7 +115,7 @@ def _key_names(table: Table) -> list[str]:
 
 
 def _additions(table: Table, added: set[str]) -> Iterator[AddColumn]:
-    """In the order of the table, so that each finds the column that it follows."""
+    """Yield additions in the table's order, so that the column that each follows exists."""
     names = [column.name for column in table.columns]
     for number, column in enumerate(table.columns):
         if column.name in added:
@@ -123,11 +124,11 @@ def _additions(table: Table, added: set[str]) -> Iterator[AddColumn]:
 
 
 def session_clock(job: Job, info: TableInfo, added: Iterable[str]) -> tuple[float, int]:
-    """When a job was made, in Unix seconds, and how far its session's clock was ahead of UTC, in seconds.
+    """Return a job's creation time in Unix seconds, and its session's UTC offset in seconds.
 
-    So that DEFAULT CURRENT_TIMESTAMP of the columns `added` gives, by that clock, what TiDB put into the
-    rows that were there. That is a constant in the info: of a TIMESTAMP in UTC, of a DATETIME in the
-    session's zone. Raises NotFollowed for a default that only TiDB can compute.
+    By that clock, DEFAULT CURRENT_TIMESTAMP of the columns `added` yields the value that TiDB gave to
+    existing rows. The info has it as a constant: of a TIMESTAMP in UTC, of a DATETIME in the session's time
+    zone. Raises NotFollowed for a default that only TiDB can compute.
     """
     names = frozenset(added)
     utc: list[float] = []
@@ -146,7 +147,7 @@ def session_clock(job: Job, info: TableInfo, added: Iterable[str]) -> tuple[floa
 
 
 def _seconds(column: ColumnInfo) -> float:
-    """The constant as Unix seconds, as if it were in UTC."""
+    """Return the constant as Unix seconds, taking it as UTC."""
     try:
         return datetime.fromisoformat(str(column.origin_default)).replace(tzinfo=UTC).timestamp()
     except ValueError:

@@ -1,8 +1,8 @@
-"""What a finished DDL job does to the followed tables, for sinks.
+"""Effects of finished DDL jobs on the followed tables, for sinks.
 
-Adding and dropping columns is followed, and so are new tables. What changes no row is passed over: indexes,
-comments, statistics, placement, one more partition. Anything else is refused: the feed stops there with a
-sentence that names the job and its statement.
+Adding and dropping columns is followed, and so are new tables. Jobs that change no row are ignored: indexes,
+comments, statistics, placement, a new partition. Any other job is refused: the feed stops there with an error
+that names the job and its statement.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .columns import OTHER_KEY, NotFollowed, column_actions, session_clock
 from .history import SchemaHistory, TableAt
 
 _QUOTED_CHARACTERS: Final = 1000
-"""A refusal quotes so much of a statement."""
+"""Maximum number of characters of a statement that an error quotes."""
 
 HOW_TO_GO_ON: Final = (
     "to go on, leave the table out of the feed's tables, or give the feed an empty target and begin after"
@@ -37,31 +37,33 @@ _SILENT: Final[dict[int, str]] = {
     JobType.RENAME_TABLES: "RENAME TABLE",
     JobType.RECOVER_TABLE: "RECOVER or FLASHBACK TABLE: rows come back without events",
 }
-"""Jobs that can't be followed even where no column differs before and after: rows change which no change
-tells of, or the tables have their new names some time before the job is done, as a restart may find them."""
+"""Jobs that can't be followed even if no column differs before and after.
+
+They change rows without change events, or rename tables some time before the job is done, as a restart may
+find them.
+"""
 
 
 class _Change(Struct, frozen=True):
-    """What a job does to one followed table: actions, or a refusal that says why they can't be."""
+    """Effect of a job on one followed table: actions, or a refusal that says why it can't be followed."""
 
     schema: str
     table: str
-    """Empty where it is about all of the schema."""
+    """Empty if the job is about the whole schema."""
     actions: tuple[Action, ...] = ()
     refusal: str = ""
     clock: tuple[float, int] = (0.0, 0)
-    """Seconds since the epoch, and how far ahead of UTC: for defaults such as CURRENT_TIMESTAMP."""
+    """Unix seconds and UTC offset in seconds, for defaults such as CURRENT_TIMESTAMP."""
 
 
 _Pair: TypeAlias = tuple[TableAt | None, TableAt | None]
-"""A table before and after a job; None where it wasn't or isn't there."""
+"""A table before and after a job; None if it doesn't exist then."""
 
 
 def read_ddl(job: Job, change: KvChange, history: SchemaHistory, tables: Tables, source: str) -> list[Ddl]:
-    """What a finished job does to followed tables, one Ddl a table; none if it does nothing to them. A
-    refusal is the last.
+    """Return the effects of a finished job, one Ddl per followed table; a refusal comes last.
 
-    `change` is the one that the job was read from. Raises SourceError if an info can't be read.
+    `change` is the one that the job was read from. Raises SourceError if an info can't be decoded.
     """
     commit_ts, start_ts = change.commit_ts, change.start_ts
     found = []
@@ -86,7 +88,7 @@ def read_ddl(job: Job, change: KvChange, history: SchemaHistory, tables: Tables,
 
 
 def existing_tables(history: SchemaHistory, ts: Ts, tables: Tables, source: str) -> Iterator[Ddl]:
-    """The followed tables that there are at `ts`, as if made then, for a sink that has none of them yet."""
+    """Yield the followed tables at `ts` as if created then, for a sink that has none of them yet."""
     for table in history.tables(ts, tables.matches):
         made = CreateTable(to_table(table.schema, table.info))
         yield Ddl(ts, ts, source, table.schema, table.info.name, "", (made,), position=str(ts))
@@ -121,10 +123,10 @@ def _same_name(before: TableAt | None, after: TableAt | None) -> bool:
 
 
 def _may_have_been_followed(job: Job, history: SchemaHistory, tables: Tables) -> bool:
-    """True if a job renames what may have had a followed name.
+    """Return True if a job renames tables whose old names may have been followed.
 
-    TiDB renames one transaction before the job is done: a feed that begins in between knows the table by its
-    new name only, and the job no longer tells the old database, or of several tables the old names.
+    TiDB renames one transaction before the job is done: a feed that begins in between knows only a table's
+    new name. The finished job no longer has the old database, or, for several tables, the old names.
     """
     match job.type:
         case JobType.RENAME_TABLE:
@@ -135,7 +137,7 @@ def _may_have_been_followed(job: Job, history: SchemaHistory, tables: Tables) ->
 
 
 def _pairs(changes: list[_Pair]) -> Iterator[_Pair]:
-    """Before and after, also where a table went on under another id."""
+    """Yield tables before and after the job, also if a table continues under another id."""
     made = {after.name: after for before, after in changes if before is None and after is not None}
     for before, after in changes:
         if before is None:
@@ -146,7 +148,7 @@ def _pairs(changes: list[_Pair]) -> Iterator[_Pair]:
 
 
 def _change(job: Job, before: TableAt | None, after: TableAt | None) -> _Change:
-    """Raises NotFollowed, saying why."""
+    """Return the change of one table; None if there is none. Raises NotFollowed with the reason."""
     if after is None:
         raise NotFollowed(job.name.upper())
     if before is not None and before.name != after.name:
@@ -154,7 +156,7 @@ def _change(job: Job, before: TableAt | None, after: TableAt | None) -> _Change:
     if job.type in _SILENT:
         raise NotFollowed(_SILENT[job.type])
     if job.type in (JobType.ADD_PRIMARY_KEY, JobType.DROP_PRIMARY_KEY):
-        raise NotFollowed(OTHER_KEY)  # a feed that begins in the middle of the job may not see it otherwise
+        raise NotFollowed(OTHER_KEY)  # else a feed that begins in the middle of the job may miss it
     info = after.info
     table = to_table(after.schema, info)
     if before is None:

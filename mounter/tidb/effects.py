@@ -1,4 +1,4 @@
-"""What a DDL job does to the tables and databases that there are."""
+"""Effects of DDL jobs on the existing tables and databases."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ class SetDatabase(Struct, frozen=True):
 
 
 class DropDatabase(Struct, frozen=True):
-    """With all its tables."""
+    """Remove a database with all its tables."""
 
     id: int
 
 
 class SetTable(Struct, frozen=True):
-    """The table, new or known, is so and in this database from now on."""
+    """Create or redefine a table in this database."""
 
     schema_id: int
     info: TableInfo
 
 
 class DropTable(Struct, frozen=True):
-    """It may be one that isn't known: a view or sequence."""
+    """Remove a table; it may be unknown, as views and sequences are."""
 
     id: int
 
@@ -44,18 +44,18 @@ class Present(Protocol):
     """The schema before the job."""
 
     def owner_of(self, physical_id: int) -> int:
-        """The table that a partition belongs to, else the id itself."""
+        """Return the table that a partition belongs to; the id itself for anything else."""
         ...
 
     def current(self, table_id: int) -> tuple[int, TableInfo] | None:
-        """The id of its database, and the table; None if there is no such table."""
+        """Return a table with its database's id; None if there is no such table."""
         ...
 
 
 def effects(job: Job, present: Present) -> Iterator[Effect]:
-    """What a finished job does, in order; nothing for one that is about neither tables nor databases.
+    """Yield the effects of a finished job in order; none if it is about neither tables nor databases.
 
-    Raises SourceError if the job can't be read.
+    Raises SourceError if the job can't be decoded.
     """
     match job.type:
         case Action.DROP_SCHEMA:
@@ -86,19 +86,21 @@ def _database(job: Job) -> Iterator[Effect]:
 
 
 def _table(job: Job, present: Present) -> Iterator[Effect]:
-    """A job that leaves one table, or a database."""
+    """Yield the effects of a job that results in one table or database."""
     info = job.table_info()
     if info is None:
         yield from _database(job)
         return
     if info.id != job.table_id and present.current(job.table_id):
-        yield DropTable(job.table_id)  # truncated or partitioned anew: the same table with another id
+        yield DropTable(job.table_id)  # truncated or repartitioned: the same table with another id
     yield SetTable(job.schema_id, info)
 
 
 def _exchange(job: Job, present: Present) -> Iterator[Effect]:
-    """A partition and a table swap their ids. The job has the partitioned table's info and the other's
-    ids, so that its database is the wrong one for the info."""
+    """Yield the effects of a partition and a table that swap their ids.
+
+    The job has the partitioned table's info but the other table's ids: its database id isn't the info's.
+    """
     info = job.table_info()
     before = present.current(info.id) if info else None
     if info is None or before is None:
@@ -123,9 +125,9 @@ class _RenamedTables(Struct, frozen=True):
 
 
 def _new_schemas(job: Job) -> dict[int, int]:
-    """By table id, the database that each renamed table is in now. Raises SourceError.
+    """Return the new database of each renamed table, by table id. Raises SourceError.
 
-    Version 1 has lists side by side: old databases, new databases, new names, tables, and more.
+    Version 1 has parallel lists: old databases, new databases, new names, tables, and more.
     """
     args = job.args(_RenamedTables | list[Any])
     if isinstance(args, _RenamedTables):
@@ -149,7 +151,7 @@ _RECOVERED: Final = json.Decoder(_RecoveredSchema | None)
 
 
 def _recovered(job: Job) -> Iterator[TableInfo]:
-    """The tables that came back with their database, as far as the job names them. Raises SourceError."""
+    """Yield the tables recovered with their database, as far as the job names them. Raises SourceError."""
     args = job.args(list[Raw] | dict[str, Raw])
     if not isinstance(args, list) or not args:
         return

@@ -1,4 +1,4 @@
-"""Which tables there were, and how they were defined, at any ts that a row may have."""
+"""The schema at any ts: which tables existed, and how they were defined."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from .timeline import Owner, Version, entries_since, entry_at
 SYSTEM_SCHEMAS: Final = frozenset(
     {"information_schema", "inspection_schema", "metrics_schema", "mysql", "performance_schema", "sys"}
 )
-"""Databases of TiDB's own, in lower case; the history leaves them out."""
+"""TiDB's system databases in lower case; the history omits them."""
 
 CACHE_BYTES: Final = 4 << 20
-"""Of infos as they are stored; taken apart they take about ten times as much."""
+"""Size of cached infos as stored; decoded they take about ten times as much memory."""
 
 
 class TableAt(Struct, frozen=True):
-    """A table at some ts."""
+    """A table's definition at some ts."""
 
     schema: str
     info: TableInfo
     since: Ts
-    """From when on it is so: with the table's id the identity of this version."""
+    """First ts of this version; with the table's id it identifies the version."""
 
     @property
     def name(self) -> str:
@@ -49,7 +49,7 @@ class TableAt(Struct, frozen=True):
 
 
 class Physical(Struct, frozen=True, gc=False, order=True):
-    """What has keys of its own: a table without partitions, or a partition of one."""
+    """A physical table, which has its own keys: a table without partitions, or one partition."""
 
     id: int
     schema: str
@@ -57,27 +57,29 @@ class Physical(Struct, frozen=True, gc=False, order=True):
 
 
 class Applied(Struct, frozen=True):
-    """What a job changed in the set of physical tables and their names. A table that is renamed, or a
-    partition that is exchanged, leaves under the one name and comes under the other."""
+    """Physical tables added and removed by a job.
+
+    A renamed table or exchanged partition is removed under its old name and added under its new one.
+    """
 
     added: tuple[Physical, ...] = ()
     removed: tuple[Physical, ...] = ()
 
 
 class _Touched(Struct, frozen=True):
-    """Ids of what a job changed."""
+    """Ids of the tables and partitions that a job changed."""
 
     tables: set[int]
     partitions: set[int]
 
 
 class SchemaHistory:
-    """All versions of all tables since a ts; older ones are pruned as the checkpoint moves.
+    """All versions of all tables since a ts; older versions are pruned as the checkpoint advances.
 
-    The infos lie in `store`, which is the history's own; in memory are names and numbers (about 600
-    bytes a table) and a bounded cache. One thread applies, any threads read and prune. What is asked
-    for at a ts must be at or above what was pruned and, to be right, below what was applied. A restart
-    makes a new history from the schema at the checkpoint. All methods raise StoreError.
+    Table infos are kept in `store`, which only this history uses; names and numbers (about 600 bytes a table)
+    and a bounded cache are in memory. One thread applies jobs; any thread may read and prune. A ts that is
+    read must not be below the pruned ts; the result is complete only up to the last applied job. A restart
+    builds a new history from the schema at the checkpoint. All methods raise StoreError.
     """
 
     def __init__(
@@ -88,41 +90,43 @@ class SchemaHistory:
         *,
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
-        """`databases` is everything that there is at `ts`, read one table at a time; it may as well be
-        added piece by piece before the first job."""
+        """`databases` is the whole schema at `ts`, read one table at a time.
+
+        Instead it may be added by `add_database` and `add_table` before the first job.
+        """
         self._infos: Final = Infos(store)
         self._cache: Final = InfoCache(cache_bytes)
         self._lock: Final = Lock()
         self._floor = ts
         self._databases: dict[int, DbInfo] = {}
-        """As they are after the last job."""
+        """Databases by id after the last job."""
         self._versions: dict[int, tuple[Version, ...]] = {}
-        """By table id, oldest first."""
+        """Versions by table id, oldest first."""
         self._owners: dict[int, tuple[Owner, ...]] = {}
-        """By the id of what is or was a partition, oldest first."""
+        """Owners of present and former partitions by id, oldest first."""
         self._jobs: dict[tuple[Ts, int], _Touched] = {}
-        """By ts and id of the jobs, in order."""
+        """Changed ids by ts and id of the job, in order."""
         self._touched = _Touched(set(), set())
-        """Of the job that is being applied."""
+        """Ids changed by the job that is being applied."""
         for database, infos in databases:
             self.add_database(database)
             for info in infos:
                 self.add_table(database.id, info)
 
     def add_database(self, info: DbInfo) -> None:
-        """One that is there from the beginning."""
+        """Add a database that exists from the beginning."""
         with self._lock:
             self._databases[info.id] = info
 
     def add_table(self, database_id: int, info: TableInfo) -> None:
-        """A table of a database that was added, there from the beginning."""
+        """Add a table that exists from the beginning; its database must be added before."""
         with self._lock:
             self._set(SetTable(database_id, info), self._floor, "")
 
     # --- reading ---------------------------------------------------------------------------------
 
     def table_at(self, physical_id: int, ts: Ts) -> TableAt | None:
-        """The table that rows of this table or partition id belong to; None if there was none then.
+        """Return the table at `ts` of a table or partition id; None if there was none.
 
         Raises InvariantViolated for a ts that was pruned.
         """
@@ -135,7 +139,7 @@ class SchemaHistory:
             return self._table_at(version)
 
     def tables(self, ts: Ts, matches: Callable[[str, str], bool] | None = None) -> Iterator[TableAt]:
-        """The tables that there were, by id; with `matches` only those it says yes to by schema and name."""
+        """Yield the tables at `ts` by id; with `matches` only those whose schema and name it accepts."""
         with self._lock:
             self._check(ts)
             ids = sorted(self._versions)
@@ -148,12 +152,12 @@ class SchemaHistory:
             yield table
 
     def schemas(self) -> list[str]:
-        """The names of the databases that there are after the last job."""
+        """Return the names of the databases after the last job."""
         with self._lock:
             return [database.name for database in self._databases.values()]
 
     def physical_tables(self, ts: Ts) -> list[Physical]:
-        """What had keys of its own, in order of ids; nothing is read from disk for it."""
+        """Return the physical tables at `ts` by id, without reading from disk."""
         with self._lock:
             self._check(ts)
             return sorted(
@@ -161,8 +165,11 @@ class SchemaHistory:
             )
 
     def changes(self, job_id: int, ts: Ts) -> list[tuple[TableAt | None, TableAt | None]]:
-        """The tables that a job at `ts` touched, before and after it; one side is None for a table that it
-        made or removed. Raises InvariantViolated for a job that wasn't applied or was pruned."""
+        """Return the tables that a job at `ts` changed, before and after it; None before creation or after
+        removal.
+
+        Raises InvariantViolated for a job that wasn't applied or was pruned.
+        """
         with self._lock:
             self._check(ts - 1)
             touched = self._jobs.get((ts, job_id))
@@ -178,9 +185,9 @@ class SchemaHistory:
     # --- changing --------------------------------------------------------------------------------
 
     def apply(self, job: Job, ts: Ts) -> Applied:
-        """Add what a finished job did; `ts` is the commit ts of its KV and not below the last job's.
+        """Apply a finished job; `ts` is the commit ts of its key-value pair, not below the last job's.
 
-        Raises SourceError if the job can't be read.
+        Raises SourceError if the job can't be decoded.
         """
         with self._lock:
             wanted = list(effects(job, self))
@@ -193,7 +200,7 @@ class SchemaHistory:
             return Applied(tuple(sorted(after - before)), tuple(sorted(before - after)))
 
     def prune(self, ts: Ts) -> None:
-        """Forget what only rows below `ts` need."""
+        """Drop versions that only rows below `ts` need."""
         with self._lock:
             self._floor = max(self._floor, ts)
             passed = list(takewhile(lambda job: job[0] <= self._floor, self._jobs))
@@ -304,13 +311,13 @@ class SchemaHistory:
         self._versions[table_id] = (*self._versions.get(table_id, ()), version)
 
     def _give(self, before: tuple[int, ...], after: tuple[int, ...], table_id: int, ts: Ts) -> None:
-        """Partitions leave a table and come to it."""
+        """Set the owners of partitions that leave or join a table."""
         if before == after:
             return
         kept = set(before) & set(after)
         for partition_id in before:
             if partition_id not in kept and self.owner_of(partition_id) == table_id:
-                exchanged = self._last(partition_id) is not None  # it is a table of its own now
+                exchanged = self._last(partition_id) is not None  # it became a table itself
                 self._own(partition_id, partition_id if exchanged else 0, ts)
         for partition_id in after:
             if partition_id not in kept:

@@ -1,4 +1,4 @@
-"""Where the encoded table infos of a schema history lie: on disk, in windows that are dropped whole."""
+"""Storage of a schema history's encoded table infos: on disk, in generations that are dropped whole."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from ...store.generation import Generation
 from ...store.store import Store
 
 _WRITE_BYTES: Final = 1 << 20
-"""Infos are written in batches of about this much; until then they are in memory."""
+"""Bytes of a batch of infos, about; until it is written they are in memory."""
 
 _MOVE_BELOW: Final = 0.25
-"""A window of which less than this share is still needed is emptied into the current one."""
+"""Share of needed bytes below which a generation's infos are moved into the current one."""
 
 
 class Place(Struct, gc=False, eq=False):
-    """Where a blob is. Owned by its Infos."""
+    """Location of a blob. Owned by its Infos."""
 
     number: int
     size: int
-    window: Generation | None = None
-    """None while it is in memory."""
+    generation: Generation | None = None
+    """None while the blob is in memory."""
 
 
 class _Needed:
-    """What is needed of a window."""
+    """The needed blobs of a generation, and their bytes."""
 
     __slots__ = ("bytes", "places")
 
@@ -37,10 +37,10 @@ class _Needed:
 
 
 class Infos:
-    """A log of blobs over a Store. Not thread-safe: its owner has a lock. Raises StoreError everywhere.
+    """A log of blobs in a Store. Not thread-safe: its owner has a lock. All methods raise StoreError.
 
-    A window goes once none of its blobs is needed; what little is left of an old one is written anew,
-    so that the disk holds at most about four times what is needed.
+    A generation is dropped once none of its blobs is needed. The last few needed blobs of an old generation
+    are rewritten, so that the disk holds at most about four times the needed bytes.
     """
 
     def __init__(self, store: Store) -> None:
@@ -50,10 +50,10 @@ class Infos:
         self._batched_bytes = 0
         self._needed: dict[Generation, _Needed] = {}
         self.bytes = 0
-        """Of all that is needed."""
+        """Total bytes of needed blobs."""
 
     def put(self, blob: bytes) -> Place:
-        """Keep a blob."""
+        """Store a blob; return its place."""
         self._next += 1
         place = Place(self._next, len(blob))
         self.bytes += place.size
@@ -61,36 +61,36 @@ class Infos:
         return place
 
     def get(self, place: Place) -> bytes:
-        """The blob at a place that was not forgotten."""
-        if place.window is None:
+        """Return the blob at a place that wasn't forgotten."""
+        if place.generation is None:
             return self._batched[place]
-        blob = self._store.get(place.window, _key(place))
+        blob = self._store.get(place.generation, _key(place))
         assert blob is not None
         return blob
 
     def forget(self, place: Place) -> None:
-        """The blob isn't needed any more."""
+        """Mark a blob as no longer needed."""
         self.bytes -= place.size
-        if place.window is None:
+        if place.generation is None:
             del self._batched[place]
             self._batched_bytes -= place.size
         else:
-            needed = self._needed[place.window]
+            needed = self._needed[place.generation]
             needed.places.remove(place)
             needed.bytes -= place.size
 
     def tidy(self) -> None:
-        """Drop the windows of which hardly anything is needed."""
-        for window in self._store.ended():
-            needed = self._needed[window]
-            if needed.bytes < window.bytes * _MOVE_BELOW:
+        """Drop ended generations of which less than a quarter is needed, after moving that."""
+        for generation in self._store.ended():
+            needed = self._needed[generation]
+            if needed.bytes < generation.bytes * _MOVE_BELOW:
                 for place in needed.places:
                     self._add(place, self.get(place))
-                del self._needed[window]
-                self._store.drop(window)
+                del self._needed[generation]
+                self._store.drop(generation)
 
     def _add(self, place: Place, blob: bytes) -> None:
-        place.window = None
+        place.generation = None
         self._batched[place] = blob
         self._batched_bytes += place.size
         if self._batched_bytes >= _WRITE_BYTES:
@@ -100,10 +100,10 @@ class Infos:
         batch = Batch()
         for place, blob in self._batched.items():
             batch.put(_key(place), blob, 0)
-        window = self._store.write(batch)
+        generation = self._store.write(batch)
         for place in self._batched:
-            place.window = window
-        needed = self._needed.setdefault(window, _Needed())
+            place.generation = generation
+        needed = self._needed.setdefault(generation, _Needed())
         needed.places.update(self._batched)
         needed.bytes += self._batched_bytes
         self._batched.clear()

@@ -1,4 +1,4 @@
-"""TiKV's raw changes in commit order to transactions of rows and schema changes."""
+"""Decoding of TiKV's raw changes into transactions of rows and schema changes."""
 
 from __future__ import annotations
 
@@ -18,45 +18,46 @@ from .history import SchemaHistory
 from .rows import RowReader
 
 READERS: Final = 20_000
-"""So many are kept, the newest ones; each is generated code of some 10 kB."""
+"""Maximum number of readers kept, the newest ones; each is generated code of some 10 kB."""
 
 _PREFIX: Final = 9
-"""Bytes of a key that name the table."""
+"""Length in bytes of the part of a key that names the table."""
 
 _Mounted: TypeAlias = RowChange | list[Ddl] | None
-"""What became of a change; None for one that tells nobody anything."""
+"""Result of a change; None if it has no effect on followed rows."""
 
 
 class TidbMounter:
-    """Mounts what a feed's sorter releases, in order. Not thread-safe: it remembers the open transaction.
+    """Decodes the changes that a feed's sorter releases, in order.
 
-    The last item of a transaction, and no other, has `last` set and a position.
+    Not thread-safe: it keeps the state of the open transaction. Only the last item of a transaction has
+    `last` set and a position.
     """
 
     def __init__(
         self, history: SchemaHistory, source: str, tables: Tables, *, readers: int = READERS
     ) -> None:
-        """`source` is the name that every item carries."""
+        """`source` is the name in every item."""
         self._history: Final = history
         self._source: Final = source
         self._tables: Final = tables
         self._limit: Final = readers
         self._readers: dict[bytes, RowReader | None] = {}
-        """By the part of a key that names the table, as of the change that is being mounted; None for a
-        table that isn't followed."""
+        """Readers by table prefix of the key, at the ts of the change being decoded; None for a table that
+        isn't followed."""
         self._open: tuple[Ts, Ts] | None = None
         """Commit and start ts of the last item, if more of that transaction may follow."""
 
     def mount(self, released: Sorted) -> list[Item]:
-        """The items of what the sorter released: rows as transactions, schema changes at their places.
+        """Return the items of released changes: transactions of rows, and schema changes, in commit order.
 
-        Raises SourceError where a row or a job can't be read.
+        Raises SourceError for a row or a job that can't be decoded.
         """
         changes = released.changes
         return self._items(_by_transaction(changes, self._mount(changes)), released.continues)
 
     def _items(self, parts: list[_Part], continues: bool) -> list[Item]:
-        """Items of parts of transactions; the last transaction may go on."""
+        """Return the items of parts of transactions; the last transaction may continue."""
         items: list[Item] = []
         following = [part[:2] for part in parts[1:]]
         for (commit_ts, start_ts, what), after in zip_longest(parts, following):
@@ -74,7 +75,7 @@ class TidbMounter:
         return items
 
     def _end_other(self, transaction: tuple[Ts, Ts] | None, items: list[Item]) -> None:
-        """End what is open, unless it is this transaction."""
+        """End the open transaction unless it is this one."""
         if self._open is not None and self._open != transaction:
             commit_ts, start_ts = self._open
             items.append(Transaction(commit_ts, start_ts, self._source, [], str(commit_ts)))
@@ -83,7 +84,7 @@ class TidbMounter:
     # --- one change after the other --------------------------------------------------------------
 
     def _mount(self, changes: list[KvChange]) -> list[_Mounted]:
-        """What became of each change."""
+        """Return the result of each change."""
         jobs = [at for at, change in enumerate(changes) if change.key.startswith(JOB_KEYS)]
         mounted: list[_Mounted] = []
         start = 0
@@ -106,7 +107,7 @@ class TidbMounter:
         return read_ddl(job, change, self._history, self._tables, self._source)
 
     def _rows(self, changes: list[KvChange]) -> list[_Mounted]:
-        """Rows between two jobs: a table's are decoded at once."""
+        """Decode rows between two jobs, a table at a time."""
         mounted: list[_Mounted] = [None] * len(changes)
         by_table: dict[bytes, list[int]] = {}
         for at, change in enumerate(changes):
@@ -130,9 +131,9 @@ class TidbMounter:
         table = self._history.table_at(physical_id, change.commit_ts)
         if table is None:
             raise SourceError(
-                f"a row of table id {physical_id} at ts {change.commit_ts}, of which the schema at that ts"
-                f" knows nothing; its key is {change.key.hex()}. Begin again from the last checkpoint: the"
-                " schema is read anew then"
+                f"a row of table id {physical_id} at ts {change.commit_ts}, which isn't in the schema at"
+                f" that ts; its key is {change.key.hex()}. Start again from the last checkpoint: then the"
+                " schema is read again"
             )
         if not self._tables.matches(table.schema, table.info.name):
             return None

@@ -1,4 +1,4 @@
-"""Raw changes of one table, at one version of its schema, to row changes."""
+"""Decoding of raw changes of one table, at one version of its schema, into row changes."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from ...errors import SourceError
 from ...events import PUT, KvChange, RowChange
 from .history import TableAt
 
-_HOW_TO_GO_ON: Final = (
-    "once it is mended there, begin with an empty target, for this version of the row comes again until then"
+_HOW_TO_CONTINUE: Final = (
+    "correct it there, then begin with an empty target: until then this version of the row is read again"
 )
 
 _Op: TypeAlias = Literal["insert", "update", "delete"]
 
 
 class RowReader:
-    """Reads the changes of a table, by a decoder that is made for it."""
+    """Decodes the changes of one table by a decoder generated for it."""
 
     def __init__(self, table: TableAt) -> None:
-        """Raises SourceError for a column of a type that isn't known."""
+        """Raises SourceError for a column of an unknown type."""
         self._decoder: Final = RowDecoder(table.schema, table.info)
 
     def read(self, changes: Sequence[KvChange]) -> list[RowChange | None]:
-        """What each change did to its row; None where it was made and removed in one transaction.
+        """Return each change of a row; None for a row inserted and deleted in the same transaction.
 
-        Raises SourceError that names table, key and ts if one can't be read.
+        Raises SourceError that names table, key and ts if one can't be decoded.
         """
         images = []
         for change in changes:
@@ -53,11 +53,11 @@ class RowReader:
         return read
 
     def _find_unreadable(self, changes: Sequence[KvChange]) -> None:
-        """Raises SourceError for the first change that can't be read, with its ts."""
+        """Raise SourceError for the first change that can't be decoded, with its ts."""
         for change in changes:
             images = [(change.key, change.old_value)] if change.old_value else []
             images += [(change.key, change.value)] if change.op == PUT else []
             try:
                 self._decoder.decode(images)
             except SourceError as error:
-                raise SourceError(f"at ts {change.commit_ts} {error}; {_HOW_TO_GO_ON}") from error
+                raise SourceError(f"at ts {change.commit_ts} {error}; {_HOW_TO_CONTINUE}") from error

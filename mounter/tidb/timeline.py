@@ -1,4 +1,4 @@
-"""What was so from which ts on: the versions of a table, the tables that a partition belonged to."""
+"""Timelines: the versions of a table, and the owners of a partition, by ts."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .infos import Place
 
 
 class Version(Struct, frozen=True, gc=False):
-    """A table from a ts on."""
+    """A table's definition from a ts on."""
 
     since: Ts
     schema_id: int
     schema: str
     name: str
     place: Place | None
-    """Of the info; None: the table is gone."""
+    """Place of the encoded info; None if the table was dropped."""
     partitions: tuple[int, ...]
 
 
@@ -34,7 +34,7 @@ _Timed = TypeVar("_Timed", Version, Owner)
 
 
 def entry_at(timeline: tuple[_Timed, ...], ts: Ts) -> _Timed | None:
-    """The last entry at or below ts."""
+    """Return the last entry at or below ts; None if there is none."""
     if len(timeline) == 1 and timeline[0].since <= ts:
         return timeline[0]
     at = bisect_right(timeline, ts, key=_since_of)
@@ -42,7 +42,7 @@ def entry_at(timeline: tuple[_Timed, ...], ts: Ts) -> _Timed | None:
 
 
 def entries_since(timeline: tuple[_Timed, ...], ts: Ts) -> tuple[_Timed, ...]:
-    """The last entry at or below ts, and all above."""
+    """Return the last entry at or below ts, and all entries above."""
     return timeline[max(0, bisect_right(timeline, ts, key=_since_of) - 1) :]
 
 

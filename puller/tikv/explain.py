@@ -98,7 +98,7 @@ def _wait(
     """Return the wait of a region at its store; `count` regions wait for the same reason."""
     store = feed.stores.get(request.store_id)
     return Wait(
-        request.subscription.ref.name,
+        str(request.subscription.ref.name),
         kind,
         seconds,
         table_id=_table_id(request.subscription),
@@ -126,7 +126,7 @@ def _holes(feed: EventFeed, moments: Moments) -> Iterator[Wait]:
     ]
     for seconds, subscription, hole in nlargest(NAMED, found, key=lambda each: each[0]):
         yield Wait(
-            subscription.ref.name,
+            str(subscription.ref.name),
             "lookup",
             min(seconds, moments.now - subscription.since),
             table_id=_table_id(subscription),
@@ -150,7 +150,7 @@ def _failed(feed: EventFeed, moments: Moments) -> Iterator[Wait]:
         reason = failure.action.reason
         complete = max((ts for _, ts in subscription.lock.free()), default=0)
         yield Wait(
-            subscription.ref.name,
+            str(subscription.ref.name),
             "region retry",
             min(moments.seconds_ago(complete), moments.now - subscription.since),
             table_id=_table_id(subscription),

@@ -1,4 +1,4 @@
-"""NDJSON files and Parquet archives as kinds of sinks."""
+"""Registry entries for NDJSON files and Parquet archives."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ..survey import begins, writable_directory, writable_file
 from .options import LinesOptions, ParquetOptions
 
 _LINES_FILE: Final = "rows.ndjson"
-"""In the folder of a task of Spark."""
+"""Name of the file in a Spark task's folder."""
 _LOADED_FILE: Final = "0-load.ndjson"
-"""In a directory that Spark writes: what was loaded without it."""
+"""Name of the file loaded without Spark, in a directory that Spark writes."""
 
 
 def _open_lines(url: str, options: LinesOptions, context: SinkContext) -> Sink:  # noqa: ARG001
@@ -54,7 +54,7 @@ def _path(url: str, example: str) -> Path:
 
 
 def _split(url: str) -> tuple[str, str]:
-    """The path, and the format after ?format=."""
+    """Return the path, and the format after ?format=."""
     path, _, chosen = url.partition(":")[2].removeprefix("//").partition("?format=")
     return path, chosen
 

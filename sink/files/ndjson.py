@@ -1,4 +1,4 @@
-"""Rows into a file, one line of JSON each (docs/ndjson.md says what is in a line)."""
+"""A sink that writes one line of JSON per row (docs/ndjson.md describes a line)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from ..sink import CheckpointStore
 Values: TypeAlias = Callable[[Iterable[Row]], list[dict[str, Any]]]
 
 _SAFE_BITS: Final = 53
-"""Longer integers aren't safe in JSON: many readers make doubles of them."""
+"""Largest integer that is safe in JSON: many readers parse numbers as doubles."""
 
 
 class FileSink:
-    """Appends to one file, exactly once: the checkpoint holds how long the file was, and what a crash
-    left beyond that is cut off."""
+    """Appends to one file, exactly once: the checkpoint contains the file's length, to which it is truncated
+    after a crash."""
 
     reads_rows = True
 
@@ -40,7 +40,7 @@ class FileSink:
         self._file: BinaryIO | None = None
         self._durable: Checkpoint | None = None
         self._reached: Checkpoint | None = None
-        self._ts, self._next_row = 0, 0  # of the transaction written last: its pieces are numbered through
+        self._ts, self._next_row = 0, 0  # of the transaction written last: numbers continue over its parts
         self._encoder = msgspec.json.Encoder()
         self._values = PerTable(json_rows)
 
@@ -58,13 +58,13 @@ class FileSink:
         return self._durable
 
     def _begin(self) -> None:
-        """In a file of another name: so a file that is there without a checkpoint is never ours."""
+        """Start in a file of another name: then an existing file without a checkpoint is never ours."""
         if self._path.exists() and self._path.stat().st_size:
             raise SinkError(f"{self._path} holds something already: remove it, or name another file")
         self._file = self._new_path.open("wb")
 
     def _go_on(self, length: int) -> None:
-        if self._new_path.exists():  # the crash came between the first checkpoint and the new name
+        if self._new_path.exists():  # a crash came between the first checkpoint and the rename
             self._new_path.replace(self._path)
         there = self._path.stat().st_size if self._path.exists() else 0
         if there < length:
@@ -73,7 +73,7 @@ class FileSink:
                 "or remove it and its checkpoint to begin again"
             )
         self._file = self._path.open("ab")
-        self._file.seek(self._file.truncate(length))  # a checkpoint without rows asks where that is
+        self._file.seek(self._file.truncate(length))  # a checkpoint without rows needs the length
 
     def write(self, batch: Batch) -> None:
         if self._file is None:
@@ -94,7 +94,7 @@ class FileSink:
             file.flush()
             os.fsync(file.fileno())
             if self._durable is None:
-                sync(self._path.parent)  # or the file might not be there after a power failure
+                sync(self._path.parent)  # else the file might be missing after a power failure
             reach("sink.before_commit")
             self._store.save(reached, file.tell())
             if self._durable is None:
@@ -106,12 +106,12 @@ class FileSink:
         return reached
 
     def has_table(self, schema: str, table: str) -> bool:  # noqa: ARG002
-        return True  # a stream of changes doesn't know
+        return True  # not known from a stream of changes
 
     def close(self) -> None:
         file, self._file = self._file, None
         if file is not None:
-            with suppress(OSError):  # what isn't flushed isn't in the checkpoint either
+            with suppress(OSError):  # unflushed lines aren't in the checkpoint either
                 file.close()
 
     def _fail(self, error: OSError) -> None:
@@ -144,13 +144,13 @@ class FileSink:
 
 
 def json_rows(table: Table) -> Values:
-    """A function from rows of the table to what JSON holds of each."""
+    """Return a function that converts the table's rows to JSON objects."""
     parts = [f"{c.name!r}: {_json_expression(c, f'c{i}')}" for i, c in enumerate(table.columns)]
     return compile_rows(len(table.columns), f"{{{', '.join(parts)}}}", {})
 
 
 def _json_expression(column: Column, var: str) -> str:
-    """A Python expression for a value that JSON holds exactly; `var` may be None."""
+    """Return a Python expression for a value that JSON represents exactly; `var` may be None."""
     match column.kind:
         case "bigint":
             expression = f"str({var})"
@@ -164,13 +164,13 @@ def _json_expression(column: Column, var: str) -> str:
             expression = f"datetime_text({var}, {column.scale})"
         case "time":
             expression = f"time_text({var}, {column.scale})"
-        case _:  # bytes become base64 on encoding
+        case _:  # the encoder writes bytes as base64
             return var
     return f"None if {var} is None else {expression}"
 
 
 def _definition(ddl: Ddl) -> dict[str, Any]:
-    """The statement; of a table that is about to be loaded, its columns."""
+    """Return the statement as JSON; for a table about to be loaded, its columns."""
     where = {"schema": ddl.schema, "table": ddl.table}
     for action in ddl.actions:
         if isinstance(action, CreateTable):

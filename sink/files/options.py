@@ -9,7 +9,7 @@ from ...errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinesOptions:
-    """A file of lines has none but its format."""
+    """Options of an NDJSON file: only its format."""
 
     format: str = "ndjson"
     """ndjson, or parquet for an archive of Parquet files."""
@@ -17,14 +17,14 @@ class LinesOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetOptions:
-    """Raises ConfigError, naming what is accepted."""
+    """Raises ConfigError that names the accepted values."""
 
     format: str = "parquet"
     file_bytes: int = 64 << 20
-    """Size, in Arrow's memory layout over all tables, at which files are made; about a fifth of that on disk.
-    The sink takes as much memory."""
+    """Bytes in Arrow's memory layout, over all tables, at which files are written; about a fifth of that on
+    disk. The sink uses as much memory."""
     flush_seconds: float = 60.0
-    """Longest time before acknowledged rows are in files for readers."""
+    """Maximum time until acknowledged rows are in files for readers."""
 
     def __post_init__(self) -> None:
         if self.file_bytes < 1:

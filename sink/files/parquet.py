@@ -1,4 +1,4 @@
-"""Rows into an archive of Parquet files, by table and date (docs/parquet.md says what is in a file)."""
+"""A sink that writes Parquet files by table and date (docs/parquet.md describes a file)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from .parquet_journal import Segment, batches, journal_name, segments
 
 
 class ParquetSink:
-    """Appends to a journal, of which it makes Parquet files now and then.
+    """Appends to a journal, and converts its segments to Parquet files.
 
-    Exactly once: the checkpoint holds how long the journal was, and what a crash left beyond that is cut off.
-    A segment of the journal becomes files as a whole: they take its place in one rename.
+    Exactly once: the checkpoint contains the journal's length, to which it is truncated after a crash. A
+    segment is converted as a whole: its files replace it by one rename.
     """
 
     reads_rows = False
@@ -46,7 +46,7 @@ class ParquetSink:
         self._store = store
         self._options = options or ParquetOptions()
         self._clock = clock or SystemClock()
-        self._lock = Lock()  # the alarm comes in another thread
+        self._lock = Lock()  # the timer runs in another thread
         self._alarm: Alarm | None = None
         self._due = math.inf
         self._error: SinkError | None = None
@@ -54,7 +54,7 @@ class ParquetSink:
         self._durable: Checkpoint | None = None
         self._durable_end = 0
         self._reached: Checkpoint | None = None
-        self._at, self._next = (0, 0), 0  # the transaction written last: its pieces are numbered through
+        self._at, self._next = (0, 0), 0  # the transaction written last: numbers continue over its parts
         self._layouts = PerTable(Layout)
 
     # --- the protocol
@@ -100,15 +100,15 @@ class ParquetSink:
             return reached
 
     def has_table(self, schema: str, table: str) -> bool:  # noqa: ARG002
-        return True  # a stream of changes doesn't know
+        return True  # not known from a stream of changes
 
     def close(self) -> None:
-        """Make files of all that is acknowledged."""
+        """Convert all acknowledged rows to files."""
         with self._lock:
             segment = self._segment
             if segment is None:
                 return
-            with suppress(OSError, SinkError):  # it is in the journal all the same
+            with suppress(OSError, SinkError):  # the rows stay in the journal
                 segment.cut(self._durable_end)
                 self._roll()
             self._let_go()
@@ -116,7 +116,7 @@ class ParquetSink:
     # --- what a crash left
 
     def _begin(self) -> None:
-        """Only in a directory of our own: files that are there without a checkpoint are somebody else's."""
+        """Create the directory, or use an empty one: existing files without a checkpoint aren't ours."""
         self._directory.mkdir(exist_ok=True)
         strangers = [path.name for path in self._directory.iterdir() if path.name != HIDDEN]
         if strangers:
@@ -142,7 +142,7 @@ class ParquetSink:
             self._lost()
         segment.cut(self._durable_end)
         self._segment = segment
-        sync(self._hidden)  # or a new one might not be there after a power failure
+        sync(self._hidden)  # else a new one might be missing after a power failure
         self._due = self._clock.now() + self._options.flush_seconds
         self._wake_later()
 
@@ -153,9 +153,9 @@ class ParquetSink:
         )
 
     def _finish(self, made: Path) -> None:
-        """The files in `made` are in the place of a segment: let them be seen, and the segment go."""
+        """Publish the files in `made`, which replace a segment, and remove the segment."""
         old = self._hidden / journal_name(int(made.name))
-        if old.exists():  # its end is where the next one begins
+        if old.exists():  # it ends where the next one begins
             Segment(self._hidden, int(made.name) + old.stat().st_size).close()
             sync(self._hidden)
         publish(made, self._directory)
@@ -194,7 +194,7 @@ class ParquetSink:
         self._wake_later()
 
     def _roll(self) -> None:
-        """Make Parquet files of the segment, all of which is acknowledged, and begin another one."""
+        """Convert the segment, whose rows are all acknowledged, to Parquet files, and begin a new one."""
         segment = self._opened()
         if segment.is_empty:
             return
@@ -211,12 +211,12 @@ class ParquetSink:
             self._alarm = self._clock.call_at(self._due, self._wake)
 
     def _wake(self) -> None:
-        """Nothing may come for long: what is acknowledged becomes files all the same."""
+        """Convert acknowledged rows on a timer, as no new rows may come for a long time."""
         with self._lock:
             segment = self._segment
             self._alarm = None
             if segment is None or self._error is not None or segment.end != self._durable_end:
-                return  # in the last case the next flush sees that it is time
+                return  # the next flush does it if rows are unacknowledged
             try:
                 self._roll_if_due()
             except OSError as error:

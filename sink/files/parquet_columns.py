@@ -1,7 +1,7 @@
-"""A table's layout as Arrow columns, and its changes as Arrow batches, every value exact.
+"""Conversion of a table's layout to Arrow columns, and of its changes to Arrow batches, without loss.
 
-docs/parquet.md lists the types. What Parquet's types or its readers can't hold stays text as the source
-prints it: dates and times, among which "0000-00-00" may be, and decimals of more than 38 digits.
+docs/parquet.md lists the types. Values that Parquet's types or readers can't represent stay text as the
+source prints it: dates and times, which may be "0000-00-00", and decimals of more than 38 digits.
 """
 
 from __future__ import annotations
@@ -21,23 +21,24 @@ from ...events import AddColumn, Column, CreateTable, Ddl, DropColumn, Row, Run,
 from ..text import datetime_text, time_text
 
 TABLE: Final = b"tidemill.table"
-"""In a file's metadata: the Table as JSON."""
+"""Metadata key of a file: the Table as JSON."""
 FOLDER: Final = b"tidemill.folder"
-"""In a file's metadata: the folder of the archive that it belongs to."""
+"""Metadata key of a file: the archive folder that it belongs to."""
 
 DDL_FOLDER: Final = "table=ddl"
-"""No table's: their names have a dot."""
+"""Folder of schema changes; no table has this name, as theirs contain a dot."""
 
 MOST_DIGITS: Final = 38
-"""Of a decimal that every reader of Parquet takes; Spark refuses a whole file for one of more."""
+"""Maximum precision of a decimal that every Parquet reader accepts; Spark rejects a file with a larger
+one."""
 
 _INTEGERS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 32, "int": 32, "bigint": 64}
 
 _TEMPORAL: Final = {"date", "time", "datetime", "timestamp"}
 
 Numbered = tuple[Ts, Ts, int, bool, Run]
-"""Commit ts, start ts, the number in its transaction of a run's first change, and whether a snapshot brought
-it."""
+"""Commit ts, start ts, number of a run's first change in its transaction, and True if it is part of a
+snapshot."""
 
 _HEAD: Final = [
     pa.field("commit_ts", pa.int64(), nullable=False),
@@ -60,7 +61,7 @@ DDL: Final = pa.schema(
 
 
 def arrow_type(column: Column) -> pa.DataType:
-    """The type that holds every value of the column."""
+    """Return the Arrow type for all values of the column."""
     match column.kind:
         case "tinyint" | "smallint" | "mediumint" | "int" | "bigint":
             return getattr(pa, f"{'u' * column.unsigned}int{_INTEGERS[column.kind]}")()
@@ -80,7 +81,7 @@ def arrow_type(column: Column) -> pa.DataType:
 
 
 def folder(table: Table) -> str:
-    """Where a table's files are: "table=shop.orders", what isn't a letter or digit as %XX."""
+    """Return a table's folder: "table=shop.orders", with other characters than letters and digits as %XX."""
     return f"table={_escaped(table.schema)}.{_escaped(table.name)}"
 
 
@@ -89,7 +90,7 @@ def _escaped(name: str) -> str:
 
 
 class Layout:
-    """One version of a table, with the functions that turn its rows into columns."""
+    """One version of a table, with functions that convert its rows to columns."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -101,7 +102,7 @@ class Layout:
         self.schema = pa.schema([*_HEAD, pa.field("before", image), pa.field("after", image)], metadata)
 
     def batch(self, rows: Sequence[Numbered]) -> pa.RecordBatch:
-        """Raises SinkError for a value that its column's type has no place for."""
+        """Return the batch of changes. Raises SinkError for a value out of its column type's range."""
         commits, starts, numbers, snapshots, runs = zip(*rows, strict=True)
         sizes = [len(run) for run in runs]
         arrays = [
@@ -115,7 +116,7 @@ class Layout:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _images(self, runs: Sequence[Run]) -> tuple[pa.Array, pa.Array]:
-        """The rows before and after, as columns where they can be read so."""
+        """Return the rows before and after; as columns if the source can read them so."""
         found = read_images(runs)
         if found is not None:
             before, after = found
@@ -134,7 +135,7 @@ class Layout:
         return pa.StructArray.from_arrays(arrays, fields=self._fields, mask=image.absent)
 
     def _image(self, rows: Sequence[Row | None]) -> pa.Array:
-        if not any(rows):  # of inserts, the rows before
+        if not any(rows):  # inserts have no rows before
             return pa.nulls(len(rows), self._image_type)
         absent = pa.array([row is None for row in rows], pa.bool_())
         columns = zip(*[row or self._nulls for row in rows], strict=True)
@@ -155,18 +156,18 @@ class Layout:
 
 
 def repeated(values: Sequence[Any], sizes: Sequence[int], kind: pa.DataType) -> pa.Array:
-    """Each value as often as its size says."""
+    """Return each value repeated as often as its size."""
     return pa.array(values, kind).take(pa.array(np.repeat(np.arange(len(sizes)), sizes)))
 
 
 def counted(firsts: Sequence[int], sizes: Sequence[int]) -> pa.Array:
-    """Ascending numbers from each first one on, as many as its size says."""
+    """Return ascending numbers from each first one, as many as its size."""
     ends = np.cumsum(sizes)
     return pa.array(np.arange(ends[-1]) + np.repeat(np.asarray(firsts) - (ends - sizes), sizes))
 
 
 def as_text(values: pa.Array, scale: int) -> pa.Array:
-    """Dates and times as the source prints them."""
+    """Return dates and times as the source prints them."""
     if pa.types.is_duration(values.type):
         texts = [None if value is None else time_text(value, scale) for value in values.to_pylist()]
         return pa.array(texts, pa.large_string())
@@ -179,7 +180,7 @@ def as_text(values: pa.Array, scale: int) -> pa.Array:
 
 
 def ddl_batch(ddl: Ddl) -> pa.RecordBatch:
-    """A schema change: what it did is JSON in `actions`."""
+    """Return the batch of a schema change, with its actions as JSON in `actions`."""
     made = any(isinstance(action, CreateTable) for action in ddl.actions)
     actions = msgspec.json.encode([_action(action) for action in ddl.actions]).decode()
     row = [ddl.commit_ts, ddl.start_ts, 0, "create" if made else "alter"]
@@ -199,7 +200,7 @@ def _action(action: CreateTable | AddColumn | DropColumn) -> dict[str, Any]:
 
 
 def _text(column: Column) -> Callable[[Any], str] | None:
-    """How a value becomes text, where it isn't kept as it is."""
+    """Return the function that converts a column's values to text; None if they stay as they are."""
     scale = column.scale
     match column.kind:
         case "decimal" if column.length > MOST_DIGITS:

@@ -1,12 +1,12 @@
-"""An archive's directory: Parquet files by table and date, none of which is seen before it is whole.
+"""An archive's directory: Parquet files by table and date, which readers see only when complete.
 
     table=shop.orders/date=2026-11-21/<first commit ts>-<last>-<where from>-<number>.parquet
     table=ddl/date=…/…                  schema changes
-    _tidemill/                          what isn't for readers: the journal, and files in the making
+    _tidemill/ not for readers: the journal, and files in the making
 
-New files are made in a folder of `_tidemill` whose name ends in ".new". Its new name, without that, says
-that all of them are there and durable: then they are moved to where readers look. So a crash leaves a folder
-that is removed, or one from which the rest is moved.
+New files are written in a folder of `_tidemill` whose name ends in ".new". Once all of them are durable it is
+renamed, without that suffix, and they are moved to the tables' folders. After a crash, a ".new" folder is
+removed, and the remaining files of a renamed one are moved.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from ...store.disk import sync
 from .parquet_columns import FOLDER
 
 HIDDEN: Final = "_tidemill"
-"""Readers of Parquet directories pass over names with an underscore."""
+"""Working folder; readers of Parquet directories skip names that begin with an underscore."""
 NEW: Final = ".new"
 DAY_MS: Final = 86_400_000
 SUFFIX: Final = ".parquet"
 
 
 class File(Struct, frozen=True, order=True):
-    """A file of the archive; its order is that of the changes."""
+    """A file of the archive; files compare in the order of their changes."""
 
     first: Ts
     last: Ts
@@ -48,12 +48,12 @@ class File(Struct, frozen=True, order=True):
 
 
 def files(directory: Path, folder: str) -> list[File]:
-    """The files of a table, in order of their changes. Raises SinkError for a name that isn't ours."""
+    """Return a table's files in the order of their changes. Raises SinkError for an unknown file name."""
     return sorted(_file(path) for path in (directory / folder).glob(f"date=*/*{SUFFIX}"))
 
 
 def folders(directory: Path) -> list[str]:
-    """The tables' folders, and the one of schema changes."""
+    """Return the folders of the tables and of schema changes."""
     return sorted(path.name for path in directory.glob("table=*"))
 
 
@@ -66,20 +66,20 @@ def _file(path: Path) -> File:
 
 
 def file_name(first: Ts, last: Ts, origin: str) -> str:
-    """Digits of equal length, so that names are in the order of the changes."""
+    """Return digits of equal length, so that names sort in the order of the changes."""
     return f"{first:020}-{last:020}-{origin}{SUFFIX}"
 
 
 def date_of(ts: Ts) -> str:
-    """The day of a commit ts in UTC."""
+    """Return the day of a commit ts in UTC."""
     return datetime.fromtimestamp(physical_ms(ts) / 1000, UTC).date().isoformat()
 
 
 def write_files(making: Path, batches: Iterable[tuple[bytes, pa.RecordBatch]], most_bytes: int) -> None:
-    """Parquet files of the batches, in a folder that `publish` takes.
+    """Write batches to Parquet files, in a folder for `publish`.
 
-    Batches of one schema and day make one file, or several where there are more than `most_bytes` of all
-    tables: so much is in memory.
+    Batches of one schema and day make one file, or several if all tables together exceed `most_bytes`, the
+    limit of memory.
     """
     numbers = count()
     for group in _groups(batches, most_bytes):
@@ -95,7 +95,7 @@ def write_files(making: Path, batches: Iterable[tuple[bytes, pa.RecordBatch]], m
 def _groups(
     batches: Iterable[tuple[bytes, pa.RecordBatch]], most_bytes: int
 ) -> Iterator[dict[tuple[bytes, str], list[pa.RecordBatch]]]:
-    """Batches by schema and day, in groups of so many bytes."""
+    """Yield batches by schema and day, in groups of up to `most_bytes`."""
     group: dict[tuple[bytes, str], list[pa.RecordBatch]] = {}
     size = 0
     for schema, batch in batches:
@@ -108,7 +108,7 @@ def _groups(
 
 
 def write_file(path: Path, table: pa.Table) -> None:
-    """A durable Parquet file. Raises OSError."""
+    """Write a durable Parquet file. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
         pq.write_table(table, file, compression="zstd")
@@ -117,7 +117,7 @@ def write_file(path: Path, table: pa.Table) -> None:
 
 
 def commit(making: Path) -> Path:
-    """From now on the files will be seen, come what may; returns the folder to `publish`."""
+    """Commit the files: they are published even after a crash. Returns the folder for `publish`."""
     for path in making.rglob("*/"):
         sync(path)
     sync(making)
@@ -128,7 +128,7 @@ def commit(making: Path) -> Path:
 
 
 def publish(made: Path, directory: Path) -> None:
-    """Move what is in the folder to where readers look, as far as a crash hasn't left it done."""
+    """Move the folder's remaining files to the tables' folders. Safe to repeat after a crash."""
     for path in sorted(made.rglob(f"*{SUFFIX}")):
         target = directory / path.relative_to(made)
         if not target.parent.exists():
@@ -145,7 +145,7 @@ def discard(folder: Path) -> None:
 
 
 def read_schema(path: Path) -> Any:
-    """The Arrow schema of a file. Raises SinkError for one that isn't whole."""
+    """Return a file's Arrow schema. Raises SinkError for an incomplete file."""
     try:
         return pq.read_schema(path)
     except (pa.ArrowException, OSError) as error:

@@ -1,4 +1,4 @@
-"""What is acknowledged and not yet in Parquet files: Arrow batches of all tables, one after the other."""
+"""Journal of acknowledged rows that aren't in Parquet files yet: Arrow batches of all tables in sequence."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ import pyarrow as pa
 from ...errors import SinkError
 
 _FRAME: Final = Struct("<QIQ")
-"""Before each piece: its bytes, its CRC-32, and where in the segment its schema is; _SCHEMA for a schema."""
+"""Header of each piece: its bytes, its CRC-32, and its schema's offset in the segment; _SCHEMA for a
+schema."""
 _SCHEMA: Final = 0xFFFF_FFFF_FFFF_FFFF
 _PREFIX: Final = "journal-"
 
 
 class Segment:
-    """A part of the journal, from the byte `start` of it on; its file is named so.
+    """A part of the journal from its byte `start`, which is the file's name.
 
-    Whoever opens one may only cut it to what the checkpoint has; appends are durable after `sync`.
+    Opening may only truncate it to the checkpoint's length; appends are durable after `sync`.
     """
 
     def __init__(self, folder: Path, start: int) -> None:
@@ -30,15 +31,15 @@ class Segment:
         self.path = folder / journal_name(start)
         self._file = self.path.open("ab")
         self.end = start + self._file.tell()
-        """The journal's length with it."""
-        self._schemas: dict[int, tuple[int, pa.Schema]] = {}  # by identity, which is quick: where they are
+        """The journal's length up to the end of this segment."""
+        self._schemas: dict[int, tuple[int, pa.Schema]] = {}  # offsets of schemas, by identity for speed
 
     @property
     def is_empty(self) -> bool:
         return self.end == self.start
 
     def append(self, batch: pa.RecordBatch, schema: pa.Schema) -> None:
-        """`schema` is the batch's, and the same object every time. Raises OSError."""
+        """Append a batch; its `schema` must be the same object every time. Raises OSError."""
         if id(schema) not in self._schemas:
             self._schemas[id(schema)] = self.end - self.start, schema
             self._piece(schema.serialize(), _SCHEMA)
@@ -54,10 +55,10 @@ class Segment:
         os.fsync(self._file.fileno())
 
     def cut(self, end: int) -> None:
-        """Forget what lies behind."""
+        """Remove everything after `length`."""
         self._file.truncate(end - self.start)
         self.end = end
-        self._schemas.clear()  # some may have been there
+        self._schemas.clear()  # some schemas may have been after it
 
     def close(self) -> None:
         self._file.close()
@@ -68,12 +69,12 @@ def journal_name(start: int) -> str:
 
 
 def segments(folder: Path) -> list[int]:
-    """Where the segments in a folder start, in order."""
+    """Return the starts of the segments in a folder, in order."""
     return sorted(int(path.name.removeprefix(_PREFIX)) for path in folder.glob(f"{_PREFIX}*"))
 
 
 def batches(path: Path) -> Iterator[tuple[bytes, pa.RecordBatch]]:
-    """The batches of a segment in their order, each with its schema's bytes. Raises SinkError, OSError."""
+    """Yield a segment's batches in order, each with its schema's bytes. Raises SinkError and OSError."""
     schemas: dict[int, tuple[bytes, pa.Schema]] = {}
     with path.open("rb") as file:
         while head := file.read(_FRAME.size):

@@ -1,4 +1,4 @@
-"""What a new column holds in the rows that are there: its DEFAULT clause, as a value."""
+"""Values of new columns in existing rows: a DEFAULT clause as a value."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _INTEGERS: Final = {"tinyint", "smallint", "mediumint", "int", "bigint", "bit", 
 _EXACT: Final = Context(prec=100, rounding=ROUND_HALF_UP)
 _ESCAPES: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
-LOAD_ANEW: Final = "to go on, give the feed an empty target, and a new snapshot is taken"
-"""What to do about what a target can't take."""
+LOAD_AGAIN: Final = "to go on, give the feed an empty target, and a new snapshot is taken"
+"""Advice for a schema change that a target can't apply."""
 
 _NOW: Final = re.compile(r"(?:current_timestamp|now|localtimestamp|localtime)(?:\((\d*)\))?", re.IGNORECASE)
 _TODAY: Final = re.compile(r"(?:current_date|curdate)(?:\(\))?", re.IGNORECASE)
@@ -37,39 +37,39 @@ _EXPONENT: Final = re.compile("[eE]")
 
 
 class Bytes(NamedTuple):
-    """x'..', 0x.. or b'..'"""
+    """A literal x'..', 0x.. or b'..'."""
 
     value: bytes
     is_number: bool
-    """Where a number is wanted; x'..' is a string even there."""
+    """True if the literal is a number in a numeric context; x'..' is a string even there."""
 
 
 class Number(NamedTuple):
     value: Decimal
     is_exact: bool = True
-    """It has no exponent, which makes a double of it."""
+    """True for a decimal literal; one with an exponent is a double."""
 
 
 class Moment(NamedTuple):
-    """By the clock of the statement's session, and in UTC."""
+    """The time of the statement by its session's clock, and in UTC."""
 
     local: datetime
     utc: datetime
     digits: int = 0
-    """Of a second's fraction; 0 is as many as a DATETIME or TIMESTAMP has."""
+    """Digits of a second's fraction; 0 means as many as a DATETIME or TIMESTAMP column has."""
 
 
 def needs_clock(column: Column) -> bool:
-    """Whether the value of the default depends on the clock of the statement's session."""
+    """Return True if the default depends on the clock of the statement's session."""
     text = column.default or "NULL"
     moment = _NOW.fullmatch(text) or _TODAY.fullmatch(text)
     return bool(moment) or (column.kind == "timestamp" and text.upper() != "NULL")
 
 
 def default_for_existing_rows(column: Column, epoch_seconds: float, utc_offset_seconds: int = 0) -> Any:
-    """The Python value, as events.Column describes it, that the source put into its rows.
+    """Return the Python value, as events.Column describes it, that the source gave to its rows.
 
-    The statement ran at `epoch_seconds`, in a session whose clock was so far ahead of UTC. Raises
+    The statement ran at `epoch_seconds`, in a session with this UTC offset. Raises
     SinkError for an expression that only the source can compute.
     """
     text = (column.default or "NULL").strip()
@@ -81,7 +81,7 @@ def default_for_existing_rows(column: Column, epoch_seconds: float, utc_offset_s
     except (ValueError, ArithmeticError, LookupError):
         raise SinkError(
             f"column {column.name}: what DEFAULT {column.default} put into the existing rows can't be "
-            f"computed here; {LOAD_ANEW}"
+            f"computed here; {LOAD_AGAIN}"
         ) from None
 
 
@@ -117,7 +117,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def _convert(column: Column, value: Number | str | Bytes | Moment, ahead: timedelta) -> Any:
-    """As the source converts a constant to the column's type. Raises when it isn't one that fits."""
+    """Convert a constant to the column's type as the source does. Raises ValueError if it doesn't fit."""
     kind = column.kind
     if isinstance(value, Moment):
         return _at(column, value)
@@ -149,7 +149,7 @@ def _convert(column: Column, value: Number | str | Bytes | Moment, ahead: timede
 
 
 def _text(value: Number | str) -> str:
-    """As the source makes text of it."""
+    """Return a constant as text, as the source converts it."""
     if isinstance(value, str):
         return value
     if not value.is_exact:
@@ -168,7 +168,7 @@ def _number(column: Column, number: Number) -> Any:
         case "double":
             return float(value)
     whole = int(value.quantize(Decimal(1), context=_EXACT))
-    if whole != value and not number.is_exact:  # rounded in another way
+    if whole != value and not number.is_exact:  # a double is rounded differently
         raise ValueError
     return whole
 
@@ -188,7 +188,7 @@ def _full_year(number: int) -> int:
 
 
 def _at(column: Column, moment: Moment) -> Any:
-    """The time of the statement."""
+    """Return the time of the statement as the column's type."""
     exact = moment.utc if column.kind == "timestamp" else moment.local
     digits = min(column.scale, moment.digits)
     if column.kind in ("timestamp", "datetime"):
@@ -207,7 +207,7 @@ def _at(column: Column, moment: Moment) -> Any:
 
 
 def _date(column: Column, text: str, ahead: timedelta) -> Any:
-    """From a literal, however short: "2024-01-02", "240102", "0000-00-00"; 0 is the latter too."""
+    """Parse a literal of any length: "2024-01-02", "240102", "0000-00-00"; 0 also means the last."""
     year, month, day, hour, minute, second, fraction = _groups(
         "0000-00-00" if text == "0" else text, _DATE, _COMPACT_DATE
     )
@@ -219,7 +219,7 @@ def _date(column: Column, text: str, ahead: timedelta) -> Any:
     try:
         midnight = datetime(int(year), int(month), int(day), tzinfo=UTC)
         moment = midnight.replace(hour=int(hour), minute=int(minute), second=int(second), microsecond=micros)
-    except ValueError:  # a date that Python has no value for
+    except ValueError:  # a date that Python can't represent
         clock = f" {hour:0>2}:{minute:0>2}:{second:0>2}.{micros:06}"
         whole = f"{year:0>4}-{month:0>2}-{day:0>2}"
         if column.kind == "timestamp" and whole + clock[:9] != "0000-00-00 00:00:00":
@@ -234,7 +234,7 @@ def _date(column: Column, text: str, ahead: timedelta) -> Any:
 
 
 def _time(column: Column, text: str) -> timedelta:
-    """From a literal, however short: "7:30", "73000"."""
+    """Parse a literal of any length: "7:30", "73000"."""
     sign, hours, minutes, seconds, fraction = _groups(text, _TIME, _COMPACT_TIME)
     if int(minutes or 0) > 59 or int(seconds) > 59:
         raise ValueError(text)
@@ -255,12 +255,12 @@ def _groups(text: str, *patterns: re.Pattern[str]) -> tuple[str, ...]:
 
 
 def _micros(fraction: str, column: Column) -> int:
-    """Of the digits after the point, as many as the column has."""
+    """Return microseconds, truncated to the column's number of digits."""
     return int(fraction[: column.scale].ljust(6, "0"))
 
 
 def _members(column: Column, text: str) -> str:
-    """Spelled and ordered as the column's definition has them. Raises if one isn't a member."""
+    """Return members as the column defines and orders them. Raises ValueError for a non-member."""
     parts = [text] if column.kind == "enum" else text.split(",")
     chosen = {_member(column.members, part.rstrip(" ")) for part in parts if part or column.kind == "enum"}
     return ",".join(member for member in column.members if member in chosen)
@@ -274,7 +274,7 @@ def _member(members: tuple[str, ...], text: str) -> str:
 
 
 def _implicit(column: Column) -> Any:
-    """What a NOT NULL column without a default gets."""
+    """Return the value of a NOT NULL column without a default."""
     kind = column.kind
     if kind in _INTEGERS:
         return 0

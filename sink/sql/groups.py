@@ -1,4 +1,4 @@
-"""Groups of changes that one statement, or one prepared one, can apply."""
+"""Groups of changes that one statement, plain or prepared, can apply."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from msgspec import Struct
 from ...events import RowChange, Run, Table
 
 Op: TypeAlias = Literal["insert", "update", "move", "delete"]
-"""A move is an update that changes the key: its row may be in the way of its neighbours."""
+"""Operation of a change; a move is an update that changes the key, whose row may collide with others."""
 
 
 class Group(Struct, gc=False):
-    """Consecutive changes of one table by one operation, no key twice (inserts aside: the target
-    finds those). A move is alone in its group."""
+    """Consecutive changes of one table by one operation, without duplicate keys.
+
+    Duplicate inserts are left to the target to reject. A move is alone in its group.
+    """
 
     table: Table
     op: Op
@@ -23,8 +25,10 @@ class Group(Struct, gc=False):
 
 
 def cut_groups(runs: Iterable[Run], max_rows: int) -> list[Group]:
-    """The groups to apply, in order. A table's changes keep their order; those of different tables
-    may swap, which nobody sees, as all of it becomes visible at once."""
+    """Return the groups to apply, in order.
+
+    A table's changes keep their order; changes of different tables may swap, as all become visible at once.
+    """
     queues: dict[str, list[Group]] = {}
     keys: dict[str, set[object]] = {}
     for run in runs:
@@ -47,7 +51,7 @@ def _add_inserts(queue: list[Group], run: Run, max_rows: int) -> None:
 
 
 def _add(queue: list[Group], run: Run, seen: set[object], max_rows: int) -> None:
-    """Add updates or deletes; `seen` has the keys of the table's last group."""
+    """Add updates or deletes; `seen` contains the keys of the table's last group."""
     table = run.table
     for change in run.changes():
         key, op = _identify(change)
@@ -69,7 +73,7 @@ def _add(queue: list[Group], run: Run, seen: set[object], max_rows: int) -> None
 
 
 def _identify(change: RowChange) -> tuple[object, Op]:
-    """The key of the row that is there before, for what must not come twice in a group; and the op."""
+    """Return the key of the row before the change, which must be unique in a group, and the operation."""
     assert change.before is not None
     index = change.table.key
     key = tuple([change.before[i] for i in index]) if index else None

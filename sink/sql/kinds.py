@@ -1,4 +1,4 @@
-"""SQL databases as kinds of sinks."""
+"""Registry entries for SQL databases as sinks."""
 
 from __future__ import annotations
 

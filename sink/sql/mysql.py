@@ -1,7 +1,7 @@
 """MySQL and MariaDB as a target.
 
-Rows travel as literals in multi-row statements, many statements a packet. Each statement is sent with
-the number of rows that it must touch.
+Rows are sent as literals in multi-row statements, many statements per packet. Each statement is sent with the
+number of rows that it must affect.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from .mysql_session import UTC, MySqlSession, quoted
 from .target import MISSING, OWN_SCHEMA, StatementRejected, check_columns, effective
 
 _PACKET_CHARS: Final = 1 << 20
-"""About the size at which larger packets stop being faster."""
+"""Maximum number of characters of a packet; larger packets are hardly faster."""
 _PACKET_SHARE: Final = 8
-"""A statement of many rows has so small a share of what the server takes in characters: each is up to four
-bytes."""
+"""Divisor of the server's packet bytes for the characters of a multi-row statement: a character has up to
+four bytes."""
 
 
 class MySqlTarget:
-    """`schema` is where all tables go; without it each goes to its own schema, made if missing."""
+    """`schema` is the target schema of all tables; without it each goes to its own schema, created if
+    missing."""
 
     max_rows = 1000
     ddl_commits = True
@@ -154,12 +155,12 @@ class MySqlTarget:
         table = Table(ddl.schema, ddl.table, ())
         have = self.columns(table)
         before = self.home.intent(ddl)
-        # Columns that are the same before and after (one is dropped and added again) can't tell
-        # whether it was done: then it is done again, which changes nothing.
+        # Equal columns before and after (one is dropped and added again) don't show whether the statement
+        # ran: then it runs again, which changes nothing.
         if before is not None and before != have and have is not None:
             done = altered(before, effective(ddl.actions, before)) == {name.lower() for name in have}
             if done:
-                self.home.is_intended = True  # before a crash, which left the intent
+                self.home.is_intended = True  # it ran before a crash that left the intent
                 return
         actions = effective(ddl.actions, have or ())
         if not actions:
@@ -167,7 +168,7 @@ class MySqlTarget:
         changes = ", ".join(map(alteration, actions))
         zone = session_zone(ddl, actions, self.identity)
         self.home.intend(ddl, have or {})
-        # What defaults put into the rows that are there is by the clock of the statement's session.
+        # Defaults of existing rows depend on the clock of the statement's session.
         self.session.execute(f"SET timestamp={ddl.epoch_seconds:.6f}, time_zone='{zone}'")
         self.session.define(f"ALTER TABLE {self._qualified(table)} {changes}")
         self.session.execute(f"SET timestamp=DEFAULT, time_zone='{UTC}'")
@@ -177,5 +178,5 @@ class MySqlTarget:
 
 
 def _plain_type(column_type: str) -> str:
-    """Without the display width that MariaDB and older MySQL print for integers and years."""
+    """Return a type without the display width that MariaDB and older MySQL print for integers and years."""
     return re.sub(r"^((?:tiny|small|medium|big)?int|year)\(\d+\)", r"\1", column_type)

@@ -1,4 +1,4 @@
-"""Changes of a table's columns as MySQL and MariaDB take them."""
+"""Changes of a table's columns as SQL of MySQL and MariaDB."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Final
 from ...errors import InvariantViolated, SinkError
 from ...events import Action, AddColumn, CreateTable, Ddl, DropColumn
 from . import mysql_text as text
-from .defaults import LOAD_ANEW, needs_clock
+from .defaults import LOAD_AGAIN, needs_clock
 from .mysql_session import UTC
 
 _LEAST_OFFSET: Final = -(12 * 60 + 59) * 60
 _MOST_OFFSET: Final = 13 * 3600
-"""Offsets, in seconds, that MariaDB takes for a time zone."""
+"""UTC offsets, in seconds, that MariaDB accepts as a time zone."""
 
 
 def session_zone(ddl: Ddl, actions: Iterable[Action], identity: str) -> str:
@@ -32,7 +32,7 @@ def session_zone(ddl: Ddl, actions: Iterable[Action], identity: str) -> str:
     if ahead % 60 or not _LEAST_OFFSET <= ahead <= _MOST_OFFSET:
         raise SinkError(
             f"{identity}: what the default of {ddl.full_name}, column {clocks[0]}, put into the "
-            f"existing rows can't be computed here, {ahead} s ahead of UTC; {LOAD_ANEW}"
+            f"existing rows can't be computed here, {ahead} s ahead of UTC; {LOAD_AGAIN}"
         )
     hours, minutes = divmod(abs(ahead) // 60, 60)
     return f"{'-' if ahead < 0 else '+'}{hours:02}:{minutes:02}"
@@ -45,7 +45,7 @@ def alteration(action: Action) -> str:
             place = "" if after is None else " FIRST" if after == "" else f" AFTER {text.name(after)}"
             definition = text.define(column)
             if column.kind == "timestamp" and not column.nullable and column.default is None:
-                # A server with explicit_defaults_for_timestamp=OFF would put the present time in.
+                # A server with explicit_defaults_for_timestamp=OFF would use the current time.
                 definition += " DEFAULT '0000-00-00 00:00:00'"
             return f"ADD COLUMN {definition}{place}"
         case DropColumn(name):
@@ -55,7 +55,7 @@ def alteration(action: Action) -> str:
 
 
 def altered(before: Iterable[str], actions: Iterable[Action]) -> set[str]:
-    """Return the names of the columns after the statement, in small letters."""
+    """Return the names of the columns after the statement, in lower case."""
     names = {name.lower() for name in before}
     for action in actions:
         if isinstance(action, AddColumn):

@@ -1,4 +1,4 @@
-"""A feed's own tables in a MySQL target: its checkpoint, and the schema change under way."""
+"""A feed's own tables in a MySQL target: its checkpoint, and the schema change in progress."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .mysql_session import MySqlSession, quoted
 from .target import CHECKPOINT_TABLE
 
 INTENT_TABLE: Final = "tidemill_ddl"
-"""One row a feed, while a statement runs that commits by itself: what it is to change."""
+"""One row per feed while an auto-committing statement runs: the change that it makes."""
 
 _FEED: Final = "feed VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PRIMARY KEY"
 _TEXT: Final = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL"
@@ -22,7 +22,7 @@ _HOME_TABLES: Final = {
 
 
 class Home:
-    """The tables in `schema`, for one feed."""
+    """One feed's tables in `schema`."""
 
     def __init__(self, session: MySqlSession, schema: str, feed: str) -> None:
         self._session = session
@@ -35,7 +35,7 @@ class Home:
         """True while a schema change may have run that the checkpoint doesn't cover yet."""
 
     def create(self) -> None:
-        """Create the tables that are missing; those that are there need no right to create them."""
+        """Create missing tables; the right to create is needed only then."""
         self._session.create_schema(self._schema)
         there = f"SELECT table_name FROM information_schema.tables WHERE table_schema={quoted(self._schema)}"
         known = {name for (name,) in self._session.rows(there)}
@@ -50,7 +50,8 @@ class Home:
         return rows[0][0] if rows else None
 
     def save_checkpoint(self, previous_ts: int | None, ts: int, content: str) -> bool:
-        """Store the checkpoint and forget the intent; False if the stored one isn't of `previous_ts`."""
+        """Store the checkpoint and delete the intent; return False if the stored one isn't of
+        `previous_ts`."""
         table, key, content = self.checkpoints, self._feed, quoted(content)
         if previous_ts is None:
             absent = f"NOT EXISTS (SELECT 1 FROM {table} WHERE feed={key})"
@@ -67,7 +68,7 @@ class Home:
         return saved == 1
 
     def intent(self, ddl: Ddl) -> dict[str, str] | None:
-        """Return the columns before this very statement, if it may have run before a crash."""
+        """Return the columns before this statement, if it may have run before a crash."""
         rows: list[Any] = self._session.rows(
             f"SELECT columns_before FROM {self._intents} WHERE feed={self._feed} "
             f"AND table_name={quoted(ddl.full_name)} AND query={quoted(ddl.query)}"
@@ -75,7 +76,7 @@ class Home:
         return json.loads(rows[0][0]) if rows else None
 
     def intend(self, ddl: Ddl, columns: dict[str, str]) -> None:
-        """Remember the statement, which commits by itself, and the columns before it."""
+        """Store the auto-committing statement and the columns before it."""
         values = ",".join(map(quoted, (ddl.full_name, ddl.query, json.dumps(columns))))
         self._session.execute(f"REPLACE INTO {self._intents} VALUES ({self._feed},{values})")
         self.is_intended = True

@@ -1,4 +1,4 @@
-"""Rows of one table as MySQL's statements."""
+"""Statements of MySQL for the rows of one table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Statement(NamedTuple):
 
 
 class Plan:
-    """The statements of one table at one version of its schema, rendered by generated code."""
+    """Renders the statements of one table, at one version of its schema, by generated code."""
 
     def __init__(self, table: Table, qualified_name: str) -> None:
         self._table = table
@@ -40,8 +40,11 @@ class Plan:
 
     @cached_property
     def _set_rest(self) -> text.Render:
-        """All but the key; all where nothing is left. A column named here isn't updated by itself, so a
-        key's moments are: they may have ON UPDATE, of which the binlog says nothing."""
+        """The renderer of SET with all columns but the key; with all columns if nothing else is left.
+
+        A key's temporal columns are set too, as a column that is set isn't changed by ON UPDATE, which the
+        binlog doesn't show.
+        """
         every = range(len(self._table.columns))
         rest = [
             i
@@ -78,7 +81,7 @@ class Plan:
 
 
 def _joined(start: str, comma: str, parts: list[str], end: str, max_chars: int) -> Iterator[Statement]:
-    """As many parts in a statement as it may have characters."""
+    """Yield groups of parts up to the maximum number of characters of a statement."""
     first = size = 0
     for index, part in enumerate(parts):
         if size + len(part) > max_chars and index > first:

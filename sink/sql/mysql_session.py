@@ -17,16 +17,16 @@ from .target import StatementRejected
 UTC: Final = "+00:00"
 
 _MODES: Final = "NO_AUTO_VALUE_ON_ZERO,STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
-"""Values are stored as they are (a zero date, an id of 0) or not at all."""
+"""SQL mode by which values are stored unchanged (a zero date, an id of 0) or rejected."""
 
 _WAITING_HELPS: Final = {
-    1020,  # a row has changed since the transaction first looked (innodb_snapshot_isolation)
+    1020,  # a row has changed since the transaction's snapshot (innodb_snapshot_isolation)
     1040,  # too many connections
     1053,  # server shutdown in progress
     1203,  # too many connections of this user
     1205,  # lock wait timeout
     1213,  # deadlock
-    1226,  # as much as this user may for now: connections, statements an hour
+    1226,  # a limit of this user is exceeded: connections or statements per hour
     1317,  # query killed
     1927,  # connection killed
     2002,  # can't connect through the socket
@@ -40,25 +40,26 @@ _ABOUT_A_ROW: Final = {
     1022, 1048, 1062, 1169, 1264, 1265, 1292, 1366, 1406, 1411, 1452, 1525, 1586, 1644,
     1690, 3140, 3819, 4025,
 }  # fmt: skip
-"""Duplicate key, out of range, truncated, a constraint, a trigger's signal: some row doesn't fit."""
+"""Errors of a row that doesn't fit: duplicate key, out of range, truncated, a constraint, a trigger's
+signal."""
 
 
 class MySqlSession:
-    """One connection at a time, with autocommit, in UTC. FOUND_ROWS makes the server count rows that a
-    statement found, changed or not.
+    """One connection at a time, with autocommit, in UTC.
 
-    Methods raise the driver's errors; `explain` turns these into ours. `identity` names the server in them.
+    FOUND_ROWS makes the server count rows that a statement found, changed or not. Methods raise the driver's
+    errors; `explain` converts them to ours. `identity` names the server in them.
     """
 
     def __init__(self, url: URL, identity: str) -> None:
         self._identity = identity
         self._engine = create_engine(
-            url.set(drivername="mysql+pymysql", database=""),  # which is made if missing
+            url.set(drivername="mysql+pymysql", database=""),  # which is created if missing
             poolclass=NullPool,
             connect_args={
                 "client_flag": CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS,
                 "charset": "utf8mb4",
-                "autocommit": True,  # transactions are explicit; nothing is ever open by accident
+                "autocommit": True,  # transactions are explicit; none is opened by accident
                 "connect_timeout": 10,
             },
         )
@@ -85,7 +86,7 @@ class MySqlSession:
         self._set_modes(backslash_escapes=False)
 
     def close(self) -> None:
-        """Close the connection, if there is one; an open transaction is undone."""
+        """Close the connection, if there is one; an open transaction is rolled back."""
         connection, self._connection = self._connection, None
         if connection is not None and connection.open:
             connection.close()
@@ -95,18 +96,18 @@ class MySqlSession:
         return self._connection.cursor()
 
     def execute(self, statement: str) -> int:
-        """Run a statement; the number of rows that it found."""
+        """Run a statement; return the number of rows that it found."""
         with self.cursor() as cursor:
             return cursor.execute(statement)
 
     def rows(self, statement: str) -> list[Any]:
-        """Run a query; all its rows."""
+        """Run a query; return all its rows."""
         with self.cursor() as cursor:
             cursor.execute(statement)
             return list(cursor.fetchall())
 
     def define(self, statement: str) -> None:
-        """Run a statement that holds text of the source, whose strings escape with backslashes."""
+        """Run a statement that contains text of the source, whose strings have backslash escapes."""
         self._set_modes(backslash_escapes=True)
         self.execute(statement)
         self._set_modes(backslash_escapes=False)
@@ -115,12 +116,12 @@ class MySqlSession:
         self.execute(f"SET sql_mode='{_MODES}{'' if backslash_escapes else ',NO_BACKSLASH_ESCAPES'}'")
 
     def create_schema(self, schema: str) -> None:
-        """Create the schema if it is missing; one that is there needs no right to create it."""
+        """Create the schema if it is missing; the right to create is needed only then."""
         if not self.rows(f"SELECT 1 FROM information_schema.schemata WHERE schema_name={quoted(schema)}"):
             self.execute(f"CREATE DATABASE IF NOT EXISTS {text.name(schema)}")
 
     def explain(self, error: Exception, doing: str) -> StatementRejected | Retryable | SinkError | None:
-        """Return our error for one of the driver's; None for any other."""
+        """Return tidemill's error for a driver's error; None for any other."""
         if isinstance(error, DBAPIError) and isinstance(error.orig, Exception):
             error = error.orig
         if not isinstance(error, pymysql.MySQLError):
@@ -135,5 +136,5 @@ class MySqlSession:
 
 
 def quoted(value: str) -> str:
-    """Return a string literal, for a session whose strings don't escape with backslashes."""
+    """Return a string literal for a session without backslash escapes."""
     return "'" + value.replace("'", "''") + "'"

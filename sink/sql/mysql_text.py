@@ -1,7 +1,7 @@
-"""MySQL and MariaDB: values and column definitions as SQL text.
+"""Values and column definitions as SQL text of MySQL and MariaDB.
 
-Text is for a session with NO_BACKSLASH_ESCAPES, where a quote is all that must be doubled. Functions
-that render rows are generated for each table: one f-string a row, no dispatch on types while rows flow.
+Text is for a session with NO_BACKSLASH_ESCAPES, in which only quotes must be doubled. Functions that render
+rows are generated for each table: one f-string per row, without dispatch on types.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def name(identifier: str) -> str:
 
 
 def compile_values(table: Table) -> Render:
-    """For each row "(1,'a',NULL)"."""
+    """Return a function that renders each row as "(1,'a',NULL)"."""
     parts = [_nullable(c, f"c{i}", _value(c, f"c{i}")) for i, c in enumerate(table.columns)]
     return _compile(table, f"({','.join(parts)})")
 
 
 def compile_set(table: Table, index: Iterable[int]) -> Render:
-    """For each row "`a`=1,`b`=NULL", of the columns in `index`."""
+    """Return a function that renders the columns in `index` of each row as "`a`=1,`b`=NULL"."""
     columns = table.columns
     parts = [
         f"{_name(columns[i])}={_nullable(columns[i], f'c{i}', _value(columns[i], f'c{i}'))}" for i in index
@@ -40,13 +40,13 @@ def compile_set(table: Table, index: Iterable[int]) -> Render:
 
 
 def compile_key(table: Table) -> Render:
-    """For each row its key as it stands in an IN list: "1", or "(1,'a')"."""
+    """Return a function that renders each row's key for an IN list: "1", or "(1,'a')"."""
     parts = [_operand(table.columns[i], f"c{i}") for i in table.key]
     return _compile(table, parts[0] if len(parts) == 1 else f"({','.join(parts)})")
 
 
 def compile_where(table: Table) -> Render:
-    """For each row the condition that finds it: by key, or by every byte of every column."""
+    """Return a function that renders the condition for each row: its key, or every byte of every column."""
     if table.key:
         parts = [f"{_name(table.columns[i])}={_operand(table.columns[i], f'c{i}')}" for i in table.key]
     else:
@@ -55,18 +55,18 @@ def compile_where(table: Table) -> Render:
 
 
 def key_columns(table: Table) -> str:
-    """The left side of an IN list of keys."""
+    """Return the left side of an IN list of keys."""
     names = ",".join(name(table.columns[i].name) for i in table.key)
     return names if len(table.key) == 1 else f"({names})"
 
 
 def _compile(table: Table, template: str) -> Render:
-    """A function that fills in the template of an f-string for each row."""
+    """Return a function that fills in the template of an f-string for each row."""
     return compile_rows(len(table.columns), f'f"""{template}"""', {"Q": "'", "QQ": "''", "N": "NULL"})
 
 
 def _name(column: Column) -> str:
-    """A column's name inside the template of an f-string."""
+    """Return a column's name inside the template of an f-string."""
     quoted = name(column.name).replace("\\", "\\\\").replace('"', '\\"').replace("\r", "\\r")
     return quoted.replace("{", "{{").replace("}", "}}")
 
@@ -76,7 +76,7 @@ def _nullable(column: Column, var: str, expression: str) -> str:
 
 
 def _value(column: Column, var: str) -> str:
-    """A Python expression for the text of a value to be stored; `var` isn't None."""
+    """Return a Python expression for the text of a value to store; `var` isn't None."""
     kind = column.kind
     if kind in _NUMBERS:
         return var
@@ -90,7 +90,7 @@ def _value(column: Column, var: str) -> str:
         return f"Q+repr({var})+Q"
     if kind == "time":
         return f"Q+time_text({var})+Q"
-    if kind == "datetime":  # one that Python has no value for is a str
+    if kind == "datetime":  # one that Python can't represent is a str
         return f"Q+({var}.isoformat(' ') if isinstance({var},date) else {var})+Q"
     if kind == "timestamp":  # in UTC, as the session is
         return f"Q+({var}.isoformat(' ').removesuffix('+00:00') if isinstance({var},date) else {var})+Q"
@@ -98,13 +98,13 @@ def _value(column: Column, var: str) -> str:
 
 
 def _operand(column: Column, var: str) -> str:
-    """Inside a template: a value to be compared with its column. Not None."""
+    """Return a template's text for a value to compare with its column; not for None."""
     # MySQL compares a decimal with a string as doubles.
     return f"{{{var}:f}}" if column.kind == "decimal" else f"{{{_value(column, var)}}}"
 
 
 def _same(column: Column, var: str) -> str:
-    """Inside a template: a condition that is true for this very value only, NULL included."""
+    """Return a template's condition that is true only for exactly this value, NULL included."""
     column_name = _name(column)
     if column.kind in _TEXTS:  # case, accents and trailing spaces count
         return (
@@ -133,7 +133,7 @@ def create_table(table: Table, qualified_name: str) -> str:
 
 
 def define(column: Column) -> str:
-    """A column's definition with its default, as in CREATE TABLE."""
+    """Return a column's definition with its default, as in CREATE TABLE."""
     text = f"{name(column.name)} {type_text(column)}"
     if column.charset and column.kind in _TEXTS - {"json"}:
         text += f" CHARACTER SET {column.charset}"
@@ -148,7 +148,7 @@ def define(column: Column) -> str:
 
 
 def type_text(column: Column) -> str:
-    """As information_schema prints it, without the display width of integers."""
+    """Return the type as information_schema prints it, without the display width of integers."""
     kind, length, scale = column.kind, column.length, column.scale
     unsigned = " unsigned" if column.unsigned else ""
     match kind:
@@ -173,7 +173,8 @@ def _escaped(text: str) -> str:
 
 
 def _key_part(column: Column, parts: int) -> str:
-    """A long column has only a prefix in the key; a longer prefix than the source's is as unique."""
+    """Return a key part; of a long column it is a prefix, which is unique if not shorter than the
+    source's."""
     if column.kind not in ("text", "blob"):
         return name(column.name)
     room = _MAX_KEY_BYTES // parts

@@ -10,10 +10,10 @@ from ...errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqliteOptions:
-    """Raises ConfigError, naming what is accepted."""
+    """Raises ConfigError that names the accepted values."""
 
     table_name: str = "{schema}.{table}"
-    """What a source's table is called in the database."""
+    """Template of a table's name in the database, from {schema} and {table} of the source."""
 
     def __post_init__(self) -> None:
         fields = {field for _, field, _, _ in Formatter().parse(self.table_name)} - {None}
@@ -25,7 +25,7 @@ class SqliteOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MySqlOptions:
-    """Of a MySQL or MariaDB server."""
+    """Options of a MySQL or MariaDB server."""
 
     schema: str = ""
-    """Where all tables go; empty: to the schema that the URL names, or each to its own."""
+    """Target schema of all tables; empty: the URL's schema, or each table's own."""

@@ -1,4 +1,4 @@
-"""Rows into a SQL database, exactly once: the checkpoint is written in the same SQL transaction."""
+"""A sink for SQL databases, exactly once: the checkpoint is written in the same SQL transaction."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .target import CHECKPOINT_TABLE, StatementRejected, Target, describe, diffe
 class SqlSink:
     """Applies batches to one database, each row event as exactly one INSERT, UPDATE or DELETE.
 
-    Like changes go in one statement. If the database refuses a group of them, its changes are applied
-    one by one: that names the row at fault, or passes where only their being together was.
+    Similar changes share a statement. If the database rejects such a group, its changes are applied one by
+    one: that identifies the rejected row, or succeeds if only the combination was rejected.
     """
 
     reads_rows = True
@@ -29,9 +29,9 @@ class SqlSink:
         self._database = target
         self._connected = False
         self._durable: Checkpoint | None = None
-        self._reached: Checkpoint | None = None  # of what is written; None inside a transaction
-        self._writing = False  # a SQL transaction is open
-        self._sources: dict[str, str] = {}  # source's table by its name here
+        self._reached: Checkpoint | None = None  # of the written batches; None inside a transaction
+        self._writing = False  # True while a SQL transaction is open
+        self._sources: dict[str, str] = {}  # source's table by its name in the target
 
     def open(self) -> Checkpoint | None:
         where = f"{self.target}, table {CHECKPOINT_TABLE}, feed {self._database.feed!r}"
@@ -47,7 +47,7 @@ class SqlSink:
     def write(self, batch: Batch) -> None:
         if not self._connected:
             self.open()
-        # After a commit whose answer was lost the target has more than this sink knew.
+        # After a commit whose response was lost, the target has more than this sink knew.
         items = batch.items if self._durable is None else lacking(self._durable, batch.items)
         doing = "writing"
         try:
@@ -167,7 +167,7 @@ class SqlSink:
     # --- errors
 
     def _fail(self, error: Exception, doing: str) -> NoReturn:
-        """Undo what isn't committed, and raise the error as one of ours."""
+        """Roll back, and raise the error as one of tidemill's."""
         explained = self._explain(error, doing)
         self.close()
         if isinstance(explained, StatementRejected):

@@ -1,7 +1,7 @@
 """SQLite as a target, over the standard library's sqlite3.
 
-The database is in WAL mode, so that others can read while rows are written, and synchronous=FULL: a
-commit is on the disk when it returns. Schema changes are part of the transaction.
+The database is in WAL mode, so that it can be read while rows are written, and synchronous=FULL: a commit is
+durable when it returns. Schema changes are part of the transaction.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from ...errors import ConfigError, InvariantViolated, Retryable, SinkError
 from ...events import AddColumn, Column, Ddl, DropColumn, Row, RowChange, Table
 from ...failpoint import reach
 from ..per_table import PerTable
-from .defaults import LOAD_ANEW, default_for_existing_rows
+from .defaults import LOAD_AGAIN, default_for_existing_rows
 from .groups import Group
 from .sqlite_types import Encode, compile_encode, declared_type
 from .target import CHECKPOINT_TABLE, MISSING, StatementRejected, check_columns, effective
 
 _BUSY_SECONDS: Final = 1.0
-"""So long a call waits for another writer; then it is tried again from the start."""
+"""Timeout of a call that waits for another writer; after it the work is retried from the start."""
 
 
 class SqliteTarget:
-    """`table_name` makes a table's name here of {schema} and {table}."""
+    """`table_name` is the template of a table's name, from {schema} and {table}."""
 
     max_rows = 10_000
     ddl_commits = False
@@ -45,7 +45,7 @@ class SqliteTarget:
         self._engine = create_engine(
             url,
             poolclass=NullPool,
-            # Without an isolation level sqlite3 begins and commits nothing by itself.
+            # With isolation_level None, sqlite3 doesn't begin or commit transactions by itself.
             connect_args={"isolation_level": None, "timeout": _BUSY_SECONDS, "check_same_thread": False},
         )
         self._connection: sqlite3.Connection | None = None
@@ -77,7 +77,7 @@ class SqliteTarget:
         self._execute("COMMIT")
 
     def savepoint(self) -> None:
-        if self._saved:  # they would nest, and each keeps the pages that change after it
+        if self._saved:  # savepoints nest, and each keeps the pages changed after it
             self._execute("RELEASE tidemill")
         self._execute("SAVEPOINT tidemill")
         self._saved = True
@@ -156,17 +156,17 @@ class SqliteTarget:
                     ):
                         raise SinkError(
                             f"{self.identity}: {dropped} is in the primary key of {name}, from which SQLite "
-                            f"can drop no column; {LOAD_ANEW}"
+                            f"can drop no column; {LOAD_AGAIN}"
                         )
                     self._execute(f"ALTER TABLE {name} DROP COLUMN {_name(dropped)}")
                 case _:
                     raise InvariantViolated("a table is created among changes of its columns")
 
     def _add(self, table: str, column: Column, ddl: Ddl) -> None:
-        """At the end: rows are written by the names of their columns."""
+        """Add a column at the end: rows are written by column names."""
         value = default_for_existing_rows(column, ddl.epoch_seconds, ddl.utc_offset_seconds)
         ((stored,),) = compile_encode((column,), [0])([(value,)])
-        has_nul = isinstance(stored, str) and "\0" in stored  # which would end the statement
+        has_nul = isinstance(stored, str) and "\0" in stored  # NUL would end the statement
         null = "" if column.nullable else " NOT NULL"
         default = "''" if has_nul else _literal(stored)
         name = _name(column.name)
@@ -204,7 +204,7 @@ class SqliteTarget:
 
 
 class Plan:
-    """The prepared statements of one table at one version of its schema, and what goes into them."""
+    """The prepared statements of one table, at one version of its schema, and their parameters."""
 
     def __init__(self, table: Table, quoted_name: str) -> None:
         self._table = table
@@ -241,7 +241,7 @@ class Plan:
         return compile_encode(self._table.columns, [*self._rest, *self._table.key])
 
     def prepared(self, group: Group) -> tuple[str, list[Row]]:
-        """A statement and its values for each change."""
+        """Return a statement and its parameters for each change."""
         changes = group.changes
         match group.op:
             case "insert":

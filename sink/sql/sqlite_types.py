@@ -1,4 +1,4 @@
-"""How each kind of value is stored in SQLite, and how it comes back. The table of docs/sqlite-types.md."""
+"""Storage of each kind of value in SQLite, and its conversion back: the table of docs/sqlite-types.md."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from ..row_code import compile_rows
 Encode: TypeAlias = Callable[[Iterable[Row]], list[Row]]
 
 _BEYOND = 1 << 63
-"""The first integer that SQLite has no INTEGER for."""
+"""Smallest positive integer beyond SQLite's INTEGER."""
 
 _INTEGERS = {"tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"}
 _BLOBS = {"binary", "varbinary", "blob"}
 
 
 def declared_type(column: Column) -> str:
-    """The type in CREATE TABLE. None at all where an integer may need 64 bits without a sign: SQLite
-    would turn a long number into a double under any other."""
+    """Return the type in CREATE TABLE; no type for unsigned 64-bit integers.
+
+    With any type, SQLite would convert larger ones to a double.
+    """
     if column.kind in _INTEGERS:
         return "" if _is_wide(column) else "INTEGER"
     if column.kind in ("float", "double"):
@@ -35,13 +37,13 @@ def _is_wide(column: Column) -> bool:
 
 
 def compile_encode(columns: tuple[Column, ...], index: Iterable[int]) -> Encode:
-    """A function that makes, of whole rows, what is stored of the columns in `index`."""
+    """Return a function that maps rows to the stored values of the columns in `index`."""
     values = "".join(f"{_encode(columns[i], f'c{i}')}," for i in index)
     return compile_rows(len(columns), f"({values})", {"BEYOND": _BEYOND})
 
 
 def _encode(column: Column, var: str) -> str:
-    """A Python expression for the stored form of a value; `var` may be None."""
+    """Return a Python expression for a value's stored form; `var` may be None."""
     match column.kind:
         case "bigint" | "bit" if _is_wide(column):
             return f"{var} if {var} is None or {var} < BEYOND else f'{{{var}:020}}'"
@@ -57,7 +59,7 @@ def _encode(column: Column, var: str) -> str:
 
 
 def from_sqlite(column: Column, value: Any) -> Any:
-    """The Python value, as events.Column describes it, of what is stored in a column."""
+    """Return the Python value, as events.Column describes it, of a stored value."""
     if value is None:
         return None
     match column.kind:
@@ -77,7 +79,7 @@ def from_sqlite(column: Column, value: Any) -> Any:
 
 
 def _is_real(text: str) -> bool:
-    """Whether Python has a value for this date: not for "0000-00-00" or "2024-02-31"."""
+    """Return True if Python can represent this date: not "0000-00-00" or "2024-02-31"."""
     try:
         date.fromisoformat(text[:10])
     except ValueError:

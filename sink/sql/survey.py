@@ -1,4 +1,4 @@
-"""Preflight checks of SQL databases as targets: can they be written, and where does the feed begin there?"""
+"""Preflight checks of SQL targets: can they be written, and where does the feed begin there?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..survey import begins, writable_file
 from .target import CHECKPOINT_TABLE, OWN_SCHEMA
 
 _RIGHTS: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER")
-"""What a feed needs where its tables go."""
+"""Privileges that a feed needs on its target schemas."""
 
 
 def survey_sqlite(url: URL, feed: str) -> Iterator[Finding]:
@@ -37,7 +37,7 @@ def survey_sqlite(url: URL, feed: str) -> Iterator[Finding]:
 
 
 def survey_mysql(url: URL, chosen: str, feed: str) -> Iterator[Finding]:
-    """`chosen` is the schema of the options, if any."""
+    """Yield findings about a server; `chosen` is the schema of the options, if any."""
     schema = chosen or url.database
     try:
         with _connected(url.set(drivername="mysql+pymysql", database="")) as server:
@@ -56,7 +56,7 @@ def _refusal(error: DBAPIError) -> Finding:
 def _read_only(file: Path) -> URL:
     reading = {"mode": "ro", "uri": "true"}
     if not file.with_name(f"{file.name}-wal").exists():
-        reading["immutable"] = "1"  # else SQLite makes files beside it, even to read
+        reading["immutable"] = "1"  # else SQLite creates files beside it, even for reading
     return URL.create("sqlite", database=f"file:{quote(str(file))}", query=reading)
 
 
@@ -67,7 +67,7 @@ def _connected(url: URL) -> Iterator[Connection]:
 
 
 def _rights(server: Connection, schema: str | None) -> Iterator[Finding]:
-    """`schema` is where the tables go, None: to their own schemas."""
+    """Yield findings about privileges; `schema` is the tables' target, None: their own schemas."""
     user, read_only = server.execute(text("SELECT CURRENT_USER(), @@read_only")).one()
     everywhere: set[str] = set()
     here: set[str] = set()

@@ -1,4 +1,4 @@
-"""What the SQL sink needs of a database: everything in which dialects differ."""
+"""The protocol of databases for the SQL sink: everything in which dialects differ."""
 
 from __future__ import annotations
 
@@ -14,47 +14,46 @@ MISSING = "there is no such row; was the target changed by something else?"
 _MAX_CHARS = 100
 
 OWN_SCHEMA = "tidemill"
-"""MySQL: the schema of the checkpoint table if tables go to their own schemas."""
+"""Schema of the checkpoint table in MySQL if tables go to their own schemas."""
 
 CHECKPOINT_TABLE = "tidemill_checkpoint"
-"""One row a feed: its checkpoint, in the same database and SQL transaction as the rows."""
+"""Name of the table with one row per feed: its checkpoint, in the same SQL transaction as the rows."""
 
 
 class StatementRejected(Exception):
-    """The database didn't take a group of changes as it should have. Nothing is said about which
-    one, unless the group had one only."""
+    """The database rejected a group of changes. The change at fault is known only in a group of one."""
 
 
 class Target(Protocol):
     """One connection to a database, for one feed.
 
-    Methods raise the driver's errors, StatementRejected, Retryable or SinkError; `explain` turns the driver's
-    errors into ours.
+    Methods raise the driver's errors, StatementRejected, Retryable or SinkError; `explain` converts the
+    driver's errors.
     """
 
     identity: str
-    """The database, spelled one way."""
+    """Canonical name of the database."""
     feed: str
-    """Whose checkpoint this is: several feeds may write to one database."""
+    """Name of the feed; several feeds may write to one database."""
     max_rows: int
-    """The most changes in one group."""
+    """Maximum number of changes in a group."""
     ddl_commits: bool
-    """Whether a schema change ends the transaction, and can't be undone."""
+    """True if a schema change commits the transaction, and can't be rolled back."""
     folds_names: bool
-    """Whether tables whose names differ in case only are the same."""
+    """True if table names that differ only in case are the same table."""
 
     def connect(self) -> None:
-        """Connect and make the checkpoint table if it isn't there."""
+        """Connect, and create the checkpoint table if it is missing."""
 
     def close(self) -> None:
-        """Let go of the connection, if there is one; an open transaction is undone. Doesn't raise."""
+        """Close the connection, if there is one; an open transaction is rolled back. Doesn't raise."""
 
     def begin(self) -> None: ...
 
     def commit(self) -> None: ...
 
     def savepoint(self) -> None:
-        """Remember this point of the transaction, in place of the last one remembered."""
+        """Set the transaction's savepoint, in place of the previous one."""
 
     def rollback_to_savepoint(self) -> None: ...
 
@@ -62,33 +61,33 @@ class Target(Protocol):
         """Make exactly one row change for each change, in order. Raises StatementRejected."""
 
     def load_checkpoint(self) -> str | None:
-        """The stored text."""
+        """Return the stored text of the checkpoint; None if there is none."""
 
     def save_checkpoint(self, previous_ts: int | None, ts: int, text: str) -> bool:
-        """Store the text; False, and nothing is stored, if the stored one isn't of `previous_ts`."""
+        """Store the text; return False, storing nothing, if the stored checkpoint isn't of `previous_ts`."""
 
     def name_of(self, schema: str, table: str) -> str:
-        """Of a source's table, as it is called here, for people and to tell two from each other."""
+        """Return the name that a source's table has here, for messages and as a unique key."""
 
     def columns(self, table: Table) -> dict[str, str] | None:
-        """Types by name of the columns that the table has here, in order; None if it isn't there."""
+        """Return the types of the table's columns here by name, in order; None if it doesn't exist."""
 
     def wanted_columns(self, table: Table) -> dict[str, str]:
-        """What `columns` says of a table that `create_table` made."""
+        """Return the result of `columns` for a table that `create_table` made."""
 
     def is_empty(self, table: Table) -> bool: ...
 
     def create_table(self, table: Table) -> None: ...
 
     def alter(self, ddl: Ddl) -> None:
-        """Add and drop columns: once, even if a crash lets it come twice."""
+        """Add and drop columns: once, even if it is called again after a crash."""
 
     def explain(self, error: Exception, doing: str) -> StatementRejected | Retryable | SinkError | None:
-        """A driver's error as one of ours; None if it isn't a driver's."""
+        """Return tidemill's error for a driver's error; None for any other."""
 
 
 def check_columns(target: Target, table: Table) -> None:
-    """Raises SinkError unless the target's table has the columns of the source's, in any order."""
+    """Raise SinkError unless the target's table has the columns of the source's, in any order."""
     have = target.columns(table)
     name = target.name_of(table.schema, table.name)
     if have is None:
@@ -107,7 +106,7 @@ def check_columns(target: Target, table: Table) -> None:
 
 
 def difference(have: Mapping[str, str], wanted: Mapping[str, str]) -> str:
-    """What sets columns apart from those wanted, to follow "it"; both are types by name."""
+    """Return the differences from the wanted columns, as a phrase after "it"; both are types by name."""
     lacks = [f"lacks column {name} {type_}" for name, type_ in wanted.items() if name not in have]
     more = [
         f"has column {name} {type_}".rstrip() + ", which the source lacks"
@@ -123,8 +122,10 @@ def difference(have: Mapping[str, str], wanted: Mapping[str, str]) -> str:
 
 
 def effective(actions: Iterable[Action], columns: Iterable[str]) -> list[Action]:
-    """What is left of them for a table of these columns: IF EXISTS and IF NOT EXISTS are about what it had
-    before all of them."""
+    """Return the actions that apply to a table of these columns.
+
+    IF EXISTS and IF NOT EXISTS refer to its columns before all of the actions.
+    """
     had = {name.lower() for name in columns}
     added: set[str] = set()
     dropped: set[str] = set()
@@ -145,7 +146,7 @@ def effective(actions: Iterable[Action], columns: Iterable[str]) -> list[Action]
 
 
 def describe(change: RowChange) -> str:
-    """A row for people: its table and key, or all of it where there is no key."""
+    """Return a description of a row: its table and key, or all its values without a key."""
     table = change.table
     row = change.before if change.before is not None else change.after
     assert row is not None

@@ -1,1 +1,1 @@
-"""What a source's feed has pulled and sorted, kept for Spark's tasks behind Arrow Flight."""
+"""A feed's sorted changes, buffered and served to Spark's tasks over Arrow Flight."""

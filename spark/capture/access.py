@@ -1,4 +1,4 @@
-"""Who may ask: a token in each call's headers, and where one may listen without."""
+"""Access to a capture: a token in each call's headers, required unless it listens on loopback."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SCHEME: Final = "Bearer "
 
 
 def check_listening(listen: str, *, has_token: bool) -> None:
-    """Raise ConfigError unless this is host:port, and a loopback host if nobody has to show a token."""
+    """Raise ConfigError unless `listen` is host:port, with a loopback host if no token is required."""
     host, colon, port = listen.rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdecimal() or int(port) > 0xFFFF:
         raise ConfigError(f'capture.listen: expected host:port as "127.0.0.1:8815", not {listen!r}')
@@ -38,7 +38,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def read_token(path: Path, option: str = "capture.token_file") -> str:
-    """Raises ConfigError, naming the option, if there is none in the file."""
+    """Return the token in the file. Raises ConfigError that names the option if there is none."""
     try:
         token = path.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -49,7 +49,7 @@ def read_token(path: Path, option: str = "capture.token_file") -> str:
 
 
 class Doorkeeper(flight.ServerMiddlewareFactory):  # type: ignore[misc]
-    """Turns away every call without the token."""
+    """Rejects calls without the token."""
 
     def __init__(self, token: str) -> None:
         super().__init__()
@@ -63,15 +63,15 @@ class Doorkeeper(flight.ServerMiddlewareFactory):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What a client shows, and whom it trusts."""
+    """A client's token, and the certificate authority that it trusts."""
 
     token: str = field(default="", repr=False)
     tls: bool = False
     ca: bytes = b""
-    """PEM of the authority that signed the captures' certificates; empty: the system's."""
+    """PEM of the authority that signed the captures' certificates; empty: the system's authorities."""
 
     def connect(self, address: str) -> flight.FlightClient:
-        """A client; nothing is sent yet. Raises ConfigError if the address isn't host:port."""
+        """Return a client, without sending anything. Raises ConfigError if the address isn't host:port."""
         if ":" not in address:
             raise ConfigError(f"a capture's address is host:port, not {address!r}")
         options: dict[str, Any] = {"tls_root_certs": self.ca} if self.ca else {}

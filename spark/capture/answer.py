@@ -1,4 +1,4 @@
-"""What is streamed for a ticket: cut to its range, by its clock, of its tables."""
+"""The batches streamed for a ticket: its range and tables, with timestamps by the query's clock."""
 
 from __future__ import annotations
 
@@ -21,46 +21,46 @@ from .retime import Retime
 from .ticket import End, Ticket, write
 
 MESSAGE_BYTES: Final = 4 << 20  # 4 MiB
-"""About the largest message: what is under way in gRPC and the client is a few of them."""
+"""Maximum bytes of a message, about; gRPC and the client hold a few messages at a time."""
 
 Message: TypeAlias = tuple[pa.RecordBatch, pa.Buffer | None]
 
 
 class RequestRejected(Fatal):
-    """This capture will never answer the ticket."""
+    """The capture can never answer this ticket."""
 
 
 class Answers:
-    """Makes answers of what is held. Any thread."""
+    """Answers tickets from the buffer. Thread-safe."""
 
     def __init__(
-        self, options: FeedOptions, held: ChangeBuffer, rank_of: RankOf, wait_seconds: float
+        self, options: FeedOptions, buffer: ChangeBuffer, rank_of: RankOf, wait_seconds: float
     ) -> None:
-        """No answer waits longer than `wait_seconds`."""
+        """`wait_seconds` is the maximum time that an answer waits for changes."""
         self._patterns = options.tables.patterns
         self._address = options.source.address
         self._by_ts = reading_of_kind(options.source_kind).by_ts
-        self._held = held
+        self._buffer = buffer
         self._rank_of = rank_of
         self._wait_seconds = wait_seconds
 
     def stream(self, ticket: Ticket, source: str, wanted: Callable[[], bool]) -> Iterator[Message]:
-        """Batches of (start, end], and an empty one with `End` beside it.
+        """Yield the batches of (start, end], then an empty batch with `End` as its metadata.
 
-        Waits until all of it is held, while the answer is `wanted`. Raises RequestRejected, RangeUnavailable
-        and Retryable.
+        Waits until the whole range is buffered, as long as `wanted()` is true. Raises RequestRejected,
+        RangeUnavailable and Retryable.
         """
         self.check(ticket, source)
         start, end = (self._rank_of(offset.position) for offset in (ticket.start, ticket.end))
-        self._held.wait(start, end, min(ticket.wait_seconds, self._wait_seconds), wanted)
+        self._buffer.wait(start, end, min(ticket.wait_seconds, self._wait_seconds), wanted)
         narrow = self._narrow(ticket)
         retime = None if self._by_ts else Retime(ticket.start.ts, ticket.end.ts)
         rows = 0
-        for batch in self._held.read(start, end):
+        for batch in self._buffer.read(start, end):
             batch = batch if retime is None else retime(batch)
-            for piece in _entries(batch if narrow is None else narrow(batch)):
-                rows += piece.num_rows
-                yield piece, None
+            for message in _messages(batch if narrow is None else narrow(batch)):
+                rows += message.num_rows
+                yield message, None
         yield to_batch([], ENVELOPE), pa.py_buffer(write(End(rows, ticket.end)))
 
     def check(self, ticket: Ticket, source: str) -> None:
@@ -78,7 +78,7 @@ class Answers:
             )
 
     def _narrow(self, ticket: Ticket) -> Narrow | None:
-        """None where nothing is left out."""
+        """Return the ticket's filter; None if it filters out nothing."""
         part = ticket.part
         same = ticket.tables == tuple(self._patterns)
         if same and part.is_whole and set(ticket.operations) == set(OPERATIONS):
@@ -88,13 +88,13 @@ class Answers:
         def has(schema: str, table: str) -> bool:
             return named(schema, table) and part.has(schema, table)
 
-        # A task numbers what its feed brings: its part, or of a log all that the patterns name.
+        # A task numbers the rows of its feed: those of its part, or for a log those of all followed tables.
         if self._by_ts:
             return Narrow(has, has, ticket.operations)
         return Narrow(None if same else named, has, ticket.operations)
 
 
-def _entries(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def _messages(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     if not batch.num_rows:
         return
     rows = max(1, batch.num_rows * MESSAGE_BYTES // max(1, batch.nbytes))

@@ -1,4 +1,4 @@
-"""What a capture keeps of its feed: in memory, then on disk, then the feed has to wait."""
+"""The buffer of a capture's changes: in memory, then on disk; when both are full the feed waits."""
 
 from __future__ import annotations
 
@@ -18,51 +18,52 @@ from .place import Place, Rank
 from .segment import Segment
 
 SEGMENT_PART: Final = 4
-"""A segment is this part of what memory holds: large enough that its header doesn't count, small enough
-that disk is given back soon."""
+"""A segment has about a quarter of the memory quota: large enough to make its header negligible, small
+enough to free disk space soon."""
 LOOK_SECONDS: Final = 0.2
-"""How often one who waits looks whether he is still wanted."""
+"""Poll interval for detecting a disconnected client."""
 
 
 NewFile: TypeAlias = Callable[[], Path]
-"""Where a file may be written that nobody else uses."""
+"""Returns a new, unused file path."""
 
 
 class Closed(TidemillError):
-    """Nothing is kept any more."""
+    """The buffer is closed."""
 
 
 class RangeUnavailable(TidemillError):
-    """What was asked for isn't here, or didn't come in time; the sentence says which."""
+    """The range isn't buffered, or didn't arrive in time; the message says which."""
 
 
 class BufferStatistics(Struct, frozen=True):
     base: Place | None
-    """Everything behind it is kept; None before the feed's first answer."""
+    """Start of the buffered range, exclusive; None before the feed's first position."""
     reached: Place | None
+    """End of the buffered range, inclusive."""
     rows: int
     memory_bytes: int
     disk_bytes: int
     blocked_since: float | None
-    """Since when the feed waits for room, by the clock's `now()`."""
+    """Time at which the feed began to wait for room, by the clock's `now()`; None if it doesn't wait."""
 
 
 class ChangeBuffer:
-    """Pieces in commit order, of everything in (base, reached].
+    """Entries in commit order with all changes in (base, reached].
 
-    One thread appends, any number read; whoever acknowledges frees. A transaction that alone is larger than
-    the quota is not kept: what is held then begins behind it.
+    One thread appends, any number of threads read, and acknowledgements free entries. A transaction larger
+    than the quota is dropped with everything before it: the buffered range then starts after it.
     """
 
     def __init__(self, memory_bytes: int, disk_bytes: int, new_file: NewFile, clock: Clock) -> None:
         self.changed: Final = Condition()
         self._memory_limit, self._disk_limit = memory_bytes, disk_bytes
-        self.piece_bytes: Final = memory_bytes // (2 * SEGMENT_PART)
-        """About the most that should be appended at once: the quota is kept to within this."""
+        self.entry_bytes: Final = memory_bytes // (2 * SEGMENT_PART)
+        """Maximum bytes to append at once; the quota is exceeded by at most this."""
         self._new_file = new_file
         self._clock = clock
         self._entries: dict[int, Entry] = {}
-        self._first = self._next = 0  # numbers of the first piece, and of the one to come
+        self._first = self._next = 0  # numbers of the first entry and of the next one
         self._memory = self._disk = self._rows = 0
         self._base: Place | None = None
         self._reached: Place | None = None
@@ -74,14 +75,14 @@ class ChangeBuffer:
     # --- the feed's side -------------------------------------------------------------------------
 
     def begin(self, base: Place | None) -> None:
-        """Keep nothing of before; `base` is where the feed goes on, None: with its first place."""
+        """Drop all entries; `base` is the place after which the feed resumes, None: its first place."""
         with self.changed:
             self._drop(len(self._entries))
             self._base = self._reached = self._freed = base
             self.changed.notify_all()
 
     def append(self, batch: pa.RecordBatch, span: Span) -> None:
-        """Keep rows that follow those before; waits for room. Raises Closed, StoreError."""
+        """Append the next rows; waits for room. Raises Closed, StoreError."""
         if not batch.num_rows:
             return
         size = batch.nbytes
@@ -98,12 +99,12 @@ class ChangeBuffer:
 
     @property
     def begun(self) -> bool:
-        """Whether it has a base."""
+        """True if the buffer has a base."""
         with self.changed:
             return self._base is not None
 
     def reach(self, place: Place, span: Span | None = None) -> None:
-        """All up to `place` was appended; `span` ends there."""
+        """Note that all changes up to `place` were appended, and that `span` ends there."""
         with self.changed:
             if span is not None:
                 span.end = place
@@ -116,7 +117,7 @@ class ChangeBuffer:
     def _await_room(self, size: int, span: Span) -> None:
         while self._entries and not self._has_room(size) and not self._closed and not span.dropped:
             if self._entries[self._first].span.end is None:
-                # There is nothing else: no acknowledgement will ever make room.
+                # The open transaction is all there is: no acknowledgement can make room.
                 span.dropped = True
                 self._drop(len(self._entries))
                 break
@@ -134,27 +135,27 @@ class ChangeBuffer:
         return self._disk + self._to_spill(size)[1] <= self._disk_limit
 
     def _to_spill(self, more: int = 0) -> tuple[int, int]:
-        """How many of the latest pieces make a segment, and their bytes, `more` included."""
+        """Return the number of latest entries that make a segment, and their bytes plus `more`."""
         count, size = 0, more
         for number in range(self._next - 1, self._first - 1, -1):
-            piece = self._entries[number]
-            if piece.segment is not None or size >= self._memory_limit // SEGMENT_PART:
+            entry = self._entries[number]
+            if entry.segment is not None or size >= self._memory_limit // SEGMENT_PART:
                 break
-            count, size = count + 1, size + piece.bytes
+            count, size = count + 1, size + entry.bytes
         return count, size
 
     def _spill(self) -> None:
-        """Bring the latest pieces to disk: the oldest are asked for next."""
+        """Move the latest entries to disk: the oldest will be read next."""
         count, size = self._to_spill()
-        pieces = [self._entries[number] for number in range(self._next - count, self._next)]
-        segment = Segment(self._new_file(), [piece.batch for piece in pieces])
-        for place, piece in enumerate(pieces):
-            piece.move_to(segment, place)
+        entries = [self._entries[number] for number in range(self._next - count, self._next)]
+        segment = Segment(self._new_file(), [entry.batch for entry in entries])
+        for number, entry in enumerate(entries):
+            entry.move_to(segment, number)
         self._memory -= size
         self._disk += segment.bytes
 
     def close(self, why: str) -> None:
-        """Everybody who waits goes on, with Closed or RangeUnavailable."""
+        """Drop everything and wake all waiting threads with Closed or RangeUnavailable."""
         with self.changed:
             self._closed = why
             self._drop(len(self._entries))
@@ -163,7 +164,7 @@ class ChangeBuffer:
     # --- acknowledgements ------------------------------------------------------------------------
 
     def acknowledge(self, rank: Rank) -> None:
-        """Nobody asks again for what is at or before `rank`, which may be still to come."""
+        """Free everything up to `rank`, also changes that arrive later: nobody reads it again."""
         with self.changed:
             if self._acknowledged is None or rank > self._acknowledged:
                 self._acknowledged = rank
@@ -172,7 +173,7 @@ class ChangeBuffer:
 
     @property
     def freed(self) -> Place | None:
-        """The last place at or before what was acknowledged: from there the feed can go on."""
+        """The last place at or before the acknowledged rank, from which the feed can resume."""
         with self.changed:
             return self._freed
 
@@ -182,10 +183,10 @@ class ChangeBuffer:
             return
         count = 0
         for number in range(self._first, self._next):
-            piece = self._entries[number]
-            end = piece.span.end
+            entry = self._entries[number]
+            end = entry.span.end
             if end is None or end.rank > upto:
-                if piece.span.whole and (inside := piece.place_before(upto)) is not None:
+                if entry.span.whole and (inside := entry.place_before(upto)) is not None:
                     self._freed = inside
                 break
             count, self._freed = count + 1, end
@@ -197,18 +198,21 @@ class ChangeBuffer:
 
     def _drop(self, count: int) -> None:
         for _ in range(count):
-            piece = self._entries.pop(self._first)
+            entry = self._entries.pop(self._first)
             self._first += 1
-            self._rows -= piece.rows
-            if piece.segment is None:
-                self._memory -= piece.bytes
+            self._rows -= entry.rows
+            if entry.segment is None:
+                self._memory -= entry.bytes
             else:
-                self._disk -= piece.segment.release()
+                self._disk -= entry.segment.release()
 
     # --- readers ---------------------------------------------------------------------------------
 
     def wait(self, start: Rank, end: Rank, seconds: float, wanted: Callable[[], bool]) -> None:
-        """Until (start, end] is here, while it is `wanted`. Raises RangeUnavailable in the end."""
+        """Wait up to `seconds` until (start, end] is buffered, as long as `wanted()` is true.
+
+        Raises RangeUnavailable.
+        """
         until = self._clock.now() + seconds
         with self.changed:
             while True:
@@ -216,7 +220,7 @@ class ChangeBuffer:
                 if self._closed:
                     raise RangeUnavailable(self._closed)
                 if base is not None and start < base.rank:
-                    raise RangeUnavailable(f"what is kept begins behind {base}, and the range before that")
+                    raise RangeUnavailable(f"the buffer starts after {base}, and the range before it")
                 if reached is not None and reached.rank >= end:
                     return
                 if self._blocked_since is not None:
@@ -227,39 +231,39 @@ class ChangeBuffer:
                         f"the feed has come to {reached or 'nothing'} only, after {seconds:g} s"
                     )
                 if not wanted():
-                    raise RangeUnavailable("nobody waits for the answer")
+                    raise RangeUnavailable("the client has disconnected")
                 self.changed.wait(min(left, LOOK_SECONDS))
 
-    def _piece_at(self, start: Rank) -> int:
-        """The number of the first piece with something behind `start`."""
+    def _entry_at(self, start: Rank) -> int:
+        """Return the number of the first entry that ends after `start`."""
         numbers = range(self._first, self._next)
 
-        def is_behind(number: int) -> bool:
+        def is_after(number: int) -> bool:
             end = self._entries[number].span.end
             return end is None or end.rank > start
 
-        return self._first + bisect_left(numbers, True, key=is_behind)
+        return self._first + bisect_left(numbers, True, key=is_after)
 
     def read(self, start: Rank, end: Rank) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of (start, end], which `wait` found here.
+        """Yield the rows of (start, end], after `wait` has returned.
 
         Raises RangeUnavailable if they are freed meanwhile.
         """
         with self.changed:
-            first = number = self._piece_at(start)
+            first = number = self._entry_at(start)
         while True:
             with self.changed:
                 if number == self._next:
                     return
-                piece = self._entries.get(number)
-                if piece is None:
+                entry = self._entries.get(number)
+                if entry is None:
                     raise RangeUnavailable(self._closed or "what is being read was acknowledged meanwhile")
-                place, batch = piece.span.end, piece.load()
-            if place is None or (place.rank > end and not piece.span.whole):
+                place, batch = entry.span.end, entry.load()
+            if place is None or (place.rank > end and not entry.span.whole):
                 return
             inside = number > first and place.rank <= end
-            yield batch if inside or not piece.span.whole else piece.cut(batch, start, end)
-            if place.rank >= end and piece.span.whole:
+            yield batch if inside or not entry.span.whole else entry.cut(batch, start, end)
+            if place.rank >= end and entry.span.whole:
                 return
             number += 1
 

@@ -1,4 +1,4 @@
-"""`tidemill capture`: a feed whose changes are kept for those who ask."""
+"""`tidemill capture`: a feed whose changes are buffered and served to other processes."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ def serve(
     show: Callable[[FeedStatus], object] = lambda _: None,
     listening: Callable[[int], object] = lambda _: None,
 ) -> None:
-    """Follow the source and answer until `stopping` is set, or the feed fails, whose error is raised.
+    """Follow the source and answer requests until `stopping` is set, or raise the error of a failed feed.
 
-    `listening` is called with the port, `show` some times a second. Raises ConfigError if it can't listen.
+    `listening` is called once with the port, `show` several times per second. Raises ConfigError if the
+    server can't listen.
     """
     with opened(options, capture) as running:
         listening(running.port)
@@ -58,7 +59,7 @@ def serve(
 
 @contextmanager
 def opened(options: FeedOptions, capture: CaptureOptions, clock: Clock | None = None) -> Iterator[Capture]:
-    """A capture at work in this process."""
+    """Run a capture in this process."""
     running = Capture(options, capture, clock or SystemClock())
     try:
         running.start()
@@ -68,26 +69,26 @@ def opened(options: FeedOptions, capture: CaptureOptions, clock: Clock | None = 
 
 
 class Capture:
-    """A feed, what it brought, and the server in front."""
+    """A feed, the buffer of its changes, and their server."""
 
     def __init__(self, options: FeedOptions, capture: CaptureOptions, clock: Clock) -> None:
-        """Listens already. Raises ConfigError."""
+        """Create the server, which listens at once. Raises ConfigError."""
         rank = rank_of(options)
         options = _following(options)
         self._started = False
         self._scratch: Scratch | None = None
         self._scratch_lock = Lock()
         self._directory = options.data_dir / "scratch-capture"
-        self.held = ChangeBuffer(capture.memory_bytes, capture.disk_bytes, self._new_file, clock)
+        self.buffer = ChangeBuffer(capture.memory_bytes, capture.disk_bytes, self._new_file, clock)
         self._store = CheckpointFile(options.data_dir / "capture.checkpoint")
-        sink = CaptureSink(capture.listen, self._store, self.held, rank)
-        answers = Answers(options, self.held, rank, capture.wait_seconds)
+        sink = CaptureSink(capture.listen, self._store, self.buffer, rank)
+        answers = Answers(options, self.buffer, rank, capture.wait_seconds)
         location, protection = _location(capture), _protection(capture)
         try:
             self.server = CaptureServer(
                 location,
                 answers,
-                self.held,
+                self.buffer,
                 Lease(capture.lease_seconds, clock),
                 rank,
                 tuple(options.tables.patterns),
@@ -105,13 +106,13 @@ class Capture:
         self._thread.start()
 
     def start(self) -> None:
-        """Raises ConfigError if another feed runs in the data directory."""
+        """Start the feed. Raises ConfigError if another feed runs in the data directory."""
         self.feed.start(on_end=self.let_go)
         self._started = True
         self._scratch_files()
 
     def _scratch_files(self) -> Scratch:
-        # Not before the feed has the data directory for itself. What an earlier capture left is removed.
+        # Only after the feed has locked the data directory: this removes the files of an earlier capture.
         with self._scratch_lock:
             if self._scratch is None:
                 self._scratch = Scratch(self._directory)
@@ -121,13 +122,13 @@ class Capture:
         return self._scratch_files().new_file()
 
     def let_go(self) -> None:
-        """The feed has ended, well or not: nobody need wait any longer."""
-        self.held.close(self.feed.status().detail or ENDED)
+        """Close the buffer after the feed has ended, which wakes waiting readers."""
+        self.buffer.close(self.feed.status().detail or ENDED)
 
     def close(self) -> None:
         """Stop everything, with the checkpoint saved. Safe to repeat."""
         self.feed.stop()
-        self.held.close(ENDED)
+        self.buffer.close(ENDED)
         if self._started:
             self.feed.wait()
         self.server.shutdown()
@@ -137,8 +138,8 @@ class Capture:
 
 
 def _following(options: FeedOptions) -> FeedOptions:
-    """The feed's options with a name of its own: a feed of the same name may be at work elsewhere, and TiKV
-    keeps what a name needs."""
+    """Return the feed's options with a unique name: another process may run a feed of the same name, and
+    TiKV's GC keeps old versions by name."""
     make_data_dir(options)
     try:
         path = options.data_dir / "capture.id"
@@ -153,7 +154,7 @@ def _following(options: FeedOptions) -> FeedOptions:
 
 
 def _location(capture: CaptureOptions) -> str:
-    """Raises ConfigError if somebody else listens there: Flight's error says little."""
+    """Return the server's URL. Raises ConfigError if the port is in use: Flight's error doesn't say so."""
     host, _, port = capture.listen.rpartition(":")
     try:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]

@@ -1,4 +1,4 @@
-"""Which captures a query asks, and what it shows them."""
+"""The captures that a query reads from, and its access to them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from .client import NOBODY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Captures:
-    """What a query knows of its captures."""
+    """A query's captures: addresses, access and lease."""
 
     addresses: tuple[str, ...]
     lease: str = ""
-    """The query's, the same as long as it lives: its driver acknowledges with it."""
+    """The query's lease, the same over its whole life; its driver acknowledges with it."""
     access: Access = NOBODY
     wait_seconds: float = 20.0
-    """How long a task waits for what a capture has yet to read."""
+    """Maximum time that a task waits for changes that a capture hasn't read yet."""
 
 
 def captures_of(options: ReadOptions) -> Captures | None:
-    """None if the options name none. For the driver, which has the files that they name, and hands on
-    what is in them. Raises ConfigError."""
+    """Return the captures of the options; None if they name none.
+
+    Called in the driver, which has the token and certificate files and sends their content to the tasks.
+    Raises ConfigError.
+    """
     if not options.capture:
         return None
     token = options.capture_token_file

@@ -1,4 +1,4 @@
-"""A task's side: changes from captures, and from the source itself where they fail."""
+"""The client of captures: tasks read changes from them, or from the source if they fail."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from .watch import Watch
 log = logging.getLogger("tidemill.capture")
 
 SILENT_SECONDS: Final = 10.0
-"""A capture that sends nothing for longer, though it has all, is as good as dead."""
+"""Timeout for a capture that has the range but sends nothing."""
 ACTION_SECONDS: Final = 10.0
 
 Rest: TypeAlias = Callable[[Offset], Iterable[pa.RecordBatch]]
-"""The changes from an offset to the ticket's end, from the source itself."""
+"""Reads the changes from an offset to the ticket's end from the source."""
 NOBODY: Final = Access()
 
 
 class CaptureUnavailable(Retryable):
-    """No capture gave what was asked for; the sentence says why, by address."""
+    """No capture answered the ticket; the message has the reason for each address."""
 
 
 def read(
@@ -45,14 +45,14 @@ def read(
     json: bool = True,
     silent_seconds: float = SILENT_SECONDS,
 ) -> Generator[pa.RecordBatch]:
-    """The changes that the ticket names, in order, each once, whatever happens to the captures.
+    """Yield the ticket's changes in commit order, each exactly once, also if captures fail.
 
-    They are asked in turn; where one fails the next goes on, behind the last whole transaction that came,
-    and in the end `rest`. Without `rest` raises CaptureUnavailable, maybe with rows handed on before. With
+    Captures are tried in turn: after a failure the next one continues after the last whole transaction
+    received, and finally `rest`. Without `rest` raises CaptureUnavailable, possibly after some rows. With
     `json` the columns `before` and `after` are filled in.
 
-    Raises OutOfOrder where `rest` doesn't go on with the row that is next, and InvariantViolated where a
-    capture left out rows: what was handed on can't be taken back then, and all is to be read again.
+    Raises OutOfOrder if `rest` doesn't continue with the next row, and InvariantViolated if a capture left
+    out rows: the rows already yielded can't be taken back, so the caller must read everything again.
     """
     if ticket.start == ticket.end:
         return
@@ -80,15 +80,15 @@ def read(
 
 
 class Short(Retryable):
-    """An answer without its end."""
+    """The answer ended before its `End` message."""
 
 
 def _from_capture(
     address: str, ticket: Ticket, progress: Progress, access: Access, silent_seconds: float
 ) -> Iterator[pa.RecordBatch]:
-    """What is still missing of the ticket. Raises one of the errors above where it doesn't come."""
+    """Yield the missing rows of the ticket. Raises one of the errors above if the capture fails."""
     with access.connect(address) as client:
-        # With a deadline: a call to one that can't be reached would wait for it before it can be cancelled.
+        # This call has a deadline: do_get to an unreachable host couldn't be cancelled while it connects.
         client.list_actions(access.call(silent_seconds))
         reader = client.do_get(flight.Ticket(tickets.write(ticket)), access.call())
         with Watch(reader.cancel) as watch:
@@ -99,13 +99,13 @@ def _from_capture(
                     raise Short(f"sent nothing for {silent_seconds:g} s") from None
                 raise
             finally:
-                reader.cancel()  # nobody reads on; of a stream at its end this is nothing
+                reader.cancel()  # the reader has stopped; no effect at the stream's end
 
 
 def _batches(
     reader: flight.FlightStreamReader, ticket: Ticket, watch: Watch, silent_seconds: float
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of an answer, up to its end. Raises Short if that is missing, OutOfOrder if rows are."""
+    """Yield the rows of an answer. Raises Short if its end is missing, OutOfOrder if rows are."""
     rows, patience = 0, ticket.wait_seconds + silent_seconds
     while True:
         with watch.step(patience):
@@ -128,9 +128,9 @@ def _batches(
 
 
 def acknowledge(addresses: Sequence[str], lease: str, upto: Offset, *, access: Access = NOBODY) -> list[str]:
-    """Tell all captures that nobody asks again for what is up to there; why those that refused did.
+    """Tell all captures to free the changes up to the offset; return the reasons of those that failed.
 
-    Never raises: what isn't freed now is freed with the next one.
+    Never raises: the next acknowledgement frees what this one couldn't.
     """
     body = tickets.write(Acknowledge(lease, upto))
     return [
@@ -149,7 +149,7 @@ def _acknowledge(address: str, body: bytes, access: Access) -> str | None:
 
 
 def status(address: str, *, access: Access = NOBODY) -> CaptureStatus:
-    """Raises CaptureUnavailable."""
+    """Return a capture's status. Raises CaptureUnavailable."""
     try:
         return tickets.read(CaptureStatus, "a status", _act(address, "status", b"", access))
     except (flight.FlightError, pa.ArrowException, OSError, ConfigError) as error:
@@ -164,5 +164,5 @@ def _act(address: str, name: str, body: bytes, access: Access) -> bytes:
 
 
 def _sentence(error: BaseException) -> str:
-    """Of Flight's errors what the other side said, without gRPC's account of it."""
+    """Return the server's message of a Flight error, without gRPC's details."""
     return str(error).partition(". Detail: ")[0].partition(". gRPC client debug context")[0]

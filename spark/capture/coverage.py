@@ -1,4 +1,4 @@
-"""Whether one who follows some tables follows all of some others."""
+"""A check that a capture follows all tables that a query reads."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _WILD: Final = ("*", "?", "[")
 
 
 def uncovered(followed: Sequence[str], wanted: Sequence[str]) -> str:
-    """A pattern of `wanted` that may name tables, now or later, that `followed` doesn't; empty: none.
+    """Return a pattern of `wanted` that may name tables, now or later, that `followed` doesn't; empty: none.
 
-    Errs on the safe side: exclusions of `followed` count unless `wanted` ends with the same.
+    Conservative: exclusions in `followed` make a pattern uncovered unless `wanted` ends with the same ones.
     """
     if tuple(followed) == tuple(wanted):
         return ""
@@ -37,7 +37,7 @@ def uncovered(followed: Sequence[str], wanted: Sequence[str]) -> str:
 
 
 def _without_common_end(followed: Sequence[str], wanted: Sequence[str]) -> Sequence[str]:
-    """Without the exclusions at the end of both: what they exclude isn't wanted either."""
+    """Return `followed` without the exclusions at the end of both, which `wanted` doesn't need either."""
     count = 0
     for mine, theirs in zip(reversed(followed), reversed(wanted), strict=False):
         if mine != theirs or not mine.startswith("!"):
@@ -47,7 +47,7 @@ def _without_common_end(followed: Sequence[str], wanted: Sequence[str]) -> Seque
 
 
 def _covers(followed: str, wanted: str) -> bool:
-    """Whether every name that `wanted` matches is matched by `followed`."""
+    """True if `followed` matches every name that `wanted` matches."""
     if followed == wanted:
         return True
     mine, _, my_table = followed.strip().partition(".")
@@ -56,7 +56,7 @@ def _covers(followed: str, wanted: str) -> bool:
 
 
 def _part_covers(followed: str, wanted: str) -> bool:
-    """A prefix and a star cover what begins so; anything else only itself."""
+    """True if they are equal, or if `followed` is a prefix of `wanted` and a star."""
     prefix = followed.removesuffix("*")
     if followed.endswith("*") and not any(char in prefix for char in _WILD):
         return wanted.startswith(prefix)

@@ -1,4 +1,4 @@
-"""A batch that is kept, in memory or on disk, and what it ends with."""
+"""A buffered batch, in memory or on disk, and the place at which it ends."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from .segment import Segment
 
 
 class Span:
-    """What goes together: the transactions of a piece, or the pieces of a transaction."""
+    """Rows kept or freed together: the transactions of one entry, or the entries of one transaction."""
 
     __slots__ = ("dropped", "end", "rank_of", "whole")
 
     def __init__(self, rank_of: RankOf, *, whole: bool) -> None:
         self.rank_of = rank_of
         self.whole = whole
-        """One piece has all of it, and may be cut between two of its transactions."""
+        """True if the span is a single entry, which may be cut between two of its transactions."""
         self.end: Place | None = None
-        """None while it is open."""
+        """Place of the span's end; None while the span is open."""
         self.dropped = False
-        """It alone was larger than the quota."""
+        """True if the span was dropped because it alone exceeds the quota."""
 
 
 class Entry:
-    """Used with its owner's lock held, but for `cut`."""
+    """One batch of the buffer. All methods but `cut` need the buffer's lock."""
 
     __slots__ = ("_batch", "_number", "bytes", "rows", "segment", "span")
 
@@ -50,7 +50,7 @@ class Entry:
         self.segment, self._number, self._batch = segment, number, None
 
     def load(self) -> pa.RecordBatch:
-        """Raises StoreError if it can't be read back whole."""
+        """Return the batch. Raises StoreError if it can't be read back whole."""
         if self.segment is None:
             return self.batch
         batch = self.segment.read(self._number)
@@ -59,7 +59,7 @@ class Entry:
         return batch
 
     def place_before(self, rank: Rank) -> Place | None:
-        """The last place inside it that is at or before `rank`."""
+        """Return the last place inside the entry that is at or before `rank`."""
         batch = self.load()
         ends = _ends(batch)
         count = _count(batch, ends, rank, self.span.rank_of)
@@ -70,39 +70,39 @@ class Entry:
         return Place(self.span.rank_of(position), batch.column("commit_ts")[row].as_py(), position)
 
     def cut(self, batch: pa.RecordBatch, start: Rank, end: Rank) -> pa.RecordBatch:
-        """The transactions of `batch`, its own, in (start, end]."""
+        """Return the transactions in (start, end] of `batch`, which `load` has returned."""
         ends = _ends(batch)
         first = _count(batch, ends, start, self.span.rank_of)
         last = _count(batch, ends, end, self.span.rank_of)
         if first == 0 and last == len(ends):
             return batch
         begin = ends[first - 1] + 1 if first else 0
-        behind = ends[last - 1] + 1 if last else 0
-        return batch.slice(begin, max(0, behind - begin))
+        stop = ends[last - 1] + 1 if last else 0
+        return batch.slice(begin, max(0, stop - begin))
 
 
 def _ends(batch: pa.RecordBatch) -> list[int]:
-    """The rows that end a transaction: they have a position."""
+    """Return the numbers of the rows that end a transaction: they have a position."""
     valid: list[bool] = batch.column("position").is_valid().to_pylist()
     return [row for row, there in enumerate(valid) if there]
 
 
 def _count(batch: pa.RecordBatch, ends: list[int], rank: Rank, rank_of: RankOf) -> int:
-    """How many of the transactions end at or before `rank`."""
+    """Return the number of transactions that end at or before `rank`."""
     positions = batch.column("position")
     key: Callable[[int], Rank] = lambda row: rank_of(positions[row].as_py())  # noqa: E731
     return bisect_right(ends, rank, key=key)
 
 
 def cut_small(batch: pa.RecordBatch, most_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Pieces of whole transactions, of about so many bytes or one transaction; none of no rows."""
+    """Yield slices of whole transactions, of about `most_bytes` or a single transaction; none is empty."""
     if not batch.num_rows:
         return
     first, rows = 0, max(1, batch.num_rows * most_bytes // batch.nbytes)
     ends = [batch.num_rows - 1]
     if batch.num_rows > rows:
         commits = batch.column("commit_ts").to_pylist()
-        # No place lies between two transactions of one commit ts.
+        # There is no place between two transactions of the same commit ts.
         ends = [row for row in _ends(batch) if row + 1 == len(commits) or commits[row] != commits[row + 1]]
     for end, after in zip(ends, [*ends[1:], None], strict=True):
         if after is None or after - first >= rows:
@@ -111,6 +111,6 @@ def cut_small(batch: pa.RecordBatch, most_bytes: int) -> Iterator[pa.RecordBatch
 
 
 def last_end(batch: pa.RecordBatch) -> tuple[Ts, str]:
-    """Commit ts and position of its last transaction."""
+    """Return the commit ts and the position of the batch's last transaction."""
     row = batch.num_rows - 1
     return batch.column("commit_ts")[row].as_py(), batch.column("position")[row].as_py()

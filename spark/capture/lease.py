@@ -1,4 +1,4 @@
-"""Whose what a capture keeps is."""
+"""The lease of a capture's buffer by one query at a time."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from ...errors import Retryable
 
 class LeaseStatistics(Struct, frozen=True):
     lease: str
-    """Empty: nobody's."""
+    """The owner; empty: none."""
     seconds_left: float
 
 
 class Lease:
-    """One owner at a time, until so long after its last use. Not kept over a restart: whoever comes first
-    then has it, which costs the other one time only."""
+    """Has one owner at a time, until `seconds` after its last use.
+
+    Not kept over a restart: the first query to ask then gets it, and another one reads from the source,
+    which only takes longer.
+    """
 
     def __init__(self, seconds: float, clock: Clock) -> None:
         self._seconds = seconds
@@ -28,7 +31,7 @@ class Lease:
         self._until = 0.0
 
     def use(self, owner: str) -> None:
-        """Take or renew it. Raises Retryable while it is another's."""
+        """Take or renew the lease. Raises Retryable while another query owns it."""
         with self._lock:
             now = self._clock.now()
             if self._owner not in ("", owner) and now < self._until:

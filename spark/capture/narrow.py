@@ -1,4 +1,4 @@
-"""Some of the changes only, as `bounded.changes` would give them."""
+"""A filter of changes with the same result as `bounded.changes`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from ...events import Ts
 
 Has: TypeAlias = Callable[[str, str], bool]
-"""Of schema and table."""
+"""Predicate of schema and table name."""
 _SEQUENCE: Final = 2
 _SCHEMA: Final = 3
 _TABLE: Final = 4
@@ -22,9 +22,10 @@ _SEPARATOR: Final = "\0"
 
 
 class Narrow:
-    """Numbers the rows that are `counted` anew, if given, and leaves out those that aren't `kept`, or are of
-    other operations. The last row left of a transaction gets its position: while one is open that row is held
-    back, as it may turn out to be the last.
+    """Keeps only the rows that match `kept` and the operations.
+
+    With `counted`, the rows that match it get new sequence numbers. The last row left of a transaction gets
+    the transaction's position: while a transaction is open its latest row is withheld, as it may be the last.
     """
 
     def __init__(self, counted: Has | None, kept: Has, operations: Collection[str]) -> None:
@@ -32,11 +33,11 @@ class Narrow:
         self._kept = kept
         self._operations = pa.array(operations, pa.string())
         self._at: tuple[Ts, Ts] = (0, 0)
-        self._sequence = 0  # of the next counted row of that transaction
-        self._held: pa.RecordBatch | None = None
+        self._sequence = 0  # number of the next counted row of that transaction
+        self._withheld: pa.RecordBatch | None = None
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows that are left, maybe none; `batch` follows the one before."""
+        """Return the rows left of the next batch, possibly none."""
         kept = pc.and_(_mask(batch, self._kept), pc.is_in(batch.column(_OP), self._operations))
         if self._counted is None:
             rows = batch.filter(kept)
@@ -44,9 +45,9 @@ class Narrow:
             counted = _mask(batch, self._counted)
             rows = self._numbered(batch.filter(counted)).filter(kept.filter(counted))
         places = pc.indices_nonzero(kept).to_pylist()
-        if self._held is not None:
-            rows, places = pa.concat_batches([self._held, rows]), [-1, *places]
-            self._held = None
+        if self._withheld is not None:
+            rows, places = pa.concat_batches([self._withheld, rows]), [-1, *places]
+            self._withheld = None
         return self._ended(rows, places, batch.column(_POSITION))
 
     def _numbered(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -59,18 +60,18 @@ class Narrow:
         return _with(rows, _SEQUENCE, pa.array(sequences, pa.int64()))
 
     def _ended(self, rows: pa.RecordBatch, places: list[int], positions: pa.Array) -> pa.RecordBatch:
-        """`places` are the rows' numbers in the batch, whose positions these are."""
+        """Set the positions of `rows`; `places` are their numbers in the batch, `positions` the batch's."""
         ends = pc.indices_nonzero(positions.is_valid())
         texts: list[str | None] = [None] * len(places)
         first = 0
         for end, text in zip(ends.to_pylist(), positions.take(ends).to_pylist(), strict=True):
-            behind = bisect_right(places, end, first)
-            if behind > first:
-                texts[behind - 1] = text
-            first = behind
+            stop = bisect_right(places, end, first)
+            if stop > first:
+                texts[stop - 1] = text
+            first = stop
         rows = _with(rows, _POSITION, pa.array(texts, pa.string()))
         if first < len(places):
-            self._held = rows.slice(rows.num_rows - 1)
+            self._withheld = rows.slice(rows.num_rows - 1)
             rows = rows.slice(0, rows.num_rows - 1)
         return rows
 
@@ -89,5 +90,5 @@ def _with(rows: pa.RecordBatch, number: int, column: pa.Array) -> pa.RecordBatch
 
 
 def _stamps(batch: pa.RecordBatch) -> list[tuple[Ts, Ts]]:
-    """Commit and start ts of each row."""
+    """Return commit ts and start ts of each row."""
     return list(zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True))

@@ -1,4 +1,4 @@
-"""How a capture listens, whom it lets in, and how much it keeps."""
+"""Options of a capture: address, access and quotas."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ SECTION = "capture"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureOptions:
-    """Raises ConfigError for what isn't safe or doesn't go together."""
+    """Options of a capture. Raises ConfigError if they are unsafe or conflict."""
 
     listen: str = "127.0.0.1:8815"
-    """host:port; port 0 takes a free one. Another host than a loopback one needs a token."""
+    """host:port; port 0 chooses a free one. A host other than loopback requires a token."""
     token_file: Path | None = None
-    """Whoever asks must send what is in this file."""
+    """File with the token that clients must send."""
     tls_cert: Path | None = None
-    """PEM file of the certificate that is shown, with `tls_key`; without both nothing is encrypted."""
+    """PEM file of the server's certificate, with `tls_key`; without both, connections aren't encrypted."""
     tls_key: Path | None = None
     memory_bytes: Annotated[int, Meta(ge=1 << 16)] = 64 << 20  # 64 MiB
-    """Changes that are kept in memory; what comes beyond goes to disk."""
+    """Maximum bytes of changes in memory; more are written to disk."""
     disk_bytes: Annotated[int, Meta(ge=0)] = 4 << 30  # 4 GiB
-    """Changes that are kept on disk; beyond that the source is slowed down."""
+    """Maximum bytes of changes on disk; when it is full, reading from the source waits."""
     lease_seconds: Annotated[float, Meta(gt=0)] = 120.0
-    """So long after its last request a query still owns what is kept."""
+    """Time after its last request for which a query keeps its lease."""
     wait_seconds: Annotated[float, Meta(ge=0)] = 20.0
-    """No request waits longer for changes that are still to come."""
+    """Maximum time that a request waits for changes that haven't arrived yet."""
 
     def __post_init__(self) -> None:
         if (self.tls_cert is None) != (self.tls_key is None):
@@ -45,7 +45,7 @@ class CaptureOptions:
 
 
 def capture_options(found: Mapping[str, Any], flags: Mapping[str, Any]) -> tuple[FeedOptions, CaptureOptions]:
-    """From the tables of a feed.toml, whose sinks play no part, and from what was given beside it.
+    """Return the options from the tables of a feed.toml, without its sinks, overridden by `flags`.
 
     Raises ConfigError.
     """

@@ -1,4 +1,4 @@
-"""A place between two transactions of a source."""
+"""Place: a point between two transactions of a source."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ...events import Ts
 from ..reading import reading_of_kind
 
 Rank: TypeAlias = Any
-"""The order of one source's positions."""
+"""Sort key of a source's positions."""
 RankOf: TypeAlias = Callable[[str], Rank]
 
 
 class Place(NamedTuple):
     rank: Rank
     ts: Ts
-    """By the clock of the capture's own feed. A binlog's ts depends on where its reading began, so places
+    """Ts by the clock of the capture's own feed. A binlog's ts depends on where reading started, so places
     of two feeds are compared by their ranks only."""
     position: str
 
@@ -26,5 +26,5 @@ class Place(NamedTuple):
 
 
 def rank_of(options: FeedOptions) -> RankOf:
-    """How the source's positions are ordered; the result raises CheckpointError for what isn't one."""
+    """Return the sort key function of the source's positions, which raises CheckpointError for others."""
     return reading_of_kind(options.source_kind).rank

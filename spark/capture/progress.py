@@ -1,4 +1,4 @@
-"""How far a reader has come, so that another stream of the same changes can go on there."""
+"""A reader's progress, from which another stream of the same changes can continue."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ Stamp: TypeAlias = tuple[Ts, Ts, int]
 
 
 class OutOfOrder(Retryable):
-    """A stream isn't what was asked for, or doesn't go on where the one before broke off."""
+    """A stream isn't the one requested, or doesn't continue where the previous one ended."""
 
 
 class Progress:
-    """`at` is behind the last commit ts that was handed on whole; `beyond` rows were handed on behind it.
+    """`at` is the end of the last commit ts that was yielded whole; `beyond` rows were yielded after it.
 
-    Whether a commit ts is whole shows only when a later one begins: two transactions of TiKV may share it.
+    A commit ts is known to be whole only when a later one begins: two transactions of TiKV may share it.
     """
 
     def __init__(self, start: Offset) -> None:
         self.at = start
         self.rows = 0
-        """Handed on."""
+        """Number of rows yielded."""
         self.beyond = 0
-        self._ended: tuple[Offset, int] | None = None  # the last transaction's end, and the rows since
+        self._ended: tuple[Offset, int] | None = None  # end of the last transaction, and rows since
         self._last_ts: Ts = start.ts
-        self._last: Stamp | None = None  # of the last row handed on
+        self._last: Stamp | None = None  # stamp of the last row yielded
 
     def continued(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of a stream that begins at `at`, without those that were handed on already.
+        """Yield the rows of a stream that starts at `at`, without those that were yielded already.
 
-        Raises OutOfOrder, with nothing wrong handed on.
+        Raises OutOfOrder before any wrong row is yielded.
         """
         skip, last = self.beyond, self._last
         for batch in batches:
@@ -59,7 +59,7 @@ class Progress:
             raise OutOfOrder("it has fewer changes than came before")
 
     def _check(self, batch: pa.RecordBatch) -> None:
-        """Raise OutOfOrder unless commit ts ascend, above the start."""
+        """Raise OutOfOrder unless the commit ts ascend and are above the start."""
         commits = batch.column(_COMMIT_TS)
         first = commits[0].as_py()
         if first < self._last_ts or first <= self.at.ts or not _ascends(commits):

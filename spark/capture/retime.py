@@ -1,4 +1,4 @@
-"""Timestamps by the clock of the one who asks."""
+"""Conversion of a capture's timestamps to the query's clock."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ _CHANGE: Final = 10
 
 
 class Retime:
-    """Gives each transaction of a binlog the ts that it has for a reading that begins with `last`.
+    """Gives each transaction of a binlog the ts that it has for a reader that starts with `last`.
 
-    That is max(time, last + 1), with the time in seconds. Of what the capture gave it, a ts of a whole
-    second comes from its time, or from one before it in that second: above our clock, it is ours too. At or
-    below our clock, so is the time, and it follows ours. Any other ts follows the capture's own clock where
-    that was raised while the source was idle: above ours, the time can't be told.
+    That ts is max(time, last + 1), where the time has whole seconds. A capture's ts of a whole second is
+    the transaction's time: if it is above the query's clock, both have the same ts. If it is at or below the
+    query's clock, so is the time, and the query's ts is its clock + 1. Any other ts follows the capture's
+    clock, which was raised while the source was idle: above the query's clock, the time is unknown.
     """
 
     def __init__(self, last: Ts, end: Ts) -> None:
         self._end = end
         self._theirs = -1
-        """What the latest transaction had, ..."""
+        """Capture's ts of the latest transaction."""
         self._ours = last
-        """... and what it was given."""
+        """Query's ts of the latest transaction."""
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Raises Retryable if a ts can't be told, or would be above the range's end."""
+        """Return the batch with the query's ts. Raises Retryable if one is unknown or after the range."""
         if not batch.num_rows:
             return batch
         commits = batch.column(_COMMIT_TS)
@@ -76,7 +76,7 @@ def _are_whole_seconds(commits: pa.Array) -> bool:
 
 
 def _ddls_moved(batch: pa.RecordBatch, commits: list[Ts], starts: list[Ts]) -> pa.Array:
-    """The exact changes; those of schema changes have the ts inside."""
+    """Return the column `change`, with new ts in schema changes, which contain theirs."""
     changes, ops = batch.column(_CHANGE), batch.column(_OP).to_pylist()
     if "ddl" not in ops:
         return changes

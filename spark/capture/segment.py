@@ -1,4 +1,4 @@
-"""Batches on disk: one Arrow IPC file each segment, whole before anybody reads it."""
+"""Batches on disk: each segment is one Arrow IPC file, complete before it is read."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ...errors import StoreError
 
 
 class Segment:
-    """A scratch file: written once, read at any batch, gone with the last batch that is released.
+    """A scratch file, written once, readable by batch, and removed when its last batch is released.
 
-    Used with the owner's lock held, but for `read`.
+    All methods but `read` need the buffer's lock.
     """
 
     def __init__(self, path: Path, batches: Sequence[pa.RecordBatch]) -> None:
-        """Raises StoreError if it can't be written."""
+        """Write the batches. Raises StoreError if that fails."""
         self._path = path
         self._left = len(batches)
         try:
@@ -33,14 +33,14 @@ class Segment:
             raise StoreError(f"can't write {path}: {error}") from error
 
     def read(self, number: int) -> pa.RecordBatch:
-        """It stays readable when the file goes. Raises StoreError."""
+        """Return a batch, which stays readable after the file is removed. Raises StoreError."""
         try:
             return self._reader.get_batch(number)
         except (OSError, pa.ArrowException) as error:
             raise StoreError(f"can't read {self._path}: {error}") from error
 
     def release(self) -> int:
-        """One of its batches isn't needed any more; the bytes that became free."""
+        """Release one batch; return the number of bytes freed on disk."""
         self._left -= 1
         if self._left:
             return 0

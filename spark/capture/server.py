@@ -1,4 +1,4 @@
-"""Arrow Flight in front of what a capture holds."""
+"""The Arrow Flight server of a capture's buffer."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from .ticket import Acknowledge, Ticket, read, write
 log = logging.getLogger("tidemill.capture")
 
 _ACTIONS: Final = {
-    "acknowledge": "free what is at or before an offset, which the owner of the lease may",
-    "status": "what is held, whose it is, and who waits, as JSON",
+    "acknowledge": "free all changes at or before an offset; only for the owner of the lease",
+    "status": "the buffered range, the lease, and the answers in progress, as JSON",
 }
 
 
 class CaptureStatus(msgspec.Struct, frozen=True):
-    """What the action `status` answers."""
+    """The result of the action `status`."""
 
     source: str
     tables: tuple[str, ...]
     held: BufferStatistics
     lease: LeaseStatistics
     reading: int
-    """Answers under way."""
+    """Number of answers in progress."""
     answered: int
-    """Answers that were given whole."""
+    """Number of completed answers."""
 
 
 class CaptureServer(flight.FlightServerBase):  # type: ignore[misc]
-    """Answers tickets; listens from the moment it is made until `shutdown`."""
+    """Answers tickets; listens from its creation until `shutdown`."""
 
     def __init__(
         self,
         location: str,
         answers: Answers,
-        held: ChangeBuffer,
+        buffer: ChangeBuffer,
         lease: Lease,
         rank_of: RankOf,
         tables: tuple[str, ...],
@@ -57,11 +57,11 @@ class CaptureServer(flight.FlightServerBase):  # type: ignore[misc]
         acknowledged: Callable[[], object],
         **options: Any,
     ) -> None:
-        """`source` says the source's identity, empty while it isn't known; `acknowledged` is called when
-        something became free. `options` are Flight's."""
+        """`source` returns the source's identity, empty while it is unknown; `acknowledged` is called after
+        each acknowledgement; `options` are Flight's."""
         super().__init__(location, **options)
         self._answers = answers
-        self._held = held
+        self._buffer = buffer
         self._lease = lease
         self._rank_of = rank_of
         self._tables = tables
@@ -101,16 +101,16 @@ class CaptureServer(flight.FlightServerBase):  # type: ignore[misc]
 
     def list_flights(self, context: Any, criteria: bytes) -> Iterator[flight.FlightInfo]:  # noqa: ARG002
         with _translated():
-            if self._held.statistics().base is not None:
+            if self._buffer.statistics().base is not None:
                 yield self._info(self._tables)
 
     def get_flight_info(self, context: Any, descriptor: flight.FlightDescriptor) -> flight.FlightInfo:  # noqa: ARG002
-        """The descriptor's path are patterns of tables; none: all that is followed."""
+        """Return the buffered range; the descriptor's path has table patterns, empty: all followed tables."""
         with _translated():
             return self._info(tuple(part.decode() for part in descriptor.path or ()) or self._tables)
 
     def _info(self, tables: tuple[str, ...]) -> flight.FlightInfo:
-        held, source = self._held.statistics(), self._source()
+        held, source = self._buffer.statistics(), self._source()
         if held.base is None or held.reached is None:
             raise Retryable("the feed has not begun yet")
         start, end = (Offset(place.ts, place.position, source) for place in (held.base, held.reached))
@@ -150,14 +150,14 @@ class CaptureServer(flight.FlightServerBase):  # type: ignore[misc]
             raise Fatal("only the owner of a lease may acknowledge: the lease is missing")
         rank = self._rank_of(asked.upto.position)
         self._lease.use(asked.lease)
-        self._held.acknowledge(rank)
+        self._buffer.acknowledge(rank)
         self._acknowledged()
 
     def status(self) -> CaptureStatus:
         return CaptureStatus(
             self._source(),
             self._tables,
-            self._held.statistics(),
+            self._buffer.statistics(),
             self._lease.statistics(),
             self._reading,
             self._answered,
@@ -166,7 +166,7 @@ class CaptureServer(flight.FlightServerBase):  # type: ignore[misc]
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Our errors as Flight's: what may pass is "unavailable"."""
+    """Translate tidemill's errors to Flight's; a temporary error becomes "unavailable"."""
     try:
         yield
     except Fatal as error:

@@ -1,4 +1,4 @@
-"""The end of a capture's feed: items become Arrow batches that are held."""
+"""The sink of a capture's feed, which encodes items as Arrow batches into the buffer."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ from .place import Place, RankOf
 
 
 class CaptureSink:
-    """Its checkpoint is what was acknowledged by those who read. What is held beyond is scratch: after a
-    restart it comes again."""
+    """A sink whose checkpoint is the position that the readers acknowledged.
+
+    Buffered changes after it are lost at a restart and read again from the source.
+    """
 
     reads_rows = False
 
-    def __init__(self, target: str, store: CheckpointStore, held: ChangeBuffer, rank_of: RankOf) -> None:
+    def __init__(self, target: str, store: CheckpointStore, buffer: ChangeBuffer, rank_of: RankOf) -> None:
         self.name = "capture"
         self.target = target
         self.source = ""
-        """The identity of the source; empty before the first transaction."""
+        """Identity of the source; empty before the first transaction."""
         self._store = store
-        self._held = held
+        self._buffer = buffer
         self._rank_of = rank_of
         self._durable: Checkpoint | None = None
         self._encoder = Encoder(json=False)
-        self._open: tuple[Ts, Span] | None = None  # the commit ts that goes on, and its pieces
+        self._open: tuple[Ts, Span] | None = None  # the commit ts that continues, and its entries
 
     def open(self) -> Checkpoint | None:
         stored = self._store.load()
@@ -38,11 +40,11 @@ class CaptureSink:
         self._open = None
         if durable is not None:
             self.source = durable.source
-        self._held.begin(None if durable is None else self._place(durable.ts, durable.position))
+        self._buffer.begin(None if durable is None else self._place(durable.ts, durable.position))
         return durable
 
     def write(self, batch: Batch) -> None:
-        """Waits for room. Raises Closed at the end, StoreError if the disk fails."""
+        """Append the batch; waits for room. Raises Closed at shutdown, StoreError if the disk fails."""
         if batch.checkpoint is not None:
             self.source = batch.checkpoint.source
         items = batch.items
@@ -53,36 +55,36 @@ class CaptureSink:
             first = next(n for n, item in enumerate(items) if item.commit_ts == continues)
             self._keep(items[:first])
             self._open = continues, Span(self._rank_of, whole=False)
-            self._held.append(self._encoder.encode(items[first:]), self._open[1])
+            self._buffer.append(self._encoder.encode(items[first:]), self._open[1])
         elif continues is None:
             self._keep(items)
 
     def _continue(self, items: Sequence[Item], ts: Ts, span: Span, continues: Ts | None) -> list[Item]:
-        """Take what belongs to the open commit ts; what is left."""
-        behind = next((n for n, item in enumerate(items) if item.commit_ts != ts), len(items))
-        if not behind:
+        """Append the items of the open commit ts; return the others."""
+        stop = next((n for n, item in enumerate(items) if item.commit_ts != ts), len(items))
+        if not stop:
             raise InvariantViolated(f"what has the commit ts {ts} is not whole, and others follow")
-        self._held.append(self._encoder.encode(items[:behind]), span)
+        self._buffer.append(self._encoder.encode(items[:stop]), span)
         if continues != ts:
-            self._held.reach(self._end(items[behind - 1]), span)
+            self._buffer.reach(self._end(items[stop - 1]), span)
             self._open = None
-        return list(items[behind:])
+        return list(items[stop:])
 
     def _keep(self, items: Sequence[Item]) -> None:
-        """Whole transactions."""
+        """Append whole transactions."""
         if not items:
             return
-        if not self._held.begun and items[0].last:
-            self._held.reach(self._end(items[0]))
+        if not self._buffer.begun and items[0].last:
+            self._buffer.reach(self._end(items[0]))
         count = len(items)
         while count and _is_rowless(items[count - 1]) and (count == 1 or items[count - 2].last):
             count -= 1
-        for piece in cut_small(self._encoder.encode(items[:count]), self._held.piece_bytes):
+        for batch in cut_small(self._encoder.encode(items[:count]), self._buffer.entry_bytes):
             span = Span(self._rank_of, whole=True)
-            span.end = self._place(*last_end(piece))
-            self._held.append(piece, span)
-            self._held.reach(span.end, span)
-        self._held.reach(self._end(items[-1]))
+            span.end = self._place(*last_end(batch))
+            self._buffer.append(batch, span)
+            self._buffer.reach(span.end, span)
+        self._buffer.reach(self._end(items[-1]))
 
     def _end(self, item: Item) -> Place:
         if not item.last or not item.position:
@@ -93,7 +95,7 @@ class CaptureSink:
         return Place(self._rank_of(position), ts, position)
 
     def flush(self) -> Checkpoint | None:
-        freed, durable = self._held.freed, self._durable
+        freed, durable = self._buffer.freed, self._durable
         if freed is not None and freed.position and (durable is None or freed.ts > durable.ts):
             durable = Checkpoint(freed.ts, freed.position, None, self.source)
             self._store.save(durable)
@@ -101,10 +103,10 @@ class CaptureSink:
         return durable
 
     def has_table(self, schema: str, table: str) -> bool:  # noqa: ARG002
-        return True  # a stream of changes doesn't know
+        return True  # unknown to a stream of changes
 
     def close(self) -> None:
-        """What is held may be read on: it is let go when the feed opens this again, or ends."""
+        """Keep the buffer readable; it is emptied when the feed opens the sink again, or ends."""
 
 
 def _is_rowless(item: Item) -> bool:

@@ -1,4 +1,4 @@
-"""A task's changes by way of captures, in the place of `bounded`."""
+"""A task's changes from captures, as a replacement of `bounded`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .ticket import Ticket
 def changes(
     options: ReadOptions, part: Part, start: Offset, end: Offset, captures: Captures
 ) -> Generator[pa.RecordBatch]:
-    """As `bounded.changes`, which takes over where the captures fail."""
+    """Yield the same as `bounded.changes`, which continues if the captures fail."""
     ticket = Ticket(
         start, end, options.patterns, part, options.operations, captures.lease, captures.wait_seconds
     )
@@ -38,7 +38,7 @@ def changes(
 def change_items(
     options: ReadOptions, part: Part, start: Offset, end: Offset, captures: Captures
 ) -> Generator[list[Item]]:
-    """As `bounded.change_items`: of a binlog all rows that are numbered, others' too."""
+    """Yield the same as `bounded.change_items`: for a binlog, also rows of other parts."""
     every = replace(options, values="none", operations=OPERATIONS)
     decoder = Decoder()
     with closing(changes(every, part if options.reading.by_ts else WHOLE, start, end, captures)) as batches:
@@ -47,6 +47,6 @@ def change_items(
 
 
 def _in_turn(addresses: tuple[str, ...], part: Part) -> tuple[str, ...]:
-    """Each part begins with another one, so that all have work."""
+    """Return the addresses rotated by the part's number, which spreads the load."""
     first = part.number % len(addresses) if addresses else 0
     return addresses[first:] + addresses[:first]

@@ -1,4 +1,4 @@
-"""The images as JSON, made where they are asked for: a capture keeps the exact bytes only."""
+"""Row images as JSON, made by the client: a capture buffers only the exact bytes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Texts:
         self._texts: dict[bytes, Callable[[Row | None], str | None]] = {}
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Raises SinkError for a layout that tidemill didn't write."""
+        """Return the batch with both columns filled. Raises SinkError for a layout that isn't tidemill's."""
         layouts = batch.column(_LAYOUT).dictionary_encode()
         numbers = layouts.indices.to_numpy()
         found: list[tuple[Any, pa.Array, pa.Array]] = []

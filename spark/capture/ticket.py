@@ -1,4 +1,4 @@
-"""What is asked of a capture, as JSON; docs/capture.md describes it for other clients."""
+"""Requests to a capture, as JSON; docs/capture.md describes them for other clients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Ticket(Struct, frozen=True, forbid_unknown_fields=True):
-    """The changes in (start, end] of the tables that the patterns name and the part has."""
+    """A request for the changes in (start, end] of the tables that match the patterns and the part."""
 
     start: Offset
     end: Offset
@@ -25,12 +25,12 @@ class Ticket(Struct, frozen=True, forbid_unknown_fields=True):
     part: Part = WHOLE
     operations: tuple[str, ...] = OPERATIONS
     lease: str = ""
-    """Whose the changes are: what `acknowledge` is allowed with. Empty: only reads."""
+    """The query's lease, which `acknowledge` requires; empty: only reads."""
     wait_seconds: float = 20.0
-    """How long to wait for changes that are still to come."""
+    """Maximum time to wait for changes that haven't arrived yet."""
 
     def check(self) -> None:
-        """Raises ConfigError for patterns, parts or operations that can't be."""
+        """Raise ConfigError for invalid patterns, parts or operations."""
         TableFilter(self.tables)
         if not 0 <= self.part.number < self.part.of:
             raise ConfigError(f"part {self.part.number} of {self.part.of}: parts count from 0")
@@ -41,23 +41,23 @@ class Ticket(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Acknowledge(Struct, frozen=True, forbid_unknown_fields=True):
-    """Nobody asks again for what is at or before `upto`."""
+    """A permission to free all changes up to `upto`."""
 
     lease: str
     upto: Offset
 
 
 class End(Struct, frozen=True):
-    """The last message of an answer, which has no rows: without it the answer is short."""
+    """The metadata of an answer's last message, which has no rows; without it the answer is incomplete."""
 
     rows: int
-    """Of the whole answer."""
+    """Number of rows of the whole answer."""
     end: Offset
-    """The ticket's."""
+    """End of the ticket's range."""
 
 
 def read(kind: type[T], what: str, raw: bytes) -> T:
-    """Raises ConfigError if `raw` is not the JSON of one."""
+    """Decode a request. Raises ConfigError that names `what` if `raw` isn't its JSON."""
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.DecodeError as error:

@@ -1,4 +1,4 @@
-"""Something that is cancelled when it takes too long."""
+"""A watchdog that cancels an operation after a timeout."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from threading import Condition, Thread
 
 
 class Watch:
-    """Calls `cancel` once a step takes longer than it may. A context manager; its thread ends with it."""
+    """Calls `cancel` if a step exceeds its timeout. A context manager, which owns a thread."""
 
     def __init__(self, cancel: Callable[[], object]) -> None:
         self.expired = False

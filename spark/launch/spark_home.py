@@ -53,7 +53,7 @@ def _applies(master: str) -> bool:
 
 
 def _linked(package: Path) -> Path:
-    """A folder with links to all of the package but its zip files. It lives as long as this process."""
+    """Return a folder with links to the package without its zip files; removed at the end of this process."""
     home = Path(tempfile.mkdtemp(prefix="tidemill-spark-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     for entry in package.iterdir():

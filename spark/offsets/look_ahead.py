@@ -1,5 +1,5 @@
-"""Reads a binlog ahead of the tasks, by the feed's own decoder and clock, and keeps only where its
-transactions end."""
+"""A reader of the binlog ahead of the tasks, which finds the ends of transactions with the feed's own decoder
+and clock."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _MAX_PIECE: Final = 1 << 20
 
 
 class Mark(Struct, frozen=True):
-    """The end of a transaction, and how much of what is followed was in those since the mark before."""
+    """The end of a transaction, with the amount of followed changes since the previous mark."""
 
     ts: Ts
     position: str
     bytes: int = 0
-    """Of row images and statements; 0: nothing that a task would give."""
+    """Bytes of row images and statements; 0: no followed change."""
     rows: int = 0
 
     def joined(self, later: Mark) -> Mark:
@@ -37,13 +37,13 @@ class Mark(Struct, frozen=True):
 
 
 class LookAheadReader:
-    """Goes from `start` on, and stays connected. Used by one thread.
+    """Reads the binlog after `start`, and stays connected. Used by one thread.
 
-    It gives every transaction the ts that it has in a task which begins at `start`.
+    Transactions get the same ts as in a task that starts at `start`.
     """
 
     def __init__(self, options: MysqlOptions, follows: Follows, start: Offset, *, counts_rows: bool) -> None:
-        """Only with `counts_rows` are rows decoded, and counted: it takes eight times as long."""
+        """With `counts_rows`, rows are decoded and counted, which takes eight times as long."""
         self._counts_rows = counts_rows
         self._layouts = Layouts()
         self._transactions = Transactions(CommitClock(start.ts), _MAX_PIECE)
@@ -55,17 +55,17 @@ class LookAheadReader:
         )
         self._reader = BinlogReader(options, self._decoder)
         self._marks: deque[Mark] = deque()
-        self._bytes = self._rows = 0  # of the open transaction
+        self._bytes = self._rows = 0  # counts of the open transaction
 
     @property
     def position(self) -> Position:
-        """After the last transaction that was read."""
+        """Position after the last transaction read."""
         return self._decoder.position
 
     def peek(self, until: Position) -> Mark | None:
-        """The next mark up to `until`; None if there is none, or no more. Waits for the server to send it.
+        """Return the next mark up to `until`; None if there is none. Waits until the server has sent it.
 
-        Raises Retryable, after which it goes on where it was, and SourceError, when the position is gone.
+        Raises Retryable, after which a new call continues, and SourceError if the position was purged.
         """
         while not self._marks and self.position.rank < until.rank:
             for change in self._read():
@@ -74,7 +74,7 @@ class LookAheadReader:
         return mark if mark is not None and Position.parse(mark.position).rank <= until.rank else None
 
     def take(self) -> None:
-        """The mark that was seen is done with."""
+        """Remove the mark that `peek` has returned."""
         self._marks.popleft()
 
     def _read(self) -> list[KvChange]:
@@ -100,7 +100,7 @@ class LookAheadReader:
 
 
 def created(options: MysqlOptions, file: str) -> Ts:
-    """When a binlog file was begun. Raises Retryable and SourceError."""
+    """Return the creation time of a binlog file. Raises Retryable and SourceError."""
     dump = Dump(options, Position(file, 4))
     try:
         while True:

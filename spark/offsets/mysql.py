@@ -1,4 +1,4 @@
-"""Offsets of a MariaDB server: a place in its binlog, and the clock's ts there."""
+"""Offsets of a MariaDB server: a binlog position, and the clock's ts there."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from .look_ahead import LookAheadReader, Mark, created
 from .offset import Limit, Offset
 
 IDLE_BYTES: Final = 16 << 20
-"""So much of the binlog that has nothing of the followed tables makes a batch all the same: else the offset
-would stay behind until its place is purged."""
+"""Bytes of binlog without followed changes after which an empty batch advances the offset, before the server
+purges its position."""
 
 _VIEW: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 _END: Final = "SHOW STATUS LIKE 'binlog_snapshot%'"
@@ -34,7 +34,7 @@ _NOW: Final = "SELECT UNIX_TIMESTAMP(NOW(6))"
 
 
 class MysqlOffsets:
-    """Raises Retryable and Fatal; used by one thread."""
+    """Queries a MariaDB server. Used by one thread; every method raises Retryable and Fatal."""
 
     def __init__(self, options: ReadOptions) -> None:
         found = cast("MysqlOptions", options.feed(Path(), WHOLE).source)
@@ -44,11 +44,11 @@ class MysqlOffsets:
         self._session: Session | None = None
         self._look_ahead: LookAheadReader | None = None
         self._start = Offset(0, "", "")
-        """Where the look_ahead began to count, ..."""
+        """Offset at which the look-ahead reader started to count."""
         self._seen = Mark(0, "")
-        """... and what it has seen since."""
+        """Last mark since then, with the counts up to it."""
         self._oldest: Ts = 0
-        """Of the first of that which is followed; 0: there was none."""
+        """Ts of the first followed change since then; 0: none."""
         with self._connected() as session:
             self.source = identify(session).source
 
@@ -82,7 +82,7 @@ class MysqlOffsets:
         if not place:
             raise SourceError(
                 f"what follows ts {ts} is gone: the binlog of {self.source} begins with {files[0]}, which is "
-                "younger; begin anew with a snapshot (binlog_expire_logs_seconds says how long it is kept)"
+                "younger; start again with a snapshot (binlog_expire_logs_seconds says how long it is kept)"
             )
         found = self._beginning(files[place - 1])
         with closing(
@@ -114,16 +114,18 @@ class MysqlOffsets:
         if Position.parse(start.position).rank > Position.parse(end).rank:
             raise CheckpointError(
                 f"the query is at {start.position}, and the binlog of {self.source} ends before, at {end}: "
-                "it was reset or restored from a backup; begin anew with another checkpointLocation"
+                "it was reset or restored from a backup; start again with another checkpointLocation"
             )
 
     def following(self, start: Offset, end: Offset | None, limit: Limit) -> Offset:
-        """Whole transactions up to the limit, at least one. Where none has anything to give it stays at
-        `start`, unless they are many."""
+        """Return the end of a batch of whole transactions up to the limit, at least one.
+
+        Without followed changes the result is `start`, or the end if IDLE_BYTES or a new file lie between.
+        """
         until = Position.parse((end or self.latest()).position)
         if until.rank < Position.parse(start.position).rank:
             raise ConfigError(f"the end, {until}, lies before the start, {start.position}")
-        look_ahead = self._scout_from(start, limit)
+        look_ahead = self._reader_from(start, limit)
         while (mark := look_ahead.peek(until)) is not None:
             further = self._seen.joined(mark)
             if self._seen.bytes and _exceeds(further, limit):
@@ -136,13 +138,13 @@ class MysqlOffsets:
             return Offset(seen.ts, seen.position, self.source)
         return start
 
-    def _scout_from(self, start: Offset, limit: Limit) -> LookAheadReader:
+    def _reader_from(self, start: Offset, limit: Limit) -> LookAheadReader:
         seen = self._seen
         if self._look_ahead is None or start not in (
             self._start,
             Offset(seen.ts, seen.position, self.source),
         ):
-            self._let_scout_go()
+            self._close_reader()
             counts_rows = bool(limit.rows or self._given.max_rows)
             self._look_ahead = LookAheadReader(
                 self._options, self._filter.matches, start, counts_rows=counts_rows
@@ -152,13 +154,13 @@ class MysqlOffsets:
             self._start, self._seen, self._oldest = start, Mark(start.ts, start.position), 0
         return self._look_ahead
 
-    def _let_scout_go(self) -> None:
+    def _close_reader(self) -> None:
         look_ahead, self._look_ahead = self._look_ahead, None
         if look_ahead is not None:
             look_ahead.close()
 
     def bounds(self, start: Offset, end: Offset, part: Part = WHOLE) -> None:
-        """A binlog is one stream."""
+        """Return None: a binlog is one stream."""
 
     def oldest(self, at: Offset) -> Ts:
         if at != self._start:
@@ -187,7 +189,7 @@ class MysqlOffsets:
         return sum(sizes) - first.offset + last.offset
 
     def close(self) -> None:
-        self._let_scout_go()
+        self._close_reader()
         session, self._session = self._session, None
         if session is not None:
             disconnect(session)
@@ -196,7 +198,7 @@ class MysqlOffsets:
 
     @contextmanager
     def _connected(self) -> Iterator[Session]:
-        """The session; after an error the next one is new."""
+        """Provide the session; after an error the next call opens a new one."""
         if self._session is None:
             self._session = connect(self._options)
         try:
@@ -208,12 +210,12 @@ class MysqlOffsets:
             raise
 
     def _files(self) -> list[str]:
-        """Of the binlog, from the first on."""
+        """Return the names of the binlog files, oldest first."""
         with self._connected() as session:
             return [str(row[0]) for row in query(session, "SHOW BINARY LOGS")]
 
     def _created(self, file: str) -> Ts:
-        # As another replica than the look_ahead, whom the server would cut off.
+        # Another server id than the look-ahead reader, whose connection the server would otherwise close.
         return created(replace(self._options, server_id=own_server_id()), file)
 
     def _beginning(self, file: str) -> Offset:
@@ -225,6 +227,6 @@ def _exceeds(mark: Mark, limit: Limit) -> bool:
 
 
 def _is_far(start: str, end: str) -> bool:
-    """Of what lies between two positions nothing was of interest: whether to pass it now."""
+    """True if the positions, with no followed change between them, are far enough apart to advance."""
     first, last = Position.parse(start), Position.parse(end)
     return first.file != last.file or last.offset - first.offset >= IDLE_BYTES

@@ -1,4 +1,4 @@
-"""How far a stream has come: a resolved ts and the source's own position there."""
+"""The offset of a stream: a resolved ts, and the source's position there."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _FIELDS: Final[dict[str, type]] = {"ts": int, "position": str, "source": str}
 
 
 class Offset(Struct, frozen=True):
-    """Everything at or below `ts` has been, and the source stands at `position` there.
+    """All changes at or below `ts` are before the offset; `position` is the source's position there.
 
-    TiKV: the position is the ts. Binlog: `ts` is the clock's, with which reading goes on at `position`, so
-    that whoever reads from an offset gives every transaction the same ts.
+    TiKV: the position is the ts. Binlog: `ts` is the clock with which reading continues at `position`, so
+    every reader that starts from an offset gives a transaction the same ts.
     """
 
     ts: Ts
     position: str
     source: str
-    """The source's identity: the offset means nothing to another."""
+    """Identity of the source; the offset isn't valid for any other."""
 
     @classmethod
     def read(cls, fields: Any) -> Offset:
-        """Of Spark's JSON. Raises CheckpointError if it isn't an offset of tidemill's."""
+        """Return the offset in Spark's JSON. Raises CheckpointError if it isn't one of tidemill."""
         for name, kind in _FIELDS.items():
             if not isinstance(fields, dict) or not isinstance(fields.get(name), kind):
                 raise CheckpointError(
@@ -38,71 +38,76 @@ class Offset(Struct, frozen=True):
         return cls(fields["ts"], fields["position"], fields["source"])
 
     def fields(self) -> dict[str, Any]:
-        """For Spark's JSON."""
+        """Return the fields for Spark's JSON."""
         return {"ts": self.ts, "position": self.position, "source": self.source}
 
     def is_after(self, other: Offset) -> bool:
-        """True if the source, the same for both, was at `other` first."""
+        """True if `other`, of the same source, comes first."""
         if self.position.isdecimal():  # a ts
             return self.ts > other.ts
         return Position.parse(self.position).rank > Position.parse(other.position).rank
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """Where a feed resumes that has everything up to here."""
+        """The checkpoint of a feed that has everything up to the offset."""
         return Checkpoint(self.ts, self.position, None, self.source)
 
 
 def ts_offset(ts: Ts, source: str) -> Offset:
-    """Of a source whose positions are timestamps."""
+    """Return an offset of a source whose positions are timestamps."""
     return Offset(ts, str(ts), source)
 
 
 class Limit(Struct, frozen=True):
-    """How much may lie between two offsets; 0: no bound. A single transaction may go beyond it."""
+    """Maximum size of a batch; 0: unlimited. A single transaction may exceed it."""
 
     rows: int = 0
     bytes: int = 0
 
 
 class Offsets(Protocol):
-    """Asks a source about its offsets. For one thread; raises Retryable and Fatal, all of it."""
+    """Queries a source about its offsets. For one thread; every method raises Retryable and Fatal."""
 
     source: str
-    """The source's identity."""
+    """Identity of the source."""
 
     def tables(self) -> list[Table]:
-        """Those that are followed, as they are now. Raises ConfigError where a pattern matches none."""
+        """Return the followed tables as they are now. Raises ConfigError if a pattern matches none."""
 
     def latest(self) -> Offset:
-        """The source's end."""
+        """Return the offset of the source's end."""
 
     def earliest(self) -> Offset:
-        """The first that the source still has."""
+        """Return the oldest offset that the source still has."""
 
     def at(self, ts: Ts) -> Offset:
-        """Behind all that was committed up to `ts`. Raises ConfigError if that is gone, or yet to come."""
+        """Return the offset after all commits up to `ts`. Raises SourceError if the changes after it were
+        purged, ConfigError if `ts` is in the future."""
 
     def at_position(self, position: str) -> Offset:
-        """Raises ConfigError for what isn't a position of this source."""
+        """Return the offset at a position. Raises ConfigError if it isn't one of this source."""
 
     def check(self, start: Offset) -> None:
-        """Raises CheckpointError for an offset of another source, SourceError if what follows is gone."""
+        """Raise CheckpointError for another source's offset, SourceError if changes after it were purged."""
 
     def following(self, start: Offset, end: Offset | None, limit: Limit) -> Offset:
-        """How far a batch from `start` goes: at most to `end`, or the present end; `start` if there is
-        nothing."""
+        """Return the end of the batch after `start`: at most `end`, or the source's end if that is None.
+
+        Returns `start` if there are no changes.
+        """
 
     def bounds(self, start: Offset, end: Offset, part: Part = WHOLE) -> tuple[bytes, ...] | None:
-        """Raw keys that divide the part's rows of (start, end], of a snapshot at both, into at most as many
-        ranges as there are to be partitions; None: tables are to be left whole."""
+        """Return the raw keys that divide the part's changes in (start, end] into ranges, one per task.
+
+        If `start` equals `end`, they divide the rows of a snapshot. None: tables can't be divided.
+        """
 
     def oldest(self, at: Offset) -> Ts:
-        """Commit ts of the first change after `at` that is followed, or a ts before it; 0: there is none."""
+        """Return the commit ts of the first followed change after `at`, or a ts before it; 0: none."""
 
     def lag(self, at: Offset) -> dict[str, Any]:
-        """The source's present end as fields; `lagSeconds`: the age of the oldest change after `at`, 0 if
-        there is none; and, where that can be told, `backlogBytes`."""
+        """Return the fields of the source's end, with `lagSeconds`, the age of the oldest change after `at`
+        or 0, and `backlogBytes` if it is known."""
 
     def close(self) -> None:
-        """Safe to repeat."""
+        """Close the connections. Safe to repeat."""

@@ -1,4 +1,4 @@
-"""The source's own word about offsets, whichever kind it is."""
+"""Offsets of any kind of source."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from .offset import Limit, Offset, Offsets
 
 
 def open_offsets(options: ReadOptions) -> Offsets:
-    """Connected. Raises Retryable and Fatal."""
+    """Connect to the source. Raises Retryable and Fatal."""
     return options.reading.open_offsets(options)
 
 
 def batch_range(options: ReadOptions, offsets: Offsets) -> tuple[Offset, Offset]:
-    """Where the changes that a batch is told to read begin and end. Raises ConfigError."""
+    """Return the start and the end of the changes that a batch reads. Raises ConfigError."""
     start = _at(offsets, options.from_position, options.from_ts)
     end = _at(offsets, options.to_position, options.to_ts)
-    # A binlog's end has a ts only for whoever has read up to it.
+    # The ts of a binlog's end is known only after reading up to it.
     return start, offsets.following(start, end, Limit())
 
 
 def _at(offsets: Offsets, position: str, ts: Ts) -> Offset:
-    """The source's end where neither is given."""
+    """Return the offset of the position or ts; the source's end if neither is given."""
     if position:
         return offsets.at_position(position)
     return offsets.at(ts) if ts else offsets.latest()

@@ -1,4 +1,4 @@
-"""Offsets of a TiKV cluster: a ts is all there is to them."""
+"""Offsets of a TiKV cluster, which are timestamps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .offset import Limit, Offset, ts_offset
 
 
 class TikvOffsets:
-    """Raises Retryable and Fatal; used by one thread."""
+    """Queries a TiKV cluster. Used by one thread; every method raises Retryable and Fatal."""
 
     def __init__(self, options: ReadOptions) -> None:
         found = options.feed(Path(), WHOLE).source
@@ -66,7 +66,7 @@ class TikvOffsets:
         self._check_kept(start.ts)
 
     def following(self, start: Offset, end: Offset | None, limit: Limit) -> Offset:  # noqa: ARG002
-        """A cluster doesn't say how much there is between two timestamps: there is no limit but the end."""
+        """Return the end; `limit` is ignored, since a cluster doesn't tell the amount of changes."""
         return max(start, end or self.latest(), key=lambda offset: offset.ts)
 
     def bounds(self, start: Offset, end: Offset, part: Part = WHOLE) -> tuple[bytes, ...] | None:
@@ -79,7 +79,7 @@ class TikvOffsets:
         return self._client.run(self._ranges[part].bounds(start.ts, end.ts))
 
     def oldest(self, at: Offset) -> Ts:
-        """A cluster doesn't say: none is older than `at`."""
+        """Return `at.ts`: a cluster doesn't tell, but no change is older."""
         return at.ts
 
     def lag(self, at: Offset) -> dict[str, Any]:
@@ -102,8 +102,8 @@ class TikvOffsets:
         collected = self._collected()
         if ts <= collected:
             raise SourceError(
-                f"what follows ts {ts} may be gone: the GC safe point of {self.source} is {collected}; begin "
-                "anew with a snapshot (a longer tidb_gc_life_time keeps more)"
+                f"what follows ts {ts} may be gone: the GC safe point of {self.source} is {collected}; start "
+                "again with a snapshot (a longer tidb_gc_life_time keeps more)"
             )
 
 

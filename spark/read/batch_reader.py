@@ -21,7 +21,7 @@ from .pick import Pick
 
 
 class BatchReader(DataSourceReader):
-    """Asked for its partitions in a process of the driver, read by tasks."""
+    """Plans the partitions of a batch in a process of the driver; tasks read them."""
 
     def __init__(self, options: ReadOptions, output: Output) -> None:
         self.options = options.reading.of_batch(options)
@@ -29,7 +29,7 @@ class BatchReader(DataSourceReader):
         self.pushed = Pushed()
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Raises Retryable and Fatal."""
+        """Plan the batch's partitions. Raises Retryable and Fatal."""
         with closing(open_offsets(self.options)) as offsets:
             offsets.tables()
             if self.options.reads_changes:
@@ -48,10 +48,10 @@ class BatchReader(DataSourceReader):
     def _of_snapshot(self, offsets: Offsets) -> list[InputPartition]:
         options, part = self.options, self._part
         at = offsets.at(options.ts) if options.ts else offsets.latest()
-        # Whoever writes the rows into a sink needs a table's definition before them.
+        # A sink that the rows are written to needs a table's definition before its rows.
         has_creations = self.output.is_raw and "ddl" in self._operations
         bounds = None if has_creations else offsets.bounds(at, at, part)
-        # A snapshot of now is one consistent view, so one session.
+        # A snapshot of the present is one consistent view, so it needs a single session.
         parts = part.divided(options.partitions if options.reading.by_ts else 1, bounds)
         return [TaskPartition(one, None, at) for one in parts]
 
@@ -60,8 +60,8 @@ class BatchReader(DataSourceReader):
         return replace(WHOLE, schemas=self.pushed.schemas, tables=self.pushed.tables)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Raises Retryable and Fatal."""
-        if not isinstance(partition, TaskPartition):  # what Spark makes of no partitions at all
+        """Yield the partition's rows. Raises Retryable and Fatal."""
+        if not isinstance(partition, TaskPartition):  # Spark's placeholder if there are no partitions
             return
         partition.planner.check()
         part, start, end = partition.part, partition.start, partition.end
@@ -79,7 +79,7 @@ class BatchReader(DataSourceReader):
 
 
 class PushingReader(BatchReader):
-    """For sessions with spark.sql.python.filterPushdown.enabled: Spark refuses it in others."""
+    """A reader for sessions with spark.sql.python.filterPushdown.enabled; Spark rejects it in others."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         return self.pushed.push(filters)

@@ -1,4 +1,4 @@
-"""The changes between two offsets, and snapshots: read by tasks that keep no state."""
+"""Changes between two offsets, and snapshots, read by stateless tasks."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .task import follow
 
 
 def changes(options: ReadOptions, part: Part, start: Offset, end: Offset) -> Generator[pa.RecordBatch]:
-    """What was committed in (start, end] in the part's tables, in commit order, as envelope batches.
+    """Yield the changes of the part's tables in (start, end], in commit order, as envelope batches.
 
-    Depends on nothing but its arguments and the source. Closing it early stops all it has started. Raises
+    The result depends only on the arguments and the source. Closing the iterator stops its feed. Raises
     Retryable and Fatal.
     """
     encoder = Encoder(Pick(part, options.operations), json=options.values == "json")
@@ -33,19 +33,19 @@ def changes(options: ReadOptions, part: Part, start: Offset, end: Offset) -> Gen
 
 
 def change_items(options: ReadOptions, part: Part, start: Offset, end: Offset) -> Generator[list[Item]]:
-    """As `changes`, before they are made into columns. Rows of other parts may be among them."""
+    """Yield the same changes as items, possibly with rows of other parts among them."""
     if start.position == end.position:
         return
     with scratch(options.scratch_dir) as directory:
         feed = options.feed(directory, part, end.position, snapshot=False)
         with closing(follow(feed, start.checkpoint, options.source_timeout)) as batches:
             for batch in batches:
-                # The feed ends at the first transaction that reaches the position, or lies behind it.
+                # The feed ends with the first transaction at or after the position.
                 yield [item for item in batch if item.commit_ts <= end.ts]
 
 
 def snapshot_items(options: ReadOptions, part: Part, at: Offset) -> Generator[list[Item]]:
-    """The rows of the part's tables, of TiKV's as of `at.ts`, of MariaDB's as of now."""
+    """Yield the rows of the part's tables: for TiKV as of `at.ts`, for MariaDB as of now."""
     by_ts = options.reading.by_ts
     start = Checkpoint(0, at.position, {}, at.source) if by_ts else None
     until = at.position if by_ts else "now"
@@ -57,5 +57,5 @@ def snapshot_items(options: ReadOptions, part: Part, at: Offset) -> Generator[li
 
 
 def _is_loaded(item: Item) -> bool:
-    """Or a table that is about to be."""
+    """True for rows of a snapshot, and for the creation of a table before its rows."""
     return item.chunk is not None if isinstance(item, Transaction) else creates_for_snapshot(item)

@@ -1,4 +1,4 @@
-"""Filters of a query that a batch needn't read for."""
+"""Filters of a query that reduce what a batch reads."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from ...events import Ts
 
 
 class Pushed(Struct):
-    """What the filters leave; None: everything."""
+    """The values and the range that the filters accept; None: all."""
 
     schemas: frozenset[str] | None = None
     tables: frozenset[str] | None = None
     operations: frozenset[str] | None = None
     after: Ts | None = None
-    """Rows with a commit ts above it ..."""
+    """Lower bound of the commit ts, exclusive."""
     up_to: Ts | None = None
-    """... and at most this."""
+    """Upper bound of the commit ts, inclusive."""
 
     def push(self, filters: Iterable[Filter]) -> list[Filter]:
-        """Take in what can be; returns those that Spark has to look at all the same."""
+        """Apply the filters; return those that Spark must still evaluate."""
         return [one for one in filters if not self._take(one)]
 
     def _take(self, one: Filter) -> bool:

@@ -1,4 +1,4 @@
-"""What the data source is told to read: `.option(name, value)`, all text."""
+"""Options of the data source for reading: `.option(name, value)`, all text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..reading import SparkReading, reading_of
 from .parts import Part, PartFilter
 
 SOURCE_PREFIX: Final = "source."
-"""In front of the options of the source's section in a feed.toml, for instance source.ca_path."""
+"""Prefix for options of the source's section in a feed.toml, for instance source.ca_path."""
 
 OWN_OPTIONS: Final = {
     "server_id": "every task is a replica of its own, with an id of its own",
@@ -27,37 +27,37 @@ OWN_OPTIONS: Final = {
     "position": "use fromPosition, or startingPosition of a stream",
     "start_ts": "use fromTs, or startingTs of a stream",
 }
-"""Of the source, which a reader sets itself."""
+"""Options of the source that a reader sets itself, with the reason or the replacement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """Everything a reader is told; checked, but nothing has been connected."""
+    """Validated options of a reader, which isn't connected yet."""
 
     url: Annotated[str, Text("source", values_of.source_url)]
     patterns: Annotated[tuple[str, ...], Text("tables", values_of.patterns)] = ()
     table: Annotated[str, Text("table", values_of.table_name)] = ""
-    """The one table that has columns of its own; empty: the raw envelope of all."""
+    """Table to read with typed columns; empty: all tables in the raw envelope."""
     values: Annotated[str, Text("values", values_of.one_of("json", "none"))] = "json"
-    """Whether the envelope's `before` and `after` are made: json or none."""
+    """Format of the envelope's `before` and `after`: json or none."""
     invalid_dates: Annotated[str, Text("invalidDates", values_of.one_of("fail", "null"))] = "fail"
-    """What becomes of a date that Spark has no value for, in a typed column: fail or null."""
+    """Treatment of dates in typed columns that Spark can't represent: fail or null."""
     schema_changes: Annotated[str, Text("schemaChanges", values_of.one_of("fail"))] = "fail"
-    """What a stream with typed columns does about a row whose table has others by then: fail."""
+    """Reaction of a stream with typed columns to a changed table: fail."""
     operations: Annotated[tuple[str, ...], Text("operations", values_of.operations)] = values_of.OPERATIONS
     partitions: Annotated[int, Text("partitions", values_of.whole(1, 10_000))] = 1
     split_tables: Annotated[bool, Text("splitTables", values_of.yes_or_no)] = True
-    """Whether several partitions may share a large table of TiKV."""
+    """True if several partitions may share a large TiKV table."""
     sorter_memory: Annotated[int, Text("sorterMemory", values_of.size)] = 64 << 20
-    """Bytes of changes that a task keeps in memory before they go to disk."""
+    """Maximum bytes of changes that a task keeps in memory; more go to disk."""
     scratch_dir: Annotated[str, Text("scratchDir", values_of.any_text)] = ""
-    """Under which a task keeps what doesn't fit in memory; empty: the system's temporary directory."""
+    """Parent directory for changes that don't fit in memory; empty: the system's temporary directory."""
     source_timeout: Annotated[float, Text("sourceTimeout", values_of.seconds)] = 120.0
-    """A task gives up once the source couldn't be read for so many seconds."""
+    """Time without reading the source after which a task fails."""
     name: Annotated[str, Text("name", values_of.any_text)] = "spark"
-    """Under which TiKV keeps old versions for this reader: readers of one cluster need one each."""
+    """Name under which TiKV keeps old versions for this reader; unique among the readers of a cluster."""
     ts: Annotated[Ts, Text("ts", values_of.timestamp)] = 0
-    """Of a snapshot; 0: now."""
+    """Ts of a snapshot; 0: now."""
     from_ts: Annotated[Ts, Text("fromTs", values_of.timestamp)] = 0
     to_ts: Annotated[Ts, Text("toTs", values_of.timestamp)] = 0
     from_position: Annotated[str, Text("fromPosition", values_of.any_text)] = ""
@@ -65,32 +65,32 @@ class ReadOptions:
     starting_ts: Annotated[Ts | str, Text("startingTs", values_of.starting_ts)] = "latest"
     starting_position: Annotated[str, Text("startingPosition", values_of.any_text)] = ""
     max_rows: Annotated[int, Text("maxRowsPerBatch", values_of.whole(1, 1 << 62))] = 0
-    """Of a micro-batch; 0: no bound."""
+    """Maximum rows of a micro-batch; 0: unlimited."""
     max_bytes: Annotated[int, Text("maxBytesPerBatch", values_of.size)] = 256 << 20
-    """Of a micro-batch's changes in the binlog; 0: no bound."""
+    """Maximum bytes of a micro-batch's changes in the binlog; 0: unlimited."""
     poll_seconds: Annotated[float, Text("pollSeconds", values_of.seconds)] = 0.0
-    """A stream without news asks its source no more often than this; 0: 0.2, of TiKV 1.0."""
+    """Minimum interval between a stream's requests for new changes; 0: 0.2, for TiKV 1.0."""
     capture: Annotated[tuple[str, ...], Text("capture", values_of.addresses)] = ()
-    """Addresses of the captures that a stream's tasks ask first."""
+    """Addresses of the captures that a stream's tasks try before the source."""
     capture_token_file: Annotated[str, Text("captureTokenFile", values_of.any_text)] = ""
-    """On the driver's machine; the captures are shown what is in it."""
+    """File on the driver's machine with the token for the captures."""
     capture_tls: Annotated[bool, Text("captureTls", values_of.yes_or_no)] = False
-    """Whether they are to show a certificate that the system trusts; a `capture_ca_file` says so too."""
+    """True to require a certificate that the system trusts; `capture_ca_file` implies TLS."""
     capture_ca_file: Annotated[str, Text("captureCaFile", values_of.any_text)] = ""
-    """On the driver's machine, PEM: who signed the captures' certificates."""
+    """PEM file on the driver's machine: the authority that signed the captures' certificates."""
     capture_wait_seconds: Annotated[float, Text("captureWaitSeconds", values_of.seconds)] = 20.0
-    """How long a task waits for what a capture has yet to read, before it reads the source itself."""
+    """Maximum time that a task waits for a capture's changes, before it reads the source."""
     source: Mapping[str, str] = field(default_factory=dict)
     """More options of the source, as in its section of a feed.toml."""
 
     @property
     def reading(self) -> SparkReading:
-        """How this kind of source is read."""
+        """The way this kind of source is read."""
         return reading_of(self.url)
 
     @property
     def reads_changes(self) -> bool:
-        """Whether a batch is of changes instead of a snapshot."""
+        """True if a batch reads changes, not a snapshot."""
         return bool(self.from_ts or self.from_position)
 
     @property
@@ -98,7 +98,7 @@ class ReadOptions:
         return Limit(self.max_rows, self.max_bytes)
 
     def feed(self, directory: Path, part: Part, until: str = "", **source: Any) -> FeedOptions:
-        """A local feed of one part; `source` are more options of the source. Raises ConfigError."""
+        """Return the options of a local feed of one part, with `source` added. Raises ConfigError."""
         for key in self.source:
             if key in OWN_OPTIONS:
                 raise ConfigError(f"option {SOURCE_PREFIX}{key}: {OWN_OPTIONS[key]}")
@@ -112,7 +112,7 @@ class ReadOptions:
             },
             source_form=_FORM,
         )
-        # A log is read whole in any case: what isn't of the part is dropped from its transactions later, so
+        # A log is always read whole: rows of other parts are dropped from its transactions later, so
         # that the rest keeps its numbers.
         return replace(options, tables=PartFilter(self.patterns, part)) if self.reading.by_ts else options
 
@@ -123,7 +123,7 @@ _FORM: Final = OptionForm(
 
 
 def read_options(given: Mapping[str, str]) -> ReadOptions:
-    """Raises ConfigError, naming the option and what is accepted."""
+    """Parse the options. Raises ConfigError that names the option and the accepted values."""
     own, source = divided(given, SOURCE_PREFIX)
     options = config.build(ReadOptions, own, "", _FORM)
     lonely = [name for name in own if name.lower().startswith("capture") and not options.capture]
@@ -157,7 +157,7 @@ def _check(options: ReadOptions) -> None:
         raise ConfigError(f"option toTs = {options.to_ts}: at least fromTs, which is {options.from_ts}")
     if options.from_ts and options.from_position:
         raise ConfigError("option fromPosition: fromTs says where to begin, too; give one of them")
-    options.feed(Path(), Part())  # what the feed's own options say of it
+    options.feed(Path(), Part())  # validates the source's options
 
 
 _OF_BATCHES: Final = {
@@ -178,12 +178,12 @@ _OF_STREAMS: Final = {
 
 
 def of_batch(options: ReadOptions) -> ReadOptions:
-    """The same. Raises ConfigError for what only a stream has."""
+    """Return the options unchanged. Raises ConfigError for options of streams only."""
     return _without(options, _OF_STREAMS)
 
 
 def of_stream(options: ReadOptions) -> ReadOptions:
-    """The same. Raises ConfigError for what only a batch has."""
+    """Return the options unchanged. Raises ConfigError for options of batches only."""
     return _without(options, _OF_BATCHES)
 
 

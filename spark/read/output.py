@@ -24,10 +24,10 @@ class Encodes(Protocol):
 
 
 class Output:
-    """The raw envelope, or the columns of one table; all of them, or those that `schema` names."""
+    """Encodes items as the raw envelope or as one table's columns: all, or those that `schema` names."""
 
     def __init__(self, options: ReadOptions, table: Table | None, schema: StructType) -> None:
-        """Raises ConfigError if `schema` has what there is not."""
+        """Raises ConfigError if `schema` has unknown columns or other types."""
         self._options = options
         self.is_raw: Final = table is None
         self.table: Final = table
@@ -38,14 +38,14 @@ class Output:
         self._selects = schema != full
         has_images = "before" in self._names or "after" in self._names
         self.values: Final = options.values if has_images else "none"
-        """Whether the envelope's images have to be made, as in the options."""
+        """Format of the envelope's images, as in the options; "none" if `schema` names none of them."""
 
     def batches(
         self, pick: Pick, found: Iterable[Sequence[Item]], check: Check | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of `found` that are picked, without empty batches.
+        """Yield the rows of `found` that `pick` selects, without empty batches.
 
-        With columns of its own `check` is asked about each layout of the table.
+        With typed columns, `check` is called with each layout of the table.
         """
         encoder = self._encoder(pick, check)
         for items in found:
@@ -60,7 +60,7 @@ class Output:
         return Encoder(pick, json=self.values == "json")
 
     def selected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns that are wanted of one that has them all."""
+        """Return the batch with only the columns of the schema."""
         if not self._selects:
             return batch
         columns = [batch.column(name) for name in self._names]

@@ -1,4 +1,4 @@
-"""What a task is given."""
+"""The input partition of a task."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .parts import Part
 
 
 class TaskPartition(InputPartition):
-    """The tables of one part, from `start` (None: their rows) up to `end`; and who planned it."""
+    """The changes of a part in (start, end], or its rows at `end` if `start` is None; with its planner."""
 
     def __init__(
         self,
@@ -21,7 +21,7 @@ class TaskPartition(InputPartition):
         *,
         is_from_before: bool = False,
     ) -> None:
-        """`lease` is the query's, shown to captures. A batch of a stream may be from before its start."""
+        """`lease` is the query's, for captures; `is_from_before` marks a batch before the query's start."""
         self.part = part
         self.start = start
         self.end = end

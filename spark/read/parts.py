@@ -1,4 +1,4 @@
-"""Which tables, or which of their rows, a partition has."""
+"""Parts: the tables, or key ranges of them, that a partition reads."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from ...routing import TableFilter
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The tables whose names have the hash `number`, of `of`; or, of TiKV, a range of the keys of them all.
+    """The tables whose names hash to `number` modulo `of`; or, for TiKV, a key range of all tables.
 
-    It depends on nothing else, so the same offsets give the same parts after a restart, with tables that
-    came or went, and regions that were divided meanwhile.
+    It depends on nothing else, so the same offsets give the same parts after a restart, also if tables were
+    created or dropped and regions were split meanwhile.
     """
 
     number: int = 0
     of: int = 1
     schemas: frozenset[str] | None = None
-    """Only these; None: all."""
+    """Names of the schemas; None: all."""
     tables: frozenset[str] | None = None
+    """Names of the tables; None: all."""
     start: bytes = b""
-    """Only rows with raw keys from here on ..."""
+    """First raw key of the range."""
     end: bytes = b""
-    """... up to but not including this; empty: to the last."""
+    """End of the range, exclusive; empty: none."""
 
     def has(self, schema: str, table: str) -> bool:
         return (
@@ -46,11 +47,11 @@ class Part:
 
     @property
     def has_ddl(self) -> bool:
-        """Whether the schema changes of the tables that it has are its own: of ranges those of the first."""
+        """True if the part has its tables' schema changes; among ranges only the first has them."""
         return not self.start
 
     def divided(self, count: int, bounds: Sequence[bytes] | None = None) -> list[Part]:
-        """By the tables' names into `count`; with `bounds` into the ranges between these raw keys."""
+        """Divide the part by table names into `count` parts, or into the key ranges between `bounds`."""
         if bounds is None:
             return [replace(self, number=number, of=count) for number in range(count)]
         edges = pairwise([b"", *bounds, b""])
@@ -61,7 +62,7 @@ WHOLE: Final = Part()
 
 
 class PartFilter(TableFilter):
-    """Of the tables that the patterns name, those of a part."""
+    """Matches the tables of the patterns that belong to a part."""
 
     def __init__(self, patterns: Sequence[str], part: Part) -> None:
         self.part = part
@@ -72,5 +73,5 @@ class PartFilter(TableFilter):
         return self.part.has(schema, table) and super()._matches(schema, table)
 
     def unmatched(self, tables: Sequence[tuple[str, str]]) -> list[str]:  # noqa: ARG002
-        """All of them: a part may have none of the tables that there are now, and rows all the same."""
+        """Return all patterns: a part may have rows even if it has none of the present tables."""
         return list(self.patterns)

@@ -1,4 +1,4 @@
-"""The rows of transactions, numbered, and of them those that are wanted."""
+"""Selection of rows by part and operation, with their numbers in the transaction."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .parts import WHOLE, Part
 
 
 class Pick:
-    """Rows of some tables and operations, with the numbers that they have among all of their transaction.
+    """Selects rows of some tables and operations, numbered among all rows of their transaction.
 
-    For one stream of items in commit order, as a transaction may come in pieces.
+    Used for one stream of items in commit order, since a transaction may be split into several items.
     """
 
     def __init__(self, part: Part = WHOLE, operations: Collection[str] = OPERATIONS) -> None:
@@ -23,7 +23,7 @@ class Pick:
         self._next = 0
 
     def begins(self, item: Item) -> bool:
-        """Whether it is the first of its transaction. Once for each item, before its rows are taken."""
+        """True if the item is its transaction's first. Called once per item, before its rows are taken."""
         at = item.commit_ts, item.start_ts
         if at == self._at:
             return False
@@ -44,7 +44,7 @@ class Pick:
         ]
 
     def runs(self, item: Transaction) -> list[tuple[int, Run]]:
-        """As `rows`, in runs, which are not decoded: the number of each run's first row."""
+        """Return the selected runs, without decoding them, each with the number of its first row."""
         has, operations, picked = self._part.has, self._operations, []
         for run in item.runs:
             table = run.table
@@ -54,7 +54,7 @@ class Pick:
         return picked
 
     def ddl(self, item: Ddl) -> int | None:
-        """Its number; None if it isn't wanted."""
+        """Return the number of the schema change; None if it isn't selected."""
         number = self._next
         self._next += 1
         is_wanted = "ddl" in self._operations and self._part.has_ddl

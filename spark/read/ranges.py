@@ -1,4 +1,4 @@
-"""Key ranges of about the same size: how the tables of a TiKV cluster are divided among tasks."""
+"""Division of a TiKV cluster's tables among tasks, into key ranges of about the same size."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from ...puller.tikv.span import table_span
 from ...routing import TableFilter
 
 REGION: Final = 16
-"""A region of a table that has several counts as much as so many tables that have less than one."""
+"""Weight of a region of a table with several regions; a table within a single region has weight 1."""
 
 LOOK_SECONDS: Final = 60.0
-"""PD is asked for the regions no more often: those of 10,000 tables take it a while."""
+"""Minimum interval between requests to PD for the regions, which are slow for 10,000 tables."""
 
 
 class Ranges:
-    """Where the followed tables are cut. Only from the loop's thread."""
+    """Computes the bounds between ranges. Used only in the loop's thread."""
 
     def __init__(self, client: TikvClient, wanted: TableFilter, count: int) -> None:
-        """Into at most `count` ranges."""
+        """`count` is the maximum number of ranges."""
         self._client = client
         self._wanted = wanted
         self._count = count
@@ -37,10 +37,10 @@ class Ranges:
         self._bounds: tuple[bytes, ...] = ()
 
     async def bounds(self, start: Ts, end: Ts) -> tuple[bytes, ...] | None:
-        """The raw keys between the ranges for what was committed in (start, end], in order.
+        """Return the raw keys between the ranges for the changes in (start, end], in order.
 
-        None where the schema changes in between: rows of a table, of which a TRUNCATE makes another one,
-        and the change itself keep their order only in one place. Raises Retryable, SourceError.
+        None if the schema changes in between: after a TRUNCATE, for instance, the rows have other keys, and
+        only a single task keeps their order. Raises Retryable, SourceError.
         """
         kv, clock = self._client.kv, self._client.clock
         version = await schema_version(kv, end)
@@ -70,7 +70,7 @@ class Ranges:
 
 
 class Piece(Struct, frozen=True):
-    """What isn't cut: a table or a part of it."""
+    """An indivisible unit: a table or one of its regions."""
 
     start: bytes
     """Raw key."""
@@ -78,7 +78,7 @@ class Piece(Struct, frozen=True):
 
 
 def even(pieces: Sequence[Piece], count: int) -> list[bytes]:
-    """Where to cut a row of pieces into at most `count` ranges of about the same weight."""
+    """Return the bounds that divide the pieces into at most `count` ranges of about the same weight."""
     total = sum(piece.weight for piece in pieces)
     bounds: list[bytes] = []
     before = 0
@@ -90,7 +90,7 @@ def even(pieces: Sequence[Piece], count: int) -> list[bytes]:
 
 
 class _Keys(Struct, frozen=True, order=True):
-    """The keys of a table, or of a partition of one."""
+    """The keys of a table, or of one of its partitions."""
 
     id: int
     divisible: bool
@@ -108,7 +108,7 @@ class _Tables(TableNames):
 
 
 def _is_divisible(info: TableInfo) -> bool:
-    """Whether rows are told apart by nothing but their keys. Where another value is unique, it may go from
-    one row to another, and the order of the two changes matters."""
+    """True if rows are unique only by their keys. Otherwise a unique value may move from one row to another,
+    and the order of these two changes matters."""
     is_clustered = info.pk_is_handle or info.is_common_handle
     return not any(index.unique and not (index.primary and is_clustered) for index in info.indexes)

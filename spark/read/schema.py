@@ -1,4 +1,4 @@
-"""How tables appear in Spark: the types of their columns, exact or refused."""
+"""The types of tables in Spark, which represent every value exactly."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...events import Column, Table
 from ..envelope import ENVELOPE
 
 MOST_DIGITS: Final = 38
-"""Of a decimal; one with more is a string."""
+"""Maximum digits of a decimal; a column with more digits is a string."""
 
 _SIMPLE: Final[dict[str, t.DataType]] = {
     "float": t.FloatType(),
@@ -35,7 +35,7 @@ _UNSIGNED_64: Final = t.DecimalType(20, 0)
 
 
 def column_type(column: Column) -> t.DataType:
-    """The narrowest that holds every value of the column."""
+    """Return the narrowest type for all values of the column."""
     kind = column.kind
     if kind == "decimal":
         is_narrow = column.length <= MOST_DIGITS
@@ -48,22 +48,22 @@ def column_type(column: Column) -> t.DataType:
 
 
 def _integer(bits: int) -> t.DataType:
-    """With its sign."""
+    """Return the integer type of this many bits, the sign included."""
     return next((found for most, found in _INTEGERS if bits <= most), _UNSIGNED_64)
 
 
 def envelope_type() -> t.StructType:
-    """The raw envelope."""
+    """Return the type of the raw envelope."""
     return from_arrow_schema(ENVELOPE)
 
 
 def row_type(table: Table) -> t.StructType:
-    """One row; every column may be null, for a change may be older than the column."""
+    """Return the type of a row; every column is nullable, since a change may be older than the column."""
     return t.StructType([t.StructField(c.name, column_type(c)) for c in table.columns])
 
 
 def table_type(table: Table) -> t.StructType:
-    """The changes of one table, with its columns in `before` and `after`."""
+    """Return the type of one table's changes, with its columns in `before` and `after`."""
     row = row_type(table)
     order = [t.StructField(name, t.LongType(), False) for name in ("commit_ts", "start_ts", "sequence")]
     images = [t.StructField(name, row) for name in ("before", "after")]

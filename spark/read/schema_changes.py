@@ -1,7 +1,7 @@
-"""Changes of a typed table's columns, seen by a stream that has columns of its own: each stops it.
+"""Detection of changed columns in a stream with typed columns; every change stops the stream.
 
-The columns are those that `load()` found, and the source has at the place where the query starts. Rows from
-there on must have exactly these. A row from before may lack columns that were added later, which are null.
+The columns are those at `load()`, and the source must still have them at the query's start. Rows after the
+start must have exactly these columns. Rows before it may lack columns that were added later, which are null.
 """
 
 from __future__ import annotations
@@ -15,16 +15,13 @@ from ..offsets.offset import Offset, Offsets
 from .schema import column_type
 
 Check: TypeAlias = Callable[[Table], None]
-"""Takes the layout of a row. Raises SourceError if the row doesn't fit."""
+"""Called with the table of a row. Raises SourceError if the row doesn't fit the columns."""
 
 _GO_ON = "load() again and start the query with the same checkpointLocation"
 
 
 def query_start(offsets: Offsets, table: Table) -> Offset:
-    """Return the source's end, at which the table has the columns of `table`.
-
-    Raises ConfigError if it has others.
-    """
+    """Return the source's end. Raises ConfigError if the table's columns differ there from `table`."""
     end = offsets.latest()
     (now,) = offsets.tables()
     if change := difference(table, now):
@@ -36,7 +33,7 @@ def query_start(offsets: Offsets, table: Table) -> Offset:
 
 
 def since_start(table: Table) -> Check:
-    """Of rows after the query's start: they have the columns of `table`, and no others."""
+    """Return a check of rows after the query's start: they have exactly the columns of `table`."""
 
     def check(found: Table) -> None:
         if change := difference(table, found):
@@ -49,7 +46,7 @@ def since_start(table: Table) -> Check:
 
 
 def before_start(table: Table) -> Check:
-    """Of rows before the query's start: `table` has a place for each of their columns."""
+    """Return a check of rows before the query's start: `table` has each of their columns."""
 
     def check(found: Table) -> None:
         if gone := _only_in(found, table):
@@ -63,7 +60,7 @@ def before_start(table: Table) -> Check:
 
 
 def difference(before: Table, after: Table) -> str:
-    """Return what a reader of the columns of `before` doesn't know of `after`; empty: nothing."""
+    """Describe the differences of the columns of `after` from those of `before`; empty: none."""
     types = {column.name: column_type(column).simpleString() for column in before.columns}
     added = [f"column {name} was added" for name in _only_in(after, before)]
     gone = [f"column {name} is gone" for name in _only_in(before, after)]

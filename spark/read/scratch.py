@@ -1,4 +1,4 @@
-"""A task's directory, gone at its end; and the directories of tasks that were killed."""
+"""A task's scratch directory, removed at its end; those of killed tasks are removed by later ones."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _LOCK: Final = "lock"
 
 @contextmanager
 def scratch(parent: str = "") -> Iterator[Path]:
-    """A fresh directory under `parent`, or under the system's temporary one.
+    """Create a directory under `parent`, or under the system's temporary directory.
 
-    It is locked while it is in use, so a later task can tell what nobody holds any more, and removes it.
-    Raises StoreError if it can't be made.
+    It is locked while in use; a later task removes directories that nobody has locked. Raises StoreError if
+    it can't be created.
     """
     above = Path(parent or tempfile.gettempdir())
     try:
@@ -39,7 +39,7 @@ def scratch(parent: str = "") -> Iterator[Path]:
 
 
 def _made(above: Path) -> tuple[Path, int]:
-    """A directory and its lock, held. One that a sweep found before it was locked is gone: then another."""
+    """Create and lock a directory; retry if another task's sweep removed it before it was locked."""
     while True:
         directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=above))
         lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -51,7 +51,7 @@ def _made(above: Path) -> tuple[Path, int]:
 
 def _sweep(above: Path) -> None:
     for directory in above.glob(f"{_PREFIX}*"):
-        with suppress(OSError):  # somebody else's, or being made or removed just now
+        with suppress(OSError):  # locked by another task, or being created or removed
             lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CLOEXEC)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

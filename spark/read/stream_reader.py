@@ -1,4 +1,4 @@
-"""`spark.readStream.format("tidemill")`: changes, micro-batch by micro-batch."""
+"""`spark.readStream.format("tidemill")`: changes in micro-batches."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from .watch import Watch
 
 LEASE: Final = "lease"
 TABLES: Final = "tables"
-"""The patterns with which the query began."""
+"""Field of an offset: the table patterns with which the query started."""
 BOUNDS: Final = "bounds"
-"""Beside the fields of an offset: raw keys in hex, between the ranges that its batch is divided into. Without
-them it is divided by the tables' names."""
+"""Field of an offset: the raw keys in hex between the ranges of its batch. Without it the batch is divided
+by table names."""
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """One lives in a process of the driver, for as long as the query; tasks only `read`."""
+    """Lives in a process of the driver as long as the query; tasks only call `read`."""
 
     def __init__(self, options: ReadOptions, output: Output, *, splits_tables: bool = False) -> None:
         """Raises ConfigError."""
@@ -46,13 +46,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.output = output
         self.captures = captures_of(options)
         self._splits_tables = splits_tables and self.captures is None
-        """A capture knows no keys."""
+        """False with captures, which don't know the rows' keys."""
         self._refusals: list[str] = []
         self._watch: Watch | None = None  # never in a task
         self._at: Offset | None = None
         self._is_new = False
         self._end: Offset | None = None
-        """Of a query that reads only what is there: where that ended when it began."""
+        """End of a query with the trigger availableNow: the source's end when it started."""
         self._started: Offset | None = None
         """The source's end when a query with typed columns started."""
         self._is_past_start = output.table is None
@@ -61,7 +61,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         self._query_start()
-        self._is_new = self._at is None  # Spark asks once more behind the first batch
+        self._is_new = self._at is None  # Spark calls this once more after the first batch
         return self._fields(self._source.ask(self._initial), {})
 
     def _initial(self, offsets: Offsets) -> Offset:
@@ -78,7 +78,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return offsets.at(int(ts))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """TiKV doesn't say how much there is, and has no limit."""
+        """Return the batch limit; none for TiKV, which doesn't tell the amount of changes."""
         options = self.options
         if options.reading.by_ts:
             return ReadAllAvailable()
@@ -87,13 +87,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxBytes(options.max_bytes) if options.max_bytes else ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """`start` if there is no news. Raises Retryable and Fatal."""
+        """Return the end of the next batch; `start` if there are no changes. Raises Retryable and Fatal."""
         self._at = begin = Offset.read(start)
         self._check_tables(start)
         found = self._following(begin, _limit(limit))
         if self._is_new and found == begin:
-            # Spark keeps no beginning, only the ends of batches: with an empty one the query begins here, and
-            # not wherever the source is when it is started again.
+            # Spark stores only the ends of batches: an empty first batch makes a restarted query start here,
+            # not at the source's end by then.
             found = Offset(begin.ts + 1, begin.position, begin.source)
         self._is_new = False
         if found == begin:
@@ -101,7 +101,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**self._fields(found, start), **self._bounds(begin, found)}
 
     def _following(self, begin: Offset, limit: Limit) -> Offset:
-        """A batch of typed columns lies before the query's start or after it."""
+        """Return a batch's end. With typed columns a batch is either before the query's start or after it."""
         end, start = self._end, self._query_start()
         if start is not None and not self._is_past_start and start.is_after(begin):
             if end is not None and not end.is_after(start):
@@ -112,22 +112,25 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._source.following(begin, end, limit)
 
     def _query_start(self) -> Offset | None:
-        """The source's end then; None for the raw envelope. Raises ConfigError if the table was altered."""
+        """Return the source's end at the query's start; None for the raw envelope.
+
+        Raises ConfigError if the table was altered.
+        """
         table = self.output.table
         if table is not None and self._started is None:
             self._started = self._source.ask(lambda offsets: query_start(offsets, table))
         return self._started
 
     def _fields(self, offset: Offset, before: dict[str, Any]) -> dict[str, Any]:
-        """The query's lease of its captures goes from offset to offset, and so through Spark's checkpoint: a
-        driver that is started again has the same."""
+        """Return an offset's fields. The lease is copied from offset to offset, so it is in Spark's
+        checkpoint, and a restarted driver has the same."""
         found = {**offset.fields(), TABLES: [*self.options.patterns]}
         if self.captures is None and LEASE not in before:
             return found
         return {**found, LEASE: before.get(LEASE) or uuid4().hex}
 
     def _check_tables(self, start: dict[str, Any]) -> None:
-        """Raise CheckpointError for a query that began with others: what they had before would be missing."""
+        """Raise CheckpointError if the query started with other tables: earlier changes would be missing."""
         now = [*self.options.patterns]
         if (before := start.get(TABLES, now)) != now:
             raise CheckpointError(
@@ -136,7 +139,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     def _bounds(self, start: Offset, end: Offset) -> dict[str, Any]:
-        """Kept, as regions may be others when the batch is planned again, and its partitions must not be."""
+        """Return the batch's bounds, stored since regions may differ when the batch is planned again."""
         if not self._splits_tables:
             return {}
         bounds = self._source.ask(lambda offsets: offsets.bounds(start, end))
@@ -146,7 +149,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._end = self._source.ask(lambda offsets: offsets.latest())
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """The source's end, and how far the query is behind it."""
+        """Return the source's end, and the query's lag."""
         at = self._at
         if at is None:
             return None
@@ -164,8 +167,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [TaskPartition(part, begin, until, lease, is_from_before=is_from_before) for part in parts]
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Spark has written down that a batch ended there. Never raises: what a capture keeps for longer is
-        freed with the next one."""
+        """Acknowledge a batch that Spark has committed. Never raises: the next batch repeats it."""
         if self.captures is not None and LEASE in end:
             self._refusals = client.acknowledge(
                 self.captures.addresses, str(end[LEASE]), Offset.read(end), access=self.captures.access
@@ -185,7 +187,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # --- in tasks
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Raises Retryable and Fatal."""
+        """Yield the partition's rows. Raises Retryable and Fatal."""
         assert isinstance(partition, TaskPartition)
         partition.planner.check()
         with closing(batches(self.options, self.output, partition, self.captures)) as found:

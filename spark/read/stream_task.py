@@ -1,4 +1,4 @@
-"""What a task of a stream reads: by way of captures if there are any, or from the source."""
+"""A stream's task: reads from captures if there are any, otherwise from the source."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .schema_changes import before_start, since_start
 def batches(
     options: ReadOptions, output: Output, partition: TaskPartition, captures: Captures | None
 ) -> Generator[pa.RecordBatch]:
-    """The partition's changes, the same either way. Raises Retryable and Fatal."""
+    """Yield the partition's changes, the same from both. Raises Retryable and Fatal."""
     part, start, end = partition.part, partition.start, partition.end
     assert start is not None
-    if captures is None or part.is_range:  # of which a capture knows nothing
+    if captures is None or part.is_range:  # captures don't know key ranges
         items = bounded.change_items(options, part, start, end)
     else:
         captures = replace(captures, lease=partition.lease)
-        if output.is_raw:  # the envelope comes ready
+        if output.is_raw:  # captures send the envelope
             wanted = replace(options, values=output.values)
             with closing(task.changes(wanted, part, start, end, captures)) as found:
                 yield from map(output.selected, found)

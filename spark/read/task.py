@@ -20,15 +20,15 @@ from ...sink.python import PythonSink
 from ...sources.source import Source, SourceInfo
 
 AGAIN_SECONDS: Final = 0.5
-"""Between attempts to begin."""
+"""Pause between attempts to start."""
 
 
 def follow(
     options: FeedOptions, start: Checkpoint | None, patience_seconds: float
 ) -> Generator[Sequence[Item]]:
-    """The items behind `start` up to `options.until`, as they come; None takes a snapshot first.
+    """Yield the items after `start` up to `options.until`; with None, a snapshot first.
 
-    Closing the iterator stops the feed's threads. Raises Retryable once the source couldn't be read for
+    Closing the iterator stops the feed's threads. Raises Retryable if the source couldn't be read for
     `patience_seconds`, and Fatal.
     """
     handover = Handover()
@@ -60,7 +60,7 @@ def _begin(
 
 
 class Task(Pipeline):
-    """Ends for good where a feed would begin again: what was handed over can't be taken back, and Spark
+    """A pipeline that ends where a feed would restart: items already yielded can't be taken back, and Spark
     repeats the whole task."""
 
     def __init__(
@@ -76,11 +76,11 @@ class Task(Pipeline):
         return [self._unrefused.restored(item) if isinstance(item, Ddl) else item for item in items]
 
     def admit(self, found: SourceInfo) -> None:
-        """A table may have been dropped since; the driver has looked at the patterns."""
+        """Accept tables dropped meanwhile; the driver has checked the patterns."""
 
 
 class _TaskCourse(Course):
-    """Ends with an error once the source or the sink has no answer for `patience_seconds`."""
+    """Ends with an error if the source or the sink doesn't answer for `patience_seconds`."""
 
     def __init__(self, clock: Clock, handover: Handover, patience_seconds: float) -> None:
         super().__init__(clock)
@@ -98,7 +98,7 @@ class _TaskCourse(Course):
 
 
 class _Unrefused:
-    """A source whose schema changes all go through: what can't be followed is for the reader to judge."""
+    """A source that lets unsupported schema changes pass; the reader decides about them."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -123,7 +123,7 @@ class _Unrefused:
 
 
 class _Start:
-    """In place of a stored checkpoint: where the task begins, each time."""
+    """A checkpoint store that always returns the task's start."""
 
     def __init__(self, checkpoint: Checkpoint | None) -> None:
         self._checkpoint = checkpoint
@@ -132,4 +132,4 @@ class _Start:
         return None if self._checkpoint is None else (self._checkpoint, 0)
 
     def save(self, checkpoint: Checkpoint, length: int = 0) -> None:
-        """Spark knows when a task is done."""
+        """Save nothing: Spark records which tasks are done."""

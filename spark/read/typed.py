@@ -24,10 +24,10 @@ _Values = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 class TypedEncoder:
-    """Items to batches with the columns of `table`; other tables must not be among them.
+    """Encodes items as batches with the columns of `table`; there must be no items of other tables.
 
-    A row has nulls where its layout lacks a column. Another type of a column raises SourceError, and so
-    does a change of the table as a whole, unless it isn't picked. `check` is asked about each layout.
+    Columns that a row's layout lacks are null. A column of another type raises SourceError, and so does a
+    selected change of the whole table. `check` is called with each layout.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class TypedEncoder:
         self._convert = [self._conversion(column) for column in table.columns]
 
     def encode(self, items: Iterable[Item]) -> pa.RecordBatch:
-        """The rows of `items`, maybe none."""
+        """Return the rows of `items`, possibly none."""
         picked: list[tuple[int, Run]] = []
         for item in items:
             self._pick.begins(item)
@@ -69,7 +69,7 @@ class TypedEncoder:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _of_one_table(self, runs: list[Run]) -> tuple[pa.StructArray, pa.StructArray]:
-        """The rows before and after, as columns where they can be read so."""
+        """Return the rows before and after, decoded by columns if possible."""
         found = read_images(runs)
         table = runs[0].table
         if found is not None:
@@ -114,7 +114,7 @@ class TypedEncoder:
 
     def _found_places(self, table: Table) -> list[int | None] | None:
         last, places = self._last
-        if table is not last:  # to hash a table takes longer than to read a row
+        if table is not last:  # hashing a table takes longer than decoding a row
             if table not in self._places:
                 self._places[table] = self._places_in(table)
             places = self._places[table]
@@ -122,7 +122,7 @@ class TypedEncoder:
         return places
 
     def _places_in(self, table: Table) -> list[int | None] | None:
-        """Where `table` has our columns; None: in the same places."""
+        """Return the numbers of our columns in `table`; None if they are the same."""
         if self._check is not None:
             self._check(table)
         at = {column.name: place for place, column in enumerate(table.columns)}
@@ -146,7 +146,7 @@ class TypedEncoder:
         return _as_they_are
 
     def _dates(self, column: Column, values: Sequence[Any]) -> Sequence[Any]:
-        """Those that no calendar has are text."""
+        """Convert dates; those that no calendar has are given as text."""
         if not any(type(value) is str for value in values):
             return values
         if self._nullify:
@@ -159,7 +159,7 @@ class TypedEncoder:
 
 
 def _check(ddl: Ddl) -> None:
-    """Raise SourceError for a change of the table that its rows don't tell."""
+    """Raise SourceError for a selected schema change that isn't visible in rows."""
     if ddl.refusal and not ddl.query.lstrip().upper().startswith("CREATE"):
         raise SourceError(
             f"{ddl.full_name} was changed in a way that its rows don't tell: {ddl.query[:200]}; read the raw "

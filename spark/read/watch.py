@@ -1,4 +1,4 @@
-"""A stream's questions to its source, in the driver."""
+"""A stream's requests to its source, in the driver."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Watch:
-    """Asks again while the source can't be reached, and not too often. For one thread."""
+    """Sends requests to the source, with retries and a minimum interval. For one thread."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
@@ -28,10 +28,10 @@ class Watch:
         self._checked = False
 
     def following(self, start: Offset, end: Offset | None, limit: Limit) -> Offset:
-        """How far the next batch goes; without news it takes a while the next time."""
+        """Return the end of the next batch; without new changes, the next call waits."""
         _wait(self._next - self._clock.now())
         found = self.ask(lambda offsets: self._following(offsets, start, end, limit))
-        if self._options.reading.by_ts or found == start:  # a ts moves without news, too
+        if self._options.reading.by_ts or found == start:  # a ts advances without changes, too
             self._next = self._clock.now() + self._pause_seconds
         return found
 
@@ -42,7 +42,7 @@ class Watch:
         return offsets.following(start, end, limit)
 
     def ask(self, question: Callable[[Offsets], T]) -> T:
-        """The answer, even if it takes a while. Raises Retryable once it takes too long, and Fatal."""
+        """Return the answer, with retries. Raises Retryable after the source's timeout, and Fatal."""
         until = self._clock.now() + self._options.source_timeout
         while True:
             try:

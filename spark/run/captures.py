@@ -1,4 +1,4 @@
-"""What a feed's queries have from its captures, and let go of."""
+"""The captures of a feed's queries, and their acknowledgement."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _NAMED: Final = re.compile("|".join(_NAMES))
 
 
 def lease_of(options: FeedOptions) -> str:
-    """One for all queries of a feed, whichever process runs them."""
+    """Return the lease of all queries of a feed, the same in every process."""
     return f"{options.name} of {options.data_dir.absolute()}"
 
 
 def captures_to_ask(section: Mapping[str, Any], options: FeedOptions, how: SparkOptions) -> Captures | None:
-    """Raises ConfigError if a file that they need can't be read."""
+    """Return the feed's captures. Raises ConfigError if one of their files can't be read."""
     try:
         return captures_of(read_options(feed_reads(section, options) | how.captures))
     except ConfigError as error:
@@ -42,7 +42,10 @@ def captures_to_ask(section: Mapping[str, Any], options: FeedOptions, how: Spark
 
 
 class Acknowledging:
-    """Tells the captures what all queries have, in a thread of its own: one that hangs takes its time."""
+    """Acknowledges to the captures the changes that all queries have.
+
+    Uses its own thread, since a call to a capture that doesn't answer takes until its timeout.
+    """
 
     def __init__(self, captures: Captures | None, lease: str) -> None:
         self._captures = captures
@@ -55,14 +58,14 @@ class Acknowledging:
         self._thread.start()
 
     def reached(self, offsets: Sequence[Offset]) -> None:
-        """Of every query the end of its last batch."""
+        """Note the ends of the queries' last batches."""
         lowest = min(offsets, key=lambda offset: offset.ts)
         if self._captures is not None and lowest != self._upto:
             self._upto = lowest
             self._news.set()
 
     def close(self) -> None:
-        """What can't be told by then is told after the next start."""
+        """Stop the thread; an acknowledgement that was missed is repeated after the next start."""
         self._over = True
         self._news.set()
         self._thread.join(CLOSE_SECONDS)

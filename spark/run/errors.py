@@ -1,4 +1,4 @@
-"""What Spark says of a failure, as one of our errors: one sentence."""
+"""Translation of Spark's errors to tidemill's, with one sentence."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ...errors import ConfigError, Fatal, Retryable, TidemillError
 
 _OURS: Final = re.compile(r"^(?:\w+: )?tidemill\.[\w.]*\.(\w+): (.+)$", re.MULTILINE)
 _PASSING: Final = (
-    "Python worker failed to connect back",  # within ten seconds: the machine has too much to do just now
-    "java.io.OptionalDataException",  # Spark has sent a task's description while another query changed it
+    "Python worker failed to connect back",  # within 10 s: the machine is overloaded
+    "java.io.OptionalDataException",  # Spark sent a task's properties while another query changed them
 )
 _MAX_CHARS: Final = 500
 
@@ -30,7 +30,7 @@ _OF_WORKERS: Final = (
         f"a worker can't run {{0}}: {{1}}: {_ADVICE.format(_HERE)}",
     ),
     (
-        re.compile(r"No module named '(?!importlib\b)(\w+)"),  # that one an old Python lacks
+        re.compile(r"No module named '(?!importlib\b)(\w+)"),  # importlib is reported by an old Python
         "the workers' Python has no {0}: pip install 'tidemill[spark]' on each of them",
     ),
     (
@@ -44,11 +44,11 @@ _OF_WORKERS: Final = (
         "that it can't reach the driver (spark.driver.host)",
     ),
 )
-"""What is wrong with a cluster, by what Spark says of it."""
+"""Errors of a cluster: pattern of Spark's message, and the sentence for people."""
 
 
 def explain(error: BaseException, doing: str) -> TidemillError:
-    """The error that a task, a reader or a writer raised; else what Spark says, in its first line."""
+    """Return the error that a task, a reader or a writer raised; otherwise the first line of Spark's."""
     if isinstance(error, TidemillError):
         return error
     text = _everything(error)
@@ -62,7 +62,7 @@ def explain(error: BaseException, doing: str) -> TidemillError:
 
 
 def _first_line(text: str) -> str:
-    """What Java says, where it was Java; Python's first line only says that it was."""
+    """Return Java's message if there is one, otherwise Python's first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["failed without a reason"]
     return next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])
 
@@ -77,6 +77,6 @@ def _everything(error: BaseException) -> str:
 
 
 def _named(name: str, message: str) -> TidemillError:
-    kind = getattr(errors, name, Retryable)  # Unavailable, ReplayRequired and others like them
+    kind = getattr(errors, name, Retryable)  # Unavailable, ReplayRequired and similar
     found: TidemillError = kind(message)
     return found

@@ -9,11 +9,11 @@ from ...engine.options import FeedOptions
 from ..read.options import SOURCE_PREFIX
 
 _SAID_OTHERWISE: Final = ("url", "tables", "snapshot", "start_ts", "position", "server_id")
-"""Of a feed's source section: or of no use to tasks, each of which is a replica of its own."""
+"""Fields of the source section that are passed as other options, or that tasks don't need."""
 
 
 def feed_reads(section: Mapping[str, Any], options: FeedOptions) -> dict[str, str]:
-    """`section` is the source's of the feed.toml that `options` were made of."""
+    """Return the data source's options; `section` is the source section of the feed.toml of `options`."""
     source = {
         SOURCE_PREFIX + key: _text(value) for key, value in section.items() if key not in _SAID_OTHERWISE
     }

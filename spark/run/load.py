@@ -1,7 +1,7 @@
-"""What the sinks of a feed lack before their queries begin: the rows that are there.
+"""Loading the existing rows into a feed's sinks before their queries start.
 
-A backfill loads them, in tasks of Spark. The local engine, in the driver, does where that can't, where a
-snapshot of its own is half done, and where a feed has no snapshot and follows its source from some place on.
+A backfill loads them in Spark tasks. The local engine loads them in the driver if the backfill can't, if the
+local engine has begun a snapshot, and if the feed has no snapshot and only follows its source.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ LOOK_SECONDS: Final = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """All sinks of a feed, brought to where their queries begin."""
+    """Brings all sinks of a feed to the starts of their queries."""
 
     spark: SparkSession
     options: FeedOptions
     section: Mapping[str, Any]
-    """The source's, of the feed.toml."""
+    """Source section of the feed.toml."""
     how: SparkOptions
     sinks: Mapping[str, Sink]
-    """Not open."""
+    """Sinks by name, not open."""
     progress: Progress
     stopping: Event
     rows: dict[str, int] = field(default_factory=dict)
-    """By sink, those that it was given before, by this run or an earlier one."""
+    """Number of rows written before by sink, in this run or an earlier one."""
 
     def starts(self) -> dict[str, Start]:
-        """Of each sink's query; of none, if it was stopped. Raises as feeds do."""
+        """Load the sinks and return the starts of their queries; none if stopped. Raises as feeds do."""
         there = {name: find_start(sink) for name, sink in self.sinks.items()}
         check_partitions(there, self.how.partitions)
         check_patterns(self.options, anew=not any(map(_position, there.values())))
@@ -87,15 +87,15 @@ class Load:
         if not self.options.source.loads:
             return False
         if not _position(at):
-            return True  # nothing of a snapshot is there
+            return True  # no snapshot has begun
         done = _finished(self._directory)
         if done is not None and done.offset.position == _position(at):
             return True
-        log.warning("sink %s is in the middle of a snapshot of the local engine, which goes on with it", name)
+        log.warning("sink %s is in the middle of a snapshot of the local engine, which continues it", name)
         return False
 
     def _by_spark(self, names: Sequence[str]) -> bool:
-        """Whether it could; also if it was stopped."""
+        """True if Spark loaded the sinks, or if the load was stopped."""
         sinks = [self.sinks[name] for name in names]
         failures = 0
         with FillStatus(self.spark, self.options, sinks, self.progress, self.stopping) as status:
@@ -118,12 +118,12 @@ class Load:
 
     def _fill(self, sinks: Sequence[Sink], status: FillStatus) -> None:
         settings = BackfillOptions(chunk_rows=self.how.chunk_rows)
-        # Without patience: whoever waits here can be stopped.
+        # No retries inside: the caller waits, and can be stopped.
         done = fill(self.spark, self.options, self.section, sinks, self._directory, settings, status, 0.0)
         self.rows.update({sink.name: done.rows for sink in sinks})
 
     def _forget_files(self, positions: Sequence[str]) -> None:
-        """Of the backfill that loaded sinks up to there, maybe before a kill."""
+        """Remove the files of a finished backfill that loaded sinks to one of the positions."""
         done = _finished(self._directory)
         if done is not None and not done.is_kept and done.offset.position in positions:
             done.remove()
@@ -131,7 +131,7 @@ class Load:
     # --- by the local engine
 
     def _by_local(self, names: Sequence[str]) -> None:
-        """Up to `until`, or else to where the source ends now."""
+        """Run a local feed up to `until`, or up to the source's present end."""
         options = replace(self.options, until=self.options.until or "now")
         feed = Feed(options, [self.sinks[name] for name in names])
         feed.start()
@@ -158,6 +158,6 @@ def _position(at: Start | Checkpoint | None) -> str:
 
 
 def _finished(directory: Path) -> Backfilled | None:
-    with suppress(ConfigError):  # there is none
+    with suppress(ConfigError):  # no backfill there
         return opened(directory)
     return None

@@ -1,4 +1,4 @@
-"""What Spark has written down of a query: the batches that it has begun, and those that are done."""
+"""Spark's log of a query: the batches that it has planned and finished."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class QueryLog:
         return self._last("commits")
 
     def end(self, batch: int) -> dict[str, Any]:
-        """The offset at which a batch that was begun ends, as the source made it; empty: there is none."""
+        """Return the end offset of a planned batch, as the source gave it; empty: there is none."""
         if self._read[0] != batch:
             with suppress(OSError, ValueError, IndexError):
                 text = (self._directory / "offsets" / str(batch)).read_text()

@@ -1,4 +1,4 @@
-"""How Spark is used by the commands: the table `[spark]` of a feed.toml, and flags over it."""
+"""Options of the commands for Spark: the table `[spark]` of a feed.toml, overridden by flags."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OF_CAPTURES: Final = ("capture_token_file", "capture_tls", "capture_ca_file", "
 
 
 def check_master(master: str) -> None:
-    """Raise ConfigError unless Spark knows such a master."""
+    """Raise ConfigError unless Spark accepts the master."""
     if not _MASTERS.fullmatch(master):
         raise ConfigError(
             f"master: {master!r} is none; accepted: local, local[2], local[*], spark://host:7077, yarn, k8s://…"
@@ -33,30 +33,30 @@ def check_master(master: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkOptions:
-    """Raises ConfigError for what isn't accepted or doesn't go together."""
+    """Options for Spark. Raises ConfigError if one isn't accepted or two conflict."""
 
     master: str = MASTER
     partitions: Annotated[int, Meta(ge=1, le=10_000)] = 1
-    """In how many parts the tables are followed; with 1 transactions stay whole."""
+    """Number of parts that the tables are divided into; with 1, transactions stay whole."""
     trigger: str = "0 seconds"
-    """A batch so often; 0: one after the other."""
+    """Interval between batches; 0: without a pause."""
     directory: Path | None = None
-    """Where rows are while they are loaded, the same for the driver and all executors; None: `backfill` in
+    """Directory for rows while they are loaded, shared by the driver and all executors; None: `backfill` in
     the feed's data directory."""
     chunk_rows: Annotated[int, Meta(ge=1)] = 100_000
-    """About so many rows are loaded by one task."""
+    """Rows loaded by one task, about."""
     capture: tuple[str, ...] = ()
-    """Addresses of captures, host:port, that are asked before the source."""
+    """Addresses of captures, host:port, that tasks try before the source."""
     capture_token_file: Path | None = None
-    """On the driver's machine; the captures are shown what is in it."""
+    """File on the driver's machine with the token for the captures."""
     capture_tls: bool = False
-    """Whether they are to show a certificate that the system trusts; a `capture_ca_file` says so too."""
+    """True to require a certificate that the system trusts; `capture_ca_file` implies TLS."""
     capture_ca_file: Path | None = None
-    """On the driver's machine, PEM: who signed the captures' certificates."""
+    """PEM file on the driver's machine: the authority that signed the captures' certificates."""
     capture_wait_seconds: Annotated[float, Meta(ge=0)] = 20.0
-    """How long a task waits for what a capture has yet to read, before it reads the source."""
+    """Maximum time that a task waits for a capture's changes, before it reads the source."""
     config: Mapping[str, str] = field(default_factory=dict)
-    """More settings of Spark, by their names."""
+    """Additional settings of Spark, by name."""
 
     def __post_init__(self) -> None:
         check_master(self.master)
@@ -80,7 +80,7 @@ class SparkOptions:
 
     @property
     def captures(self) -> dict[str, str]:
-        """What the data source is told of them."""
+        """Options of the data source for the captures."""
         if not self.capture:
             return {}
         found = {
@@ -98,7 +98,7 @@ _DEFAULTS: Final = {
 
 
 def spark_options(found: Mapping[str, Any], flags: Mapping[str, Any] | None = None) -> SparkOptions:
-    """From the tables of a feed.toml, and from what was given beside it, where None is nothing.
+    """Return the options from the tables of a feed.toml, overridden by the flags that aren't None.
 
     Raises ConfigError.
     """
@@ -115,7 +115,7 @@ def _plain(value: object) -> object:
 
 
 def _settings(table: Mapping[str, Any]) -> dict[str, str]:
-    """As text, by their whole names: TOML makes tables of the dots in a name without quotes."""
+    """Return the settings as text by full name: TOML reads dots in an unquoted name as nested tables."""
     found = table.get("config", {})
     if not isinstance(found, Mapping):
         raise ConfigError(f'{SECTION}.config: expected a table, for instance "spark.executor.memory" = "2g"')

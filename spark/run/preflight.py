@@ -1,4 +1,4 @@
-"""What keeps a feed from running with --engine spark, found without connecting to anything."""
+"""Checks for running a feed with --engine spark, without connecting to anything."""
 
 from __future__ import annotations
 

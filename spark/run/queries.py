@@ -1,4 +1,4 @@
-"""The queries of a feed on Spark, one for each sink, and what they say of themselves."""
+"""The queries of a feed on Spark, one per sink, and their status."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class SinkQuery:
         captures: Mapping[str, str],
         loaded: int,
     ) -> None:
-        """`captures` are the data source's options about them; the target was given `loaded` rows before."""
+        """`captures` are the data source's options for captures; `loaded` rows were written before."""
         self.name = sink.name
         self.rows = loaded
         self.batch = -1
         self.at = start.offset
-        """The end of its last batch."""
+        """End of the last batch."""
         self._directory = options.data_dir / "spark" / sink.name
         self._log = QueryLog(self._directory)
         self._captures = captures
@@ -49,15 +49,15 @@ class SinkQuery:
         self._lag: float | None = None
         self._seen = ""
         self._is_idle = False
-        """True if it found no change when it last looked."""
+        """True if the last batch attempt found no changes."""
         self._was_stopped = False
         self._query: StreamingQuery | None = None
 
     def start(self, spark: SparkSession, section: Mapping[str, Any], trigger: str) -> None:
-        """`section` is the feed's source section. Raises what Spark does."""
+        """Start the query; `section` is the feed's source section. Raises Spark's errors."""
         options, sink, parts = self._options, self._sink, self._start.partitions
         self._is_idle = False
-        # Queries of one registration share a map of Spark's: one may change it as a task of another is sent.
+        # Queries of one registration share a map in Spark, which must not change while a task is sent.
         spark.dataSource.register(RunSource)
         id_ = f"{options.name}.{sink.name}"
         frame = spark.readStream.format(FORMAT).options(**self._reads(section)).load()
@@ -90,7 +90,7 @@ class SinkQuery:
     # --- while it runs
 
     def look(self, now: float) -> None:
-        """Take up what it has said since the last look; `now` in Unix seconds."""
+        """Update rows, batch and lag from the query's progress since the last call; `now` in Unix seconds."""
         for progress in self._query.recentProgress if self._query is not None else ():
             if progress["timestamp"] > self._seen:
                 self._seen = progress["timestamp"]
@@ -106,13 +106,13 @@ class SinkQuery:
         self._is_idle = source["startOffset"] == source["endOffset"]
 
     def _lag_at(self, now: float) -> float | None:
-        """The age of the oldest change that the target lacks; None before the first look at a binlog."""
+        """Return the age in seconds of the oldest change missing in the target; None while it is unknown."""
         batch = self._log.begun
         if batch > self.batch:
             oldest = self._log.end(batch).get(OLDEST, self.at.ts)
         elif self._has_ended:
             oldest = 0
-        elif self.at.position.isdecimal():  # TiKV: nobody knows what comes after it
+        elif self.at.position.isdecimal():  # TiKV: later changes are unknown
             oldest = self.at.ts
         elif self._is_idle:
             oldest = 0
@@ -122,7 +122,7 @@ class SinkQuery:
 
     @property
     def _has_ended(self) -> bool:
-        """True if it came to its end by itself."""
+        """True if the query has ended by itself, without an error."""
         query = self._query
         return query is not None and not (self._was_stopped or query.isActive or query.exception())
 
@@ -152,5 +152,5 @@ class SinkQuery:
 
 
 def lines(queries: Sequence[SinkQuery]) -> str:
-    """The batches that they are at, for people."""
+    """Describe the queries' batches for people."""
     return ", ".join(f"{query.name} at batch {query.batch}" for query in queries if query.batch >= 0)

@@ -1,4 +1,4 @@
-"""How many a second."""
+"""A rate per second."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from ...engine.feed import RATE_SECONDS
 
 
 class Rate:
-    """Of something that is counted, over the last few seconds."""
+    """Rate of a growing count over the last few seconds."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, int]] = deque()
 
     def __call__(self, now: float, count: int) -> float:
-        """`now` in seconds; a count that is less than the last begins anew."""
+        """Add a count at `now`, in seconds, and return the rate; a decreasing count restarts it."""
         seen = self._seen
         if seen and count < seen[-1][1]:
             seen.clear()

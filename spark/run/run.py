@@ -1,4 +1,4 @@
-"""`tidemill run feed.toml --engine spark`: the same feed, its stream read and written by Spark's tasks."""
+"""`tidemill run feed.toml --engine spark`: a feed that Spark tasks read and write."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from .stream import Stream
 
 
 def run(found: Mapping[str, Any], *, as_json: bool = False, **flags: Any) -> int:
-    """Run the feed of these tables of a feed.toml until it is stopped or reaches `until`; 0, the exit status.
+    """Run the feed until it is stopped or reaches `until`; return the exit status 0.
 
-    `flags` go over the file's table `[spark]`. Raises ConfigError, and what stops the feed.
+    `found` are the tables of a feed.toml; `flags` override its table `[spark]`. Raises ConfigError, and the
+    error that stopped the feed.
     """
     options, how = feed_options(found), spark_options(found, flags)
     reading_of_kind(options.source_kind)
@@ -65,7 +66,7 @@ def run(found: Mapping[str, Any], *, as_json: bool = False, **flags: Any) -> int
 
 
 def _rows_before(options: FeedOptions) -> dict[str, int]:
-    """By sink, the rows that an earlier run of the feed gave it, as far as its last status says."""
+    """Return the rows written by earlier runs of the feed by sink, from its last status."""
     with suppress(CheckpointError):
         return {sink.name: sink.rows for sink in StatusFile(options.data_dir).load().sinks}
     return {}

@@ -1,4 +1,4 @@
-"""The data source as `tidemill run` uses it: it may end at a position, and is given its lease."""
+"""The data source of `tidemill run`, with an end and a lease."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ..read.stream_reader import StreamReader
 FORMAT = "tidemill-run"
 UNTIL = "until"
 OLDEST = "oldest"
-"""Beside the fields of an offset: a ts, before which its batch has no change."""
+"""Field of an offset: a ts at or below all changes of its batch."""
 LEASE = "lease"
-"""Under which it reads from captures; who runs the queries acknowledges what all of them have."""
+"""Option and field of an offset: the lease under which the query reads from captures."""
 
 
 class RunSource(TidemillSource):
-    """Of its own options it takes `until`, with the trigger availableNow, and `lease`."""
+    """Adds the options `until`, for the trigger availableNow, and `lease`."""
 
     @classmethod
     def name(cls) -> str:
@@ -41,7 +41,7 @@ class RunSource(TidemillSource):
 
 
 class BoundedReader(StreamReader):
-    """Reads what there is up to `until`; empty: up to the source's end as the query begins."""
+    """Reads up to `until`; empty: up to the source's end at the query's start."""
 
     def __init__(self, options: ReadOptions, output: Output, until: str, lease: str) -> None:
         super().__init__(options, output)
@@ -50,7 +50,7 @@ class BoundedReader(StreamReader):
         self._first: dict[str, Any] | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Spark asks again before each batch until there is a first one."""
+        """Return the same start each time: Spark calls this before each batch until there is a first one."""
         if self._first is None:
             self._first = super().initialOffset()
         return self._first
@@ -67,7 +67,7 @@ class BoundedReader(StreamReader):
         if end is not None and not reading.by_ts:
             loaded = Offset.read(start)
             if reading.rank(end.position) < reading.rank(loaded.position):
-                return start  # rows are given whole, as of when they are read
+                return start  # the loaded rows may be newer than the end
         found = super().latestOffset(start, limit)
         if found == start:
             return start
@@ -83,4 +83,4 @@ class BoundedReader(StreamReader):
         return super()._fields(offset, {**before, LEASE: self._lease} if self.captures else {})
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Not alone: other queries of the feed may be behind."""
+        """Acknowledge nothing: `Acknowledging` does it when all queries of the feed have a batch."""

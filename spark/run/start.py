@@ -1,8 +1,8 @@
-"""Where the query of a sink begins: at the place that its target had when Spark took it over.
+"""The start of a sink's query: the target's position when Spark took it over.
 
-Once a target is loaded (`load.py`), the feed's own checkpoint in it gets an owner: it says where the query
-began, in how many partitions, and the local engine refuses it. So neither engine can repeat what the other
-did, and no file of the driver has to be kept.
+After a target is loaded (`load.py`), the feed's checkpoint in it gets an owner, which has the query's number
+of partitions; the local engine rejects such a checkpoint. So neither engine can repeat the other's work, and
+the driver needs no file of its own.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ..write.options import WriteOptions
 
 
 class Start(Struct, frozen=True):
-    """Of one sink's query."""
+    """Start of one sink's query."""
 
     offset: Offset
     partitions: int
 
 
 def local_sinks(options: FeedOptions) -> dict[str, Sink]:
-    """The sinks as the local engine has them, not opened yet. Raises ConfigError, SinkError."""
+    """Return the sinks of the local engine, not opened yet. Raises ConfigError, SinkError."""
     return {sink.name: _local(options, sink) for sink in options.sinks}
 
 
@@ -44,7 +44,7 @@ def _local(options: FeedOptions, sink: SinkOptions) -> Sink:
 
 
 def reject_own_tables(sink: SinkOptions) -> None:
-    """Raise ConfigError for a sink with tables of its own, which tasks don't know."""
+    """Raise ConfigError for a sink with its own tables, which tasks don't support."""
     if sink.tables is not None:
         raise ConfigError(
             f"sink {sink.name}: tables: on Spark every sink is given all tables of the feed; use "
@@ -53,7 +53,7 @@ def reject_own_tables(sink: SinkOptions) -> None:
 
 
 def find_start(sink: Sink) -> Start | Checkpoint | None:
-    """Where its query began; or the checkpoint of a feed, to be taken over once it is loaded; or None."""
+    """Return the start of the sink's query, or a checkpoint that isn't taken over yet, or None."""
     try:
         at = sink.open()
     finally:
@@ -66,7 +66,7 @@ def find_start(sink: Sink) -> Start | Checkpoint | None:
 
 
 def take_over(sink: Sink, partitions: int) -> Start:
-    """Mark a loaded target. Raises as sinks do."""
+    """Mark a loaded target as owned by Spark, and return its query's start. Raises as sinks do."""
     try:
         at = sink.open()
         assert at is not None
@@ -79,17 +79,17 @@ def take_over(sink: Sink, partitions: int) -> Start:
 
 
 def check_partitions(found: Mapping[str, Start | Checkpoint | None], partitions: int) -> None:
-    """Raise ConfigError for another number than a query began with: what it has done is kept by partition."""
+    """Raise ConfigError if a query was started with another number: checkpoints are stored by partition."""
     for name, start in found.items():
         if isinstance(start, Start) and start.partitions != partitions:
             raise ConfigError(
-                f"partitions = {partitions}: sink {name} was begun with {start.partitions}; go on with as "
-                "many, or name another target"
+                f"partitions = {partitions}: sink {name} was begun with {start.partitions}; keep "
+                f"{start.partitions}, or name another target"
             )
 
 
 def is_loaded(found: Start | Checkpoint | None) -> bool:
-    """Whether a query may begin, or has begun."""
+    """True if a query may start, or has started."""
     if isinstance(found, Checkpoint):
         return found.loading is None and bool(found.position)
     return found is not None

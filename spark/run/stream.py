@@ -1,4 +1,4 @@
-"""The stream of a feed on Spark: its queries looked after until they end, and its status meanwhile."""
+"""The stream of a feed on Spark: supervision of its queries, and its status."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS: Final = 0.25
 BATCH_SECONDS: Final = 30.0
-"""So long the batch at hand may take once the feed is to stop; then it is cut short, and comes again."""
+"""Grace period for the current batch at a stop; then it is cancelled, and repeated after the next start."""
 
 
 class Stream:
-    """All queries of a feed, looked after until they end."""
+    """Runs all queries of a feed until they end."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Stream:
         progress: Progress,
         stopping: Event,
     ) -> None:
-        """`loaded` are the rows that each sink was given before."""
+        """`loaded` is the number of rows written before by sink."""
         self._options = options
         self._section = section
         self._progress = progress
@@ -60,7 +60,7 @@ class Stream:
         self._trigger = how.trigger
         self._acknowledging = Acknowledging(captures, lease_of(options))
         self._unstarted: dict[SinkQuery, Retryable] = {}
-        """Queries whose last start failed for a reason that may pass."""
+        """Queries whose last start failed with a temporary error."""
         self._queries = [
             SinkQuery(
                 options,
@@ -90,7 +90,7 @@ class Stream:
             file.release()
 
     def _attend(self, spark: SparkSession, file: StatusFile) -> bool:
-        """Whether all of them came to their end. Raises what one failed of."""
+        """Supervise the queries; True if all reached their end. Raises the error of a failed query."""
         failures = 0
         for query in self._queries:
             self._start(query, spark)
@@ -111,7 +111,7 @@ class Stream:
         return False
 
     def _start(self, query: SinkQuery, spark: SparkSession) -> None:
-        """Raises Fatal; what may pass is kept, as the failure of a query that runs."""
+        """Start a query. Raises Fatal; a temporary error is kept like the failure of a running query."""
         self._unstarted.pop(query, None)
         try:
             query.start(spark, self._section, self._trigger)
@@ -127,7 +127,7 @@ class Stream:
                 self._start(query, spark)
 
     def _failure(self) -> TidemillError | None:
-        """The worst that a query ended of."""
+        """Return the worst error of the ended queries; None if there is none."""
         ended = [
             explain(error, f"sink {query.name}")
             for query in self._queries
@@ -137,7 +137,7 @@ class Stream:
         return min(found, key=lambda error: isinstance(error, Retryable), default=None)
 
     def _stop_queries(self, file: StatusFile) -> None:
-        """Each once it has its batch, if that isn't too long."""
+        """Stop each query after its current batch, or after BATCH_SECONDS."""
         began = shown = self._clock.now()
         at = {query: query.batch for query in self._queries}
         for query in self._queries:
@@ -150,7 +150,7 @@ class Stream:
                     left = f"{BATCH_SECONDS - (now - began):.0f} s at most"
                     self._show("normal", f"stopping: sink {query.name} has its batch first, {left}", file)
                 Event().wait(0.02)
-            with suppress(Exception):  # it may end of what it failed of
+            with suppress(Exception):  # it may raise the error that it failed with
                 query.stop()
 
     # --- its status

@@ -1,12 +1,12 @@
-"""Files as targets: each task makes its own out of sight, and the driver lets those of a batch be seen.
+"""Files as targets: each task writes hidden files, and the driver publishes those of a whole batch.
 
     <query>-<batch>-<partition>.ndjson                       lines, in one directory
     table=shop.orders/date=…/<first>-<last>-…-<query>-<batch>-<partition>.parquet
-    _tidemill/spark-<query>/<batch>/…                        files in the making
+    _tidemill/spark-<query>/<batch>/…                        unpublished files
     _tidemill/spark-<query>.json                             the files of the last batch
 
-A batch that comes again replaces its files: their names say which they are. So what an attempt of a task
-leaves that wasn't the one that counts is never seen.
+A repeated batch replaces its files, which are known by their names. Files of an attempt at a task that Spark
+hasn't committed are never published.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ HIDDEN: Final = "_tidemill"
 
 
 class Made(WriterCommitMessage):
-    """What a task has written; without files where its target is no directory."""
+    """A task's commit message: the files it has written; none if its target isn't a directory."""
 
     def __init__(self, place: Place, folder: str = "", names: Sequence[str] = ()) -> None:
         self.place = place
@@ -45,14 +45,14 @@ class Made(WriterCommitMessage):
 
 
 class Batch(Struct, frozen=True):
-    """The files that a batch has, or had when it was published before."""
+    """The files of a batch, those of an earlier attempt to publish it included."""
 
     epoch: int
     names: list[str]
 
 
 class Files:
-    """One directory, in the hands of one query."""
+    """A directory that is the target of one query."""
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
@@ -66,7 +66,7 @@ class Files:
     # --- in the driver
 
     def prepare(self) -> None:
-        """Raises SinkError for a directory that isn't ours, or can't be made."""
+        """Create the directory. Raises SinkError if it isn't tidemill's, or can't be created."""
         try:
             if self.directory.exists() and not self._hidden.is_dir():
                 self._check_empty()
@@ -82,7 +82,7 @@ class Files:
             raise SinkError(f"{self.directory} holds {found} already: empty it, or name another directory")
 
     def publish(self, made: Sequence[Made]) -> None:
-        """Let the files of a batch be seen, in place of those that it had before. Raises SinkError."""
+        """Publish the files of a batch in place of its earlier ones. Raises SinkError."""
         if not made:
             return
         query, epoch = made[0].place.query, made[0].place.epoch
@@ -117,7 +117,7 @@ class Files:
         shutil.rmtree(making, ignore_errors=True)
 
     def _before(self, record: Path, epoch: int) -> set[str]:
-        """The names of its files if it was published before."""
+        """Return the names of the batch's files if it was published before."""
         found = msgspec.json.decode(record.read_bytes(), type=Batch) if record.exists() else Batch(-1, [])
         return set(found.names) if found.epoch == epoch else set()
 
@@ -126,7 +126,7 @@ class Files:
         return self.directory / self.way.published(name, its)
 
     def discard(self, made: Sequence[Made]) -> None:
-        """Of a batch that failed nothing is seen."""
+        """Remove the files of a failed batch."""
         for one in made:
             if one.folder:
                 shutil.rmtree(one.folder, ignore_errors=True)
@@ -134,7 +134,7 @@ class Files:
     # --- in a task
 
     def begin(self, place: Place) -> tuple[Path, Sink]:
-        """A folder of this attempt, and a sink that writes in it."""
+        """Create a folder for this attempt, and a sink that writes into it."""
         if not self._hidden.is_dir():
             raise SinkError(
                 f"{self.directory} of the driver's host {self._options.host} isn't there on "
@@ -147,7 +147,7 @@ class Files:
         return folder, open_given(given, SinkContext(name=NAME, feed=NAME, store=_Nowhere()))
 
     def end(self, place: Place, folder: Path) -> Made:
-        """Once the sink is closed. Raises SinkError if it couldn't finish its files."""
+        """Return the files after the sink was closed. Raises SinkError if it couldn't finish them."""
         left = folder.glob(self.way.unfinished) if self.way.unfinished else ()
         if any(path.stat().st_size for path in left):
             raise SinkError(f"can't make files in {folder}: is there room on its disk?")
@@ -156,13 +156,13 @@ class Files:
 
 
 class _Nowhere:
-    """In place of a stored checkpoint: an attempt begins anew each time."""
+    """A checkpoint store without a checkpoint: every attempt starts from the beginning."""
 
     def load(self) -> tuple[Checkpoint, int] | None:
         return None
 
     def save(self, checkpoint: Checkpoint, length: int = 0) -> None:
-        """What counts is that the whole batch is published."""
+        """Save nothing: publishing the whole batch is the commit."""
 
 
 def _short(query: str) -> str:

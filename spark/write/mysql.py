@@ -18,11 +18,11 @@ from .place import Overtaken, Place
 from .sql import SharedSqlSink
 
 DDL_SECONDS: Final = 30
-"""So long an attempt waits for another one's schema change before it is tried again from the start."""
+"""Timeout for another attempt's schema change, after which this attempt is retried from the start."""
 
 
 class SharedMySql(MySqlTarget):
-    """For one partition; several attempts at it may be connected."""
+    """A target of one partition, to which several attempts at its task may be connected."""
 
     def __init__(self, place: Place, url: URL, schema: str | None = None) -> None:
         super().__init__(url, place.feed, schema)
@@ -58,7 +58,7 @@ class SharedMySql(MySqlTarget):
         return super().save_checkpoint(previous_ts, ts, content)
 
     def alone(self) -> None:
-        """By a lock that goes with the connection: a schema change commits, and lets go of rows' locks."""
+        """Take a lock of the connection: a schema change commits, which would release row locks."""
         if not self._is_alone:
             if self.session.rows(f"SELECT GET_LOCK({self._lock}, {DDL_SECONDS})")[0][0] != 1:
                 raise Retryable(f"{self.identity}: another attempt at {self.feed} changes a table")
@@ -77,5 +77,5 @@ class SharedMySql(MySqlTarget):
 
 
 def open_mysql(url: str, options: MySqlOptions, place: Place, host: str) -> SqlSink:  # noqa: ARG001
-    """Not opened yet."""
+    """Return the sink, not opened yet."""
     return SharedSqlSink(NAME, SharedMySql(place, parsed(url), options.schema or None))

@@ -1,4 +1,4 @@
-"""What the data source is told to write: `.option(name, value)`, all text."""
+"""Options of the data source for writing: `.option(name, value)`, all text."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .. import option_values as values_of
 from ..option_form import OptionForm, divided
 
 SINK_PREFIX: Final = "sink."
-"""In front of the options of a [[sink]] section in a feed.toml, for instance sink.schema."""
+"""Prefix for options of a [[sink]] section in a feed.toml, for instance sink.schema."""
 NAME: Final = "spark"
 
 _ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,160}")
 _OF_SPARK: Final = ("checkpointlocation", "queryname")
-"""Given to every sink."""
+"""Options that Spark gives to every sink."""
 
 
 class _SinkForm(SinkForm):
@@ -38,28 +38,28 @@ class _SinkForm(SinkForm):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """Everything a writer is told; checked, but nothing has been connected."""
+    """Validated options of a writer, which isn't connected yet."""
 
     url: Annotated[str, Text("sink", values_of.any_text)]
     id: Annotated[str, Text("id", values_of.any_text)] = ""
-    """Under which the target knows what it has; empty: the query's own id, of a batch a new one."""
+    """Id under which the target keeps its checkpoints; empty: the query's id, or a new one for a batch."""
     partitions: Annotated[int, Text("partitions", values_of.whole(1, 10_000))] = 0
-    """Where the number of partitions is known it is part of that name; 0: it isn't."""
+    """Number of partitions, which becomes part of the id; 0: unknown."""
     timeout: Annotated[float, Text("sinkTimeout", values_of.seconds)] = 120.0
-    """A task gives up once its target couldn't be written for so many seconds."""
+    """Time without writing to the target after which a task fails."""
     sink: Mapping[str, Any] = field(default_factory=dict)
     """More options of the sink, as in its section of a feed.toml."""
     host: str = field(default_factory=socket.gethostname)
-    """The driver's."""
+    """Name of the driver's host."""
 
     @property
     def given(self) -> GivenSink:
-        """The sink's kind, and its own options. Raises ConfigError."""
+        """Kind and options of the sink. Raises ConfigError."""
         return given_sink(NAME, self.url, self.sink, _SinkForm())
 
     @property
     def way(self) -> ByRows | ByFiles:
-        """How tasks write to this kind of sink. Raises ConfigError if they can't."""
+        """The way tasks write to this kind of sink. Raises ConfigError if they can't."""
         kind = self.given.kind
         if isinstance(kind.on_spark, NotOnSpark):
             raise ConfigError(f"Spark can't write to {kind.name}: {kind.on_spark.reason}")
@@ -67,12 +67,12 @@ class WriteOptions:
 
     @property
     def is_files(self) -> bool:
-        """Whether rows go into files that the driver publishes."""
+        """True if rows go into files that the driver publishes."""
         return isinstance(self.way, ByFiles)
 
 
 def write_options(given: Mapping[str, str]) -> WriteOptions:
-    """Raises ConfigError, naming the option and what is accepted."""
+    """Parse the options. Raises ConfigError that names the option and the accepted values."""
     own, texts = divided(given, SINK_PREFIX)
     own = {key: text for key, text in own.items() if key.lower() not in _OF_SPARK}
     options = replace(config.build(WriteOptions, own, "", _FORM), sink=texts)

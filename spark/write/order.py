@@ -1,4 +1,4 @@
-"""A partition's rows as items in commit order, each transaction with its end."""
+"""Decoding of a partition's rows to items in commit order."""
 
 from __future__ import annotations
 
@@ -19,28 +19,31 @@ ORDER: Final = ("commit_ts", "start_ts", "sequence")
 
 
 class Ordered:
-    """Decodes a partition's batches. Nothing is sorted here: Spark does that better, and with spilling."""
+    """Decodes a partition's batches, which Spark has sorted, and marks the end of each transaction."""
 
     def __init__(self, position: str) -> None:
-        """`position` goes to every item in place of the source's."""
+        """`position` replaces the source's position in every item."""
         self._position = position
         self._decoder = Decoder()
         self._last = (-1, -1, -1)
-        self._held: list[Item] = []
+        self._withheld: list[Item] = []
         self.loads: bool | None = None
-        """Whether these are the rows of a snapshot; None before the first."""
+        """True for the rows of a snapshot; None before the first row."""
 
     def items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[list[Item]]:
-        """What has one commit ts comes together, as far as a transaction isn't in pieces; between these lists
-        is a place to resume from, or an open transaction. Raises SinkError for rows out of order, and for a
-        snapshot mixed with changes."""
+        """Yield lists of items, in commit order.
+
+        Items of one commit ts are in one list, unless a transaction is split: after each list is either a
+        place to resume from or an open transaction. Raises SinkError for rows out of order, and for a
+        snapshot mixed with changes.
+        """
         for batch in batches:
             if batch.num_rows:
                 self._check_order(batch)
                 if items := self._released(self._decoder.decode(batch)):
                     yield items
-        if self._held:
-            yield self._with_ends([*self._held, None])
+        if self._withheld:
+            yield self._with_ends([*self._withheld, None])
 
     def _check_order(self, batch: pa.RecordBatch) -> None:
         columns = [batch.column(name) for name in ORDER]
@@ -58,19 +61,22 @@ class Ordered:
         )
 
     def _released(self, fresh: list[Item]) -> list[Item]:
-        """All behind which a transaction goes on, or another commit ts begins; the rest is held."""
+        """Return the items up to the last one after which a transaction continues or a commit ts begins.
+
+        The other items are withheld until more arrive.
+        """
         for item in fresh:
             self._check_kind(item)
-        items = [*self._held, *fresh]
+        items = [*self._withheld, *fresh]
         end = len(items) - 1
-        while end and not (_goes_on(items[end - 1], items[end]) or _is_before(items[end - 1], items[end])):
+        while end and not (_continues(items[end - 1], items[end]) or _is_before(items[end - 1], items[end])):
             end -= 1
-        self._held = items[end:]
+        self._withheld = items[end:]
         return self._with_ends(items[: end + 1])
 
     def _with_ends(self, items: Sequence[Item | None]) -> list[Item]:
-        """All but the last, which says whether the one before it goes on."""
-        return [self._with_end(item, not _goes_on(item, then)) for item, then in pairwise(items) if item]
+        """Return all items but the last, which only shows if the transaction before it continues."""
+        return [self._with_end(item, not _continues(item, then)) for item, then in pairwise(items) if item]
 
     def _with_end(self, item: Item, last: bool) -> Item:
         return replace(item, position=self._position if last else "", last=last)
@@ -83,8 +89,8 @@ class Ordered:
             raise SinkError("the rows of a snapshot and changes are mixed: write one after the other")
 
 
-def _goes_on(item: Item | None, then: Item | None) -> bool:
-    """Whether `then` is more of the same transaction."""
+def _continues(item: Item | None, then: Item | None) -> bool:
+    """True if `then` is part of the same transaction."""
     return (
         isinstance(item, Transaction)
         and isinstance(then, Transaction)
@@ -97,7 +103,7 @@ def _is_before(item: Item, then: Item) -> bool:
 
 
 def _rises(columns: list[pa.Array]) -> bool:
-    """Whether each row is behind the one before it, by the first column, then the second, then the third."""
+    """True if the rows ascend strictly, by the first column, then the second, then the third."""
     rises = None
     for column in reversed(columns):
         before, after = column[:-1], column[1:]

@@ -1,4 +1,4 @@
-"""Which rows of a query a task writes, and which of them its target has already."""
+"""The rows that a task writes, and those that its target already has."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .options import WriteOptions
 
 QUERY: Final = "sql.streaming.queryId"
 EPOCH: Final = "streaming.sql.batchId"
-"""The properties in which Spark tells a task what it works for."""
+"""Spark's local properties with a task's query and batch."""
 
 
 class Overtaken(Retryable):
-    """Another attempt at a task has written what this one was about to write."""
+    """Another attempt at the task has already written the rows."""
 
     def __init__(self, feed: str) -> None:
         super().__init__(f"another attempt at {feed} has written its rows", 0.0)
@@ -28,20 +28,20 @@ class Place(Struct, frozen=True):
     """One partition of one batch of a query. All attempts at it have the same place."""
 
     feed: str
-    """Under which the target keeps what it has of this partition."""
+    """Name under which the target stores this partition's checkpoint."""
     query: str
     epoch: int
     partition: int
     is_stream: bool = False
-    """Whose batches come one after the other, from the first on, and each has a first partition."""
+    """True for a stream, whose batches are consecutive from 0, each with a partition 0."""
 
     @property
     def begins(self) -> bool:
-        """The target learns of the query by it, with or without rows."""
+        """True for the first partition of a stream: its checkpoint is stored also without rows."""
         return self.is_stream and not self.partition and not self.epoch
 
     def check_new(self, target: str) -> None:
-        """To be asked where `target` knows nothing of it. Raises SinkError if it should."""
+        """Check a target without a checkpoint. Raises SinkError if it should have one."""
         if self.is_stream and not self.partition and self.epoch:
             raise SinkError(
                 f"{target} has nothing of the batches before {self.mark}, so their rows would be missing: go "
@@ -50,22 +50,22 @@ class Place(Struct, frozen=True):
 
     @property
     def mark(self) -> str:
-        """Stands for a position in the checkpoint, for people."""
+        """Readable description, stored as the checkpoint's position."""
         return f"batch {self.epoch} of {self.query}"
 
     @property
     def owner(self) -> SparkBatch:
-        """Of the checkpoints that are written for it."""
+        """Owner of the checkpoints written for this place."""
         return SparkBatch(self.query, self.epoch)
 
     @property
     def start(self) -> Checkpoint:
-        """Of a target that has nothing of this partition."""
+        """Checkpoint of a target that has no rows of this partition."""
         return Checkpoint(0, "", None, f"spark {self.query}")
 
 
 def task_place(options: WriteOptions, job: str) -> Place:
-    """Of the task that this is. `job` stands for the query where there is none, and is empty for a stream."""
+    """Return the place of the current task. `job` replaces the query's id for a batch; empty for a stream."""
     context = TaskContext.get()
     if context is None:
         raise InvariantViolated("a writer was called outside of a task")
@@ -77,10 +77,10 @@ def task_place(options: WriteOptions, job: str) -> Place:
 
 
 class Progress:
-    """What a target that is at `stored` lacks of a batch; raises where that can't be told.
+    """The progress of a target with the checkpoint `stored` within a batch; raises if it is unknown.
 
-    Commit timestamps say what it has: they rise within a partition, and from batch to batch. Rows up to the
-    stored ts are dropped only where they are known to be those that were written.
+    Commit timestamps ascend within a partition and from batch to batch, so the stored ts shows which rows
+    were written. Rows up to it are dropped only if they are known to be the same.
     """
 
     def __init__(self, stored: Checkpoint, place: Place) -> None:
@@ -90,14 +90,14 @@ class Progress:
         before = owner if isinstance(owner, SparkBatch) and owner.query == place.query else None
         self._is_same_query = before is not None
         self.is_over = before is not None and before.batch > place.epoch
-        """A later batch is there, so this one is."""
+        """True if the target has a later batch, and so all of this one."""
         self.is_repeat = before is not None and before.batch == place.epoch and stored.ts > 0
         self._first: int | None = None
-        self._has_stored = False  # whether the stored ts is among the rows
+        self._has_stored = False  # True if a row has the stored ts
         self._passed = stored.ts == 0
 
     def check(self, items: Iterable[Item]) -> None:
-        """To be shown all items, in order. Raises SinkError."""
+        """Check the next items; called with all of them, in order. Raises SinkError."""
         if self._passed:
             return
         for item in items:
@@ -110,7 +110,7 @@ class Progress:
                 return
 
     def end(self) -> None:
-        """There are no more. Raises SinkError."""
+        """Finish the checks after the last item. Raises SinkError."""
         if not self._passed and self.is_repeat:
             self._pass()
 
@@ -131,5 +131,5 @@ class Progress:
                 f"{self._place.mark}, partition {self._place.partition}, has other rows than when it was "
                 f"written first, up to commit_ts {self._ts}: a batch must be repeated with the same rows in "
                 "the same number of partitions (a snapshot of MariaDB is another one each time: empty the "
-                "target and write it anew)"
+                "target and write it again)"
             )

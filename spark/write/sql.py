@@ -1,8 +1,8 @@
-"""SQL databases as targets of tasks, of which two may be at the same rows at once.
+"""SQL databases as targets of tasks, where two attempts may write the same rows at once.
 
-The row of the checkpoint is there from the start, and every transaction begins by locking it. If it isn't as
-it was when it was read then another attempt at the task has been there: the sink reads it anew and leaves out
-what is applied. So attempts take turns, and none of them fails of the other.
+The checkpoint's row exists from the start, and every transaction begins by locking it. If it has changed
+since it was read, another attempt at the task has written: the sink reads it again and skips the applied
+rows. So attempts take turns, and neither makes the other fail.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from .options import NAME
 from .place import Overtaken, Place
 
 BUSY_SECONDS: Final = 30
-"""SQLite has one writer at a time: so long a task waits for its turn."""
+"""Timeout for the write lock of SQLite, which has one writer at a time."""
 
 
 class Shared(Target, Protocol):
-    """A target of several attempts."""
+    """A target that several attempts at a task share."""
 
     def alone(self) -> None:
-        """Until the next commit no other attempt changes a table. Raises Retryable."""
+        """Prevent schema changes by other attempts until the next commit. Raises Retryable."""
 
 
 class SharedSqlite(SqliteTarget):
@@ -62,11 +62,11 @@ class SharedSqlite(SqliteTarget):
         return super().save_checkpoint(previous_ts, ts, content)
 
     def alone(self) -> None:
-        """A schema change is part of its transaction."""
+        """Do nothing: in SQLite a schema change is part of the transaction."""
 
 
 class SharedSqlSink(SqlSink):
-    """Applies a batch as SqlSink does, once, whoever else is at it."""
+    """Applies each batch once, also if other attempts write it at the same time."""
 
     def __init__(self, name: str, target: Shared) -> None:
         super().__init__(name, target)
@@ -81,7 +81,7 @@ class SharedSqlSink(SqlSink):
         if not self._connected:
             self.open()
         try:
-            if self._writing:  # the rows before it; they don't wait for it
+            if self._writing:  # commit the rows before the schema change
                 self._commit()
             self._shared.alone()
         except Exception as error:
@@ -89,7 +89,7 @@ class SharedSqlSink(SqlSink):
 
 
 def open_sqlite(url: str, options: SqliteOptions, place: Place, host: str) -> SqlSink:
-    """Not opened yet. Raises SinkError if this host isn't the driver's."""
+    """Return the sink, not opened yet. Raises SinkError if this host isn't the driver's."""
     if socket.gethostname() != host:
         raise SinkError(
             f"{url} is a file of the driver's host {host}, and this task runs on {socket.gethostname()}: "

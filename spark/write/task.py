@@ -1,4 +1,4 @@
-"""What a task does with the rows of its partition."""
+"""The task that writes a partition's rows."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from .order import Ordered
 from .place import Place, Progress
 
 AGAIN_SECONDS: Final = 0.2
-"""Between attempts to reach a target, unless it says more."""
+"""Pause between attempts, unless the error names another."""
 
 T = TypeVar("T")
 
 
 def write_partition(options: WriteOptions, place: Place, batches: Iterable[pa.RecordBatch]) -> Made:
-    """Apply the rows, each once however often this is done. Raises Retryable once the target couldn't be
-    written for long, and Fatal."""
+    """Apply the rows; repeated calls apply each row once. Raises Retryable if the target couldn't be
+    written for the sink's timeout, and Fatal."""
     ordered = Ordered(place.mark)
     items = ordered.items(batches)
     first = next(items, None)
@@ -48,7 +48,10 @@ def write_partition(options: WriteOptions, place: Place, batches: Iterable[pa.Re
 
 
 def _open(options: WriteOptions, place: Place) -> Sink:
-    """A sink that several attempts at the task share, not opened yet. Raises SinkError, ConfigError."""
+    """Return a sink that several attempts at the task can share, not opened yet.
+
+    Raises SinkError, ConfigError.
+    """
     way, given = options.way, options.given
     assert isinstance(way, ByRows)
     sink: Sink = resolve_name(way.opener)(given.target, given.options, place, options.host)
@@ -70,13 +73,13 @@ def _into_files(files: Files, place: Place, items: Iterable[list[Item]], loads: 
 
 
 def _begins(place: Place, stored: Checkpoint, loads: bool) -> Checkpoint:
-    """Return what was stored as the rows that come next need it: those of a snapshot fill tables, changes
-    find them whole."""
+    """Return the checkpoint for the next rows: with loading tables before a snapshot's rows, with whole ones
+    before changes."""
     return replace(stored, loading=(stored.loading or {}) if loads else None, owner=place.owner)
 
 
 class _Task:
-    """A partition into a target that keeps how far it is."""
+    """Writes a partition into a target that stores a checkpoint."""
 
     def __init__(self, options: WriteOptions, sink: Sink, place: Place) -> None:
         self.sink = sink
@@ -103,7 +106,7 @@ class _Task:
         delivery.flush(self._clock.now())
 
     def _patiently(self, attempt: Callable[[], T]) -> T:
-        """Again while the target can't be reached; what it has lost only Spark has, so that ends the task."""
+        """Retry while the target can't be reached. ReplayRequired ends the task: Spark repeats all rows."""
         until = self._clock.now() + self._timeout
         while True:
             try:

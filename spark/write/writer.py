@@ -1,4 +1,4 @@
-"""`df.write` and `df.writeStream`, `.format("tidemill")`: rows of the raw envelope into a sink."""
+"""`df.write` and `df.writeStream` with `.format("tidemill")`: rows of the raw envelope into a sink."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .task import write_partition
 
 
 def batch_writer(given: Mapping[str, str], schema: StructType, overwrite: bool) -> DataSourceWriter:
-    """Raises ConfigError for options, and for rows that aren't the envelope's."""
+    """Return a writer. Raises ConfigError for options, and for columns that aren't the envelope's."""
     options = _checked(given, schema, overwrite)
     if options.is_files and options.id:
         raise ConfigError(
@@ -36,12 +36,12 @@ def batch_writer(given: Mapping[str, str], schema: StructType, overwrite: bool) 
 
 
 def stream_writer(given: Mapping[str, str], schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-    """As `batch_writer`."""
+    """Return a writer. Raises the same as `batch_writer`."""
     return StreamWriter(_checked(given, schema, overwrite))
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Made in the driver; tasks get copies."""
+    """Created in the driver; tasks get copies."""
 
     def __init__(self, options: WriteOptions) -> None:
         self.options = options
@@ -58,7 +58,7 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Made in the driver for every batch; tasks get copies."""
+    """Created in the driver for each batch; tasks get copies."""
 
     def __init__(self, options: WriteOptions) -> None:
         self.options = options

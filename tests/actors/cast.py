@@ -51,7 +51,7 @@ class BatchRecorder(Recorder):
 
 
 class Forwarder(PooledActor):
-    """Sends whatever it gets to its targets, so many copies to each."""
+    """Sends each message to its targets, with a number of copies to each."""
 
     def __init__(self, *targets: Target, copies: int = 1) -> None:
         self.targets = targets
@@ -77,7 +77,7 @@ class Supervisor(PooledActor):
 
 
 def messages(heard: list[Any]) -> list[Any]:
-    """What was told, without the actor's life, and batches undone."""
+    """Return the messages heard, one by one, without the actor's start, stop and failure."""
     flat: list[Any] = []
     for entry in heard:
         flat.extend(entry if isinstance(entry, list) else [entry])

@@ -111,7 +111,7 @@ class Explorer:
         alive = [thread for thread in self._threads if thread.alive]
         able = [thread for thread in alive if thread.until is None or thread.until()]
         timed = [thread for thread in alive if thread.timed and thread not in able]
-        # Now and then a thread is held back for a while, so that the others pass it by far.
+        # Sometimes a thread is delayed, so that the others advance far beyond it.
         self._draws += 1
         able = [thread for thread in able if thread.held_until <= self._draws] or able
         if self._draws > MOST_DRAWS:

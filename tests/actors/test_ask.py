@@ -184,7 +184,7 @@ async def test_a_cancelled_atell_sends_nothing_later(threads: ActorSystem) -> No
 
 
 async def until_told_or_waiting(system: ActorSystem, sending: asyncio.Future[None]) -> Any:
-    """What waits in the system, or None once the telling is done."""
+    """Return what waits in the system, or None after the telling is done."""
     while True:
         await asyncio.sleep(0)
         if sending.done():

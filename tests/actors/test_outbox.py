@@ -1,4 +1,4 @@
-"""What an actor sends when the other has no room: backpressure, and circles of it."""
+"""Messages to an actor without room: backpressure, and cycles of it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from .cast import Forwarder, Recorder
 
 
 def history(seed: int) -> list[Any]:
-    """What two chains of actors make one recorder hear."""
+    """Return what one recorder hears from two chains of actors."""
     system = SeededSystem(seed)
     heard: list[Any] = []
     last = system.spawn(Recorder, heard, capacity=3)

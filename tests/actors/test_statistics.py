@@ -1,4 +1,4 @@
-"""What a system says about itself."""
+"""Statistics of an actor system."""
 
 from __future__ import annotations
 

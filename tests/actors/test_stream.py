@@ -13,7 +13,7 @@ from .cast import Forwarder
 
 
 class Source(PooledActor):
-    """Sends so many numbers, as fast as the stream takes them."""
+    """Sends a given count of numbers, as fast as the stream takes them."""
 
     def __init__(self, stream: Stream[int], count: int) -> None:
         self.stream = stream

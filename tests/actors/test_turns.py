@@ -15,7 +15,7 @@ from .cast import BatchRecorder
 
 
 class Slow(PooledActor):
-    """Each message takes so many milliseconds of the manual clock."""
+    """Each message advances the manual clock by `milliseconds`."""
 
     def __init__(self, heard: list[Any], milliseconds: float = 0) -> None:
         self.heard = heard
@@ -35,7 +35,7 @@ class SlowBatch(Slow):
 
 
 def share_a_worker(hot_class: type[Slow], milliseconds: float) -> list[Any]:
-    """What is heard if one actor has 300 messages and another, behind it, one."""
+    """Return what is heard if one actor has 300 messages, and the next one in the queue has one."""
     heard: list[Any] = []
     queue: list[Any] = []
     system = SeededSystem()

@@ -1,4 +1,4 @@
-"""What every stage keeps to, whatever comes between: a seeded history against a model of plain dicts."""
+"""The promises of every stage under any interruption: a seeded history against a model of plain dicts."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ import pytest
 from tidemill.codec.mysql.images import Image, read_images
 from tidemill.errors import SourceError
 from tidemill.events import Run, runs_of
+from tidemill.testing.binlog_events import INSERT, INT, TINY, UPDATE, VARCHAR, rows_event, table_map, varchar
 
-from .encoder import INSERT, INT, TINY, UPDATE, VARCHAR, rows_event, table_map, varchar
 from .runs import runs_of_rows
 from .test_rows import layout_of
 from .vectors import Vector, load
@@ -33,7 +33,7 @@ def printed(rows: list[tuple[Any, ...] | None]) -> str:
 
 
 def check(runs: list[Run]) -> bool:
-    """Whether the runs are read as columns; their values are those of the rows then."""
+    """True if the runs are read as columns, whose values are checked against the rows."""
     images = read_images(runs)
     changes = [change for run in runs for change in run.changes()]
     assert sum(len(run) for run in runs) == len(changes)

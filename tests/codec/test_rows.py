@@ -209,7 +209,7 @@ def test_every_prefix_of_an_event_is_refused(vector: Any) -> None:
 
 @pytest.mark.parametrize("vector", load(), ids=lambda vector: vector.definition[:40])
 def test_every_prefix_of_a_table_map_is_refused_or_a_table(vector: Any) -> None:
-    """What is missing of the optional fields at its end can't be told."""
+    """Missing optional fields at its end are not detected."""
     for size in range(len(vector.table_map)):
         with suppress(SourceError):
             assert len(layout_of(vector.table_map[:size]).table.columns) == 3

@@ -33,7 +33,7 @@ class Vector(Struct):
     packets: bytes = b""
     """The rows in the text protocol, selected as a snapshot does."""
     printed: tuple[str | bytes | None, ...] = ()
-    """What SELECT c gives; bytes for the kinds of bytes and for bits."""
+    """The result of SELECT c; bytes for binary and bit columns."""
     outcome: tuple[str, ...] = ()
     """A line for each row: its value, and what the server prints."""
 

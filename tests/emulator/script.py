@@ -199,7 +199,7 @@ class Script:
         return []
 
     def _hear(self, plain: list[str], options: dict[str, str]) -> list[str]:
-        """What every stream has said since; waits for the scans under way."""
+        """Return what every stream has sent since the last call; waits for the running scans."""
         said = []
         for key, feed in sorted(self._client.feeds.items()):
             name = f"store {key[0]}{' ' + key[1] if key[1] else ''}: "

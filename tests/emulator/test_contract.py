@@ -114,7 +114,7 @@ class Follower:
 
 
 class History:
-    """What was done to the cluster, and what must come out."""
+    """The operations on the cluster, and the expected output."""
 
     def __init__(self, cluster):
         self.cluster = cluster

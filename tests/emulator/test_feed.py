@@ -1,4 +1,4 @@
-"""What the case files can't say of the change feed: sizes, quotas, clients' versions, options."""
+"""Tests of the change feed that case files can't express: sizes, quotas, clients' versions, options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the emulated TiDB writes, mounted: jobs to a schema history, rows to row changes."""
+"""Mounting of what the emulated TiDB writes: jobs to a schema history, rows to row changes."""
 
 from __future__ import annotations
 

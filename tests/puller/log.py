@@ -45,7 +45,7 @@ class Log:
         return Position(name_of(self._file), self._offset)
 
     def connect(self, start: Position) -> tuple[list[bytes], int]:
-        """What a server sends first when asked for `start`, and which of `events` follows."""
+        """Return what a server sends first for `start`, and the number of the event that follows."""
         number, offset = start.rank
         payloads = [self._rotation(number, offset)]
         if offset > 4:
@@ -164,7 +164,7 @@ class Reader:
         self._queue, self._next = self.log.connect(self.decoder.position)
 
     def read(self, events: int | None = None) -> Changes | None:
-        """Take in what the server has sent since, or so many events of it."""
+        """Take the events that the server has sent since, or a number of them."""
         self._queue += [payload for _, _, payload in self.log.events[self._next :]]
         self._next = len(self.log.events)
         count = len(self._queue) if events is None else events

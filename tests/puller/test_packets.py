@@ -33,7 +33,7 @@ def length(number: int) -> bytes:
 
 
 def pieces(data: bytes, cuts: list[int]) -> Iterator[bytes]:
-    """`data` cut after so many bytes each, the rest in one."""
+    """Yield pieces of `data` with the lengths of `cuts`, then the rest."""
     for size in cuts:
         if data[:size]:
             yield data[:size]

@@ -1,4 +1,4 @@
-"""What is said of the followed tables without looking into them."""
+"""Findings about the followed tables from their names alone."""
 
 from __future__ import annotations
 

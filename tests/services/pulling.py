@@ -31,9 +31,9 @@ from tidemill.puller.mysql.position import Position
 from tidemill.puller.mysql.puller import MysqlPuller
 from tidemill.puller.puller import Retrying
 from tidemill.routing import TableFilter
-from tidemill.sink.resume_filter import ResumeFilter
 from tidemill.testing.mariadb import PASSWORD, MariaDb
 from tidemill.testing.progress import STALL_SECONDS, changed_to
+from tidemill.testing.resumed import Resumed
 
 
 class Copy:
@@ -48,11 +48,11 @@ class Copy:
     def restart(self, ends: Callable[[Item], bool] = lambda item: False) -> None:
         self.ends = ends
         self.ended = False
-        self._gate = ResumeFilter(self.checkpoint)
+        self._filter = Resumed(self.checkpoint)
         self._open: list[Item] = []
 
     def take(self, item: Item) -> None:
-        if self.ended or ((admitted := self._gate.admit(item)) is None and not item.last):
+        if self.ended or ((admitted := self._filter.admit(item)) is None and not item.last):
             return
         if admitted is not None:
             self._open.append(admitted)
@@ -60,7 +60,7 @@ class Copy:
             for part in self._open:
                 self._apply(part)
             self._open = []
-            self.checkpoint = self._gate.checkpoint
+            self.checkpoint = self._filter.checkpoint
             self.ended = self.ends(item)
 
     def _apply(self, item: Item) -> None:
@@ -250,7 +250,7 @@ def binlog_end(server: MariaDb) -> Position:
 
 
 def source_rows(server: MariaDb, database: str) -> dict[str, Counter[Row]]:
-    """What the tables of `database` hold."""
+    """Return the rows of the tables of `database`."""
     with server.connect(database=database) as connection, connection.cursor() as cursor:
         cursor.execute("SHOW TABLES")
         found = {}

@@ -1,4 +1,4 @@
-"""What goes wrong is said in one sentence, and once it is mended the same feed goes on: nothing is lost."""
+"""Each failure is reported in one sentence; after its repair the same feed continues without loss."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ mounts = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a sma
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, mariadb_template: Path) -> Iterator[MariaDb]:
-    """For tests that change its settings and its binlog; each mends what it broke."""
+    """A server for tests that change its settings and its binlog; each test restores them."""
     with MariaDb(tmp_path_factory.mktemp("mariadb"), template=mariadb_template) as server:
         yield server
 

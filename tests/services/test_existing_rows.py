@@ -1,4 +1,4 @@
-"""What a new column's default puts into the rows that are there: the same in the source and both targets.
+"""Values of a new column's default in existing rows: the same in the source and both targets.
 
 The cases are in existing_rows.txt, each run on a table of its own.
 """
@@ -175,7 +175,7 @@ class Copies:
             connection.commit()
 
     def outcome(self, ddl: Ddl) -> str:
-        """What the source has, where it was followed, and what a target has in place of that."""
+        """Describe the values in the source, and those that differ in a target."""
         if ddl.refusal:
             return "refused: " + ddl.refusal.partition(" (")[2].partition("), only")[0]
         types = dict(

@@ -55,7 +55,7 @@ def write_config(directory: Path, server: MariaDb) -> Path:
 
 
 def run_until_killed(config: Path, point: str, nth: int, log: Path) -> bool:
-    """Whether the feed died at its nth pass of the point (and not of something else)."""
+    """True if the feed died at its nth pass of the point (and not of something else)."""
     with Child([*CLI, "run", config], log, failpoint=f"{point}:{nth}") as child:
         try:
             child.dies()

@@ -315,7 +315,7 @@ def last(pulling: Pulling) -> list[KvChange]:
 
 
 def chunks(pulling: Pulling) -> list[Chunk]:
-    """What the snapshot has loaded so far."""
+    """Return the chunks that the snapshot has loaded so far."""
     return [item.chunk for item in pulling.items if isinstance(item, Transaction) and item.chunk]
 
 

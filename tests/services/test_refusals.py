@@ -1,4 +1,4 @@
-"""What a puller can't go on with: one clear sentence each, saying what to do."""
+"""Conditions that stop a puller: one clear sentence each, saying what to do."""
 
 from __future__ import annotations
 

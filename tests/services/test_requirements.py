@@ -1,4 +1,4 @@
-"""What `tidemill check` says of a server, and what a puller says at its start."""
+"""Findings about a server by `tidemill check`, and by a puller at its start."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def copied(directory: Path, query: str) -> list[tuple[Any, ...]]:
 
 
 def is_consistent(directory: Path, banks: list[Bank]) -> bool:
-    """Whether at this moment each bank's sum is right, and its transfers are the first ones without a gap."""
+    """True if at this moment each bank's sum is right, and its transfers are the first ones without a gap."""
     queries = [
         f'SELECT (SELECT SUM(balance) FROM "{bank.name}.account"), '
         f'(SELECT COUNT(*) FROM "{bank.name}.transfer"), '

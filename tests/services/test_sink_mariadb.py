@@ -74,7 +74,7 @@ class TestMariaDb(SqlConformance):
 
 
 def as_source_prints(column, value):
-    """What MariaDB gives for CAST(… AS CHAR) of it, or the bytes themselves."""
+    """Return MariaDB's CAST(… AS CHAR) of the value, or the bytes themselves."""
     match column.kind:
         case "time":
             return None if value is None else time_text(value, column.scale)

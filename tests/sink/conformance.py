@@ -1,4 +1,4 @@
-"""What every sink must do: the suite that each of them passes, and a history that it is tried with."""
+"""The contract of every sink: a suite that each of them passes, and the history that it writes."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Place(Protocol):
         """A new one, as after a restart."""
 
     def rows(self, table: Table) -> list[Row]:
-        """What is there, as Python values, in any order."""
+        """Return the rows in the target as Python values, in any order."""
 
 
 class Killed(Exception):
@@ -160,7 +160,7 @@ def feed(sink: Sink, items: list[Item], max_rows: int = 3) -> Delivery:
 
 
 def apply(items: list[Item], tables: dict[str, Counter[Row]]) -> None:
-    """What the items of HISTORY do to tables that hold each row so often."""
+    """Apply items of HISTORY to tables, which count each row."""
     for item in items:
         if isinstance(item, Transaction):
             for change in item.rows:
@@ -211,7 +211,7 @@ class Conformance:
     @pytest.mark.parametrize("when", ["before", "after"])
     @pytest.mark.parametrize("every", [1, 3, 7])
     def test_dying_over_and_over_changes_nothing(self, place, every, when):
-        """Each life is so many calls long, but for one more than the last that got nowhere."""
+        """Each life has a given number of calls, or one more than the last one without progress."""
         calls = every
         for _ in range(200):
             mortal = Mortal(place.sink(), calls, when)

@@ -1,4 +1,4 @@
-"""What every SQL database must do as a target, besides what every sink must."""
+"""The contract of every SQL database as a target, besides that of every sink."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Script:
         self.reached: Checkpoint | None = None
         self.tables: set[str] = set()
         self.asked: list[Exception] = []
-        """What is raised to the question for a table."""
+        """Errors to raise from `has_table`, one per call."""
 
     def open(self) -> Checkpoint | None:
         return None

@@ -80,6 +80,6 @@ def test_a_login_that_needs_another_package_says_so(monkeypatch):
     def lacking():
         raise RuntimeError("'cryptography' package is required")
 
-    monkeypatch.setattr(sink._database._engine, "raw_connection", lacking)
+    monkeypatch.setattr(sink._database.session._engine, "raw_connection", lacking)
     with pytest.raises(SinkError, match="mysql://db:3306/: 'cryptography' package is required"):
         sink.open()

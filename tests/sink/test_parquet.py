@@ -132,7 +132,7 @@ def test_a_file_has_a_table_and_a_day_and_says_which_changes(directory, store):
 
 
 def shown(column: Column, value):
-    """What docs/parquet.md says a reader gets."""
+    """Return the value that a reader gets, by docs/parquet.md."""
     match column.kind:
         case _ if value is None:
             return None

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tidemill.chain import Lag, StageContext
 from tidemill.engine.checkpoint import lowest
 from tidemill.errors import InvariantViolated
 from tidemill.events import (
@@ -26,7 +25,7 @@ from tidemill.events import (
     Transaction,
 )
 from tidemill.sink.reached import Reached
-from tidemill.sink.resume_filter import CREATED, START, ResumeFilter
+from tidemill.sink.resume_filter import CREATED
 from tidemill.testing.changes import (
     LOOSE,
     ORDERS,
@@ -39,49 +38,24 @@ from tidemill.testing.changes import (
     transaction,
     update,
 )
-
-
-class Gate:
-    """A resume filter, and what a target is at that applies all that it lets through."""
-
-    def __init__(self, checkpoint: Checkpoint | None, source: str = "") -> None:
-        start = replace(checkpoint or START, source=source or (checkpoint or START).source)
-        self._filter = ResumeFilter()
-        self._filter.open(
-            StageContext(feed="feed", sink="sink", checkpoint=start, now=float, seek=lambda _: None)
-        )
-        self._reached = Reached(start)
-
-    def admit(self, item: Item) -> Item | None:
-        admitted = None
-        for element in self._filter.apply([item]):
-            if isinstance(element, Lag):
-                self._reached.mark(element)
-            else:
-                self._reached.add(element)
-                admitted = element
-        return admitted
-
-    @property
-    def checkpoint(self) -> Checkpoint | None:
-        return self._reached.checkpoint
+from tidemill.testing.resumed import Resumed
 
 
 def test_what_the_checkpoint_has_is_dropped():
-    gate = Gate(at(10))
+    gate = Resumed(at(10))
     assert gate.admit(transaction(10, insert(ORDERS, 1, "a"))) is None
     assert gate.admit(transaction(11, insert(ORDERS, 2, "b"))) is not None
     assert gate.checkpoint == at(11)
 
 
 def test_an_empty_transaction_moves_the_checkpoint():
-    gate = Gate(at(10))
+    gate = Resumed(at(10))
     assert gate.admit(transaction(12)) == transaction(12)
     assert gate.checkpoint == at(12)
 
 
 def test_inside_a_transaction_there_is_no_checkpoint():
-    gate = Gate(at(1))
+    gate = Resumed(at(1))
     gate.admit(transaction(2, insert(ORDERS, 1, "a"), last=False))
     assert gate.checkpoint is None
     gate.admit(transaction(2, insert(ORDERS, 2, "a")))
@@ -89,40 +63,40 @@ def test_inside_a_transaction_there_is_no_checkpoint():
 
 
 def test_two_transactions_may_share_a_commit_ts():
-    gate = Gate(at(1))
+    gate = Resumed(at(1))
     assert gate.admit(replace(transaction(2), start_ts=1)) is not None
     assert gate.admit(replace(transaction(2), start_ts=2)) is not None
 
 
 def test_items_out_of_order_are_an_error():
-    gate = Gate(at(1))
+    gate = Resumed(at(1))
     gate.admit(transaction(5))
     with pytest.raises(InvariantViolated, match="came after"):
         gate.admit(transaction(4))
 
 
 def test_another_transaction_inside_an_open_one_is_an_error():
-    gate = Gate(at(1))
+    gate = Resumed(at(1))
     gate.admit(transaction(5, last=False))
     with pytest.raises(InvariantViolated, match="inside the pieces of 5"):
         gate.admit(transaction(6))
 
 
 def test_pieces_that_load_different_tables_are_an_error():
-    gate = Gate(None)
+    gate = Resumed(None)
     gate.admit(transaction(5, insert(LOOSE, 1, "a"), last=False))
     with pytest.raises(InvariantViolated, match="load different tables"):
         gate.admit(chunk(5, LOOSE, None))
 
 
 def test_without_a_checkpoint_nothing_is_loaded():
-    gate = Gate(None, "src")
+    gate = Resumed(None, "src")
     assert gate.admit(transaction(1, insert(ORDERS, 1, "a"))).rows == []
     assert gate.checkpoint == at(1, loading={})
 
 
 def test_a_table_is_created_once():
-    gate = Gate(None, "src")
+    gate = Resumed(None, "src")
     assert gate.admit(create(1, ORDERS)) is not None
     assert gate.checkpoint == at(1, loading={"shop.orders": CREATED})
     assert gate.admit(create(2, ORDERS)) == transaction(2)
@@ -131,7 +105,7 @@ def test_a_table_is_created_once():
 
 
 def test_changes_beyond_the_loaded_keys_wait_for_the_snapshot():
-    gate = Gate(at(1, loading={"shop.orders": TableProgress((10,))}))
+    gate = Resumed(at(1, loading={"shop.orders": TableProgress((10,))}))
     rows = [
         insert(ORDERS, 10, "in"),
         insert(ORDERS, 11, "out"),
@@ -151,13 +125,13 @@ def test_changes_beyond_the_loaded_keys_wait_for_the_snapshot():
 
 
 def test_a_table_without_key_that_was_only_created_has_no_rows_yet():
-    gate = Gate(at(1, loading={"shop.loose": CREATED}))
+    gate = Resumed(at(1, loading={"shop.loose": CREATED}))
     assert gate.admit(transaction(2, insert(LOOSE, 1, "a"))).rows == []
     assert len(gate.admit(chunk(3, LOOSE, None, insert(LOOSE, 1, "a"))).rows) == 1
 
 
 def test_rows_of_a_chunk_that_are_there_are_dropped():
-    gate = Gate(at(1, loading={"shop.orders": TableProgress((10,)), "shop.loose": TableProgress()}))
+    gate = Resumed(at(1, loading={"shop.orders": TableProgress((10,)), "shop.loose": TableProgress()}))
     trimmed = gate.admit(chunk(2, ORDERS, (12,), *[insert(ORDERS, i, "") for i in (9, 10, 11, 12)]))
     assert [row.after[0] for row in trimmed.rows] == [11, 12]
     assert gate.admit(chunk(3, LOOSE, None, insert(LOOSE, 1, "a"))).rows == []
@@ -166,7 +140,7 @@ def test_rows_of_a_chunk_that_are_there_are_dropped():
 
 
 def test_the_last_chunk_ends_the_loading():
-    gate = Gate(at(1, loading={"shop.orders": TableProgress()}))
+    gate = Resumed(at(1, loading={"shop.orders": TableProgress()}))
     gate.admit(transaction(2, chunk=Chunk("")))
     assert gate.checkpoint == at(2)
     assert gate.admit(chunk(3, ORDERS, None, insert(ORDERS, 1, "a"))).rows == []
@@ -175,16 +149,16 @@ def test_the_last_chunk_ends_the_loading():
 
 def test_the_ddl_of_a_table_that_is_not_there_is_dropped():
     refused = Ddl(5, 0, "src", "shop", "orders", "TRUNCATE orders", (), "log:5", "can't be followed")
-    assert Gate(at(1, loading={})).admit(refused) == transaction(5)
-    assert Gate(at(1, loading={"shop.orders": CREATED})).admit(refused) == refused
-    assert Gate(at(1)).admit(refused) == refused
+    assert Resumed(at(1, loading={})).admit(refused) == transaction(5)
+    assert Resumed(at(1, loading={"shop.orders": CREATED})).admit(refused) == refused
+    assert Resumed(at(1)).admit(refused) == refused
 
 
 # --- tables behind and ahead --------------------------------------------------------------------------
 
 
 def test_a_table_behind_gets_what_it_lacks_and_the_others_do_not():
-    gate = Gate(at(10, tables={"shop.pairs": TablePosition(7, "log:7")}))
+    gate = Resumed(at(10, tables={"shop.pairs": TablePosition(7, "log:7")}))
     old, late = insert(PAIRS, 1, "old", 1), insert(PAIRS, 2, "late", 1)
     assert gate.admit(transaction(7, old)) is None
     assert gate.admit(transaction(8, insert(ORDERS, 1, "there"))) is None
@@ -195,7 +169,7 @@ def test_a_table_behind_gets_what_it_lacks_and_the_others_do_not():
 
 
 def test_a_late_transaction_in_pieces_ends():
-    gate = Gate(at(10, tables={"shop.pairs": TablePosition(7, "log:7")}))
+    gate = Resumed(at(10, tables={"shop.pairs": TablePosition(7, "log:7")}))
     late = insert(PAIRS, 2, "late", 1)
     assert gate.admit(transaction(9, insert(ORDERS, 2, "there"), last=False)) is None
     assert gate.admit(transaction(9, late, last=False)).rows == [late]
@@ -205,7 +179,7 @@ def test_a_late_transaction_in_pieces_ends():
 
 
 def test_a_table_ahead_drops_what_it_has_and_the_others_go_on():
-    gate = Gate(at(10, tables={"shop.pairs": TablePosition(12, "log:12")}))
+    gate = Resumed(at(10, tables={"shop.pairs": TablePosition(12, "log:12")}))
     there, other = insert(PAIRS, 1, "there", 1), insert(ORDERS, 1, "new")
     assert gate.admit(transaction(11, there, other)).rows == [other]
     assert gate.checkpoint == at(11, tables={"shop.pairs": TablePosition(12, "log:12")})
@@ -215,7 +189,7 @@ def test_a_table_ahead_drops_what_it_has_and_the_others_go_on():
 
 
 def test_the_ddl_of_a_table_behind_comes_late_and_of_one_ahead_is_dropped():
-    gate = Gate(
+    gate = Resumed(
         at(10, tables={"shop.pairs": TablePosition(7, "log:7"), "shop.orders": TablePosition(12, "x")})
     )
     late = Ddl(8, 0, "src", "shop", "pairs", "ALTER", (), "log:8")
@@ -323,7 +297,7 @@ class Source:
         return tuple(named.get(column.name, value) for column in table.columns)
 
     def items(self, checkpoints: list[Checkpoint | None], snapshot_at: int) -> list[Item]:
-        """What a source sends that resumes from these checkpoints: see the pullers' contract."""
+        """Return the items of a source that resumes from these checkpoints: see the pullers' contract."""
         start = lowest(checkpoints, order=int)
         loading = start.loading if start is not None else {}
         if loading is None:
@@ -373,7 +347,7 @@ class Sink:
 
     def run(self, items: list[Item], commit_every: int) -> None:
         """Apply items; what came after the last commit is lost."""
-        gate, target = Gate(self.checkpoint, "src"), self.target.copy()
+        gate, target = Resumed(self.checkpoint, "src"), self.target.copy()
         for number, item in enumerate(items, 1):
             admitted = gate.admit(item)
             if admitted is not None:

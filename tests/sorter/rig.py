@@ -27,7 +27,7 @@ ENGINES = {
 
 
 class Part(NamedTuple):
-    """What one Sorted has of one transaction."""
+    """The part of one transaction in one Sorted."""
 
     commit_ts: int
     start_ts: int
@@ -135,7 +135,7 @@ class Rig:
         return [change for change in self.changes if change.region_id == table]
 
     def expected(self, table: int) -> list[KvChange]:
-        """What must have left by now: each change once, in commit order, up to what all have resolved."""
+        """Return the changes due by now: each once, in commit order, up to the lowest resolved ts."""
         up_to = min(self.resolved.values())
         once = {(c.commit_ts, c.start_ts, c.op, c.key): c for c in self.told[table]}
         return sorted(change for change in once.values() if change.commit_ts <= up_to)

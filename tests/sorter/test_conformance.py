@@ -1,4 +1,4 @@
-"""What every engine does."""
+"""The contract of every engine."""
 
 from __future__ import annotations
 

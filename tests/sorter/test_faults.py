@@ -1,4 +1,4 @@
-"""What can go wrong outside, with the engines that use a disk."""
+"""External faults, with the engines that use a disk."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def test_no_table_starves_beside_one_that_floods(make_rig, name, monkeypatch):
 
 
 def read_counts(rig: Rig, rows: int) -> tuple[int, int]:
-    """Send one transaction of so many rows through the disk; changes read back, and how many left."""
+    """Send one transaction of `rows` rows through the disk; count the changes read back and released."""
     rig.add(1)
     for start in range(0, rows, 500):
         rig.tell(1, [put(10, b"%08d" % (key * 7919 % rows), bytes(100)) for key in range(start, start + 500)])

@@ -1,4 +1,4 @@
-"""What a source's section says, and what is missing for it."""
+"""A source's section, and errors about missing fields and packages."""
 
 from __future__ import annotations
 

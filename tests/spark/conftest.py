@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One for all tests of a process: its JVM takes seconds to start. A task that fails is tried again."""
+    """A session for all tests of a process, as a JVM takes seconds to start. Failed tasks are retried."""
     directory = tmp_path_factory.mktemp("spark")
     made = tidemill.spark.session(
         "tests",

@@ -1,4 +1,4 @@
-"""What happens in a source, and what a local feed makes of it."""
+"""Changes in a source, and the items of a local feed for them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def on_tidb(tidb: Tidb) -> int:
-    """Three tables, all kinds of changes, a column more in the middle; the ts before all of it."""
+    """Write all kinds of changes to three tables, with a column added in between; return the ts before."""
     for table in ("orders", "pairs", "logs"):
         tidb.execute(
             f"create table shop.{table} (id bigint primary key, note varchar(40), price decimal(10,2))"
@@ -47,7 +47,7 @@ def tables_on_mariadb(sql: Client) -> None:
 
 
 def on_mariadb(sql: Client) -> None:
-    """The same there, and transactions of some thousand rows."""
+    """Write the same in MariaDB, and transactions of some thousand rows."""
     for number in range(12):
         sql("BEGIN", f"INSERT INTO orders (id, note, price) VALUES ({number}, 'order', 9.99)")
         sql(f"INSERT INTO pairs VALUES ({number}, NULL, -{number}.50)", "COMMIT")
@@ -80,7 +80,7 @@ class Local:
         self.items: list[Item] = []
         source = {"url": url, "tables": list(tables), "snapshot": False}
         found = {"data_dir": str(directory), "until": until, "source": source, **options}
-        sink = PythonSink("local", self.items.extend, _Start(start.checkpoint))
+        sink = PythonSink("local", self.items.extend, _Start(start.checkpoint), reads_rows=False)
         self._feed = Feed(feed_options(found), [sink])
 
     def __enter__(self) -> Self:
@@ -111,7 +111,7 @@ def local(url: str, tables: Sequence[str], start: Offset, end: Offset, directory
 
 
 def lines(items: Iterable[Item]) -> list[Any]:
-    """Rows and schema changes, however their transactions were cut into pieces."""
+    """Return rows and schema changes as lines, independent of how transactions were split."""
     found: list[Any] = []
     for item in items:
         if isinstance(item, Ddl):

@@ -39,13 +39,13 @@ class Job:
         return (writer.trigger(**trigger) if trigger else writer).start()
 
     def run(self) -> StreamingQuery:
-        """All that is there."""
+        """Process all available changes."""
         query = self.start(availableNow=True)
         assert query.awaitTermination(120)
         return query
 
     def ends(self) -> list[Offset]:
-        """Of the batches, as Spark wrote them down."""
+        """Return the ends of the batches in Spark's log."""
         return [Offset.read(fields) for fields in self.fields()]
 
     def fields(self) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What happens in a MariaDB, by a seed: rows of every type, a bank, statements of the server's own kinds."""
+"""Seeded events in a MariaDB: rows of every type, a bank, statements of the server's own kinds."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STATEMENTS: Final = (
     "REPLACE INTO accounts VALUES (1, {n}), (2, {n})",
     "FLUSH BINARY LOGS",
 )
-"""`{n}` is a number of its own. All can be followed."""
+"""`{n}` is a unique number. All of these can be followed."""
 
 
 ALWAYS: Final = {
@@ -55,7 +55,7 @@ REFUSED: Final = (
     "CREATE INDEX made ON orders (total)",
     "DROP TABLE customers",
 )
-"""A local feed into a Python sink ends there: it can't know what its target has."""
+"""Statements at which a local feed into a Python sink stops: it can't query its target."""
 
 
 class MariaLife:

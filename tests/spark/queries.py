@@ -32,7 +32,7 @@ def batch(spark: SparkSession, options: dict[str, Any]) -> Found:
 
 
 def stream(spark: SparkSession, directory: Path, options: dict[str, Any], borders: Sequence[Offset]) -> Found:
-    """A micro-batch between each offset and the next."""
+    """Read a micro-batch between each offset and the next."""
     spark.dataSource.register(_cutting(borders))
     job = _Kept(spark, directory, **options)
     job.run()
@@ -58,7 +58,7 @@ def _parts(frame: DataFrame) -> list[pa.Table]:
 
 
 def _cutting(borders: Sequence[Offset]) -> type[TidemillSource]:
-    """A source whose batches end where they are told to. Workers get all of it, being made here."""
+    """Return a source with the given ends of batches; being local, it is pickled whole."""
 
     class CuttingReader(StreamReader):
         def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802

@@ -34,7 +34,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "spark_stream.py"
 
 
 def dying(marker: Path) -> type[TidemillSource]:
-    """A source whose first task is killed behind its first batch. Workers get all of it, being made here."""
+    """Return a source whose first task is killed after its first batch; being local, it is pickled whole."""
 
     class DyingReader(BatchReader):
         def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""How far a stream is behind its source: the age of the oldest change that it has yet to read."""
+"""A stream's lag: the age of the oldest change that it hasn't read yet."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOW = 1_800_000_000.0
 
 
 class AnHourLater(MysqlOffsets):
-    """The server's clock has gone on."""
+    """Advances the server's clock by an hour."""
 
     def latest(self) -> Offset:
         end = super().latest()
@@ -35,7 +35,7 @@ class AnHourLater(MysqlOffsets):
 
 @pytest.fixture
 def offsets(sql: Client, mariadb: MariaDb) -> Iterator[MysqlOffsets]:
-    """Of the table item; there is another one."""
+    """Offsets of the table `item`; there is another table."""
     sql("CREATE TABLE item (id INT PRIMARY KEY)", "CREATE TABLE other (id INT PRIMARY KEY)")
     given = {"source": mariadb.url(), "tables": f"{sql.database}.item"}
     with closing(AnHourLater(read_options(given))) as found:

@@ -43,20 +43,20 @@ if TYPE_CHECKING:
 
 Life: TypeAlias = TikvLife | MariaLife
 SORTER_MEMORY = (0, 1 << 12, 1 << 26)
-"""What is larger comes in pieces."""
+"""Memory quotas of the sorter; larger transactions are split."""
 CAPTURE_MEMORY = (1 << 16, 1 << 26)
 
 
 @pytest.fixture
 def only(request: pytest.FixtureRequest) -> int | None:
-    """The seed that was asked for."""
+    """Return the seed given by --seed."""
     seed: int | None = request.config.getoption("--seed")
     return seed
 
 
 @contextmanager
 def captured(life: Life, directory: Path) -> Iterator[str]:
-    """The address of a capture that keeps what comes from now on."""
+    """Provide the address of a capture that buffers changes from now on."""
     source = {"url": life.url, "tables": [life.tables]}
     options = capture_options(
         {
@@ -73,7 +73,7 @@ def captured(life: Life, directory: Path) -> Iterator[str]:
 
 
 class Compared:
-    """What a local feed gave, and in how many ways Spark gives the same. `batch` and `stream` read."""
+    """The items of a local feed, and the ways in which Spark gives the same. `batch` and `stream` read."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class Compared:
 
     @property
     def loses_columns(self) -> bool:
-        """Whether a row of the typed table has a column that its last layout lacks."""
+        """True if a row of the typed table has a column that its last layout lacks."""
         rows = [row for item in self._wanted if isinstance(item, Transaction) for row in item.rows]
         layouts = [row.table for row in rows if row.table.full_name == self._table]
         with closing(open_offsets(read_options({key: str(v) for key, v in self._typed.items()}))) as offsets:
@@ -185,8 +185,7 @@ def lived(life: TikvLife, directory: Path) -> list[Item]:
 
 @pytest.fixture
 def tikv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Any]:
-    """What a seed makes of a cluster, a local feed's items and a capture's address; meanwhile
-    there are faults."""
+    """Provide a seeded cluster with faults, a local feed's items and a capture's address."""
 
     @contextmanager
     def play(seed: int) -> Iterator[tuple[TikvLife, list[Item], str]]:

@@ -1,4 +1,4 @@
-"""What the data source is told."""
+"""Options of the data source."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def split(tidb: Tidb, number: int) -> None:
 
 
 def merge_all(tidb: Tidb) -> None:
-    """Every region into the first."""
+    """Merge every region into the first."""
     first = tidb.region_of(b"")
     for _ in range(len(tidb.keyspace) - 1):
         tidb.merge(first)
@@ -80,7 +80,7 @@ def fill(tidb: Tidb) -> None:
 
 
 def work(tidb: Tidb) -> None:
-    """Every tenth row is changed three times."""
+    """Change every tenth row three times."""
     for change in (1, 2):
         with tidb.transaction() as txn:
             for number in range(0, ROWS, 10):
@@ -150,7 +150,7 @@ def of_all(found: Iterable[Sequence[Any]]) -> list[str]:
 
 
 def wanted(tidb: Tidb, start: dict[str, Any], end: dict[str, Any], directory: Path) -> list[str]:
-    """What a local feed makes of it."""
+    """Return the lines of a local feed."""
     offsets = [ts_offset(offset["ts"], offset["source"]) for offset in (start, end)]
     items = history.local(f"tikv://{tidb.pd_address}", ["shop.*"], offsets[0], offsets[1], directory)
     return sorted(map(repr, history.lines(items)))
@@ -289,7 +289,7 @@ def test_whoever_needs_whole_tables_has_them(shop: Tidb) -> None:
 
 
 def test_a_capture_is_not_asked_for_a_range(shop: Tidb, caplog: pytest.LogCaptureFixture) -> None:
-    """As a batch may be planned that was begun without captures."""
+    """A batch may have been planned with bounds before captures were added."""
     with Stream(shop, tables="shop.*") as stream:
         fill(shop)
         start, end = stream.next()
@@ -311,7 +311,7 @@ def test_bounds_that_are_no_keys_are_refused(shop: Tidb) -> None:
 
 
 class PartsJob(Job):
-    """Keeps rows with the number of their partition."""
+    """Collects rows with the number of their partition."""
 
     def _keep(self, frame: DataFrame, number: int) -> None:
         columns = ["commit_ts", "table", "before", "after", spark_partition_id().alias("part")]

@@ -1,4 +1,4 @@
-"""What Spark says of a cluster that isn't as it should be, as one sentence."""
+"""Spark's errors about a misconfigured cluster, as one sentence."""
 
 from __future__ import annotations
 

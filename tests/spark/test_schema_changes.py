@@ -69,7 +69,7 @@ class TypedJob(Job):
         return self.spark.readStream.format("tidemill").options(**self.options).load()
 
     def run_on(self, frame: DataFrame) -> str:
-        """All that is there; the error that stopped it."""
+        """Process all available changes; return the error that stopped the query."""
         writer = frame.writeStream.foreachBatch(self._keep)
         writer = writer.option("checkpointLocation", str(self.directory / "checkpoint"))
         query = writer.trigger(availableNow=True).start()
@@ -148,7 +148,7 @@ CHANGES = {
 @pytest.mark.parametrize("kind", CHANGES)
 def test_a_row_of_a_changed_table_stops_the_query_and_a_new_load_goes_on(bed: Bed, kind: str) -> None:
     statement, row, sentence = CHANGES[kind]
-    # What of a schema change a local feed can't follow isn't for rows to tell.
+    # Without schema changes, a query of rows passes over those that a local feed can't follow.
     frame = TidemillSource({**bed.options, "operations": "insert,update,delete"})
     frame.schema()
     with Query(frame) as query:

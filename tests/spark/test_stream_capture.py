@@ -77,7 +77,7 @@ def test_it_makes_no_difference_to_a_task(bed: Bed) -> None:  # noqa: F811
 
 
 def expected(bed: Bed, job: Job) -> list[Any]:  # noqa: F811
-    """What the source itself gives, from the end of the first batch, which had no rows, on."""
+    """Return the lines read from the source, after the first batch, which had no rows."""
     ends = job.ends()
     return history.lines(
         item for items in change_items(bed.options, WHOLE, ends[0], ends[-1]) for item in items

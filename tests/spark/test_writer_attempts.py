@@ -1,4 +1,4 @@
-"""What a writer's task does, without Spark: repeated, beside another attempt, with rows that can't be."""
+"""The task of a writer, without Spark: repeated, beside another attempt, and with invalid rows."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_a_stream_whose_target_is_another_is_refused_as_often_as_it_comes(target
 
 @pytest.mark.parametrize("applied", [0, 1, 3, 4])
 def test_two_attempts_at_the_same_rows_take_turns(target: Target, applied: int) -> None:
-    """The slow one is overtaken, before rows or a schema change, and goes on behind what the other did."""
+    """The slow attempt is overtaken, before rows or a schema change, and continues after the other one."""
     narrow = [[insert(ts * 10, ts)] for ts in (1, 2, 3)]
     groups = [*narrow, [widen(40)], [insert(50, 4, table=WIDE)], [insert(60, 5, table=WIDE)]]
     overtaken = threading.Event()

@@ -1,4 +1,4 @@
-"""What happens in a TiKV cluster, by a seed: transactions and schema changes, and faults meanwhile."""
+"""Seeded events in a TiKV cluster: transactions and schema changes, with faults meanwhile."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ TABLES: Final = {
 }
 """A key of one column and of two, none, and a table in partitions."""
 KEYS: Final = 60
-"""Of each table."""
+"""Number of keys of each table."""
 LEAST_CHANGES: Final = 300
 SCHEMA_CHANGES: Final = 3
 CUTS: Final = 3
 STEP_SECONDS: Final = 0.1
-"""A fault lasts as long while tasks read, and so does the peace behind it."""
+"""Duration of a fault while tasks read, and of the pause after it."""
 
 
 class Written(NamedTuple):
@@ -139,7 +139,7 @@ class TikvLife:
         self.begin()
 
     def begin(self) -> None:
-        """What was before is none of it."""
+        """Start the recorded range here."""
         self.start = self.end = self.now()
 
     def _border_keys(self) -> list[bytes]:
@@ -159,7 +159,7 @@ class TikvLife:
 
     @staticmethod
     def key_of(row: RowChange) -> Any:
-        """Of a table without one the id, which none of its rows has again."""
+        """Return the row's key; without one, its id, which is unique."""
         values = row.before if row.after is None else row.after
         assert values is not None
         return tuple([values[place] for place in row.table.key]) or values[0]
@@ -343,7 +343,7 @@ class Faults(Schedule):
 
 
 def feed_options(random: Random) -> Callable[..., FeedOptions]:
-    """Of a puller, drawn; left locks are seen at once."""
+    """Draw the options of a puller; abandoned locks are noticed at once."""
     return partial(
         FeedOptions,
         mailbox=random.choice((2, 5, 128)),

@@ -163,7 +163,7 @@ def check_typed(found: Found, borders: Sequence[Offset], wanted: Sequence[Item],
 
 
 def opens(item: Item, lines: list[dict[str, Any]]) -> bool:
-    """Whether the transaction has no line yet."""
+    """True if the transaction has no line yet."""
     return not lines or (item.commit_ts, item.start_ts) != (lines[-1]["commit_ts"], lines[-1]["start_ts"])
 
 

@@ -27,7 +27,7 @@ from tidemill.sink.python import PythonSink
 
 
 class Taken(Struct):
-    """What a process has taken until a moment."""
+    """The resources that a process has used so far."""
 
     rows: int
     lag_seconds: float
@@ -36,7 +36,7 @@ class Taken(Struct):
     resident_bytes: int
     threads: int
     turns: int
-    """Of all actors."""
+    """Turns of all actors."""
     cpu_seconds: float
     seconds: float
     error: str = ""

@@ -59,7 +59,7 @@ class TidbPlace(Place):
         return self.write(record_key(self.info().id, number), value)
 
     def write_info(self, info: TableInfo | bytes, table: str = "item") -> int:
-        """What the schema says of a table, without a job; the commit ts."""
+        """Write a table's info into the schema without a job; return the commit ts."""
         database = self.server.schema.database(self.schema)
         key = meta.hash_key(meta.database_field(database.id), meta.table_field(self.info(table).id))
         return self.write(key, info if isinstance(info, bytes) else encode_table_info(info))

@@ -35,7 +35,7 @@ def table_info(number: int) -> TableInfo:
 
 
 class Made:
-    """What a served cluster is told to do."""
+    """The commands for a served cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -48,7 +48,7 @@ class Made:
         return self.cluster.tso()
 
     def tables(self, count: int, regions: int) -> int:
-        """Tables t0, t1, …, without rows, cut into so many regions together; the regions there are."""
+        """Create tables t0, t1, … without rows, split into `regions` regions in all; return their number."""
         cuts = []
         for number in range(count):
             table_id = FIRST_TABLE + number

@@ -1,4 +1,4 @@
-"""What a program does with a feed, and what a feed says of a program's mistakes."""
+"""Use of a feed by a program, and errors about the program's mistakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong is said in one sentence, and once it is mended the same feed goes on: nothing is lost."""
+"""Each failure is reported in one sentence; after its repair the same feed continues without loss."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ def test_a_row_of_an_unknown_format(place, value):
             f"the row of shop.item with the key {record_key(place.info().id, 5).hex()} can't be read"
             in sentence
         )
-        assert "check that row in the source; once it is mended there, begin with an empty target" in sentence
+        assert "check that row in the source; correct it there, then begin with an empty target" in sentence
         assert place.copied_ids() == [1, 2, 3]
     place.server.write([("delete", record_key(place.info().id, 5), b"")])
     place.begins_again()

@@ -1,4 +1,4 @@
-"""What an operator reads at night of a feed that is slow or stuck: one line for each cause, with names."""
+"""Diagnosis of a slow or stuck feed for an operator: one line per cause, with names."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ TEXT_BYTES = 90
 
 
 def followed(directory: Path, rows: int, **quotas: Any) -> dict[str, Any]:
-    """What a feed has seen of a transaction of so many rows, all prewrites of which came first."""
+    """Return a feed's counts for a transaction of `rows` rows, whose prewrites all came first."""
     with served(stores=3) as cluster:
         cluster("tables", 2, 8)
         options = {

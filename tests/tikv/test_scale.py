@@ -14,7 +14,7 @@ from .many_follower import Following, Taken, following_many
 from .served import Served, served
 
 FEED_BYTES = 32 << 20
-"""Of a feed of one table."""
+"""Memory of a feed of one table."""
 REGION_BYTES, MANY_REGION_BYTES = 2_000, 2_300
 """Beyond it, of the whole feed, with a region's part of its table: SpanPuller, Writer, range lock, frontier,
 schema, cache. Of many it is more, by what malloc holds of the time they were all registered."""

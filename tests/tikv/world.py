@@ -94,7 +94,7 @@ def run(
 
 
 class Lines:
-    """What a feed delivers, a line each; timestamps as the number of the commit."""
+    """A feed's items as lines; a timestamp is shown as the number of the commit."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

@@ -20,7 +20,7 @@ from tidemill.sources.source import Source
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvSinkOptions:
-    """There are none."""
+    """Options of the sink: there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""One line of the file: commit ts, what it is, and its content as JSON.
+"""One line of the file: commit ts, kind, and content as JSON.
 
 A `table` line defines the table of the `insert`, `update` and `delete` lines after it. A transaction is the
 lines of one ts, up to and including a `commit` line.
@@ -17,7 +17,7 @@ from tidemill.errors import SinkError, SourceError
 from tidemill.events import RowChange, Table
 
 KINDS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "char", "varchar", "text"})
-"""Kinds of columns whose values are the same in JSON."""
+"""Kinds of columns whose values JSON represents exactly."""
 
 
 csv.field_size_limit(1 << 30)  # else rows above 128 KiB can't be read
@@ -46,7 +46,7 @@ def encode(line: Line) -> bytes:
 
 
 def decode(line: bytes) -> Line:
-    """Raises SourceError for what isn't a line of such a file."""
+    """Parse a line. Raises SourceError for an invalid line."""
     try:
         (ts, what, content), *_ = csv.reader([line.decode()])
         return Line(int(ts), what, content)
@@ -55,7 +55,7 @@ def decode(line: bytes) -> Line:
 
 
 def table_line(ts: int, table: Table) -> Line:
-    """Raises SinkError for a column that JSON doesn't hold exactly."""
+    """Raise SinkError for a column that JSON can't represent exactly."""
     for column in table.columns:
         if column.kind not in KINDS:
             raise SinkError(

@@ -1,4 +1,4 @@
-"""Rows into a file of lines, exactly once: what a crash left beyond the checkpoint is cut off."""
+"""A sink that writes lines, exactly once: after a crash the file is truncated to the checkpoint."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class CsvSink:
         self._durable: Checkpoint | None = None
         self._reached: Checkpoint | None = None
         self._tables: dict[str, Table] = {}
-        """As they were written last."""
+        """Tables as written last."""
 
     def open(self) -> Checkpoint | None:
         stored = self._store.load()
         self._durable, length = stored or (None, 0)
         self._reached = None
-        self._tables.clear()  # each is written again with its next row
+        self._tables.clear()  # each definition is written again with its next row
         try:
             if stored is None and self._path.exists() and self._path.stat().st_size:
                 raise SinkError(f"{self._path} holds something already: remove it, or name another file")
@@ -62,7 +62,7 @@ class CsvSink:
         return self._durable
 
     def has_table(self, schema: str, table: str) -> bool:
-        return True  # a stream of changes doesn't know
+        return True  # not known from a stream of changes
 
     def close(self) -> None:
         file, self._file = self._file, None

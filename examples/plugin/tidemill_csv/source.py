@@ -1,4 +1,4 @@
-"""A file of lines as a source: an actor reads it, the sorter orders it, `mount` makes items of it.
+"""A file of lines as a source: an actor reads it, the sorter orders it, `mount` decodes items.
 
 A position is the number of bytes up to the end of a transaction.
 """
@@ -35,7 +35,7 @@ from tidemill.sources.source import SourceInfo, StartContext
 from .line import Change, decode
 
 LINES = 1000
-"""Lines of one message."""
+"""Maximum number of lines per message."""
 KEYSPACE = 1
 
 
@@ -58,7 +58,7 @@ class CsvReader(PooledActor):
         for _ in range(LINES):
             at = self._file.tell()
             line = self._file.readline()
-            if not line.endswith(b"\n"):  # it is being written
+            if not line.endswith(b"\n"):  # the line is still being written
                 self._file.seek(at)
                 break
             found = decode(line)
@@ -87,7 +87,7 @@ class CsvSource:
         self._poll_seconds = poll_seconds
         self._filter = tables
         self._tables: dict[str, Table] = {}
-        """By full name, as of the line that was mounted last."""
+        """Tables by full name, as of the last decoded line."""
         self._rows: list[RowChange] = []
 
     def look(self) -> SourceInfo:
@@ -179,7 +179,7 @@ class CsvSource:
             self._rows.append(RowChange(ts, ts, table, op, before, after))
 
     def acknowledged(self, ts: Ts) -> None:
-        """The file stays."""
+        """Do nothing: the file is kept."""
 
     def statistics(self) -> PullerStatistics | None:
         return None
@@ -199,4 +199,4 @@ class CsvSource:
         self._reader.stop(block=False)
 
     def close(self) -> None:
-        """The reader has closed the file."""
+        """Do nothing: the reader has closed the file."""

@@ -1,4 +1,4 @@
-"""What a real TiDB wrote about its schema: see tests/vectors."""
+"""Schema keys written by a real TiDB: see tests/vectors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Written(NamedTuple):
     where: str
     """mysql.tidb_ddl_job, m:DDLJobList and so on."""
     field: str
-    """Of a hash."""
+    """Field of a hash."""
     job_id: int | None
 
 
@@ -39,7 +39,7 @@ def jobs(version: str) -> list[dict[str, Any]]:
 
 
 def transactions(version: str) -> Iterator[tuple[str, list[Written]]]:
-    """What each transaction of the DDL statements wrote, with the statement."""
+    """Yield each DDL statement with the keys that its transaction wrote."""
     for line in lines("ddl_events", version):
         if line["kind"] == "commit":
             yield line["sql"], [_written(line, entry) for entry in line["entries"]]

@@ -57,7 +57,7 @@ def decoder_of(vector: Vector) -> RowDecoder:
 
 
 def old_rows() -> list[Vector]:
-    """Those that are of format 1, and the others written anew in it."""
+    """Return the vectors of format 1, and the others converted to it."""
     found = []
     for vector in load("rows"):
         if vector.row_format == 2:

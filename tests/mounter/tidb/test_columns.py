@@ -25,7 +25,7 @@ def table(*columns: ColumnInfo, **more) -> TableInfo:
 
 
 def job(*types: int) -> Job:
-    """Of one type, or of several clauses."""
+    """Return a job of one type, or with several clauses."""
     if len(types) == 1:
         return Job(id=9, type=types[0])
     parts = SubJobs(sub_jobs=[SubJob(type=type_) for type_ in types])

@@ -164,7 +164,7 @@ STEPS = st.lists(
 
 
 def seen(history: SchemaHistory, ts: int):
-    """What the model calls `physical()`."""
+    """Return the same as `physical()` of the model."""
     tables = {table.name: table for table in history.tables(ts)}
     return {p.id: (p.schema, tables[f"{p.schema}.{p.table}"].info) for p in history.physical_tables(ts)}
 

@@ -1,4 +1,4 @@
-"""What the sorter releases of TiKV's changes, and the items that it is mounted to."""
+"""Mounting of TiKV's changes, as the sorter releases them, to items."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def bench(tmp_path):
 
 
 def row(*values: int | None) -> bytes:
-    """A row's value: the columns behind the key, which have the ids 2, 3 and so on."""
+    """Return a row's value: the columns after the key, which have the ids 2, 3 and so on."""
     cells = {
         number: value.to_bytes(8, "little") for number, value in enumerate(values, 2) if value is not None
     }

@@ -1,4 +1,4 @@
-"""What jobs do to followed tables: actions, nothing, or a refusal."""
+"""Effects of jobs on followed tables: actions, nothing, or a refusal."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_restart_anywhere_tells_the_rest(tmp_path):
 
 
 def follow(history: SchemaHistory, jobs: list[tuple[int, Job]]) -> list[tuple[int, str]]:
-    """What the jobs do. A renamed table may have its new name already."""
+    """Return the effects of the jobs. A renamed table may already have its new name."""
     lines = []
     for ts, job in jobs:
         history.apply(job, ts)
@@ -129,7 +129,7 @@ def follow(history: SchemaHistory, jobs: list[tuple[int, Job]]) -> list[tuple[in
 
 
 def databases(keys: dict[bytes, bytes]) -> list[tuple[DbInfo, list[TableInfo]]]:
-    """What the schema keys hold."""
+    """Return the databases and tables in the schema keys."""
     found: dict = {}
     for key, value in keys.items():
         if key.startswith(b"mD") and (name := meta.decode_meta_key(key)).kind == "hash":

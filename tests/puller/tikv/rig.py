@@ -22,11 +22,11 @@ from tidemill.puller.tikv.span import table_span
 from tidemill.store.store import Store
 from tidemill.testing.progress import STALL_SECONDS, RetryDelay, Stalled, changed_to
 
-"""Only a test that fails waits for so long."""
+"""Timeout, which only a failing test reaches."""
 
 
 class Collected:
-    """What came for one table, in order, and failures; whoever waits is woken by each."""
+    """The changes received for one table, in order, and failures; each wakes the waiting threads."""
 
     def __init__(self, table: int, arrived: list[tuple[int, Changes]], changed: Condition) -> None:
         self.table = table
@@ -153,7 +153,7 @@ class Rig:
 
     @property
     def requests(self) -> list[Request]:
-        """Of all tables, in no order."""
+        """Return the requests of all tables, in any order."""
         feed = self.puller.feed
         return [r for s in list(feed.subscriptions.values()) for r in list(s.requests)]
 

@@ -22,7 +22,7 @@ class Scripted(grpc.GenericRpcHandler):
         self.answers: dict[str, Callable[[Any], Any]] = {}
         self.requests: list[Any] = []
         self.metadata: list[tuple[str, str]] = []
-        """Of the last call."""
+        """Metadata of the last call."""
         self.address = ""
         self._methods: dict[str, Method] = {}
 
@@ -129,7 +129,7 @@ class ScriptedPd(Scripted):
 
 
 def silent_address() -> str:
-    """Of a server that has just gone away."""
+    """Return the address of a server that has just stopped."""
     gone = Scripted()
     with served(gone):
         pass

@@ -62,7 +62,7 @@ class Bench:
         )
 
     def tell(self, *changes: KvChange, resolved: int = 0) -> list[tuple]:
-        """What is written down for these changes."""
+        """Return the lines recorded for these changes."""
         before = len(self.lines)
         self.puller.tell(Changes(list(changes), resolved))
         self.system.run()

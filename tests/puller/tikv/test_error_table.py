@@ -1,4 +1,4 @@
-"""What follows from each error: the document's table."""
+"""The reaction to each error: the document's table."""
 
 from __future__ import annotations
 

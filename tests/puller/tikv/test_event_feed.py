@@ -262,7 +262,7 @@ def test_stopping_does_not_wait_for_streams_that_hang(make):
 
 
 def until_registered(cluster: Cluster, count: int) -> None:
-    """Wait until so many subscriptions are known to the stores."""
+    """Wait until the stores know a given number of subscriptions."""
     feeds = [store.change_data for store in cluster.stores.values()]
 
     async def until() -> None:

@@ -1,4 +1,4 @@
-"""What is said of a store's key errors."""
+"""Messages about a store's key errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a region's rows become, as text: rows in, changes out.
+"""Matching of a region's rows, as text: rows in, changes out.
 
 Each case is played twice, row by row and all rows at once, and must end alike. `region [<start> <end>]`
 begins a region with checkpoint 1, of raw keys; `.cut` ends a bound inside the encoding of its key,
@@ -57,7 +57,7 @@ def test_a_case_ends_alike_when_its_rows_come_at_once(case, quota):
 
 
 def lines_without_errors(wanted: str) -> str:
-    """A batch that fails gives nothing: its changes come again when the region is asked for anew."""
+    """A batch that fails gives nothing: its changes come again when the region is requested again."""
     lines = wanted.splitlines()
     failed = [line for line in lines if line.startswith("error")]
     return "\n".join(failed or sorted(lines)).strip()

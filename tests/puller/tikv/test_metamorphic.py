@@ -28,7 +28,7 @@ from .rig import Rig
 
 TABLES = (11, 12, 13)
 KEYS = 60
-"""Of each table."""
+"""Number of keys of each table."""
 MODES: tuple[CommitMode, ...] = get_args(CommitMode)
 LEAST_ROWS = 1000
 SEGMENTS = 4
@@ -50,7 +50,7 @@ WORDS = (
 )
 """Drawn from. Not the clock: where it steps back timestamps stand still for as long, and so do locks."""
 SEEDS = len(WORDS)
-"""Of each test: in so many runs every fault must happen."""
+"""Number of runs of each test, in which every fault must happen."""
 ORDINARY = range(0, 4 * SEEDS, SEEDS)
 SOAK = range(4 * SEEDS, 40 * SEEDS, SEEDS)
 
@@ -98,7 +98,7 @@ class History:
 
 
 class Sorted:
-    """What a sorter makes of the messages, in the order they came from all tables."""
+    """A model of the sorter: takes the messages in the order they came from all tables."""
 
     def __init__(self) -> None:
         self.output: list[KvChange] = []

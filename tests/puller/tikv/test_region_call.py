@@ -1,4 +1,4 @@
-"""What a store's region errors teach the region cache."""
+"""Updates of the region cache by a store's region errors."""
 
 from __future__ import annotations
 

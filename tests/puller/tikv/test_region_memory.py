@@ -1,4 +1,4 @@
-"""What an idle region takes: hundreds of thousands of them fit into one process."""
+"""Memory of an idle region: hundreds of thousands of them fit into one process."""
 
 from __future__ import annotations
 

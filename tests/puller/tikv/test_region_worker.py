@@ -118,7 +118,7 @@ class Worker:
 
 
 class Stream:
-    """What a worker knows of a StoreStream."""
+    """A worker's view of a StoreStream."""
 
     def __init__(self, multiplexing: bool) -> None:
         self.multiplexing = multiplexing

@@ -1,4 +1,4 @@
-"""What is asked of a store, and on which stream."""
+"""Requests to a store, and the streams that they are sent on."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class World:
         self.sink.open()
 
     def follow(self, transactions: int) -> None:
-        """So many transactions of some changes each, a day for every ten, and files for every five."""
+        """Archive transactions of some changes each: a day for every ten, files for every five."""
         for number in range(transactions):
             self.at += DAY // 10
             rows = [self.change() for _ in range(4)]

@@ -170,7 +170,7 @@ def test_counting_keys_in_little_memory_keeps_the_busy_ones():
 
 
 def needed(disk: Disk, store: Store, window):
-    """What lies above the acknowledged ts, as the index of a sorter would tell."""
+    """Yield the changes above the acknowledged ts, as the index of a sorter would."""
     for key, value in store.iterate(window, b"", b"\xff" * 40):
         newest = max(change.commit_ts for change in read_value(key, value))
         if newest > ACKNOWLEDGED:

@@ -1,4 +1,4 @@
-"""What counts in a backfill's directory, whoever writes into it."""
+"""The valid files of a backfill's directory, with several writers."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 ROWS = int(os.environ.get("TIDEMILL_SOAK_ROWS", "5000000"))
 CHUNK_ROWS = max(1_000, ROWS // 50)
 WORKER_BYTES = 400 << 20
-"""Of a worker's memory, whatever a chunk has: pyspark, pyarrow and tidemill take about 150 MiB of it."""
+"""Maximum memory of a worker for any chunk; pyspark, pyarrow and tidemill take about 150 MiB of it."""
 MINUTES = 40 * 60.0
 
 

@@ -1,4 +1,4 @@
-"""What ends a backfill's tasks before they are done."""
+"""Reasons that end a backfill's tasks early."""
 
 from __future__ import annotations
 

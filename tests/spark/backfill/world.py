@@ -17,7 +17,7 @@ from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.progress import eventually, feed_ended
 
 PAUSE_SECONDS = 0.0015
-"""Of a writer between two transactions: about 500 a second."""
+"""Pause of a writer between two transactions, which makes about 500 per second."""
 
 
 def into_copy(url: str, server: MariaDb, tables: str, copy: str, directory: Path) -> FeedOptions:
@@ -126,7 +126,7 @@ def create_tables(sql: Callable[..., Any], rows: int) -> None:
 
 
 def processes(session: int) -> list[int]:
-    """Of a session that was begun for them."""
+    """Return the processes of a session."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -51,7 +51,7 @@ class Running:
         self.address = f"127.0.0.1:{self.port}"
 
     def begun(self) -> Self:
-        """Once it keeps what comes."""
+        """Wait until the capture buffers new changes."""
         eventually(lambda: self._status() is not None)
         return self
 
@@ -82,7 +82,7 @@ class Running:
 
 
 class Bed:
-    """What both kinds of source share. `rest_from` are the offsets at which the stateless way was taken."""
+    """The common part of both kinds of source. `rest_from` are the offsets at which the source took over."""
 
     url: str
     schema: str
@@ -111,7 +111,7 @@ class Bed:
     # --- the source
 
     def write(self, *transactions: Sequence[tuple[str, int, str]]) -> None:
-        """Rows to insert or replace, each of a table."""
+        """Insert or replace rows, each with its table."""
         raise NotImplementedError
 
     def alter(self, statement: str) -> None:
@@ -129,7 +129,7 @@ class Bed:
         return self._offsets.latest()
 
     def following(self, start: Offset) -> Offset:
-        """Behind all that is there."""
+        """Return the end of the batch after `start`."""
         return self._offsets.following(start, None, Limit())
 
     # --- three ways to read it

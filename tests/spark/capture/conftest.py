@@ -13,7 +13,7 @@ from .beds import Bed, MariaBed, TikvBed
 
 @pytest.fixture(params=["mariadb", "tikv"])
 def bed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bed]:
-    """Tables `item` and `other` in a source of each kind, empty, and a place for a capture of them."""
+    """Empty tables `item` and `other` in a source of each kind, and a directory for a capture of them."""
     if request.param == "tikv":
         with Tidb(stores=2, tick_seconds=0.02) as tidb, TikvBed(tmp_path, tidb) as found:
             yield found

@@ -29,7 +29,7 @@ BASE = compose_ts(1_700_000_000_000)
 
 
 def position(number: int) -> str:
-    """Behind transaction `number`, from 1; 0 is before the first."""
+    """Return the offset after transaction `number`, counted from 1; 0 is before the first."""
     return f"log.000001:{1000 + 10 * number}"
 
 
@@ -65,7 +65,7 @@ def ddl(number: int) -> Ddl:
 
 
 def history(seed: int, transactions: int = 40, most_rows: int = 12) -> list[Item]:
-    """Transaction after transaction; some come in pieces, some are empty, some are DDL."""
+    """Return transactions, of which some are split, some are empty, and some are DDL."""
     random = Random(seed)
     items: list[Item] = [heartbeat(0)]
     for number in range(1, transactions + 1):
@@ -98,7 +98,7 @@ def rows_of(batches: Any) -> list[dict[str, Any]]:
 
 
 class Keeping:
-    """A capture's sink and what it holds, fed by hand."""
+    """A capture's sink and its buffer, fed by the test."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A capture's server in this process, over a history that is held."""
+"""A capture's server in this process, with a buffered history."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def ticket(after: int, upto: int, **more: Any) -> Ticket:
 
 
 class Scripted(flight.FlightServerBase):
-    """Sends what it is told to, whatever it is asked for; an exception is raised, a callable called."""
+    """Answers every request with the given messages; an exception is raised, a callable is called."""
 
     def __init__(self, *script: Any) -> None:
         super().__init__("grpc+tcp://127.0.0.1:0")

@@ -1,4 +1,4 @@
-"""What a capture is told wrongly is said in one sentence, before anything is changed."""
+"""Invalid options of a capture are reported in one sentence, before anything is changed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_outside_loopback_a_token_is_enough(tmp_path):
 
 
 def fails(tmp_path: Path, **flags: Any) -> str:
-    """The sentence with which a capture ends."""
+    """Return the error message of a capture that fails."""
     config = tmp_path / "feed.toml"
     config.write_text(
         f'data_dir = "{tmp_path / "state"}"\n'

@@ -1,4 +1,4 @@
-"""What a capture keeps: any range of it, within its bounds."""
+"""The buffer of a capture: reads of any range, within its quotas."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_every_range_is_as_if_it_were_read_by_itself(tmp_path, seed, max_rows, m
     keeping = Keeping(tmp_path, memory=memory, max_rows=max_rows)
     random = Random(seed)
     rest = list(items)
-    while rest:  # what waits when the sink is free makes a batch
+    while rest:  # items that wait while the sink is busy make a batch
         size = random.choice([1, 2, 5, 20])
         keeping.take(rest[:size])
         del rest[:size]
@@ -74,7 +74,7 @@ def test_what_is_acknowledged_is_freed_and_its_files_vanish(tmp_path):
     assert before.disk_bytes == sum(file.stat().st_size for file in keeping.files) > 0
     keeping.held.acknowledge(rank_of(position(25)))
     assert keeping.read(25, COUNT) == expected(items, 25, COUNT)
-    with pytest.raises(RangeUnavailable, match=r"begins behind log\.000001:1250"):
+    with pytest.raises(RangeUnavailable, match=r"starts after log\.000001:1250"):
         keeping.read(24, COUNT)
     assert 0 < keeping.held.statistics().rows < before.rows
     keeping.held.acknowledge(rank_of(position(COUNT)))
@@ -107,7 +107,7 @@ def test_a_restart_goes_on_at_the_checkpoint(tmp_path):
     assert again.sink.open() == checkpoint
     again.take(items)  # the gate drops what is at or below the checkpoint
     assert again.read(20, COUNT) == expected(items, 20, COUNT)
-    with pytest.raises(RangeUnavailable, match="begins behind"):
+    with pytest.raises(RangeUnavailable, match="starts after"):
         again.read(5, COUNT)
 
 
@@ -148,11 +148,11 @@ def test_a_transaction_larger_than_the_quota_is_not_kept_and_blocks_nobody(tmp_p
     keeping = Keeping(tmp_path, memory=1 << 13, disk=1 << 13, max_rows=1)
     with in_a_thread(lambda: keeping.take(items)):
         until(keeping, lambda: keeping.held.statistics().blocked_since is not None)
-        # What came before is not let go for it.
+        # Earlier changes are not dropped for it.
         assert keeping.read(0, 1) == expected(items, 0, 1)
         keeping.held.acknowledge(rank_of(position(1)))
     assert keeping.read(2, 3) == expected(items, 2, 3)
-    with pytest.raises(RangeUnavailable, match=r"begins behind log\.000001:1020"):
+    with pytest.raises(RangeUnavailable, match=r"starts after log\.000001:1020"):
         keeping.read(1, 3)
     assert keeping.files == []
 
@@ -204,7 +204,7 @@ def test_what_does_not_come_in_time_is_said(tmp_path):
 
 def test_nobody_waits_for_one_who_went_away(tmp_path):
     keeping = Keeping(tmp_path)
-    with pytest.raises(RangeUnavailable, match="nobody waits"):
+    with pytest.raises(RangeUnavailable, match="the client has disconnected"):
         keeping.held.wait((1, 0), (1, 9), 30.0, lambda: False)
 
 

@@ -20,7 +20,7 @@ PARTS = [WHOLE, *WHOLE.divided(2)]
 
 
 def batch(bed: Bed, start: Offset, number: int) -> Offset:
-    """Some transactions; the offset behind them."""
+    """Write some transactions; return the offset after them."""
     bed.burst(10 * number, 10)
     return bed.following(start)
 
@@ -44,7 +44,7 @@ def test_it_gives_what_a_task_reads_by_itself(bed):
 
 
 def test_ranges_of_a_finer_cut_are_the_same(bed):
-    """Every transaction by itself: a binlog's timestamps are made by the one who asks."""
+    """Smaller ranges give the same changes, though a binlog's timestamps depend on the reader."""
     with Running(bed).begun() as capture:
         places = [bed.latest()]
         for number in range(3):
@@ -57,7 +57,7 @@ def test_ranges_of_a_finer_cut_are_the_same(bed):
 
 
 def large(bed: Bed, megabytes: int = 10) -> None:
-    """So much in a few transactions that no buffer between two processes holds it."""
+    """Write a few transactions larger than all buffers between two processes."""
     text = "x" * 8000
     for part in range(4):
         bed.write([("item", 1_000_000 + 1000 * part + n, text) for n in range(megabytes * 32)])
@@ -90,13 +90,13 @@ def test_killed_it_goes_on_from_what_was_acknowledged(bed):
         eventually(store.load)
         end = batch(bed, middle, 2)
         capture.kill()
-        # Without it the query goes on, and writes go on.
+        # Without it the query and the writes continue.
         assert rows_of(bed.stream(capture.address, middle, end)) == bed.alone(middle, end)
         last = batch(bed, end, 3)
     with Running(bed).begun() as again:
         assert bed.captured(again.address, middle, last) == bed.alone(middle, last)
         assert bed.captured(again.address, end, last) == bed.alone(end, last)
-        assert "what is kept begins behind" in bed.refused(again.address, start, last)
+        assert "the buffer starts after" in bed.refused(again.address, start, last)
 
 
 def test_killed_before_anything_was_acknowledged_it_begins_anew(bed):
@@ -107,7 +107,7 @@ def test_killed_before_anything_was_acknowledged_it_begins_anew(bed):
         capture.kill()
     with Running(bed).begun() as again:
         end = batch(bed, middle, 2)
-        assert "what is kept begins behind" in bed.refused(again.address, start, end)
+        assert "the buffer starts after" in bed.refused(again.address, start, end)
         assert rows_of(bed.stream(again.address, start, end)) == bed.alone(start, end)
         last = batch(bed, end, 3)
         assert bed.captured(again.address, end, last) == bed.alone(end, last)
@@ -138,7 +138,7 @@ def test_when_nobody_reads_the_source_is_slowed_and_everything_is_bounded(bed):
             status = eventually(lambda: _waiting(bed))
             (sink,) = status.sinks
             assert (sink.name, sink.target) == ("capture", f"flight://{capture.address}")
-        # The query goes on without it, and what it acknowledges makes room.
+        # The query continues without it, and its acknowledgements make room.
         assert "the quota is full" in bed.refused(capture.address, start, end)
         assert rows_of(bed.stream(capture.address, start, end)) == bed.alone(start, end)
         assert client.acknowledge([capture.address], LEASE, end) == []

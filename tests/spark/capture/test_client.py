@@ -27,11 +27,11 @@ EVERY = WHOLE.to_pylist()
 ASKED = ticket(0, COUNT)
 END = to_json(End(WHOLE.num_rows, ASKED.end))
 NOBODY = "127.0.0.1:1"
-"""Nothing listens there."""
+"""Address at which nothing listens."""
 
 
 class Stateless:
-    """The way without a capture; remembers what it was asked."""
+    """The source without a capture; records the requests."""
 
     def __init__(self) -> None:
         self.asked: list[Offset] = []
@@ -102,7 +102,7 @@ def test_an_answer_that_is_wrong_is_an_error_once_rows_were_handed_on(script):
 
 @pytest.mark.parametrize("at", range(WHOLE.num_rows + 1))
 def test_wherever_it_breaks_off_the_next_goes_on(tmp_path, at):
-    """The next is a capture with all of it, asked for what is missing only."""
+    """The next capture has the whole range, and is asked only for the missing part."""
     keeping = Keeping(tmp_path)
     keeping.take(ITEMS)
     broken = Scripted(WHOLE.slice(0, at), flight.FlightUnavailableError("gone"))
@@ -143,7 +143,7 @@ def test_a_slow_reader_is_not_a_slow_capture():
     with serving(Scripted(*halves(9), END)) as address:
         found = []
         for batch in client.read([address], ASKED, json=False, silent_seconds=0.05):
-            Event().wait(0.15)  # not for anything to happen: the reader takes longer than the capture may
+            Event().wait(0.15)  # the reader itself takes longer than the timeout for the capture
             found.append(batch)
     assert rows_of(found) == EVERY
 

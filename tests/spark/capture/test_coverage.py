@@ -1,4 +1,4 @@
-"""Whether a capture follows all that a query asks for."""
+"""A check that a capture follows all tables of a query."""
 
 from __future__ import annotations
 

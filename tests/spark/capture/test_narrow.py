@@ -1,4 +1,4 @@
-"""A part of the changes, taken from batches, is what a task makes of the items itself."""
+"""Filtering batches gives the same changes as filtering the items in a task."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ FOREVER = 1 << 62
 
 
 def read(times: list[int], last: int) -> list[int]:
-    """What a reading that begins with `last` gives transactions of these seconds."""
+    """Return the ts of transactions at these seconds for a reader that starts with `last`."""
     clock, found = CommitClock(last), []
     for time in times:
         clock.last = clock.next(time)
@@ -62,7 +62,7 @@ def test_where_the_capture_s_clock_was_raised_it_gives_the_same_or_refuses(seed)
     now = 1_000
     while len(times) < 30:
         now += random.choice([0, 0, 0, 1, 5])
-        if random.random() < 0.3:  # idle: just behind the source's clock
+        if random.random() < 0.3:  # idle: just below the source's clock
             clock.raise_to(compose_ts((now - random.randrange(3)) * 1000 - 1))
         times.append(now - random.choice([0, 0, 0, 0, 1, 4]))
         clock.last = clock.next(times[-1])

@@ -1,4 +1,4 @@
-"""What a capture answers, and what it refuses."""
+"""Answers and rejections of a capture."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_request_waits_for_what_is_still_to_come(tmp_path, items):
         ({"part": Part(2, 2)}, "part 2 of 2: parts count from 0"),
         ({"operations": ("merge",)}, "operation 'merge': accepted are insert, update, delete, ddl"),
         ({"start": Offset(1, "nowhere", SOURCE)}, "'nowhere' is not a binlog position"),
-        ({"start": Offset(BASE, "log.000001:4", SOURCE)}, "what is kept begins behind log.000001:1000"),
+        ({"start": Offset(BASE, "log.000001:4", SOURCE)}, "the buffer starts after log.000001:1000"),
         ({"end": Offset(BASE, position(COUNT), SOURCE)}, "its clock is ahead of the query's"),
     ],
 )
@@ -113,7 +113,7 @@ def test_a_ticket_that_is_none_is_refused(keeping):
 
 
 def test_any_client_finds_what_is_held(keeping, items):
-    """With nothing of tidemill's: Flight's own calls, and the ticket as it is given."""
+    """Uses nothing of tidemill: only Flight's own calls, and the ticket from the flight info."""
     with served(keeping) as address, flight.connect(f"grpc://{address}") as other:
         (info,) = other.list_flights()
         assert info.schema == ENVELOPE
@@ -144,7 +144,7 @@ def test_acknowledged_by_the_owner_it_is_let_go(keeping, items):
         assert client.acknowledge([address], "query 1", offset(20)) == []
         assert keeping.sink.flush() is not None
         assert read(address, ticket=ticket(20, COUNT)) == expected(items, 20, COUNT)
-        with pytest.raises(CaptureUnavailable, match="begins behind"):
+        with pytest.raises(CaptureUnavailable, match="starts after"):
             read(address, ticket=ticket(10, COUNT))
         found = client.status(address)
         assert (found.source, found.tables, found.lease.lease) == (SOURCE, ("shop.*",), "query 1")
@@ -162,7 +162,7 @@ def test_a_second_query_neither_owns_nor_frees_anything(keeping, items):
         assert "the lease is missing" in refusal
         (refusal,) = client.acknowledge([address], "query 1", Offset(1, position(3), "server 2"))
         assert "follows server 1" in refusal
-        # One who only reads needs none.
+        # Reading alone needs no lease.
         assert read(address, ticket=ticket(0, COUNT)) == expected(items, 0, COUNT)
 
 

@@ -1,4 +1,4 @@
-"""A task that is given captures does what one without does."""
+"""A task with captures gives the same as one without."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(
 
 
 def build_wheel(directory: Path) -> Path:
-    """Of the tree as it is."""
+    """Build a wheel of the working tree."""
     source = directory / "source"
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True

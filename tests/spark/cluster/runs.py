@@ -14,7 +14,7 @@ from .pythons import link
 from .standalone import Cluster, Session
 
 NAME: Final = "spark-python"
-"""What PYSPARK_PYTHON may say: each host finds its own by its PATH."""
+"""Name of the Python for PYSPARK_PYTHON, which each host finds by its PATH."""
 
 
 def configure(directory: Path, copied: Copied, *more: str) -> Path:

@@ -57,7 +57,7 @@ class Session:
         return self.log_path.read_text(errors="replace")
 
     def until(self, condition: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
-        """What `condition` says once that is true; fails if the process ends before."""
+        """Wait until `condition` is true and return its value; fails if the process ends before."""
 
         def look() -> T:
             assert self.process.poll() is None, self.log()
@@ -70,7 +70,7 @@ class Session:
         return found
 
     def pids(self, program: str = "") -> list[int]:
-        """Of all its processes; of those whose command line has `program`."""
+        """Return the ids of the session's processes whose command line has `program`."""
         return [pid for pid in _session(self.process.pid) if program in _command_line(pid)]
 
     def signal(self, number: int, program: str = "") -> None:
@@ -158,7 +158,7 @@ class Cluster:
         self._stack.close()
 
     def environment(self, python: Path | str = sys.executable) -> dict[str, str]:
-        """Of a driver; Spark's workers run `python`."""
+        """Return a driver's environment, in which Spark's workers run `python`."""
         conf = self.directory / "conf"
         conf.mkdir(exist_ok=True)
         (conf / "spark-defaults.conf").write_text(DEFAULTS)

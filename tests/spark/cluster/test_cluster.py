@@ -1,4 +1,4 @@
-"""What is told on one machine is so on several."""
+"""Promises of a single machine hold on several."""
 
 from __future__ import annotations
 
