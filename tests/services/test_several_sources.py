@@ -15,6 +15,7 @@ from typing import Any
 import pymysql
 import pytest
 
+import tidemill
 from tidemill.engine.feed import Feed
 from tidemill.engine.options import feed_options, open_sinks
 from tidemill.engine.sentences import sentence
@@ -310,3 +311,20 @@ def test_a_source_that_is_added_later_needs_another_target(mariadb, database, tm
     run(mariadb, tmp_path, {"one": f"{database}.t"}, "copy")
     with pytest.raises(CheckpointError, match=r"sink copy has what came from one: .*or name another target"):
         run(mariadb, tmp_path, {"one": f"{database}.t", "other": f"{database}.u"}, "copy")
+
+
+def test_a_program_reads_several_sources(mariadb, database, tmp_path):
+    with mariadb.connect(database=database) as connection, connection.cursor() as cursor:
+        for table in "tu":
+            cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY)")
+            cursor.execute(f"INSERT INTO {table} VALUES (1), (2)")
+    sources = [
+        {"name": "one", "url": mariadb.url(), "tables": [f"{database}.t"]},
+        {"name": "other", "url": mariadb.url()},
+    ]
+    found = []
+    with tidemill.open(sources, [f"{database}.u"], data_dir=tmp_path, until="now") as feed:
+        for txn in feed:
+            found += [(row.table.name, row.after) for row in txn.rows]
+            feed.ack(txn)
+    assert sorted(found) == [("t", (1,)), ("t", (2,)), ("u", (1,)), ("u", (2,))]
