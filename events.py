@@ -443,7 +443,7 @@ def row_count(items: Iterable[Item]) -> int:
 # --- the status of a feed --------------------------------------------------------------------------
 
 WaitKind: TypeAlias = Literal[
-    "answer", "retry", "room", "memory", "table", "acknowledgement",
+    "answer", "retry", "room", "memory", "table", "source", "acknowledgement",
     "barrier", "held",
     "region", "scan", "lookup", "region retry", "lock", "scan turn", "division",
 ]  # fmt: skip
@@ -469,9 +469,9 @@ class Wait(Struct, frozen=True, omit_defaults=True):
     """The part that waits: "source", "sink copy", an actor's name."""
     kind: WaitKind
     """Reason for waiting: an `answer` of a server; the next attempt of a `retry`; `room` in a mailbox;
-    `memory` in the sorter; the resolved ts of a `table`; an `acknowledgement` of the program; items before
-    a `barrier`; items `held` by a stage; and for TiKV: a `region` that lags; a `scan` of one; the `lookup` of
-    one; a `region retry`; a `lock`; a `scan turn`; a `division` into regions."""
+    `memory` in the sorter; the resolved ts of a `table` or of a `source`; an `acknowledgement` of the
+    program; items before a `barrier`; items `held` by a stage; and for TiKV: a `region` that lags; a `scan`
+    of one; the `lookup` of one; a `region retry`; a `lock`; a `scan turn`; a `division` into regions."""
     seconds: float
     """Time waited so far."""
     table: str = ""

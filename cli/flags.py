@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from .. import config
+from ..errors import ConfigError
 
 FeedFile = Annotated[Path | None, typer.Argument(help="feed.toml; or give --source, --sink and --table")]
 Source = Annotated[
@@ -34,6 +35,8 @@ def feed_tables(
     found = config.read(file) if file is not None else {}
     if source is not None or tables:
         section = found.setdefault("source", {})
+        if isinstance(section, list):
+            raise ConfigError("--source, --table: the file has several [[source]] sections: edit them")
         if source is not None:
             section["url"] = source
         if tables:

@@ -14,7 +14,7 @@ from ..sorter import SorterOptions
 from ..sources.kind import SourceOptions
 from ..sources.registry import checked_options
 
-SourceArgument: TypeAlias = str | SourceOptions
+SourceArgument: TypeAlias = str | SourceOptions | Sequence[Mapping[str, Any]]
 SinkArgument: TypeAlias = str | Mapping[str, Any] | Sink
 
 _SINK_MEMBERS: Final = ("name", "target", "open", "write", "flush", "has_table", "close")
@@ -47,12 +47,24 @@ def read_arguments(
     }
     if isinstance(source, str):
         options = feed_options(found)
+    elif isinstance(source, Sequence):
+        if source_options:
+            raise ConfigError("source_options: put them into the dictionaries of `source`")
+        options = feed_options(found | {"source": _source_sections(source, tables)})
     elif source_options:
         raise ConfigError(f"source_options: put them into the {type(source).__name__} of `source`")
     else:
         options = feed_options(found, source_given=checked_options(source))
     opened = iter(open_sinks(options))
     return options, [next(opened) if isinstance(sink, str | Mapping) else sink for sink in sinks]
+
+
+def _source_sections(sources: Sequence[Mapping[str, Any]], tables: Sequence[str]) -> list[dict[str, Any]]:
+    """Return several sources' sections of a feed.toml; `tables` are those of sources that name none."""
+    if not all(isinstance(section, Mapping) for section in sources):
+        raise ConfigError("source: several are dictionaries, each like a [[source]] of a feed.toml")
+    patterns = tables if isinstance(tables, str) else list(tables)
+    return [{"tables": patterns, **section} for section in sources]
 
 
 def _sink_section(number: int, sink: SinkArgument) -> dict[str, Any] | None:

@@ -99,10 +99,10 @@ class Coordinator(PooledActor):
                 course.end(accounted(name, error))
             case Failed(error=error, name=name, restart_seconds=float(seconds)):
                 course.fails(name, str(error), seconds)
-            case Connected():
-                course.recovers("source")
-            case Retrying(error, seconds):
-                course.fails("source", error, seconds)
+            case Connected(who=who):
+                course.recovers(who)
+            case Retrying(error, seconds, who):
+                course.fails(who, error, seconds)
             case SnapshotReport():
                 course.snapshot = message
             case _:

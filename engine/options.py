@@ -18,6 +18,7 @@ from ..sink.registry import GivenSink, given_sink, open_given
 from ..sorter import SorterOptions
 from ..sources.kind import SourceContext, SourceKind, SourceOptions
 from ..sources.registry import OF_ANY, missing_url, open_kind, source_options
+from ..sources.several_options import SEVERAL, several_options
 from ..sources.source import Source
 from .checkpoint import CheckpointFile
 
@@ -79,25 +80,38 @@ def feed_options(
     `source_form` is the form of the source's options. `source_given` has precedence over them.
     """
     config.reject_unknown(found, KEYS, "")
-    for key, kind in (("name", str), ("data_dir", str), ("until", str), ("source", dict), ("sorter", dict)):
+    for key, kind in (("name", str), ("data_dir", str), ("until", str), ("sorter", dict)):
         if key in found and not isinstance(found[key], kind):
             raise ConfigError(f"{key}: expected a {'table' if kind is dict else 'string'}")
     if not _NAME.fullmatch(found.get("name", DEFAULT_NAME)):
         raise ConfigError("name: up to 64 letters, digits, - and _, for it is part of file names")
     directory = feed_directory(found)
     source = found.get("source", {})
-    source_kind, options = source_given or _source(source, source_form)
+    source_kind, options, tables = _sources(source, source_form, source_given)
     sorter = {"directory": str(directory / "scratch"), **found.get("sorter", {})}
     return FeedOptions(
         name=found.get("name", DEFAULT_NAME),
         data_dir=directory,
         source_kind=source_kind,
         source=options,
-        tables=TableFilter(_patterns(source)),
+        tables=tables,
         sinks=tuple(_sinks(found.get("sink", []))),
         sorter=config.build(SorterOptions, sorter, "sorter"),
         until=found.get("until", ""),
     )
+
+
+def _sources(
+    source: Any, form: config.Form, given: tuple[SourceKind, SourceOptions] | None
+) -> tuple[SourceKind, SourceOptions, TableFilter]:
+    """Return the kind, options and tables of the one source, or of several."""
+    if isinstance(source, dict):
+        kind, options = given or _source(source, form)
+        return kind, options, TableFilter(_patterns(source))
+    if not isinstance(source, list) or not all(isinstance(section, dict) for section in source):
+        raise ConfigError("source: expected a table, or several [[source]] tables")
+    several = several_options(source)
+    return SEVERAL, several, several.tables
 
 
 def _source(section: Mapping[str, Any], form: config.Form) -> tuple[SourceKind, SourceOptions]:

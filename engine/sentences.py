@@ -28,7 +28,7 @@ def _table(wait: Wait) -> str:
 def _who(wait: Wait) -> tuple[str, bool]:
     """Return the subject of a sentence, and True if it is plural."""
     match wait.kind:
-        case "table":
+        case "table" | "source":
             return f"everything above ts {wait.ts}", False
         case "acknowledgement":
             return "the checkpoint", False
@@ -55,6 +55,8 @@ def _what(wait: Wait) -> str:
             return "room in the sorter"
         case "table":
             return f"{_table(wait)}, the least resolved"
+        case "source":
+            return f"{wait.on}, which is read the least far"
         case "acknowledgement":
             return "ack(txn) for what was handed out"
         case "barrier":

@@ -20,6 +20,8 @@ class Connected(Struct, frozen=True):
     """The source's identity, for `Checkpoint.source`."""
     description: str
     """Program, version and address, for people."""
+    who: str = "source"
+    """Which of several sources."""
 
 
 class Retrying(Struct, frozen=True):
@@ -28,6 +30,8 @@ class Retrying(Struct, frozen=True):
     error: str
     seconds: float
     """Seconds until the next attempt."""
+    who: str = "source"
+    """Which of several sources."""
 
 
 class SnapshotReport(Struct, frozen=True):

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from ..actors import Clock
 from ..config import Finding
+from ..puller.lane import ALONE, Lane
 from ..routing import TableFilter
 from .source import Source
 
@@ -37,6 +38,8 @@ class SourceContext:
     directory: Path
     """Directory for changes that the source spills to disk; the source creates it when needed."""
     clock: Clock
+    lane: Lane = ALONE
+    """The timestamps that the source may use: all, unless it is one of several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,3 +64,6 @@ class SourceKind:
     """The extra of tidemill that installs its packages; empty if none is needed."""
     url_only: frozenset[str] = frozenset()
     """Fields that only the URL can set."""
+    combines: bool = False
+    """True if it can be one of several sources: it uses timestamps of its context's lane only, the keyspace
+    1 + the lane's index, and waits at the load barrier."""

@@ -40,7 +40,7 @@ def _address(url: str) -> dict[str, Any]:
 def _open_mysql(options: MysqlOptions, context: SourceContext) -> Source:
     from .mysql import MysqlSource
 
-    return MysqlSource(options, context.tables)
+    return MysqlSource(options, context.tables, context.lane)
 
 
 def _survey_mysql(options: MysqlOptions, context: SourceContext) -> Iterator[Finding]:
@@ -70,6 +70,7 @@ MYSQL: Final = SourceKind(
     open=_open_mysql,
     survey=_survey_mysql,
     extra="mysql",
+    combines=True,
 )
 
 TIKV: Final = SourceKind(

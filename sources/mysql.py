@@ -12,6 +12,7 @@ from ..config import Finding
 from ..errors import TidemillError
 from ..events import Item, Sorted, Ts, Wait
 from ..mounter import Mounter
+from ..puller.lane import ALONE, Lane
 from ..puller.mysql import requirements
 from ..puller.mysql.options import MysqlOptions
 from ..puller.mysql.position import Position
@@ -22,7 +23,7 @@ from ..routing import TableFilter
 from .source import SourceInfo, StartContext, no_table_matches
 
 BINLOG_KEYSPACE = 1
-"""The sorter's number for the keyspace of a source that is one stream."""
+"""The sorter's number for the keyspace of a source that is one stream; of several, that of the first one."""
 ANSWER_SECONDS = 0.5
 """Timeout for statistics of a busy puller; after it the last ones are shown."""
 
@@ -30,10 +31,11 @@ ANSWER_SECONDS = 0.5
 class MysqlSource:
     """The binlog in its own order: one puller, one keyspace."""
 
-    def __init__(self, options: MysqlOptions, tables: TableFilter) -> None:
+    def __init__(self, options: MysqlOptions, tables: TableFilter, lane: Lane = ALONE) -> None:
         self.address = options.address
         self._options = options
         self._tables = tables
+        self._lane = lane
         self._layouts = Layouts()
 
     def look(self) -> SourceInfo:
@@ -71,7 +73,9 @@ class MysqlSource:
     def start(self, context: StartContext) -> None:
         start = context.start
         self._mounter.decodes = context.decodes
-        writer = context.sorter.add_table(BINLOG_KEYSPACE, start.ts if start is not None else 0)
+        writer = context.sorter.add_table(
+            BINLOG_KEYSPACE + self._lane.index, start.ts if start is not None else 0
+        )
         self._puller = context.blocking.spawn(
             MysqlPuller,
             self._options,
@@ -81,7 +85,9 @@ class MysqlSource:
             coordinator=context.coordinator,
             start=start,
             sink_checkpoints=context.sink_checkpoints,
-            name="puller",
+            lane=self._lane,
+            load_barrier=context.load_barrier,
+            name="puller" if self._lane.count == 1 else self._lane.source,
             supervisor=context.coordinator,
         )
 

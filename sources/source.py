@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from ..actors import ActorSystem, PooledRef
 from ..events import Checkpoint, Item, Sorted, Ts, Wait
+from ..puller.lane import LoadBarrier
 from ..puller.puller import PullerStatistics
 from ..sorter import EventSorter
 
@@ -41,6 +42,8 @@ class StartContext(Struct, frozen=True):
     """Checkpoints of all sinks."""
     decodes: bool = False
     """True if every sink reads rows as tuples: then `mount` may decode them at once."""
+    load_barrier: LoadBarrier | None = None
+    """Where one of several sources waits for the snapshots of the others; None for a feed's only source."""
 
 
 class Source(Protocol):

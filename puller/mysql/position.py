@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from ...errors import CheckpointError
 from ...events import Checkpoint, Ts, compose_ts
+from ..lane import ALONE, Lane
 
 _POSITION = re.compile(r"(.+\.\d+):(\d+)")
 
@@ -44,10 +45,14 @@ class CommitClock:
     The checkpoints of all sinks (`sink_checkpoints`) correct that: the clock is raised to a checkpoint's ts
     where the stream passes its position. So a sink already has exactly the changes at or below the ts of its
     checkpoint.
+
+    Of several sources each keeps to its `lane`. `last` is rounded down to it, so the next ts is the lowest of
+    the lane above what `last` was given as.
     """
 
-    def __init__(self, last: Ts = 0, sink_checkpoints: Iterable[Checkpoint] = ()) -> None:
-        self.last = last
+    def __init__(self, last: Ts = 0, sink_checkpoints: Iterable[Checkpoint] = (), lane: Lane = ALONE) -> None:
+        self._lane = lane
+        self.last = lane.at_most(last)
         """The ts of the last complete transaction, or the ts that the clock was raised to since."""
         places = [
             (Position.parse(checkpoint.position).rank, checkpoint.ts)
@@ -58,14 +63,19 @@ class CommitClock:
 
     def next(self, epoch_seconds: int) -> Ts:
         """Return the ts of a transaction that begins. It becomes `last` when the transaction is complete."""
-        return max(compose_ts(epoch_seconds * 1000), self.last + 1)
+        return self._lane.at_least(max(compose_ts(epoch_seconds * 1000), self.last + 1))
 
     def raise_to(self, ts: Ts) -> bool:
         """Give only ts above `ts` from now on; False if that was so already."""
+        ts = self._lane.at_most(ts)
         if ts <= self.last:
             return False
         self.last = ts
         return True
+
+    def advance_watermark(self, ts: Ts) -> bool:
+        """Raise the clock to `ts`, rounded up to the lane; False if it was there already."""
+        return self.raise_to(self._lane.at_least(ts))
 
     def pass_to(self, position: Position) -> None:
         """Note that the stream is at `position`, between two transactions."""

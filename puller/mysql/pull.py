@@ -12,6 +12,7 @@ from ... import failpoint
 from ...codec.mysql.layout import Layouts
 from ...errors import CheckpointError, SourceError
 from ...events import Changes, Checkpoint, SnapshotProgress, compose_ts
+from ..lane import ALONE, Lane, LoadBarrier
 from ..puller import Connected, PullerStatistics, SnapshotReport, State
 from .binlog import BinlogDecoder
 from .connection import Server
@@ -22,7 +23,7 @@ from .probe import probe
 from .reader import BinlogReader
 from .requirements import survey
 from .snapshot import Snapshot
-from .stream import own_server_id
+from .stream import POLL_SECONDS, own_server_id
 from .tables import Follows, is_user_schema
 from .transactions import Transactions
 
@@ -47,6 +48,8 @@ class Pull:
         start: Checkpoint | None,
         sink_checkpoints: Sequence[Checkpoint],
         now: Callable[[], float],
+        lane: Lane = ALONE,
+        load_barrier: LoadBarrier | None = None,
     ) -> None:
         """Raises CheckpointError if the position of `start` can't be read."""
         self.retries = 0
@@ -54,7 +57,9 @@ class Pull:
         self._follows = lambda schema, table: is_user_schema(schema) and follows(schema, table)
         self._layouts = layouts
         self._now = now
-        clock = CommitClock(start.ts if start else 0, sink_checkpoints)
+        self._lane = lane
+        self._load_barrier = load_barrier
+        clock = CommitClock(start.ts if start else 0, sink_checkpoints, lane)
         self._transactions = Transactions(clock, options.max_batch_bytes)
         self._source = ""
         self._loading: SnapshotProgress | None = None
@@ -67,6 +72,7 @@ class Pull:
             if start.position:
                 self._start_at(Position.parse(start.position))
         self._checked = False
+        self._skew = 0.0
         self._state: State = "connecting"
         self._bytes = 0
         self._connected_at = 0.0
@@ -80,6 +86,8 @@ class Pull:
             if self._loading is not None:
                 yield from self._load(self._loading)
                 self._loading = None
+            if self._load_barrier is not None:
+                yield from self._await_others(self._load_barrier)
             if self._decoder is None:
                 self._begin()
             yield from self._follow(None)
@@ -121,6 +129,18 @@ class Pull:
             self._transactions.clock.raise_to(compose_ts(int(snapshot.server.epoch_seconds * 1000)))
             chunk_rows = self._options.chunk_rows
             yield from Loader(snapshot, loading, self._transactions, self._layouts, chunk_rows).steps()
+            self._skew = snapshot.server.epoch_seconds - self._now()
+
+    def _await_others(self, barrier: LoadBarrier) -> Steps:
+        """Wait until every source of the feed has its snapshot; meanwhile only the time goes on."""
+        decoder, clock = self._decoder, self._transactions.clock
+        assert decoder is not None
+        barrier.loaded(self._lane, clock.last)
+        while not barrier.wait(POLL_SECONDS):
+            decoder.idle(self._now() + self._skew - IDLE_MARGIN_SECONDS)
+            yield decoder.take()
+        clock.raise_to(barrier.end)
+        self._load_barrier = None
 
     def _begin(self) -> None:
         """Begin without a snapshot: at the given position, or at the end of the binlog."""
@@ -172,4 +192,5 @@ class Pull:
             )
         self._source = server.source
         self._connected_at = self._now()
-        return Connected(server.source, f"MariaDB {server.version} at {self._options.address}")
+        description = f"MariaDB {server.version} at {self._options.address}"
+        return Connected(server.source, description, self._lane.source)

@@ -11,6 +11,7 @@ from ...actors import PooledActor, Target, pause_seconds
 from ...codec.mysql.layout import Layouts
 from ...errors import Retryable
 from ...events import Changes, Checkpoint
+from ..lane import ALONE, Lane, LoadBarrier
 from ..puller import Connected, PullerStatistics, Retrying, SnapshotReport, Statistics
 from .options import MysqlOptions
 from .pull import Pull, Step
@@ -42,16 +43,22 @@ class MysqlPuller(PooledActor):
         coordinator: Target | None = None,
         start: Checkpoint | None = None,
         sink_checkpoints: Sequence[Checkpoint] = (),
+        lane: Lane = ALONE,
+        load_barrier: LoadBarrier | None = None,
     ) -> None:
         """`follows` tells by schema and table if a table is followed. `start` is the checkpoint to resume
         from, None for a new feed; `sink_checkpoints` are the checkpoints of all sinks. `coordinator` gets
-        Connected, Retrying and SnapshotReport. Raises CheckpointError for a position that can't be read."""
+        Connected, Retrying and SnapshotReport. One of several sources keeps to its `lane`, and waits at the
+        `load_barrier`. Raises CheckpointError for a position that can't be read."""
         super().__init__()
         self._options = options
         self._output = output
         self._coordinator = coordinator
         self._failures = 0
-        self._pull = Pull(options, follows, layouts, start, sink_checkpoints, self.clock.now)
+        self._who = lane.source
+        self._pull = Pull(
+            options, follows, layouts, start, sink_checkpoints, self.clock.now, lane, load_barrier
+        )
         self._steps = self._pull.steps()
 
     def on_start(self) -> None:
@@ -96,7 +103,7 @@ class MysqlPuller(PooledActor):
                 self._failures, options.retry_first_seconds, options.retry_longest_seconds
             )
         self._pull.retries += 1
-        self._tell_coordinator(Retrying(str(error), seconds))
+        self._tell_coordinator(Retrying(str(error), seconds, self._who))
         self._steps = self._pull.steps()
         self.after(seconds, _READ)
 

@@ -108,7 +108,7 @@ class Transactions:
 
     def advance_watermark(self, ts: Ts) -> None:
         """Note that the source has no further changes at or below `ts`."""
-        if self.clock.raise_to(ts):
+        if self.clock.advance_watermark(ts):
             self._passed = True
 
     def take(self, position: str) -> Changes | None:

@@ -16,6 +16,7 @@ from ...errors import ConfigError, Retryable
 from ...sink import Sink
 from ..launch.quiet import LOG, quiet_session
 from ..launch.starting import starting
+from ..reading import reading_of_kind
 from ..run.options import SparkOptions, spark_options
 from ..run.start import Start, find_start, reject_own_tables
 from .fill import fill
@@ -41,6 +42,7 @@ def run(
     Fatal; the same call then continues.
     """
     options, how = feed_options(found), spark_options(found, flags)
+    reading_of_kind(options.source_kind)
     if not options.sinks and not keep:
         raise ConfigError("sink: none is named, and the files would be removed: name one, or keep the files")
     for sink in options.sinks:

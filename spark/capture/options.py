@@ -12,6 +12,7 @@ from msgspec import Meta
 from ... import config
 from ...engine.options import FeedOptions, feed_options
 from ...errors import ConfigError
+from ..reading import reading_of_kind
 from .access import check_listening
 
 SECTION = "capture"
@@ -53,4 +54,6 @@ def capture_options(found: Mapping[str, Any], flags: Mapping[str, Any]) -> tuple
         raise ConfigError(f"{SECTION}: expected a table")
     given = {key: str(v) if isinstance(v, Path) else v for key, v in flags.items() if v is not None}
     rest = {key: value for key, value in found.items() if key not in (SECTION, "sink", "until")}
-    return feed_options(rest), config.build(CaptureOptions, {**section, **given}, SECTION)
+    options = feed_options(rest)
+    reading_of_kind(options.source_kind)
+    return options, config.build(CaptureOptions, {**section, **given}, SECTION)

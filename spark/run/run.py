@@ -16,6 +16,7 @@ from ...engine.stopping import set_by_signals
 from ...errors import CheckpointError
 from ..launch.quiet import LOG, quiet_session
 from ..launch.starting import starting
+from ..reading import reading_of_kind
 from .captures import captures_to_ask
 from .load import Load
 from .options import spark_options
@@ -30,6 +31,7 @@ def run(found: Mapping[str, Any], *, as_json: bool = False, **flags: Any) -> int
     error that stopped the feed.
     """
     options, how = feed_options(found), spark_options(found, flags)
+    reading_of_kind(options.source_kind)
     sinks = local_sinks(options)
     reject_duplicates([*sinks.values()])
     make_data_dir(options)

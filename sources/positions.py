@@ -1,0 +1,54 @@
+"""Positions of several sources as one text, and their order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..errors import CheckpointError
+
+
+def encode_positions(positions: Mapping[str, str]) -> str:
+    """Return the position of a feed with several sources: a JSON object of each source's own, by name."""
+    return json.dumps(positions, ensure_ascii=False)
+
+
+def decode_positions(text: str, names: Sequence[str]) -> dict[str, str]:
+    """Raises CheckpointError unless `text` has a position of each named source, and of no other."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if (
+        not isinstance(found, dict)
+        or found.keys() != set(names)
+        or not all(isinstance(position, str) and position for position in found.values())
+    ):
+        raise CheckpointError(
+            f"{text!r} is not a position of this feed: expected a JSON object with a position of each of "
+            f"its sources, {', '.join(names)}"
+        )
+    return {name: found[name] for name in names}
+
+
+class Ranks(tuple[Any, ...]):
+    """Ranks of several sources. One is at or after another if it is so for every source.
+
+    All positions of one feed are in order. Where they aren't, as after a server's reset, each is both before
+    and after the other.
+    """
+
+    __slots__ = ()
+
+    def __ge__(self, other: tuple[Any, ...]) -> bool:
+        return all(mine >= theirs for mine, theirs in zip(self, other, strict=True))
+
+    def __le__(self, other: tuple[Any, ...]) -> bool:
+        return all(mine <= theirs for mine, theirs in zip(self, other, strict=True))
+
+    def __lt__(self, other: tuple[Any, ...]) -> bool:
+        return not self >= other
+
+    def __gt__(self, other: tuple[Any, ...]) -> bool:
+        return not self <= other

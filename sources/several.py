@@ -1,0 +1,227 @@
+"""Several sources as one: their transactions are merged by commit ts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final
+
+import pykka
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..actors import ActorSystem, Clock
+from ..errors import ConfigError, Retryable
+from ..events import Checkpoint, Item, KvChange, SnapshotProgress, Sorted, Transaction, Ts, Wait
+from ..puller.lane import LoadBarrier
+from ..puller.puller import PullerStatistics
+from ..routing import TableFilter
+from .positions import Ranks, decode_positions, encode_positions
+from .source import Source, SourceInfo, StartContext, no_table_matches
+
+log = logging.getLogger("tidemill")
+
+BUSY_SECONDS: Final = 1.0
+"""Driver calls longer than this are reported as waiting."""
+STOP_SECONDS: Final = 0.5
+"""Grace period for the pullers at the end; a read waits for less."""
+
+
+class Member(Struct, frozen=True):
+    """One of several sources; its place in the sequence is the index of its lane."""
+
+    name: str
+    source: Source
+    tables: TableFilter
+    loads: bool
+    position: str
+    """Start position without a checkpoint; empty for the end of the log."""
+
+    @property
+    def stage(self) -> str:
+        """Name of the source in waits and retries."""
+        return f"source {self.name}"
+
+
+class Several:
+    """Each source has its own puller, keyspace and mounter; the sorter merges them.
+
+    A commit ts tells its source, as each source has a lane of its own. The position after an item is the
+    position of every source after its last transaction up to the item's commit ts, so a restart from any
+    checkpoint begins each source exactly after what the target has of it.
+    """
+
+    def __init__(self, members: Sequence[Member], clock: Clock) -> None:
+        self.address = ", ".join(member.source.address for member in members)
+        self._members = members
+        self._names = [member.name for member in members]
+        self._clock = clock
+        self._identities: dict[str, str] = {}
+        self._ends: dict[str, str] = {}
+        self._positions: dict[str, str] = {}
+        """Position of each source after its last item, by name."""
+        self._loading: set[str] = set()
+        """Sources whose snapshot isn't complete."""
+        self._system: ActorSystem | None = None
+
+    def look(self) -> SourceInfo:
+        tables: list[tuple[str, str]] = []
+        for member in self._members:
+            try:
+                found = member.source.look()
+            except Retryable as error:
+                raise Retryable(f"{member.name}: {error}", error.wait) from error
+            if unmatched := member.tables.unmatched(found.tables):
+                raise ConfigError(f"{member.stage}: {no_table_matches(unmatched)}")
+            self._identities[member.name] = found.source
+            self._ends[member.name] = found.end
+            tables += [table for table in found.tables if member.tables.matches(*table)]
+        identity = ", ".join(f"{name}: {source}" for name, source in self._identities.items())
+        return SourceInfo(identity, encode_positions(self._ends), tables)
+
+    # --- positions -------------------------------------------------------------------------------
+
+    def _decoded(self, position: str) -> dict[str, str]:
+        return decode_positions(position, self._names)
+
+    def rank(self, position: str) -> Ranks:
+        found = self._decoded(position)
+        return Ranks(member.source.rank(found[member.name]) for member in self._members)
+
+    def behind(self, sink: str, position: str, end: str) -> str:
+        at, ends = self._decoded(position), self._decoded(end)
+        return "; ".join(
+            member.source.behind(sink, at[member.name], ends[member.name])
+            for member in self._members
+            if member.source.rank(at[member.name]) > member.source.rank(ends[member.name])
+        )
+
+    def check_seek(self, position: str) -> None:
+        found = self._decoded(position)
+        for member in self._members:
+            member.source.check_seek(found[member.name])
+
+    # --- life ------------------------------------------------------------------------------------
+
+    def start(self, context: StartContext) -> None:
+        # Every source begins at a position that is known before the first item of any leaves: an item's
+        # position names all sources.
+        start = context.start or self._first()
+        self._positions = self._decoded(start.position)
+        self._sorter = context.sorter
+        if start.loading is not None:
+            self._loading = set(self._names)
+        barrier = None if start.loading is None else LoadBarrier(len(self._members))
+        self._system = ActorSystem("sources", workers=len(self._members), clock=self._clock)
+        for member in self._members:
+            member.source.start(
+                replace(
+                    context,
+                    blocking=self._system,
+                    start=self._part(start, member),
+                    sink_checkpoints=[self._part(at, member) for at in context.sink_checkpoints],
+                    load_barrier=barrier,
+                )
+            )
+
+    def _first(self) -> Checkpoint:
+        """Return the checkpoint from which a new feed begins."""
+        positions = {member.name: member.position or self._ends[member.name] for member in self._members}
+        loading: SnapshotProgress | None = {} if self._members[0].loads else None
+        return Checkpoint(0, encode_positions(positions), loading)
+
+    def _part(self, at: Checkpoint, member: Member) -> Checkpoint:
+        """Return what of a checkpoint concerns one source."""
+        name = member.name
+        return Checkpoint(at.ts, self._decoded(at.position)[name], at.loading, self._identities[name])
+
+    def stop(self) -> None:
+        if self._system is not None:
+            for member in self._members:
+                member.source.stop()
+
+    def close(self) -> None:
+        system, self._system = self._system, None
+        if system is not None:
+            try:
+                system.stop(timeout=STOP_SECONDS)
+            except pykka.Timeout as error:
+                log.warning("stopped without waiting any longer: %s", error)
+        for member in self._members:
+            member.source.close()
+
+    # --- items -----------------------------------------------------------------------------------
+
+    def mount(self, released: Sorted) -> list[Item]:
+        count = len(self._members)
+        changes = released.changes
+        items: list[Item] = []
+        for lane, group in groupby(changes, key=lambda change: change.commit_ts % count):
+            part: list[KvChange] = list(group)
+            continues = released.continues and part[-1] is changes[-1]
+            member = self._members[lane]
+            mounted = member.source.mount(Sorted(part, released.resolved, continues))
+            items += [self._placed(item, member.name) for item in mounted]
+        return items
+
+    def _placed(self, item: Item, name: str) -> Item:
+        """Return an item with the position of all sources."""
+        if not item.last:
+            return item
+        self._positions[name] = item.position
+        position = encode_positions(self._positions)
+        if isinstance(item, Transaction) and item.chunk is not None and not item.chunk.table:
+            self._loading.discard(name)
+            if self._loading:  # then the feed's snapshot goes on
+                return replace(item, position=position, chunk=None)
+        return replace(item, position=position)
+
+    def acknowledged(self, ts: Ts) -> None:
+        for member in self._members:
+            member.source.acknowledged(ts)
+
+    # --- what it says of itself ------------------------------------------------------------------
+
+    def statistics(self) -> PullerStatistics | None:
+        found = [member.source.statistics() for member in self._members]
+        known = [one for one in found if one is not None]
+        if len(known) < len(found):
+            return None
+        positions = {name: one.position for name, one in zip(self._names, known, strict=True)}
+        slowest = min(known, key=lambda one: one.resolved_ts)
+        return PullerStatistics(
+            state=slowest.state,
+            position=encode_positions(positions) if all(positions.values()) else "",
+            bytes=sum(one.bytes for one in known),
+            events=sum(one.events for one in known),
+            row_events=sum(one.row_events for one in known),
+            transactions=sum(one.transactions for one in known),
+            ingress_ts=max(one.ingress_ts for one in known),
+            resolved_ts=slowest.resolved_ts,
+            connected_at=min(one.connected_at for one in known),
+            retries=sum(one.retries for one in known),
+        )
+
+    def waits(self) -> list[Wait]:
+        """Return waits for the source that holds the others back, and for servers that don't answer."""
+        if self._system is None:
+            return []
+        now = self._clock.now()
+        addresses = {member.stage: member.source.address for member in self._members}
+        found = [
+            Wait(str(actor.name), "answer", now - actor.turn_since, on=addresses[actor.name])
+            for actor in self._system.statistics().actors
+            if actor.turn_since is not None and now - actor.turn_since > BUSY_SECONDS
+        ]
+        for wait in self._sorter.explain():
+            if wait.kind == "table" and wait.table_id is not None:
+                slowest = self._members[wait.table_id - 1]
+                on = f"{slowest.stage} ({slowest.source.address})"
+                found.append(Wait(wait.stage, "source", wait.seconds, on=on, ts=wait.ts))
+        for member in self._members:
+            found += member.source.waits()
+        return found
+
+    def table_name(self, table_id: int) -> str:
+        return self._members[table_id - 1].stage
