@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from ..engine.options import FeedOptions, feed_options, open_sinks
 from ..errors import ConfigError
@@ -50,7 +50,8 @@ def read_arguments(
     elif isinstance(source, Sequence):
         if source_options:
             raise ConfigError("source_options: put them into the dictionaries of `source`")
-        options = feed_options(found | {"source": _source_sections(source, tables)})
+        sections_of_source = _source_sections(cast("Sequence[Mapping[str, Any]]", source), tables)
+        options = feed_options(found | {"source": sections_of_source})
     elif source_options:
         raise ConfigError(f"source_options: put them into the {type(source).__name__} of `source`")
     else:
