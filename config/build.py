@@ -121,7 +121,9 @@ def _bytes(value: object) -> int:
     if isinstance(value, str) and (match := _SIZE.fullmatch(value)) and match[2] in _UNITS:
         return int(match[1]) * _UNITS[match[2]]
     units = ", ".join(unit for unit in _UNITS if unit)
-    raise ValueError(f'{value!r} is not a size: give bytes as a number or with a unit ({units}), as "64MiB"')
+    raise ValueError(
+        f'{value!r} is not a size: give bytes with or without a unit ({units}), for instance "64MiB"'
+    )
 
 
 def _path(kind: type, value: object) -> object:
