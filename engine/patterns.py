@@ -26,19 +26,21 @@ def reject_unmatched(options: FeedOptions, found: SourceInfo) -> None:
             )
 
 
-def check_patterns(options: FeedOptions, *, anew: bool) -> None:
+def check_patterns(options: FeedOptions, *, is_new: bool) -> None:
     """Store the patterns next to the checkpoints. Raises ConfigError if different ones are stored."""
     path = options.data_dir / f"{options.name}.tables"
-    _keep(path, options.tables, "source.tables: this feed followed", anew=anew)
+    _keep(path, options.tables, "source.tables: this feed followed", is_new=is_new)
     for sink in options.sinks:
         path = options.data_dir / f"{options.name}.{sink.name}.tables"
         if sink.tables is not None or path.exists():
-            _keep(path, sink.tables or options.tables, f"sink {sink.name}: tables: it was given", anew=anew)
+            _keep(
+                path, sink.tables or options.tables, f"sink {sink.name}: tables: it was given", is_new=is_new
+            )
 
 
-def _keep(path: Path, tables: TableFilter, what: str, *, anew: bool) -> None:
+def _keep(path: Path, tables: TableFilter, what: str, *, is_new: bool) -> None:
     patterns = json.dumps(tables.patterns)
-    if not anew and path.exists() and (before := path.read_text()) != patterns:
+    if not is_new and path.exists() and (before := path.read_text()) != patterns:
         raise ConfigError(
             f"{what} {before} so far, and what happened to other tables "
             "is missing in its targets: give a feed with other patterns a new name and target, or remove "

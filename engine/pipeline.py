@@ -105,7 +105,7 @@ class Pipeline:
         if start is not None and self._seek is not None and rank(self._seek.position) < rank(start.position):
             start = replace(start, ts=self._seek.ts, position=self._seek.position)
         sink_checkpoints = [at for at in found.values() if at is not None and at.position]
-        check_patterns(options, anew=not sink_checkpoints)
+        check_patterns(options, is_new=not sink_checkpoints)
         self.course.checkpoints = {name: at for name, at in found.items() if at is not None}
 
         self.compute = ActorSystem("compute", workers=2, clock=clock)

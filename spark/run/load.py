@@ -60,7 +60,7 @@ class Load:
         """Load the sinks and return the starts of their queries; none if stopped. Raises as feeds do."""
         there = {name: find_start(sink) for name, sink in self.sinks.items()}
         check_partitions(there, self.how.partitions)
-        check_patterns(self.options, anew=not any(map(_position, there.values())))
+        check_patterns(self.options, is_new=not any(map(_position, there.values())))
         begun = {name: at for name, at in there.items() if isinstance(at, Start)}
         fresh = [name for name in self.sinks if name not in begun]
         self._load({name: there[name] for name in fresh if not is_loaded(there[name])})
