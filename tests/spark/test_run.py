@@ -436,7 +436,7 @@ def test_a_driver_that_is_killed_as_it_loads_and_as_it_streams_goes_on(
     same(sql, copied, THERE + 1)
     assert _state(tmp_path, driver.process.pid) == "stopped"
     events = re.findall(r"event=(\w+)", log.read_text())
-    assert set(events) == {"normal", "stopped"}
+    assert set(events) == {"starting", "normal", "stopped"}
     assert all(line.startswith("timestamp=") for line in log.read_text().splitlines()), "nothing of the JVM"
 
 
