@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[1]
 
 VOCABULARY = {"events", "errors", "failpoint"}
 LEAVES = {
+    "events": {"errors"},
     "actors": set(),
     "store": {"errors", "failpoint"},
     "codec": {"events", "errors"},
@@ -31,6 +32,7 @@ ABOVE = {
 }
 """Folders that put the stages together, and what else each may import; no stage imports them."""
 FOREIGN = {
+    "events": {"msgspec"},
     "actors": {"pykka"},
     "store": {"rocksdict", "msgspec"},
     "codec": {"msgspec", "google", "numpy", "pyarrow"},

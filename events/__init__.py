@@ -1,0 +1,68 @@
+"""The types that stages exchange.
+
+Raw changes (`KvChange`) contain a source's bytes until they are in commit order; then the mounter decodes
+them into rows. Stages pass on lists of them, never single ones.
+"""
+
+from .change import DELETE, PUT, Changes, KvChange, Sorted
+from .checkpoint import (
+    Checkpoint,
+    Chunk,
+    Owner,
+    SnapshotProgress,
+    SparkBatch,
+    SparkQuery,
+    TablePosition,
+    TableProgress,
+)
+from .ddl import Action, AddColumn, CreateTable, Ddl, DropColumn
+from .item import Batch, Item, Transaction, row_count
+from .rows import Op, Row, RowChange, Rows, Run, runs_of
+from .table import Column, Kind, Table, not_a_member
+from .ts import LOGICAL_BITS, Ts, compose_ts, parse_ts, physical_ms, timestamp
+from .wait import ActorName, Wait, WaitKind, room_wait
+
+__all__ = [
+    "DELETE",
+    "LOGICAL_BITS",
+    "PUT",
+    "Action",
+    "ActorName",
+    "AddColumn",
+    "Batch",
+    "Changes",
+    "Checkpoint",
+    "Chunk",
+    "Column",
+    "CreateTable",
+    "Ddl",
+    "DropColumn",
+    "Item",
+    "Kind",
+    "KvChange",
+    "Op",
+    "Owner",
+    "Row",
+    "RowChange",
+    "Rows",
+    "Run",
+    "SnapshotProgress",
+    "Sorted",
+    "SparkBatch",
+    "SparkQuery",
+    "Table",
+    "TablePosition",
+    "TableProgress",
+    "Transaction",
+    "Ts",
+    "Wait",
+    "WaitKind",
+    "compose_ts",
+    "not_a_member",
+    "parse_ts",
+    "physical_ms",
+    "room_wait",
+    "row_count",
+    "runs_of",
+    "timestamp",
+]

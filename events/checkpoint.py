@@ -1,0 +1,93 @@
+"""Checkpoints: what a target has."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from .ts import Ts
+
+
+class TableProgress(Struct, frozen=True):
+    """Progress of one table's snapshot: complete, or up to and including the key `last`."""
+
+    last: tuple[int, ...] | None = None
+    """None: the whole table; (): the table exists, without rows. Only integer keys are resumed inside a
+    table."""
+
+
+SnapshotProgress: TypeAlias = dict[str, TableProgress]
+"""Tables by full name whose snapshot has begun; one not in it has no rows in the target yet."""
+
+
+class Chunk(Struct, frozen=True):
+    """Marks a transaction as snapshot rows: `table` is loaded up to `loaded` once it is applied.
+
+    With `table` empty the snapshot is complete. In a transaction in parts, each part names the table, and the
+    last one has its progress.
+    """
+
+    table: str
+    loaded: TableProgress = TableProgress()
+
+
+class TablePosition(Struct, frozen=True):
+    """Position up to which one table's changes are applied."""
+
+    ts: Ts
+    position: str
+    """The source's own position after the transaction of that ts."""
+
+
+class SparkQuery(Struct, frozen=True, tag="spark query"):
+    """Spark writes the target, in a query that began at the checkpoint."""
+
+    partitions: int
+    """Number of partitions of the query; it can't change, as progress is stored by partition."""
+
+
+class SparkBatch(Struct, frozen=True, tag="spark batch"):
+    """A Spark task wrote this checkpoint, which is for one partition."""
+
+    query: str
+    batch: int
+
+
+Owner: TypeAlias = SparkQuery | SparkBatch
+
+
+class Checkpoint(Struct, frozen=True):
+    """State of a target: it contains every transaction up to `ts`, for the tables that `loading` lists."""
+
+    ts: Ts
+    position: str
+    """The source's own position after that transaction, for instance "mysql-bin.000003:4711"."""
+    loading: SnapshotProgress | None = None
+    """None once the snapshot is complete, or if there is none."""
+    source: str = ""
+    """Identity of the source, so that a checkpoint isn't used with another server."""
+    owner: Owner | None = None
+    """Engine that writes the target; None: the local one."""
+    tables: dict[str, TablePosition] = {}
+    """Tables that aren't at `ts`, by full name: they lag behind it or are ahead of it."""
+
+    @property
+    def resume(self) -> TablePosition:
+        """The lowest position from which changes are still needed: its own, or that of a lagging table."""
+        own = TablePosition(self.ts, self.position)
+        return min([own, *self.tables.values()], key=lambda at: at.ts) if self.tables else own
+
+    def covers(self, table: str, ts: Ts) -> bool:
+        """Return True if the target has the changes of `table` at `ts`."""
+        own = self.tables.get(table)
+        return ts <= (self.ts if own is None else own.ts)
+
+    def includes(self, other: Checkpoint) -> bool:
+        """Return True if the target has everything that it has at `other`, a checkpoint of the same
+        source."""
+        if not (self.tables or other.tables):
+            return self.ts >= other.ts
+        ends = [(name, at.ts) for name, at in other.tables.items()]
+        ends += [(name, other.ts) for name in self.tables if name not in other.tables]
+        return self.ts >= other.ts and all(self.covers(name, ts) for name, ts in ends)

@@ -1,0 +1,72 @@
+"""Tables and columns, and how values appear in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+Kind: TypeAlias = Literal[
+    "tinyint", "smallint", "mediumint", "int", "bigint",
+    "decimal", "float", "double", "bit",
+    "char", "varchar", "text", "binary", "varbinary", "blob",
+    "date", "time", "datetime", "timestamp", "year",
+    "enum", "set", "json",
+]  # fmt: skip
+
+
+class Column(Struct, frozen=True):
+    """A column and how its values appear in Python.
+
+    Integers, year and bit are `int`; decimal is `Decimal`; float and double are `float` (a FLOAT is
+    the exact double of its 32 bits); char, varchar, text, enum, set and json are `str` as the source
+    prints them; binary, varbinary and blob are `bytes` (BINARY(n) padded to n); date is
+    `datetime.date`; datetime is a naive `datetime.datetime`; timestamp is an aware one in UTC; time
+    is `datetime.timedelta`. NULL is None. A date that Python can't represent ("0000-00-00") stays the `str`
+    that the source prints. Index 0 of an enum, an invalid value, is `not_a_member` of its members.
+    """
+
+    name: str
+    kind: Kind
+    unsigned: bool = False
+    length: int = 0
+    """Characters of char and varchar, bytes of binary and varbinary, bits of bit; bytes of a length
+    prefix (1 to 4) of text and blob; digits of a decimal."""
+    scale: int = 0
+    """Digits after the point: of a decimal, or the fraction of a second in a time type."""
+    members: tuple[str, ...] = ()
+    """The strings of an enum or set."""
+    charset: str | None = None
+    collation: str | None = None
+    nullable: bool = True
+    default: str | None = None
+    """The DEFAULT clause as SQL text in the source's dialect; None if there is none."""
+    on_update: str | None = None
+
+
+def not_a_member(members: Sequence[str]) -> str:
+    """Return the text of an enum's index 0, an invalid value.
+
+    It is "", as the source prints it; if "" is a member, the first of "0", "00", … that isn't.
+    """
+    text = ""
+    while text in members:
+        text += "0"
+    return text
+
+
+class Table(Struct, frozen=True):
+    """A table's name and columns, at one version of its schema."""
+
+    schema: str
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[int, ...] = ()
+    """Indexes of the primary key's columns in key order; empty for a table without one."""
+    charset: str | None = None
+    collation: str | None = None
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.schema}.{self.name}"
