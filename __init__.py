@@ -29,16 +29,21 @@ if TYPE_CHECKING:
     from .errors import UsageError as UsageError
     from .events import AddColumn as AddColumn
     from .events import Batch as Batch
+    from .events import ChangeColumn as ChangeColumn
+    from .events import ChangeKey as ChangeKey
     from .events import Checkpoint as Checkpoint
     from .events import Column as Column
     from .events import CreateTable as CreateTable
     from .events import Ddl as Ddl
     from .events import DropColumn as DropColumn
+    from .events import DropTable as DropTable
     from .events import Item as Item
+    from .events import RenameTables as RenameTables
     from .events import RowChange as RowChange
     from .events import Table as Table
     from .events import TablePosition as TablePosition
     from .events import Transaction as Transaction
+    from .events import TruncateTable as TruncateTable
     from .events import Wait as Wait
     from .events import timestamp as timestamp
     from .puller.mysql.options import MysqlOptions as MysqlOptions
@@ -74,16 +79,21 @@ _HOMES = {
     "UsageError": ".errors",
     "AddColumn": ".events",
     "Batch": ".events",
+    "ChangeColumn": ".events",
+    "ChangeKey": ".events",
     "Checkpoint": ".events",
     "Column": ".events",
     "CreateTable": ".events",
     "Ddl": ".events",
     "DropColumn": ".events",
+    "DropTable": ".events",
     "Item": ".events",
+    "RenameTables": ".events",
     "RowChange": ".events",
     "Table": ".events",
     "TablePosition": ".events",
     "Transaction": ".events",
+    "TruncateTable": ".events",
     "Wait": ".events",
     "timestamp": ".events",
     "MysqlOptions": ".puller.mysql.options",

@@ -15,7 +15,19 @@ from .checkpoint import (
     TablePosition,
     TableProgress,
 )
-from .ddl import Action, AddColumn, CreateTable, Ddl, DropColumn
+from .ddl import (
+    Action,
+    AddColumn,
+    ChangeColumn,
+    ChangeKey,
+    CreateTable,
+    Ddl,
+    DropColumn,
+    DropTable,
+    RenameTables,
+    TableName,
+    TruncateTable,
+)
 from .item import Batch, Item, Transaction, row_count
 from .rows import Op, Row, RowChange, Rows, Run, runs_of
 from .table import Column, Kind, Table, not_a_member
@@ -30,6 +42,8 @@ __all__ = [
     "ActorName",
     "AddColumn",
     "Batch",
+    "ChangeColumn",
+    "ChangeKey",
     "Changes",
     "Checkpoint",
     "Chunk",
@@ -37,11 +51,13 @@ __all__ = [
     "CreateTable",
     "Ddl",
     "DropColumn",
+    "DropTable",
     "Item",
     "Kind",
     "KvChange",
     "Op",
     "Owner",
+    "RenameTables",
     "Row",
     "RowChange",
     "Rows",
@@ -51,9 +67,11 @@ __all__ = [
     "SparkBatch",
     "SparkQuery",
     "Table",
+    "TableName",
     "TablePosition",
     "TableProgress",
     "Transaction",
+    "TruncateTable",
     "Ts",
     "Wait",
     "WaitKind",

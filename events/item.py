@@ -1,4 +1,4 @@
-"""What sinks receive: batches of transactions and schema changes."""
+"""Batches of transactions and schema changes, as sinks receive them."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...codec.mysql.images import Image, read_images
-from ...errors import SinkError
-from ...events import AddColumn, Column, CreateTable, Ddl, DropColumn, Row, Run, Table, Ts
+from ...errors import InvariantViolated, SinkError
+from ...events import Action, AddColumn, Column, CreateTable, Ddl, DropColumn, Row, Run, Table, Ts
 from ..text import datetime_text, time_text
 
 TABLE: Final = b"tidemill.table"
@@ -189,7 +189,7 @@ def ddl_batch(ddl: Ddl) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=DDL)
 
 
-def _action(action: CreateTable | AddColumn | DropColumn) -> dict[str, Any]:
+def _action(action: Action) -> dict[str, Any]:
     match action:
         case CreateTable(table):
             return {"create": table}
@@ -197,6 +197,8 @@ def _action(action: CreateTable | AddColumn | DropColumn) -> dict[str, Any]:
             return {"add": column, "after": after}
         case DropColumn(name):
             return {"drop": name}
+        case _:
+            raise InvariantViolated(f"{type(action).__name__} isn't followed")
 
 
 def _text(column: Column) -> Callable[[Any], str] | None:

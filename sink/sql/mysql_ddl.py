@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ...errors import InvariantViolated, SinkError
-from ...events import Action, AddColumn, CreateTable, Ddl, DropColumn
+from ...events import Action, AddColumn, Ddl, DropColumn
 from . import mysql_text as text
 from .defaults import LOAD_AGAIN, needs_clock
 from .mysql_session import UTC
@@ -50,8 +50,8 @@ def alteration(action: Action) -> str:
             return f"ADD COLUMN {definition}{place}"
         case DropColumn(name):
             return f"DROP COLUMN {text.name(name)}"
-        case CreateTable():
-            raise InvariantViolated("a table is created among changes of its columns")
+        case _:
+            raise InvariantViolated(f"{type(action).__name__} came among changes of columns")
 
 
 def altered(before: Iterable[str], actions: Iterable[Action]) -> set[str]:
