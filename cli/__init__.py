@@ -8,7 +8,7 @@ import sys
 import typer
 
 from ..errors import ConfigError, TidemillError
-from . import feed, spark
+from . import feed, requests, spark
 from .bench import bench
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 app.add_typer(bench, name="bench")
 feed.add_commands(app)
+requests.add_commands(app)
 spark.add_commands(app)
 
 

@@ -83,7 +83,7 @@ def run(
         case "local":
             if given := [key for key, value in how.items() if value]:
                 raise ConfigError(f"--{given[0].replace('_', '-')}: it is for --engine spark")
-            _run(found, as_json)
+            run_local(found, as_json)
         case "spark":
             try:
                 from ..spark.run.run import run as run_on_spark
@@ -95,7 +95,8 @@ def run(
             raise ConfigError(f"--engine: no engine {engine!r}; accepted: local, spark")
 
 
-def _run(found: dict[str, Any], as_json: bool) -> None:
+def run_local(found: dict[str, Any], as_json: bool) -> None:
+    """Run a feed in this process until it is stopped, fails or is finished."""
     from ..engine.feed import Feed
     from ..engine.options import feed_options, open_sinks
 

@@ -10,6 +10,7 @@ import typer
 from .. import config
 from ..errors import ConfigError
 
+RequiredFile = Annotated[Path, typer.Argument(help="feed.toml")]
 FeedFile = Annotated[Path | None, typer.Argument(help="feed.toml; or give --source, --sink and --table")]
 Source = Annotated[
     str | None, typer.Option(help="mysql://user:password@host:port or tikv://pd1:2379,pd2:2379")

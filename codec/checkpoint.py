@@ -12,6 +12,8 @@ import msgspec
 
 from ..errors import CheckpointError
 from ..events import (
+    STALE,
+    WHOLE,
     Checkpoint,
     Owner,
     SnapshotProgress,
@@ -29,6 +31,7 @@ _OWNED: Final = re.compile(r"engine spark, (\d+) partitions, of (.*)")
 _BATCH: Final = re.compile(r"batch (\d+) of (\S+)")
 """The position in a checkpoint of version 1 that a task of Spark wrote."""
 _WHOLE: Final = "whole"
+_STALE: Final = "stale"
 
 
 def encode_checkpoint(checkpoint: Checkpoint, length: int = 0) -> str:
@@ -109,10 +112,22 @@ def _moment(ts: int) -> str | None:
 def _loading_to_json(loading: SnapshotProgress | None) -> dict[str, Any] | None:
     if loading is None:
         return None
-    return {name: _WHOLE if loaded.last is None else list(loaded.last) for name, loaded in loading.items()}
+    return {name: _progress_to_json(loaded) for name, loaded in loading.items()}
+
+
+def _progress_to_json(loaded: TableProgress) -> str | list[int]:
+    if loaded.stale:
+        return _STALE
+    return _WHOLE if loaded.last is None else list(loaded.last)
 
 
 def _loading_from_json(loading: dict[str, Any] | None) -> SnapshotProgress | None:
     if loading is None:
         return None
-    return {name: TableProgress(None if last == _WHOLE else tuple(last)) for name, last in loading.items()}
+    return {name: _progress_from_json(loaded) for name, loaded in loading.items()}
+
+
+def _progress_from_json(loaded: Any) -> TableProgress:
+    if loaded == _STALE:
+        return STALE
+    return WHOLE if loaded == _WHOLE else TableProgress(tuple(loaded))

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..codec.checkpoint import decode_checkpoint, encode_checkpoint
 from ..errors import CheckpointError
-from ..events import Checkpoint, SnapshotProgress, TableProgress
+from ..events import CREATED, REST, STALE, Checkpoint, SnapshotProgress, TableProgress, progress_of
 from ..store.disk import replace
 
 
@@ -63,7 +63,7 @@ def lowest(
     is ahead skips by ts what it has. A sink without a checkpoint, or without a position in it, is empty and
     accepts any position, as nothing before its snapshot concerns it;
     * the progress of a table is that of the sink that has least of it; a sink that has more drops the rows
-    that it has. A table that is missing in some sink isn't in the result.
+    that it has. A table that is missing in some sink isn't in the result, or is stale if REST is in it.
 
     Raises CheckpointError when the checkpoints come from different sources.
     """
@@ -90,7 +90,8 @@ def _filled(
     loading: SnapshotProgress, wanted: Callable[[str], bool], all_: list[SnapshotProgress | None]
 ) -> SnapshotProgress:
     """Return the progress of a sink, with tables that it isn't given counted as loaded."""
-    others = {name for each in all_ if each is not None for name in each if not wanted(name)}
+    names = {name for each in all_ if each is not None for name in each if name != REST}
+    others = {name for name in names if not wanted(name)}
     return {**loading, **dict.fromkeys(others, TableProgress())}
 
 
@@ -99,10 +100,18 @@ def _least_loaded(loadings: list[SnapshotProgress | None]) -> SnapshotProgress |
     unfinished = [loading for loading in loadings if loading is not None]
     if not unfinished:
         return None
-    names = set.intersection(*(set(loading) for loading in unfinished))
-    least = {name: _less([loading[name] for loading in unfinished]) for name in sorted(names)}
-    return {name: loaded for name, loaded in least.items() if loaded.last != ()}
+    least = {}
+    for name in sorted(set().union(*unfinished)):
+        loaded = _less([progress_of(loading, name) for loading in unfinished])
+        if loaded.last != ():
+            least[name] = loaded
+    if REST in least:  # the other names are those of tables to be loaded again
+        names = set().union(*unfinished) - least.keys()
+        least |= dict.fromkeys(sorted(names), STALE)
+    return least
 
 
-def _less(loaded: list[TableProgress]) -> TableProgress:
-    return TableProgress(min((one.last for one in loaded if one.last is not None), default=None))
+def _less(loaded: list[TableProgress | None]) -> TableProgress:
+    """Return the least progress, CREATED if there is none."""
+    found = [CREATED if one is None else one for one in loaded]
+    return TableProgress(min((one.last for one in found if one.last is not None), default=None))

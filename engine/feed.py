@@ -5,21 +5,23 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from threading import Event, Lock, Thread
 
 from msgspec.structs import replace
 
 from ..actors import Clock, SystemClock
 from ..chain import Stage
-from ..errors import ConfigError, InvariantViolated, SinkError, TidemillError
+from ..errors import CheckpointError, ConfigError, InvariantViolated, SinkError, TidemillError
 from ..events import TablePosition, Ts, Wait, physical_ms
 from ..puller.puller import SnapshotReport
-from ..sink import Delivery, Sink
+from ..sink import Delivery, LoadRequired, Sink
 from ..store.plan import Outcome
 from .coordinator import SeekRequested
 from .options import FeedOptions, make_data_dir
 from .pipeline import Pipeline
 from .plan_inbox import PlanInbox
+from .requests import RequestFile
 from .retry import pause_seconds
 from .status import (
     FeedStatus,
@@ -79,6 +81,9 @@ class Feed:
         reject_duplicates(self._sinks)
         self._file = StatusFile(options.data_dir)
         self._plans = PlanInbox(options.data_dir)
+        self._requests = RequestFile(options.data_dir)
+        self._begun: set[tuple[str, str]] = set()
+        """Sinks and tables whose requested load has begun, while it hasn't for all sinks."""
         self._pipeline: Pipeline | None = None
         self._failures = 0  # consecutive failures of pipelines
         self._retry: Retry | None = None  # reason of the pause before the next pipeline
@@ -146,7 +151,12 @@ class Feed:
                 pipeline = None
                 try:
                     pipeline = Pipeline(
-                        self.options, self._sinks, self._clock, stages=self._stages, seek=self._seek
+                        self.options,
+                        self._sinks,
+                        self._clock,
+                        stages=self._stages,
+                        seek=self._seek,
+                        load_again=self._requested(),
                     )
                     self._seek = None
                     if self._attend(pipeline):
@@ -154,6 +164,9 @@ class Feed:
                         return
                 except SeekRequested as error:
                     self._seek = error.at
+                except LoadRequired as error:
+                    log.warning("sink %s: %s", error.sink, error)
+                    self._note_load(error)
                 except Unavailable as error:
                     if pipeline is not None and pipeline.course.progressed:
                         self._failures, self._retry = 0, None
@@ -165,6 +178,25 @@ class Feed:
         finally:
             self._ended.set()
             self._on_end()
+
+    def _requested(self) -> dict[str, list[str]]:
+        """Return the tables that people want loaded again, by the sink that hasn't begun yet."""
+        tables = self._requests.load().load_again
+        return {
+            sink.name: [
+                table
+                for table in tables
+                if self.options.wants(sink.name, table) and (sink.name, table) not in self._begun
+            ]
+            for sink in self._sinks
+        }
+
+    def _note_load(self, error: LoadRequired) -> None:
+        self._begun.update((error.sink, table) for table in error.tables)
+        left = {table for tables in self._requested().values() for table in tables}
+        done = error.tables - left
+        self._requests.remove(done)
+        self._begun = {(sink, table) for sink, table in self._begun if table not in done}
 
     def _attend(self, pipeline: Pipeline) -> bool:
         """Run a pipeline to its end; return True if the feed is finished then."""
@@ -227,6 +259,8 @@ class Feed:
             pipeline = self._pipeline
             if pipeline is not None:
                 self._hand_on_plan(pipeline)
+                with suppress(CheckpointError):  # raised at the next start
+                    pipeline.load_again(self._requests.load().load_again)
                 pipeline.ask_puller()
                 with self._lock:
                     if pipeline is self._pipeline:  # else it is closed, and its status was taken then

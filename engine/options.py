@@ -64,6 +64,11 @@ class FeedOptions:
         """Return the tables of the sink with this name; None: all of the feed."""
         return next((one.tables for one in self.sinks if one.name == sink), None)
 
+    def wants(self, sink: str, table: str) -> bool:
+        """Return True if the sink is given the table of this full name."""
+        tables = self.sink_tables(sink)
+        return (self.tables if tables is None else tables).matches_full(table)
+
 
 def feed_directory(found: Mapping[str, Any]) -> Path:
     """Return the data directory of a feed with these tables."""

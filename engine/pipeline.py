@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import Any
 
 import pykka
@@ -16,7 +17,7 @@ from ..errors import CheckpointError
 from ..events import Checkpoint, SparkQuery, TablePosition, Ts, Wait, room_wait
 from ..puller.puller import PullerStatistics
 from ..routing import TableStage
-from ..sink import Delivery, Flush, Sink, spawn_sink
+from ..sink import Delivery, Flush, LoadAgain, Sink, spawn_sink
 from ..sorter import open_sorter
 from ..sources.source import Source, SourceInfo, StartContext
 from .checkpoint import lowest
@@ -37,6 +38,7 @@ LEAVE_SECONDS = 0.5
 
 
 _NO_STAGES: Mapping[str, Sequence[Stage]] = {}
+_NO_TABLES: Mapping[str, Collection[str]] = {}
 
 
 class Pipeline:
@@ -55,12 +57,14 @@ class Pipeline:
         course: Course | None = None,
         stages: Mapping[str, Sequence[Stage]] = _NO_STAGES,
         seek: TablePosition | None = None,
+        load_again: Mapping[str, Collection[str]] = _NO_TABLES,
     ) -> None:
         """Connect and start.
 
         `source` replaces the one that the options name, `course` a new one. `stages` contains additional
-        stages of sinks' chains, by the sink's name. The source begins no later than at `seek`. Raises
-        Retryable and Fatal; then nothing is left running.
+        stages of sinks' chains, by the sink's name. The source begins no later than at `seek`. `load_again`
+        contains full names of tables to load again, by the sink's name. Raises Retryable and Fatal; then
+        nothing is left running.
         """
         self.course = course or Course(clock)
         self.source = ""
@@ -75,6 +79,8 @@ class Pipeline:
         """Return the rank of the position where the feed ends."""
         self._stages = stages
         self._seek = seek
+        self._requested = load_again
+        self._asked = {table for tables in load_again.values() for table in tables}
         self._source = source or open_source(options, clock)
         with ExitStack() as stack:
             self._start(stack, sinks)
@@ -100,7 +106,7 @@ class Pipeline:
             self._until = rank(there.end if options.until == "now" else options.until)
         if not options.source.loads:
             found = {name: at or Checkpoint(0, "", None, there.source) for name, at in found.items()}
-        wants = [self._wants(sink.name) for sink in sinks]
+        wants = [partial(options.wants, sink.name) for sink in sinks]
         start = lowest(found.values(), order=rank, wants=wants)
         if start is not None and self._seek is not None and rank(self._seek.position) < rank(start.position):
             start = replace(start, ts=self._seek.ts, position=self._seek.position)
@@ -130,10 +136,13 @@ class Pipeline:
                 stages=self._chain(sink.name),
                 feed=options.name,
                 now=clock.now,
+                can_reload=getattr(self._source, "reloads", False),
             )
             for sink in sinks
         ]
         self._sinks = [spawn_sink(self.blocking, delivery, coordinator) for delivery in self.deliveries]
+        for name, tables in self._requested.items():
+            self._ask(name, tables)
         reads_rows = [getattr(sink, "reads_rows", True) for sink in sinks]
         self.decoder = self.compute.spawn(
             DecodeActor,
@@ -162,11 +171,6 @@ class Pipeline:
                     decodes=all(reads_rows),
                 )
             )
-
-    def _wants(self, sink: str) -> Callable[[str], bool]:
-        """Return a function that is True for the full names of a sink's tables."""
-        tables = self._options.sink_tables(sink)
-        return self._options.tables.matches_full if tables is None else tables.matches_full
 
     def _chain(self, sink: str) -> list[Stage]:
         """Return the stages of a sink after its resume filter."""
@@ -230,6 +234,25 @@ class Pipeline:
         for ref in self._sinks:
             with suppress(MailboxFull, pykka.ActorDeadError):
                 ref.try_tell(Flush())
+
+    def load_again(self, tables: Collection[str]) -> None:
+        """Ask the sinks to load tables again, by full name, each table once."""
+        new = [table for table in tables if table not in self._asked]
+        if new:
+            with suppress(MailboxFull, pykka.ActorDeadError):
+                for delivery in self.deliveries:
+                    self._ask(delivery.sink.name, new)
+                self._asked.update(new)
+
+    def _ask(self, sink: str, tables: Collection[str]) -> None:
+        wanted = tuple(table for table in tables if self._options.wants(sink, table))
+        if not wanted:
+            return
+        if not getattr(self._source, "reloads", False):
+            log.warning("%s: this source can't load single tables again", ", ".join(wanted))
+            return
+        index = [delivery.sink.name for delivery in self.deliveries].index(sink)
+        self._sinks[index].try_tell(LoadAgain(wanted))
 
     def ask_puller(self) -> None:
         self.puller_statistics = self._source.statistics() or self.puller_statistics

@@ -6,6 +6,10 @@ them into rows. Stages pass on lists of them, never single ones.
 
 from .change import DELETE, PUT, Changes, KvChange, Sorted
 from .checkpoint import (
+    CREATED,
+    REST,
+    STALE,
+    WHOLE,
     Checkpoint,
     Chunk,
     Owner,
@@ -14,6 +18,8 @@ from .checkpoint import (
     SparkQuery,
     TablePosition,
     TableProgress,
+    load_again,
+    progress_of,
 )
 from .ddl import (
     Action,
@@ -35,9 +41,13 @@ from .ts import LOGICAL_BITS, Ts, compose_ts, parse_ts, physical_ms, timestamp
 from .wait import ActorName, Wait, WaitKind, room_wait
 
 __all__ = [
+    "CREATED",
     "DELETE",
     "LOGICAL_BITS",
     "PUT",
+    "REST",
+    "STALE",
+    "WHOLE",
     "Action",
     "ActorName",
     "AddColumn",
@@ -76,9 +86,11 @@ __all__ = [
     "Wait",
     "WaitKind",
     "compose_ts",
+    "load_again",
     "not_a_member",
     "parse_ts",
     "physical_ms",
+    "progress_of",
     "room_wait",
     "row_count",
     "runs_of",

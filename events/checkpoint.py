@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Iterable
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -15,10 +16,35 @@ class TableProgress(Struct, frozen=True):
     last: tuple[int, ...] | None = None
     """None: the whole table; (): the table exists, without rows. Only integer keys are resumed inside a
     table."""
+    stale: bool = False
+    """True if the table is to be loaded again: the target has an old copy of it, or none."""
 
+
+WHOLE: Final = TableProgress()
+CREATED: Final = TableProgress(())
+"""Progress of a table that exists without rows yet: no key is at or below the empty tuple."""
+STALE: Final = TableProgress((), stale=True)
 
 SnapshotProgress: TypeAlias = dict[str, TableProgress]
-"""Tables by full name whose snapshot has begun; one not in it has no rows in the target yet."""
+"""Tables by full name whose snapshot has begun; one not in it has no rows in the target yet, unless REST is
+in it."""
+
+REST: Final = "*"
+"""Name that stands for every table that isn't listed."""
+
+
+def progress_of(loading: SnapshotProgress | None, name: str) -> TableProgress | None:
+    """Return the progress of a table's snapshot; None if the table must be created for it."""
+    if loading is None:
+        return WHOLE
+    found = loading.get(name) or loading.get(REST)
+    return None if found is None or found.stale else found
+
+
+def load_again(loading: SnapshotProgress | None, names: Iterable[str]) -> SnapshotProgress:
+    """Return the snapshot progress with these tables to be loaded again."""
+    before = {REST: WHOLE} if loading is None else loading
+    return {**before, **dict.fromkeys(names, STALE)}
 
 
 class Chunk(Struct, frozen=True):
@@ -86,6 +112,11 @@ class Checkpoint(Struct, frozen=True):
     def includes(self, other: Checkpoint) -> bool:
         """Return True if the target has everything that it has at `other`, a checkpoint of the same
         source."""
+        if other.loading is not None and any(
+            have.stale and (self.loading is None or self.loading.get(name) != have)
+            for name, have in other.loading.items()
+        ):
+            return False
         if not (self.tables or other.tables):
             return self.ts >= other.ts
         ends = [(name, at.ts) for name, at in other.tables.items()]

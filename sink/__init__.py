@@ -1,11 +1,11 @@
 """Sinks for rows: SQL databases, files, Python code; each target has its own checkpoint."""
 
 from .actor import RetryDelay, SinkActor, spawn_sink
-from .delivery import Delivery, DeliveryOptions, DeliveryStatistics, ReplayRequired
-from .messages import Acknowledged, Deliver, Flush, Seek
+from .delivery import Delivery, DeliveryOptions, DeliveryStatistics, LoadRequired, ReplayRequired
+from .messages import Acknowledged, Deliver, Flush, LoadAgain, Seek
 from .registry import open_sink
 from .resume_filter import ResumeFilter
-from .sink import CheckpointStore, Sink
+from .sink import CheckpointStore, NotReproducible, Sink
 
 __all__ = [
     "Acknowledged",
@@ -15,6 +15,9 @@ __all__ = [
     "DeliveryOptions",
     "DeliveryStatistics",
     "Flush",
+    "LoadAgain",
+    "LoadRequired",
+    "NotReproducible",
     "ReplayRequired",
     "ResumeFilter",
     "RetryDelay",

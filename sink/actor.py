@@ -11,7 +11,7 @@ from ..actors import ActorSystem, PooledActor, PooledRef, Restart, Timer
 from ..errors import Retryable
 from ..events import Checkpoint, TablePosition
 from .delivery import Delivery, ReplayRequired
-from .messages import Acknowledged, Deliver, Flush, Seek
+from .messages import Acknowledged, Deliver, Flush, LoadAgain, Seek
 
 
 class _Tick:
@@ -41,6 +41,9 @@ class SinkActor(PooledActor):
         for message in messages:
             if isinstance(message, Deliver):
                 self._delivery.accept(message.items)
+            elif isinstance(message, LoadAgain):
+                for table in message.tables:
+                    self._delivery.load_again(table)
         self._run()
         if any(isinstance(message, Flush) for message in messages):
             self._delivery.flush(self.clock.now())

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from ..chain import Barrier, Chain, Element, Lag, Stage, StageContext
-from ..errors import InvariantViolated, Retryable, SinkError
-from ..events import Batch, Checkpoint, Ddl, Item, TablePosition, Transaction, Ts, Wait, row_count
+from ..errors import InvariantViolated, Retryable, SinkError, TidemillError
+from ..events import (
+    STALE,
+    Batch,
+    Checkpoint,
+    Ddl,
+    Item,
+    RenameTables,
+    TablePosition,
+    Transaction,
+    Ts,
+    Wait,
+    row_count,
+)
 from .reached import Reached
-from .resume_filter import START, ResumeFilter
-from .sink import Sink
+from .resume_filter import START, ResumeFilter, emptied, without_tables
+from .sink import NotReproducible, Sink
+from .table_load import tables_of
 
 
 class ReplayRequired(Retryable):
@@ -22,6 +35,15 @@ class ReplayRequired(Retryable):
 
     To continue, start again from the sink's checkpoint.
     """
+
+
+class LoadRequired(TidemillError):
+    """Tables of a sink must be loaded again; its durable checkpoint says so."""
+
+    def __init__(self, sink: str, tables: Iterable[str], reason: str) -> None:
+        super().__init__(reason)
+        self.sink = sink
+        self.tables = frozenset(tables)
 
 
 class BehindBarrier(Retryable):
@@ -76,10 +98,12 @@ class Delivery:
         stages: Sequence[Stage] = (),
         feed: str = "",
         now: Callable[[], float] = float,
+        can_reload: bool = False,
     ) -> None:
         """`sink` is open and at `checkpoint`; `source` is the identity in new checkpoints.
 
-        Items pass the resume filter and the open `stages` before they go into batches.
+        Items pass the resume filter and the open `stages` before they go into batches. `can_reload` is True
+        if the source can load single tables again.
         """
         self.sink = sink
         self.acknowledged: Callable[[Checkpoint], None] = _nobody
@@ -110,6 +134,9 @@ class Delivery:
         self._wanted: Checkpoint | None = None  # of the last batch; durable once the sink reports it
         self._marked = False  # True if the tables differ from those in the last batch's checkpoint
         self._barrier_since: float | None = None
+        self._can_reload = can_reload
+        self._reloads: dict[str, str] = {}  # tables to be loaded again, with the reason
+        self._requested: list[str] = []  # tables to be loaded again, which no checkpoint lists yet
         self._rows = self._batches = self._retries = 0
         self._error: str | None = None
 
@@ -120,11 +147,17 @@ class Delivery:
         """Accept items; a call of `run` must follow."""
         self._waiting.extend(self._chain.apply(items))
 
+    def load_again(self, table: str) -> None:
+        """Load a table again, by its full name; a call of `run` must follow. Raises SinkError if the source
+        can't."""
+        self._reload([table], f"table {table} is loaded again on request")
+        self._requested.append(table)
+
     def run(self, now: float) -> float | None:
         """Write and flush waiting items; return the seconds until the next call, None if none is needed.
 
-        Raises Retryable, after which nothing is lost and `run` continues; after ReplayRequired or Fatal it
-        can't.
+        Raises Retryable, after which nothing is lost and `run` continues; after ReplayRequired, LoadRequired
+        or Fatal it can't.
         """
         with self._undone_by_retryable():
             while self._step(now):
@@ -141,9 +174,13 @@ class Delivery:
     def _step(self, now: float) -> bool:
         """Write a batch, flush, or pass a barrier; return False if there is nothing to do now."""
         if (batch := self._next_batch()) is not None:
-            self.sink.write(self._settled(batch))
+            try:
+                self.sink.write(batch)
+            except NotReproducible as error:
+                self._replace_by_reload(error)
+                return True
             self._written += 1
-            if self._rests() and (self._unflushed_rows or _is_ddl(batch)):
+            if self._rests() and (self._unflushed_rows or self._reloads or _is_ddl(batch)):
                 self._flush(now)
             return True
         at_barrier = bool(self._waiting)
@@ -192,6 +229,12 @@ class Delivery:
             self._checkpoint = checkpoint
             self.acknowledged(checkpoint)
             self._waiting.extend(self._chain.durable(checkpoint))
+        if self._reloads and self._durably_stale():
+            raise LoadRequired(self.sink.name, self._reloads, "; ".join(self._reloads.values()))
+
+    def _durably_stale(self) -> bool:
+        loading = self._checkpoint.loading if self._checkpoint is not None else None
+        return loading is not None and all(loading.get(name) == STALE for name in self._reloads)
 
     @contextmanager
     def _undone_by_retryable(self) -> Iterator[None]:
@@ -235,6 +278,10 @@ class Delivery:
         """Return the first unwritten batch, or cut a new one; None if nothing waits."""
         if self._written < len(self._kept):
             return self._kept[self._written]
+        if self._requested and self._reached.checkpoint is not None:
+            self._reached.load_again(self._requested)
+            self._requested = []
+            self._marked = True
         items = self._cut()
         if not items and not self._marked:
             return None
@@ -260,17 +307,19 @@ class Delivery:
             if not isinstance(item, Transaction):
                 if isinstance(item, Barrier) or (items and isinstance(item, Ddl)):
                     break
-                waiting.popleft()
                 if isinstance(item, Lag):
+                    waiting.popleft()
                     reached.mark(item)
                     self._marked = True
                     continue
-                reached.add(item)
-                items.append(item)
-                if item.refusal and not item.if_exists:
-                    raise SinkError(item.refusal)
+                settled = self._settled(item)
+                waiting.popleft()
+                reached.add(settled)
+                items.append(emptied(item) if isinstance(settled, Ddl) and settled.reload else settled)
                 break
             waiting.popleft()
+            if self._reloads:
+                item = without_tables(item, self._reloads)
             reached.add(item)
             items.append(item)
             rows += len(item.rows)
@@ -278,15 +327,46 @@ class Delivery:
                 break
         return items
 
-    def _settled(self, batch: Batch) -> Batch:
-        """Replace a refused Ddl that did nothing by a transaction without rows."""
-        ddl = batch.items[0] if batch.items else None
-        if not isinstance(ddl, Ddl) or not ddl.refusal:
-            return batch
-        if self.sink.has_table(ddl.schema, ddl.table):
+    def _settled(self, ddl: Ddl) -> Item:
+        """Return a transaction without rows for a Ddl without effect on the target.
+
+        Raises SinkError if it is refused.
+        """
+        if any(name in self._reloads for name in tables_of(ddl)):
+            if ddl.actions and isinstance(ddl.actions[0], RenameTables):
+                ddl = replace(ddl, reload=f"tables {', '.join(tables_of(ddl))}: one is loaded again")
+            else:
+                return emptied(ddl)
+        if not (ddl.refusal or ddl.reload):
+            return ddl
+        if ddl.if_exists and not self.sink.has_table(ddl.schema, ddl.table):
+            return emptied(ddl)
+        if ddl.refusal:
             raise SinkError(ddl.refusal)
-        nothing = Transaction(ddl.commit_ts, ddl.start_ts, ddl.source, [], ddl.position, ddl.last)
-        return Batch([nothing], batch.checkpoint)
+        self._reload(tables_of(ddl), ddl.reload)
+        return ddl
+
+    def _reload(self, tables: Iterable[str], reason: str) -> None:
+        if not self._can_reload:
+            raise SinkError(
+                f"{reason}; this source can't load a single table again: to go on, give every sink of the "
+                "feed an empty target, and a new snapshot is taken"
+            )
+        self._reloads |= dict.fromkeys(tables, reason)
+
+    def _replace_by_reload(self, error: NotReproducible) -> None:
+        """Put a transaction without rows in place of the unwritten Ddl; all batches are written again."""
+        batch = self._kept[self._written]
+        (ddl,) = batch.items
+        assert isinstance(ddl, Ddl)
+        tables = tables_of(ddl)
+        self._reload(tables, f"{error}: {ddl.query}")
+        self._reached.load_again(tables)
+        self._kept[self._written] = Batch([emptied(ddl)], self._reached.checkpoint)
+        self._wanted = self._reached.checkpoint or self._wanted
+        self._written = 0
+        if not self._complete:
+            raise ReplayRequired(str(error))
 
 
 def _is_ddl(batch: Batch) -> bool:

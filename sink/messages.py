@@ -20,6 +20,12 @@ class Flush(Struct, frozen=True):
     """To a SinkActor: flush the sink, which may have new acknowledgements without new items."""
 
 
+class LoadAgain(Struct, frozen=True):
+    """To a SinkActor: load these tables again, by full name."""
+
+    tables: tuple[str, ...]
+
+
 class Acknowledged(Struct, frozen=True):
     """To the coordinator: `checkpoint` is durable in this sink's target."""
 

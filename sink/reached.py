@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
 from ..chain import Lag
 from ..errors import InvariantViolated
-from ..events import Checkpoint, Item, TablePosition, Transaction
+from ..events import Checkpoint, Ddl, Item, TablePosition, Transaction, load_again
 from .resume_filter import advance
+from .table_load import tables_of
 
 
 class Reached:
@@ -21,6 +26,8 @@ class Reached:
         self._is_plain = self._at.loading is None and not (self._behind or self._ahead)
         self._late: set[str] = set()
         """Tables in the parts of a late transaction."""
+        self._stale: list[str] = []
+        """Tables to be loaded again, which the checkpoint doesn't list as such yet."""
 
     @property
     def checkpoint(self) -> Checkpoint | None:
@@ -30,6 +37,10 @@ class Reached:
         if self._last is not None:
             self._at = advance(self._at, self._last)
             self._last = None
+        if self._stale:
+            self._at = replace(self._at, loading=load_again(self._at.loading, self._stale))
+            self._stale = []
+            self._is_plain = False
         at = self._at
         tables = {**self._behind, **self._ahead}
         if tables or at.tables:
@@ -40,6 +51,8 @@ class Reached:
         """Advance past an item. Raises InvariantViolated for one below earlier items, unless a Lag allows
         it."""
         ts = item.commit_ts
+        if isinstance(item, Ddl) and item.reload:
+            self.load_again(tables_of(item))
         if self._is_plain and item.last and ts >= self._ts:
             self._last, self._ts, self._open = item, ts, False
             return
@@ -64,6 +77,11 @@ class Reached:
         else:
             self._behind[lag.table] = lag.at
         self._is_plain = False  # until the next item changes it
+
+    def load_again(self, tables: Iterable[str]) -> None:
+        """Note that tables are to be loaded again, as of the next checkpoint."""
+        self._stale += tables
+        self._is_plain = False
 
     def _add_late(self, item: Item) -> None:
         if isinstance(item, Transaction):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Literal
 
 from msgspec.structs import replace
@@ -10,9 +10,11 @@ from msgspec.structs import replace
 from ..chain import Barrier, Element, Lag, StageContext
 from ..errors import InvariantViolated
 from ..events import (
+    CREATED,
+    REST,
+    WHOLE,
     Checkpoint,
     Chunk,
-    CreateTable,
     Ddl,
     Item,
     Row,
@@ -23,14 +25,13 @@ from ..events import (
     TableProgress,
     Transaction,
     Wait,
+    progress_of,
     runs_of,
 )
+from .table_load import needed, progress_after
 
 START = Checkpoint(ts=0, position="", loading={})
 """Checkpoint of an empty target, before the snapshot."""
-
-CREATED = TableProgress(last=())
-"""Progress of a table that exists without rows yet: no key is at or below the empty tuple."""
 
 
 class ResumeFilter:
@@ -121,8 +122,8 @@ class ResumeFilter:
         if item.commit_ts <= self._ahead_ts:
             item = uncovered(self._start, item)
         if isinstance(item, Ddl):
-            loaded = loading is None or item.full_name in loading
-            return item if loaded != creates_for_snapshot(item) else emptied(item)
+            ddl = needed(item, {REST: WHOLE} if loading is None else loading)
+            return emptied(item) if ddl is None else ddl
         if item.chunk is not None:
             return self._chunk(item, item.chunk, loading)
         return item if loading is None else self._catch_up(item, loading)
@@ -151,7 +152,7 @@ class ResumeFilter:
     def _chunk(self, item: Transaction, chunk: Chunk, loading: SnapshotProgress | None) -> Transaction:
         if not chunk.table:
             return item
-        have = TableProgress() if loading is None else loading.get(chunk.table)
+        have = progress_of(loading, chunk.table)
         if have is None or have == CREATED:
             return item
         if have.last is None:
@@ -165,7 +166,7 @@ class ResumeFilter:
     def _catch_up(self, item: Transaction, loading: SnapshotProgress) -> Transaction:
         runs: list[Run] = []
         for run in item.runs:
-            have = loading.get(run.table.full_name)
+            have = progress_of(loading, run.table.full_name)
             if have is None or have == CREATED:
                 continue
             if have.last is None:
@@ -184,10 +185,10 @@ def advance(checkpoint: Checkpoint, item: Item) -> Checkpoint:
             chunk = item.chunk
             if chunk is not None and not chunk.table:
                 loading = None
-            elif chunk is not None and not covers(loading.get(chunk.table), chunk.loaded):
+            elif chunk is not None and not covers(progress_of(loading, chunk.table), chunk.loaded):
                 loading = {**loading, chunk.table: chunk.loaded}
-        elif creates_for_snapshot(item) and item.full_name not in loading:
-            loading = {**loading, item.full_name: CREATED}
+        else:
+            loading = progress_after(loading, item)
     return Checkpoint(
         item.commit_ts, item.position, loading, checkpoint.source, checkpoint.owner, checkpoint.tables
     )
@@ -215,8 +216,11 @@ def emptied(item: Item) -> Transaction:
     return Transaction(item.commit_ts, item.start_ts, item.source, [], item.position, item.last)
 
 
-def creates_for_snapshot(ddl: Ddl) -> bool:
-    return not ddl.query and any(isinstance(action, CreateTable) for action in ddl.actions)
+def without_tables(item: Transaction, names: Container[str]) -> Transaction:
+    """Return the transaction without rows of these tables."""
+    if all(run.table.full_name not in names for run in item.runs):
+        return item
+    return _with_rows(item, Rows([run for run in item.runs if run.table.full_name not in names]))
 
 
 def covers(have: TableProgress | None, wanted: TableProgress) -> bool:

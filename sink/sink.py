@@ -7,6 +7,14 @@ from typing import Protocol
 from ..events import Batch, Checkpoint
 
 
+class NotReproducible(Exception):
+    """The effect of a schema change can't be reproduced in the target; its table must be loaded again.
+
+    Raised by `write` for a Ddl, of which nothing was applied; everything written since the last flush was
+    rolled back.
+    """
+
+
 class Sink(Protocol):
     """A target. Called by one thread at a time: by the feed to open it, then only by its SinkActor.
 

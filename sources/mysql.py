@@ -31,6 +31,8 @@ ANSWER_SECONDS = 0.5
 class MysqlSource:
     """The binlog in its own order: one puller, one keyspace."""
 
+    reloads = True
+
     def __init__(self, options: MysqlOptions, tables: TableFilter, lane: Lane = ALONE) -> None:
         self.address = options.address
         self._options = options

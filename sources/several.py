@@ -52,6 +52,8 @@ class Several:
     checkpoint begins each source exactly after what the target has of it.
     """
 
+    reloads = False
+
     def __init__(self, members: Sequence[Member], clock: Clock) -> None:
         self.address = ", ".join(member.source.address for member in members)
         self._members = members

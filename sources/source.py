@@ -53,6 +53,9 @@ class Source(Protocol):
     """
 
     address: str
+    reloads: bool
+    """True if `start` can load single tables again: those that are stale in the checkpoint's `loading`. A
+    source without this attribute counts as False."""
 
     def look(self) -> SourceInfo:
         """Connect. Raises Retryable and Fatal."""

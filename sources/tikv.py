@@ -63,6 +63,8 @@ class TikvSource:
     TSO.
     """
 
+    reloads = False
+
     def __init__(
         self, options: TikvOptions, tables: TableFilter, name: str, directory: Path, clock: Clock
     ) -> None:

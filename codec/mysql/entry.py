@@ -8,7 +8,7 @@ kind, so the sorter keeps the source's own order. `KvChange.region_id` is the nu
 |-----------------|------------------------------------------------------------------------------|
 | ROWS            | a rows event: the 19-byte header and the body, without the checksum          |
 | TEXT_ROWS       | snapshot rows: text-protocol row packets, each with its 4-byte packet header |
-| DDL             | `Query` or `NewTable`                                                        |
+| DDL             | `Query`, `NewTable` or `GoneTable`                                                     |
 | COMMIT          | `Commit`                                                                     |
 | ROLLBACK_MARKER | empty; number 0, so it sorts first: the transaction's other changes are void |
 
@@ -76,7 +76,14 @@ class NewTable(Struct, frozen=True, tag="table"):
     table: Table
 
 
-Statement: TypeAlias = Query | NewTable
+class GoneTable(Struct, frozen=True, tag="gone"):
+    """A table that was to be loaded again, but isn't in the source any more."""
+
+    schema: str
+    name: str
+
+
+Statement: TypeAlias = Query | NewTable | GoneTable
 
 _encode = Encoder().encode
 _commit = Decoder(Commit).decode

@@ -13,6 +13,7 @@ from ...codec.mysql.entry import (
     ROWS,
     TEXT_ROWS,
     Commit,
+    GoneTable,
     NewTable,
     Query,
     decode_commit,
@@ -24,6 +25,7 @@ from ...events import (
     Chunk,
     CreateTable,
     Ddl,
+    DropTable,
     Item,
     KvChange,
     Rows,
@@ -145,9 +147,12 @@ class Mounter:
 
     def _read_ddl(self, change: KvChange) -> Ddl | None:
         statement = decode_statement(change.value)
-        if isinstance(statement, NewTable):
+        if isinstance(statement, GoneTable):
+            query = Query("", "", 0.0)
+            made: Change | None = Change(statement.schema, statement.name, (DropTable(),))
+        elif isinstance(statement, NewTable):
             query, table = Query("", "", 0.0), statement.table
-            made: Change | None = Change(table.schema, table.name, (CreateTable(table),))
+            made = Change(table.schema, table.name, (CreateTable(table),))
         else:
             query, made = statement, read_change(statement, self._tables)
         if made is None:

@@ -6,10 +6,10 @@ from collections.abc import Generator
 from typing import Final, TypeAlias
 
 from ... import failpoint
-from ...codec.mysql.entry import DDL, TEXT_ROWS, NewTable, encode_statement
+from ...codec.mysql.entry import DDL, TEXT_ROWS, GoneTable, NewTable, encode_statement
 from ...codec.mysql.layout import Layouts
 from ...errors import Retryable
-from ...events import Changes, Chunk, SnapshotProgress, Table, TableProgress
+from ...events import WHOLE, Changes, Chunk, SnapshotProgress, Table, TableProgress, progress_of
 from ..puller import SnapshotReport
 from .packets import payload_of, text_values
 from .snapshot import Snapshot, has_integer_key
@@ -17,7 +17,6 @@ from .transactions import Transactions
 
 Step: TypeAlias = Changes | SnapshotReport | None
 
-WHOLE: Final = TableProgress()
 _PROGRESS_ROWS: Final = 20_000
 
 
@@ -48,9 +47,10 @@ class Loader:
     def steps(self) -> Generator[Step, None, None]:
         """Yield the changes. Raises Retryable if a new snapshot is needed, SourceError if a person must
         act."""
+        yield from self._drop_gone()
         for source in self._snapshot.tables:
             table = source.table
-            if self._loading.get(table.full_name) == WHOLE:
+            if progress_of(self._loading, table.full_name) == WHOLE:
                 self._rows += source.rows_estimated
             else:
                 yield self._progress(table.full_name)
@@ -62,9 +62,19 @@ class Loader:
         yield self._commit(Chunk(""))
         yield self._progress("")
 
+    def _drop_gone(self) -> Generator[Step, None, None]:
+        """Drop the copies of tables that were to be loaded again and that the source doesn't have any
+        more."""
+        there = {source.table.full_name for source in self._snapshot.tables}
+        for name, loaded in self._loading.items():
+            if loaded.stale and name not in there:
+                self._out.begin()
+                self._out.add(DDL, encode_statement(GoneTable(*name.split(".", 1))))
+                yield self._commit()
+
     def _load(self, table: Table) -> Generator[Step, None, None]:
         name = table.full_name
-        loaded = self._loading.get(name)
+        loaded = progress_of(self._loading, name)
         if loaded is None:
             self._out.begin()
             self._out.add(DDL, encode_statement(NewTable(table)))

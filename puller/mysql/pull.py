@@ -11,7 +11,7 @@ from typing import TypeAlias
 from ... import failpoint
 from ...codec.mysql.layout import Layouts
 from ...errors import CheckpointError, SourceError
-from ...events import Changes, Checkpoint, SnapshotProgress, compose_ts
+from ...events import REST, WHOLE, Changes, Checkpoint, SnapshotProgress, compose_ts
 from ..lane import ALONE, Lane, LoadBarrier
 from ..puller import Connected, PullerStatistics, SnapshotReport, State
 from .binlog import BinlogDecoder
@@ -54,7 +54,7 @@ class Pull:
         """Raises CheckpointError if the position of `start` can't be read."""
         self.retries = 0
         self._options = replace(options, server_id=options.server_id or own_server_id())
-        self._follows = lambda schema, table: is_user_schema(schema) and follows(schema, table)
+        self._follows: Follows = lambda schema, table: is_user_schema(schema) and follows(schema, table)
         self._layouts = layouts
         self._now = now
         self._lane = lane
@@ -119,7 +119,7 @@ class Pull:
                 log.warning("%s: %s", self._options.address, finding.text)
 
     def _load(self, loading: SnapshotProgress) -> Steps:
-        with closing(Snapshot(self._options, self._follows)) as snapshot:
+        with closing(Snapshot(self._options, self._lacking(loading))) as snapshot:
             yield self._connected(snapshot.server)
             if self._decoder is None:
                 self._start_at(snapshot.position)
@@ -130,6 +130,14 @@ class Pull:
             chunk_rows = self._options.chunk_rows
             yield from Loader(snapshot, loading, self._transactions, self._layouts, chunk_rows).steps()
             self._skew = snapshot.server.epoch_seconds - self._now()
+
+    def _lacking(self, loading: SnapshotProgress) -> Follows:
+        """Return the choice of tables to read: of a feed that loads tables again, only those."""
+        if REST not in loading:
+            return self._follows
+        names = {name for name, loaded in loading.items() if loaded != WHOLE}
+        follows = self._follows
+        return lambda schema, table: f"{schema}.{table}" in names and follows(schema, table)
 
     def _await_others(self, barrier: LoadBarrier) -> Steps:
         """Wait until every source of the feed has its snapshot; meanwhile only the time goes on."""

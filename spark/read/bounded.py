@@ -8,7 +8,7 @@ from contextlib import closing
 import pyarrow as pa
 
 from ...events import Checkpoint, Item, Transaction
-from ...sink.resume_filter import creates_for_snapshot
+from ...sink.table_load import creates_for_snapshot
 from ..envelope import Encoder
 from ..offsets.offset import Offset
 from .options import ReadOptions

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ...errors import SinkError
 from ...events import Item, Transaction
-from ...sink.resume_filter import creates_for_snapshot
+from ...sink.table_load import creates_for_snapshot
 from ..envelope import Decoder
 
 ORDER: Final = ("commit_ts", "start_ts", "sequence")

@@ -1,0 +1,89 @@
+"""Commands that ask a feed to load tables again, or to skip a schema change: snapshot, resume."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..engine.requests import RequestFile
+from ..engine.status import StatusFile
+from ..errors import CheckpointError, ConfigError
+from .feed import run_local
+from .flags import DataDir, Json, Name, RequiredFile, feed_tables
+
+if TYPE_CHECKING:
+    from ..engine.options import FeedOptions
+
+LoadAgain = Annotated[
+    list[str] | None,
+    typer.Option("--resnapshot", help='table to load again, such as "shop.orders"; repeatable'),
+]
+Skip = Annotated[
+    list[str] | None,
+    typer.Option("--skip-ddl", help="position of a schema change that isn't applied; may be repeated"),
+]
+
+
+def add_commands(app: typer.Typer) -> None:
+    for command in (snapshot, resume):
+        app.command()(command)
+
+
+def snapshot(
+    file: RequiredFile,
+    table: Annotated[list[str], typer.Argument(help='tables to load again, such as "shop.orders"')],
+    name: Name = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Load single tables again, in every sink of a feed; one that isn't running does it when it runs."""
+    from ..engine.options import feed_options
+
+    options = feed_options(feed_tables(file, None, None, None, name, data_dir))
+    request_load(options, table)
+    state = _state(options)
+    when = "now" if state in ("starting", "normal", "warning") else f"when the feed runs; it is {state}"
+    typer.echo(f"{', '.join(table)}: loaded again {when}")
+
+
+def resume(
+    file: RequiredFile,
+    skip_ddl: Skip = None,
+    resnapshot: LoadAgain = None,
+    name: Name = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Run a feed that a schema change has stopped, past that change."""
+    if not skip_ddl and not resnapshot:
+        raise ConfigError(
+            "resume: --skip-ddl POSITION or --resnapshot TABLE is missing; without, use tidemill run"
+        )
+    from ..engine.options import feed_options
+
+    found = feed_tables(file, None, None, None, name, data_dir)
+    options = feed_options(found)
+    if _state(options) in ("starting", "normal", "warning"):
+        raise ConfigError(f"feed {options.name} is running: only a stopped feed can be resumed")
+    if resnapshot:
+        request_load(options, resnapshot)
+    RequestFile(options.data_dir).add(skip=tuple(skip_ddl or ()))
+    run_local(found, as_json)
+
+
+def request_load(options: FeedOptions, tables: list[str]) -> None:
+    """Store the request. Raises ConfigError for a table that the feed doesn't follow."""
+    for table in tables:
+        if not options.tables.matches_full(table):
+            raise ConfigError(
+                f"{table}: the feed doesn't follow this table: its patterns are "
+                f"{', '.join(options.tables.patterns)}"
+            )
+    RequestFile(options.data_dir).add(load_again=tuple(tables))
+
+
+def _state(options: FeedOptions) -> str:
+    try:
+        return StatusFile(options.data_dir).load().state
+    except CheckpointError:
+        return "new"
