@@ -1,0 +1,255 @@
+"""Schema changes while tables are loaded, as cases of text, and their path through a Delivery."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from tidemill.errors import Retryable, SinkError
+from tidemill.events import (
+    CREATED,
+    REST,
+    STALE,
+    WHOLE,
+    Action,
+    AddColumn,
+    Batch,
+    ChangeColumn,
+    Checkpoint,
+    Column,
+    CreateTable,
+    Ddl,
+    DropTable,
+    RenameTables,
+    SnapshotProgress,
+    Table,
+    TableProgress,
+    TruncateTable,
+)
+from tidemill.sink import Delivery, LoadRequired, NotReproducible
+from tidemill.sink.reached import Reached
+from tidemill.sink.table_load import needed
+from tidemill.testing.cases import Case, load, title
+from tidemill.testing.changes import ORDERS, PAIRS, at, insert, transaction
+
+NUMBER = Column("id", "int")
+
+
+def progress(text: str) -> SnapshotProgress:
+    found = {}
+    for part in text.split(", "):
+        name, _, have = part.partition("=")
+        kept = {"whole": WHOLE, "stale": STALE, "()": CREATED}
+        made = kept[have] if have in kept else TableProgress((int(have.strip("()")),))
+        found[REST if name == REST else f"s.{name}"] = made
+    return found
+
+
+def spelled(loading: SnapshotProgress | None) -> str:
+    def one(have: TableProgress) -> str:
+        if have.stale:
+            return "stale"
+        return "whole" if have.last is None else f"({', '.join(map(str, have.last))})"
+
+    return ", ".join(
+        f"{name.removeprefix('s.')}={one(have)}" for name, have in sorted((loading or {}).items())
+    )
+
+
+def statement(line: str) -> Ddl:
+    verb, _, rest = line.partition(" ")
+    name = rest.split(" ")[0]
+    table = Table("s", name, (NUMBER,), (0,))
+    pairs = tuple(tuple(("s", part) for part in pair.split(" ")) for pair in rest.split(", "))
+    actions: dict[str, tuple[Action, ...]] = {
+        "snapshot": (CreateTable(table),),
+        "create": (CreateTable(table),),
+        "alter": (AddColumn(Column("x", "int")),),
+        "change": (ChangeColumn("id", NUMBER),),
+        "truncate": (TruncateTable(),),
+        "drop": (DropTable(),),
+        "rename": (RenameTables(pairs),) if verb == "rename" else (),  # type: ignore[arg-type]
+        "refuse": (),
+    }
+    query = "" if verb == "snapshot" else line
+    refusal = "no" if verb == "refuse" else ""
+    return Ddl(2, 2, "src", "s", name, query, actions[verb], "log:2", refusal)
+
+
+def told(ddl: Ddl | None) -> str:
+    if ddl is None:
+        return "nothing"
+    if ddl.reload:
+        names = {table for action in ddl.actions if isinstance(action, RenameTables) for pair in action.pairs
+                 for _, table in pair} or {ddl.table}  # fmt: skip
+        return f"load again {', '.join(sorted(names))}"
+    (action,) = ddl.actions
+    if isinstance(action, CreateTable):
+        return f"create {ddl.table}" + (", replacing" if action.replaces else "")
+    return ddl.query
+
+
+@pytest.mark.parametrize("case", load(Path(__file__).with_suffix("").parent / "table_load.txt"), ids=title)
+def test_schema_changes_while_tables_are_loaded(case: Case, request: pytest.FixtureRequest) -> None:
+    first, *rest = case.commands.splitlines()
+    reached = Reached(Checkpoint(1, "log:1", progress(first.removeprefix("loading "))))
+    said = []
+    for line in rest:
+        checkpoint = reached.checkpoint
+        assert checkpoint is not None
+        loading = checkpoint.loading or {}
+        ddl = needed(statement(line), loading)
+        said.append(told(ddl))
+        if ddl is not None:
+            reached.add(ddl)
+    assert reached.checkpoint is not None
+    found = [*said, f"loading {spelled(reached.checkpoint.loading)}"]
+    case.expect("\n".join(found), request.config.getoption("--rewrite"))
+
+
+# --- through a Delivery --------------------------------------------------------------------------
+
+
+class Target:
+    """Keeps what it is given, and is durable at once."""
+
+    name = target = "copy"
+
+    def __init__(self) -> None:
+        self.written: list[object] = []
+        self.at: Checkpoint | None = None
+        self.fails: list[Exception] = []
+        self._reached: Checkpoint | None = None
+
+    def write(self, batch: Batch) -> None:
+        if self.fails and isinstance(batch.items[0], Ddl):
+            self._reached = self.at
+            raise self.fails.pop(0)
+        self.written += [
+            item.query if isinstance(item, Ddl) else [(row.table.name, row.after[0]) for row in item.rows]
+            for item in batch.items
+        ]
+        self._reached = batch.checkpoint or self._reached
+
+    def flush(self) -> Checkpoint | None:
+        self.at = self._reached
+        return self.at
+
+    def has_table(self, schema: str, table: str) -> bool:
+        return table != "nowhere"
+
+    def close(self) -> None:
+        pass
+
+
+def delivery(target: Target, *, can_reload: bool = True) -> Delivery:
+    return Delivery(target, at(1), "src", can_reload=can_reload)  # type: ignore[arg-type]
+
+
+def unknown(ts: int, table: Table, *, last: bool = True) -> Ddl:
+    query = f"ALTER TABLE {table.name} DROP PARTITION p"
+    reload = f"table {table.full_name}: rows are gone: {query}"
+    start_ts = transaction(ts).start_ts
+    position = f"log:{ts}" if last else ""
+    return Ddl(ts, start_ts, "src", table.schema, table.name, query, (), position, reload=reload, last=last)
+
+
+def test_a_table_whose_change_is_unknown_is_loaded_again_and_the_others_keep_what_they_have() -> None:
+    target = Target()
+    work = delivery(target)
+    work.accept(
+        [transaction(2, insert(ORDERS, 1, "")), unknown(3, ORDERS), transaction(4, insert(ORDERS, 2, ""))]
+    )
+    with pytest.raises(LoadRequired, match=r"table shop\.orders: rows are gone") as raised:
+        work.run(0)
+    assert raised.value.tables == {"shop.orders"}
+    assert target.at == at(3, loading={REST: WHOLE, "shop.orders": STALE})
+    assert target.written == [[("orders", 1)], []]
+
+
+def test_rows_of_such_a_table_in_the_same_transaction_are_left_to_the_load() -> None:
+    target = Target()
+    work = delivery(target)
+    rows = transaction(2, insert(ORDERS, 1, ""), insert(PAIRS, 1, 2, ""))
+    work.accept([unknown(2, ORDERS, last=False), rows])
+    with pytest.raises(LoadRequired):
+        work.run(0)
+    assert target.written == [[], [("pairs", 1)]]
+    assert target.at == at(2, loading={REST: WHOLE, "shop.orders": STALE})
+
+
+def test_a_change_that_the_target_can_t_reproduce_is_replaced_by_a_load() -> None:
+    target = Target()
+    target.fails = [NotReproducible("INT to VARCHAR")]
+    work = delivery(target)
+    ddl = replace(unknown(3, ORDERS), reload="", actions=(ChangeColumn("id", NUMBER),))
+    work.accept([transaction(2, insert(ORDERS, 1, "")), ddl, transaction(4, insert(PAIRS, 1, 2, ""))])
+    with pytest.raises(LoadRequired, match="INT to VARCHAR"):
+        work.run(0)
+    assert target.at == at(3, loading={REST: WHOLE, "shop.orders": STALE})
+
+
+def test_a_load_on_request_is_in_the_next_checkpoint_even_without_changes() -> None:
+    target = Target()
+    work = delivery(target)
+    work.load_again("shop.orders")
+    with pytest.raises(LoadRequired, match="on request"):
+        work.run(0)
+    assert target.at == at(1, loading={REST: WHOLE, "shop.orders": STALE})
+
+
+def test_a_load_on_request_waits_for_the_end_of_a_transaction() -> None:
+    target = Target()
+    work = delivery(target)
+    work.accept([transaction(2, insert(PAIRS, 1, 2, ""), last=False)])
+    work.run(0)
+    work.load_again("shop.orders")
+    work.run(0)
+    work.accept([transaction(2, insert(PAIRS, 2, 2, ""), insert(ORDERS, 7, ""))])
+    with pytest.raises(LoadRequired):
+        work.run(0)
+    assert target.written == [
+        [("pairs", 1)],
+        [("pairs", 2)],
+    ]
+    assert target.at == at(2, loading={REST: WHOLE, "shop.orders": STALE})
+
+
+def test_what_the_target_hasn_t_got_needs_no_load() -> None:
+    target = Target()
+    work = delivery(target)
+    gone = replace(unknown(2, ORDERS), table="nowhere", if_exists=True)
+    work.accept([gone, transaction(3, insert(ORDERS, 1, ""))])
+    work.run(0)
+    assert target.at == at(3)
+
+
+def test_a_source_that_can_t_load_a_table_again_ends_the_feed_with_the_reason() -> None:
+    target = Target()
+    work = delivery(target, can_reload=False)
+    work.accept([transaction(2, insert(ORDERS, 1, "")), unknown(3, ORDERS)])
+    with pytest.raises(SinkError, match=r"rows are gone.*give every sink of the feed an empty target"):
+        work.run(0)
+    assert target.at == at(2)
+
+
+def test_a_target_that_is_away_when_it_is_asked_for_a_table_is_asked_again() -> None:
+    class Away(Target):
+        answers: list[bool | Exception] = [Retryable("not now"), False]
+
+        def has_table(self, schema: str, table: str) -> bool:
+            answer = self.answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    target = Away()
+    work = delivery(target)
+    work.accept([replace(unknown(2, ORDERS), if_exists=True)])
+    with pytest.raises(Retryable):
+        work.run(0)
+    work.run(1)
+    work.run(2)
+    assert target.at == at(2)
