@@ -236,11 +236,11 @@ def test_a_source_that_can_t_load_a_table_again_ends_the_feed_with_the_reason() 
 
 
 def test_a_target_that_is_away_when_it_is_asked_for_a_table_is_asked_again() -> None:
-    class Away(Target):
-        answers: list[bool | Exception] = [Retryable("not now"), False]
+    answers: list[bool | Exception] = [Retryable("not now"), False]
 
+    class Away(Target):
         def has_table(self, schema: str, table: str) -> bool:
-            answer = self.answers.pop(0)
+            answer = answers.pop(0)
             if isinstance(answer, Exception):
                 raise answer
             return answer
