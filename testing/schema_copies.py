@@ -1,0 +1,145 @@
+"""Copies of a schema that change with it: one feed into MariaDB and SQLite."""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from ..engine.feed import Feed
+from ..engine.options import feed_options, open_sinks
+from .child import CLI, Child
+from .compare import Rows, compare, mariadb_rows, source_columns, sqlite_rows
+from .mariadb import MariaDb
+from .progress import feed_ended
+
+_DEFINITIONS = """
+SELECT table_name, column_name, column_type, is_nullable, column_default, character_set_name, collation_name,
+       column_key = 'PRI'
+FROM information_schema.columns WHERE table_schema = %s AND table_name NOT LIKE 'tidemill\\_%%'
+ORDER BY table_name, ordinal_position
+"""
+
+
+class SchemaCopies:
+    """A feed of all tables of `schema`, with the sinks `mariadb` and `sqlite`.
+
+    The copy in MariaDB is in the schema `{schema}_copy` of the same server.
+    """
+
+    def __init__(self, server: MariaDb, schema: str, directory: Path) -> None:
+        self.server = server
+        self.schema = schema
+        self.copy = f"{schema}_copy"
+        self.file = directory / "copy.db"
+        self.loads: list[str] = []
+        """Loads of tables after the first: the sink and the reason."""
+        self._directory = directory
+        self._config: dict[str, Any] = {
+            "name": "copies",
+            "data_dir": str(directory / "state"),
+            "source": {"url": server.url(), "tables": [f"{schema}.*"], "retry_longest_seconds": 1},
+            "sink": [
+                {"name": "mariadb", "url": server.url(self.copy)},
+                {"name": "sqlite", "url": f"sqlite:///{self.file}"},
+            ],
+        }
+
+    def execute(self, *statements: str) -> list[tuple[Any, ...]]:
+        """Run statements in one session in the schema; return the rows of the last one."""
+        with self.server.connect(database=self.schema) as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def follow(self) -> None:
+        """Run the feed up to the source's present end. Raises its error."""
+        options = feed_options({**self._config, "until": "now"})
+        feed = Feed(options, open_sinks(options))
+        with _loads_noted(self.loads):
+            feed.start()
+            try:
+                feed_ended(feed)
+            finally:
+                feed.stop()
+                feed.wait()
+        if feed.error is not None:
+            raise feed.error
+
+    def follow_in_process(self, failpoint: str = "") -> bool:
+        """Run the feed as a process, up to the source's present end; return False if the failpoint killed it.
+
+        Raises AssertionError if it fails.
+        """
+        file = self._directory / "feed.toml"
+        file.write_text("\n".join(_toml(self._config)))
+        command = [*CLI, "run", str(file), "--until", "now"]
+        with Child(command, self._directory / "log", failpoint=failpoint) as child:
+            status = child.exit_status(sign=lambda: len(child.output()))
+            assert status in (0, -signal.SIGKILL), child.output()[-5000:]
+            return status == 0
+
+    def differences(self) -> list[str]:
+        """Return the differences of both copies from the source, in tables, columns and rows."""
+        with self.server.connect() as connection:
+            source = self._definitions(self.schema)
+            tables = sorted({row[0] for row in source})
+            found = []
+            if (copied := self._definitions(self.copy)) != source:
+                more, less = set(copied) - set(source), set(source) - set(copied)
+                found.append(f"mariadb: lacks {sorted(map(str, less))}, has {sorted(map(str, more))}")
+            if (there := self._sqlite_tables()) != [f"{self.schema}.{table}" for table in tables]:
+                found.append(f"sqlite: tables {there}")
+            if found:
+                return found
+            pairs: dict[str, tuple[Rows, Rows]] = {}
+            for table in tables:
+                columns = source_columns(connection, self.schema, table)
+                rows = mariadb_rows(self.server.connect, self.schema, table, columns)
+                copy = mariadb_rows(self.server.connect, self.copy, table, columns)
+                pairs[f"mariadb: {table}"] = rows, copy
+                pairs[f"sqlite: {table}"] = rows, sqlite_rows(self.file, f"{self.schema}.{table}", columns)
+            return compare(pairs).differences
+
+    def _definitions(self, schema: str) -> Sequence[tuple[Any, ...]]:
+        with self.server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(_DEFINITIONS, (schema,))
+            return list(cursor.fetchall())
+
+    def _sqlite_tables(self) -> list[str]:
+        with closing(sqlite3.connect(f"file:{self.file}?mode=ro", uri=True)) as connection:
+            names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+            return [name for (name,) in names if "." in name]
+
+
+def _toml(config: dict[str, Any]) -> Iterator[str]:
+    values = {key: value for key, value in config.items() if isinstance(value, str)}
+    yield from (f"{key} = {json.dumps(value)}" for key, value in values.items())
+    yield "[source]"
+    yield from (f"{key} = {json.dumps(value)}" for key, value in config["source"].items())
+    for sink in config["sink"]:
+        yield "[[sink]]"
+        yield from (f"{key} = {json.dumps(value)}" for key, value in sink.items())
+
+
+@contextmanager
+def _loads_noted(loads: list[str]) -> Iterator[None]:
+    """Add the reasons for loading tables again to a list."""
+
+    class Noting(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            text = record.getMessage()
+            if text.startswith("sink "):
+                loads.append(text.removeprefix("sink "))
+
+    log, handler = logging.getLogger("tidemill"), Noting(logging.WARNING)
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
