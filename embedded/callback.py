@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import get_ident
 from typing import Any, Literal, Self, cast, overload
 
+from ..chain import Stage
 from ..engine.feed import Feed
 from ..engine.options import FeedOptions, checkpoint_file
 from ..engine.status import FeedStatus
@@ -33,6 +34,7 @@ def follow(
     source_options: Mapping[str, Any] | None = ...,
     sorter: SorterOptions | Mapping[str, Any] | None = ...,
     sinks: Sequence[SinkArgument] = ...,
+    stages: Sequence[Stage] = ...,
     ddl: Literal[False] = ...,
     block: bool = ...,
 ) -> FollowHandle: ...
@@ -48,6 +50,7 @@ def follow(
     source_options: Mapping[str, Any] | None = ...,
     sorter: SorterOptions | Mapping[str, Any] | None = ...,
     sinks: Sequence[SinkArgument] = ...,
+    stages: Sequence[Stage] = ...,
     ddl: bool,
     block: bool = ...,
 ) -> FollowHandle: ...
@@ -62,6 +65,7 @@ def follow(
     source_options: Mapping[str, Any] | None = None,
     sorter: SorterOptions | Mapping[str, Any] | None = None,
     sinks: Sequence[SinkArgument] = (),
+    stages: Sequence[Stage] = (),
     ddl: bool = False,
     block: bool = True,
 ) -> FollowHandle:
@@ -86,7 +90,7 @@ def follow(
         sinks=sinks,
     )
     is_async = inspect.iscoroutinefunction(receive) or inspect.iscoroutinefunction(type(receive).__call__)
-    handle = FollowHandle(_Callback(receive, is_async), options, opened, ddl=ddl)
+    handle = FollowHandle(_Callback(receive, is_async), options, opened, ddl=ddl, stages=stages)
     if is_async and _running_loop() is None:
         if not block:
             raise UsageError("follow: an async function needs a running event loop, or block=True")
@@ -155,11 +159,17 @@ class FollowHandle:
     """
 
     def __init__(
-        self, callback: _Callback, options: FeedOptions, sinks: Sequence[Sink], *, ddl: bool
+        self,
+        callback: _Callback,
+        options: FeedOptions,
+        sinks: Sequence[Sink],
+        *,
+        ddl: bool,
+        stages: Sequence[Stage],
     ) -> None:
         sink = PythonSink("python", callback, checkpoint_file(options, "python"), ddl=ddl)
         self._callback = callback
-        self._feed = Feed(options, [sink, *sinks])
+        self._feed = Feed(options, [sink, *sinks], stages={sink.name: stages})
         self._ended: Future[None] = Future()
         self._ended.set_running_or_notify_cancel()  # a cancelled `await` must not cancel it
 

@@ -10,6 +10,7 @@ from typing import Any, Generic, Literal, Self, TypeVar, cast, overload
 import pykka
 
 from ..actors import Stream, SystemClock
+from ..chain import Stage
 from ..engine.feed import Feed
 from ..engine.handover import WAITING_BATCHES, Handover, HandoverClosed
 from ..engine.options import FeedOptions, checkpoint_file
@@ -35,6 +36,7 @@ def open_feed(
     source_options: Mapping[str, Any] | None = ...,
     sorter: SorterOptions | Mapping[str, Any] | None = ...,
     sinks: Sequence[SinkArgument] = ...,
+    stages: Sequence[Stage] = ...,
     ddl: Literal[False] = ...,
 ) -> OpenFeed[Transaction]: ...
 @overload
@@ -48,6 +50,7 @@ def open_feed(
     source_options: Mapping[str, Any] | None = ...,
     sorter: SorterOptions | Mapping[str, Any] | None = ...,
     sinks: Sequence[SinkArgument] = ...,
+    stages: Sequence[Stage] = ...,
     ddl: bool,
 ) -> OpenFeed[Item]: ...
 def open_feed(
@@ -60,13 +63,15 @@ def open_feed(
     source_options: Mapping[str, Any] | None = None,
     sorter: SorterOptions | Mapping[str, Any] | None = None,
     sinks: Sequence[SinkArgument] = (),
+    stages: Sequence[Stage] = (),
     ddl: bool = False,
 ) -> OpenFeed[Any]:
     """Return a feed whose transactions come to this program; with `ddl` its schema changes, too.
 
     `source` is a URL, or the options of a source; `source_options` are options beside a URL, for instance
     `{"snapshot": False}`. `tables` are patterns. Each of `sinks` is a URL, a dictionary like a `[[sink]]`
-    of a feed.toml, or an object with the methods of Sink. With `until` ("now" or a position) the feed ends
+    of a feed.toml, or an object with the methods of Sink. `stages` filter, route or hold back what comes to
+    this program, in their order. With `until` ("now" or a position) the feed ends
     there, once everything up to there is acknowledged.
 
     `with` starts the feed and stops it; `async with` does so without blocking the event loop. Raises
@@ -82,7 +87,7 @@ def open_feed(
         sorter=sorter,
         sinks=sinks,
     )
-    return OpenFeed(options, opened, ddl=ddl)
+    return OpenFeed(options, opened, ddl=ddl, stages=stages)
 
 
 class OpenFeed(Generic[T_co]):
@@ -92,7 +97,9 @@ class OpenFeed(Generic[T_co]):
     last acknowledged one come again after a restart.
     """
 
-    def __init__(self, options: FeedOptions, sinks: Sequence[Sink], *, ddl: bool) -> None:
+    def __init__(
+        self, options: FeedOptions, sinks: Sequence[Sink], *, ddl: bool, stages: Sequence[Stage]
+    ) -> None:
         self._sink = _Sink(
             "python", self._receive, checkpoint_file(options, "python"), explicit=True, ddl=ddl
         )
@@ -101,7 +108,7 @@ class OpenFeed(Generic[T_co]):
         self._sources: set[str] = set()
         self._acknowledged = 0  # the ts of the last item
         self._unacknowledged_since = 0.0
-        self._feed = Feed(options, [self._sink, *sinks])
+        self._feed = Feed(options, [self._sink, *sinks], stages={self._sink.name: stages})
         self._handover: Handover | None = None
         self._stream: Stream[Sequence[Item]] | None = None
 

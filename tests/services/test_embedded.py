@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from msgspec.structs import replace
 
 import tidemill
 from tidemill.testing.mariadb import MariaDb
@@ -71,6 +72,36 @@ def test_a_feed_may_begin_at_a_position_without_the_rows_before(mariadb, orders,
             found += [(row.op, row.before) for row in txn.rows]
             feed.ack(txn)
     assert found == [("delete", (2, Decimal("2.50")))]
+
+
+def test_stages_stand_before_the_program(mariadb, orders, tmp_path):
+    class Masked:
+        """Hides the totals."""
+
+        name = "mask"
+
+        def open(self, context): ...
+
+        def apply(self, batch):
+            return [self.masked(item) if isinstance(item, tidemill.Transaction) else item for item in batch]
+
+        def masked(self, txn):
+            return replace(txn, rows=[replace(row, after=(row.after[0], None)) for row in txn.rows])
+
+        def durable(self, checkpoint):
+            return ()
+
+        def waits(self):
+            return ()
+
+        def close(self): ...
+
+    with opened(mariadb, orders, tmp_path, stages=[Masked()]) as feed:
+        found = []
+        for txn in feed:
+            found += [row.after for row in txn.rows]
+            feed.ack(txn)
+    assert found == [(1, None), (2, None), (3, None)]
 
 
 def test_a_source_may_be_given_as_options(mariadb, orders, tmp_path):
