@@ -5,7 +5,7 @@ from .delivery import Delivery, DeliveryOptions, DeliveryStatistics, ReplayRequi
 from .messages import Acknowledged, Deliver, Flush, Seek
 from .registry import open_sink
 from .resume_filter import ResumeFilter
-from .sink import CheckpointStore, Sink
+from .sink import CheckpointStore, NotReproducible, Reloadable, Sink
 
 __all__ = [
     "Acknowledged",
@@ -15,6 +15,8 @@ __all__ = [
     "DeliveryOptions",
     "DeliveryStatistics",
     "Flush",
+    "NotReproducible",
+    "Reloadable",
     "ReplayRequired",
     "ResumeFilter",
     "RetryDelay",

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ..events import Batch, Checkpoint
+from ..events import Batch, Checkpoint, TableName
+
+
+class NotReproducible(Exception):
+    """The effect of a schema change can't be reproduced in the target: the table must be loaded again."""
+
+    def __init__(self, table: str, reason: str) -> None:
+        super().__init__(f"{table} must be loaded again: {reason}")
+        self.table = table
+        """Full name of the source's table before the statement."""
+        self.reason = reason
+        """A sentence for users."""
 
 
 class Sink(Protocol):
     """A target. Called by one thread at a time: by the feed to open it, then only by its SinkActor.
 
-    The order of calls is `open`, any number of `write` and `flush`, `close`.
+    The order of calls is `open`, any number of `write`, `flush` and `forget`, `close`. `forget` is optional:
+    a sink that has it is Reloadable; any other can't load a single table again.
     """
 
     name: str
@@ -39,7 +51,9 @@ class Sink(Protocol):
 
         Raises Retryable if the target is unavailable: everything written since the last flush is rolled back,
         and comes again from its first batch. Raises SinkError if it can never be written, or if the target
-        doesn't match the checkpoint: a row to be changed is missing, or one to be inserted exists.
+        doesn't match the checkpoint: a row to be changed is missing, or one to be inserted exists. Raises
+        NotReproducible for a Ddl, before anything of it is applied: earlier batches that end a transaction
+        are durable then, and the sink can be used further.
         """
 
     def flush(self) -> Checkpoint | None:
@@ -58,6 +72,17 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """Release the target; unflushed batches are rolled back. Doesn't raise; may be called twice."""
+
+
+class Reloadable(Sink, Protocol):
+    """A sink that can load a single table again."""
+
+    def forget(self, table: TableName | str, checkpoint: Checkpoint) -> Checkpoint:
+        """Drop the table's copy, if there is one, and make `checkpoint` the durable one; return it.
+
+        `table` is schema and name in the source, or its full name. Called between two transactions. Repeating
+        the call after a crash is harmless. Raises Retryable and SinkError as `write` does.
+        """
 
 
 class CheckpointStore(Protocol):
