@@ -193,9 +193,11 @@ class SqlSink:
         name = self._claim(table.schema, table.name)
         if replaces:
             self._database.drop_table(table)
+            reach("sink.altered")
         have, wanted = self._database.columns(table), self._database.wanted_columns(table)
         if have is None:
             self._database.create_table(table)
+            reach("sink.altered")
         elif not self._database.is_empty(table):
             raise SinkError(
                 f"{self.target}: {name} has rows already, and {table.full_name} is about to be loaded into "

@@ -202,8 +202,12 @@ def quoted(identifier: str) -> str:
 def described(column: Column) -> str:
     """Return a column's type for people."""
     size = ",".join(map(str, filter(None, (column.length, column.scale))))
-    sign = " unsigned" if column.unsigned else ""
-    return f"{column.kind}{f'({size})' if size else ''}{sign}"
+    details = [
+        f"({size})" if size else "",
+        " unsigned" if column.unsigned else "",
+        f" {column.charset or ''}",
+    ]
+    return f"{column.kind}{''.join(details)}".rstrip()
 
 
 def _declaration(column: Column) -> tuple[str, bool]:

@@ -40,7 +40,7 @@ schema = "{copy}"
 
 POINTS = [
     point for point in ALL_POINTS if not point.startswith("tikv.") and point != "sink.altered"
-]  # no schema changes here: tests/services/test_schema_changes.py kills at that point
+]  # no schema changes here; test_schema_changes.py has crashes at that point
 SNAPSHOT_POINTS = ["snapshot.chunk_read"]
 STREAM_POINTS = [point for point in POINTS if point not in SNAPSHOT_POINTS]
 
