@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from ...actors import Alarm, Clock, SystemClock
 from ...errors import InvariantViolated, SinkError
-from ...events import Batch, Checkpoint, Ddl, Item, Transaction, physical_ms
+from ...events import Batch, Checkpoint, Ddl, DropTable, Item, TableName, Transaction, physical_ms
 from ...failpoint import reach
 from ...store.disk import sync
 from ..per_table import PerTable
@@ -88,16 +88,36 @@ class ParquetSink:
             if self._segment is None or reached is None or reached == self._durable:
                 return self._durable
             try:
-                segment = self._opened()
-                segment.sync()
-                reach("sink.before_commit")
-                self._store.save(reached, segment.end)
-                self._durable, self._durable_end = reached, segment.end
-                reach("sink.committed")
-                self._roll_if_due()
+                self._commit(reached)
             except OSError as error:
                 self._fail(error)
             return reached
+
+    def forget(self, table: TableName | str, checkpoint: Checkpoint) -> Checkpoint:
+        """See Reloadable. The table's changes stay in the archive; a schema change says that they don't count
+        any more."""
+        schema, name = table.split(".", 1) if isinstance(table, str) else table
+        ts = checkpoint.ts
+        with self._lock:
+            segment = self._opened()
+            try:
+                segment.append(
+                    ddl_batch(Ddl(ts, ts, checkpoint.source, schema, name, "", (DropTable(),))), DDL
+                )
+                self._reached = checkpoint
+                self._commit(checkpoint)
+            except OSError as error:
+                self._fail(error)
+        return checkpoint
+
+    def _commit(self, reached: Checkpoint) -> None:
+        segment = self._opened()
+        segment.sync()
+        reach("sink.before_commit")
+        self._store.save(reached, segment.end)
+        self._durable, self._durable_end = reached, segment.end
+        reach("sink.committed")
+        self._roll_if_due()
 
     def has_table(self, schema: str, table: str) -> bool:  # noqa: ARG002
         return True  # not known from a stream of changes

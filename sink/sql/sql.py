@@ -153,12 +153,12 @@ class SqlSink:
         schema, name = table.split(".", 1) if isinstance(table, str) else table
         if not self._connected:
             self.open()
-        if self._writing and self._reached is None:
-            raise InvariantViolated(f"{schema}.{name} is loaded again inside a transaction")
         try:
             self._commit()
             if not self._database.ddl_commits:
                 self._begin()
+            elif self._writing:
+                raise InvariantViolated(f"{schema}.{name} is loaded again inside a transaction")
             self._database.drop_table(Table(schema, name, ()))
             reach("sink.altered")
             self._release(schema, name)

@@ -98,7 +98,7 @@ class _TaskCourse(Course):
 
 
 class _Unrefused:
-    """A source that lets unsupported schema changes pass; the reader decides about them."""
+    """A source that lets schema changes pass that a feed doesn't apply; the reader decides about them."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -109,12 +109,12 @@ class _Unrefused:
 
     def mount(self, released: Sorted) -> list[Item]:
         return [
-            self._passing(item) if isinstance(item, Ddl) and item.refusal else item
+            self._passing(item) if isinstance(item, Ddl) and (item.refusal or item.reload) else item
             for item in self._source.mount(released)
         ]
 
     def _passing(self, refused: Ddl) -> Ddl:
-        ddl = replace(refused, refusal="", if_exists=False)
+        ddl = replace(refused, refusal="", reload="", if_exists=False)
         self._refused[ddl] = refused
         return ddl
 

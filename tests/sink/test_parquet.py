@@ -12,10 +12,23 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 from tidemill.actors import ManualClock
 from tidemill.errors import ConfigError, SinkError
-from tidemill.events import Chunk, Column, Table, compose_ts
+from tidemill.events import (
+    ChangeColumn,
+    ChangeKey,
+    Chunk,
+    Column,
+    CreateTable,
+    DropTable,
+    RenameTables,
+    Table,
+    TableProgress,
+    TruncateTable,
+    compose_ts,
+)
 from tidemill.sink import Delivery, DeliveryOptions, open_sink
 from tidemill.sink.files.parquet import ParquetOptions, ParquetSink
 from tidemill.sink.text import datetime_text, time_text
@@ -24,6 +37,7 @@ from tidemill.testing.changes import (
     ORDERS,
     PAIRS,
     MemoryStore,
+    alter,
     at,
     batch,
     create,
@@ -200,6 +214,44 @@ def test_a_schema_change_begins_new_files_and_is_recorded(directory, store):
         "id",
         "note",
     ]
+
+
+def test_changes_of_whole_tables_are_recorded(directory, store):
+    pairs = ((("shop", "orders"), ("shop", "old")),)
+    wider = replace(ORDERS.columns[1], length=80)
+    changes = [
+        [CreateTable(ORDERS, replaces=True)],
+        [TruncateTable()],
+        [ChangeColumn("note", wider, ORDERS.columns[1]), ChangeKey(())],
+        [RenameTables(pairs)],
+        [DropTable()],
+    ]
+    items = [alter(ts, ORDERS, f"statement {ts}", *change) for ts, change in enumerate(changes, 2)]
+    feed(ParquetSink("copy", directory, store), [transaction(1, chunk=Chunk("")), *items])
+    found = [(row["op"], json.loads(row["actions"])) for row in read(directory, "ddl")]
+    assert [op for op, _ in found] == ["create", "truncate", "alter", "rename", "drop"]
+    assert found[0][1][0]["replaces"] is True
+    assert found[1][1] == [{"truncate": True}]
+    assert (found[2][1][0]["change"], found[2][1][0]["column"]["length"]) == ("note", 80)
+    assert found[2][1][1] == {"key": []}
+    assert found[3][1] == [{"rename": [{"from": ["shop", "orders"], "to": ["shop", "old"]}]}]
+    assert found[4][1] == [{"drop_table": True}]
+
+
+@pytest.mark.parametrize("name", [("shop", "orders"), "shop.orders"])
+def test_a_table_that_is_loaded_again_begins_after_a_record_of_that(directory, store, name):
+    feed(ParquetSink("copy", directory, store), HISTORY[:9])
+    sink = ParquetSink("copy", directory, store)
+    sink.open()
+    sink.write(batch(transaction(9, insert(ORDERS, 4, "four"))))
+    again = at(9, loading={"shop.pairs": TableProgress()})
+    assert sink.forget(name, again) == again
+    sink.close()
+    sink = ParquetSink("copy", directory, store)
+    assert sink.open() == again
+    sink.close()
+    last = max(read(directory, "ddl"), key=lambda row: (row["commit_ts"], row["start_ts"]))
+    assert (last["commit_ts"], last["op"], last["table"]) == (9, "drop", "orders")
 
 
 def test_names_that_are_no_file_names_are_escaped(directory, store):
