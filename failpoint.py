@@ -16,6 +16,7 @@ POINTS = (
     "tikv.batch_read",
     "tikv.mounted",
     "sink.mid_batch",
+    "sink.altered",
     "sink.before_commit",
     "sink.committed",
     "store.compacting",

@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from ..chain import Barrier, Element, Lag, StageContext
-from ..events import Checkpoint, Ddl, RowChange, Table, Transaction, Wait
+from ..events import (
+    Action,
+    Checkpoint,
+    Ddl,
+    DropTable,
+    Item,
+    RenameTables,
+    RowChange,
+    Table,
+    TableName,
+    Transaction,
+    Wait,
+)
 from .filter import TableFilter
 
 
@@ -21,15 +35,19 @@ class TableStage:
         """Nothing is kept."""
 
     def apply(self, batch: Sequence[Element]) -> Sequence[Element]:
-        return [kept for item in batch if (kept := self._kept(item)) is not None]
+        passed: list[Element] = []
+        for item in batch:
+            if isinstance(item, Ddl) and item.actions and isinstance(item.actions[0], RenameTables):
+                passed += self._renames(item, item.actions[0])
+            elif (kept := self._kept(item)) is not None:
+                passed.append(kept)
+        return passed
 
     def _kept(self, item: Element) -> Element | None:
         if isinstance(item, (Barrier, Lag)):
             return item
         if isinstance(item, Ddl):
-            if self._tables.matches(item.schema, item.table):
-                return item
-            return Transaction(item.commit_ts, item.start_ts, item.source, [], item.position, item.last)
+            return item if self._tables.matches(item.schema, item.table) else emptied(item)
         if item.chunk is not None and item.chunk.table and not self._tables.matches_full(item.chunk.table):
             return None
         rows = self._rows(item.rows)
@@ -38,6 +56,28 @@ class TableStage:
         return Transaction(
             item.commit_ts, item.start_ts, item.source, rows, item.position, item.last, item.chunk
         )
+
+    def _renames(self, ddl: Ddl, action: RenameTables) -> list[Item]:
+        """Return what a RENAME does to the tables of the sink.
+
+        A table that leaves them is dropped first, as another may take its name; one that comes to them has
+        to be loaded.
+        """
+        wanted = [
+            (self._tables.matches(*old), self._tables.matches(*new), old, new) for old, new in action.pairs
+        ]
+        gone = [old for was, stays, old, _ in wanted if was and not stays]
+        kept = tuple((old, new) for was, stays, old, new in wanted if was and stays)
+        come = [new for was, stays, _, new in wanted if stays and not was]
+        parts = [_part(ddl, old, (DropTable(),)) for old in gone]
+        if kept:
+            parts.append(_part(ddl, kept[0][0], (RenameTables(kept),)))
+        for new in come:
+            sentence = f"{'.'.join(new)} was renamed into the tables of this sink: {ddl.query}"
+            parts.append(_part(ddl, new, (), sentence))
+        if not parts:
+            return [emptied(ddl)]
+        return [*parts[:-1], replace(parts[-1], position=ddl.position, last=ddl.last)]
 
     def _rows(self, rows: Sequence[RowChange]) -> list[RowChange]:
         kept: list[RowChange] = []
@@ -59,3 +99,14 @@ class TableStage:
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def emptied(ddl: Ddl) -> Transaction:
+    """Return a transaction without rows that moves the checkpoint as the schema change does."""
+    return Transaction(ddl.commit_ts, ddl.start_ts, ddl.source, [], ddl.position, ddl.last)
+
+
+def _part(ddl: Ddl, name: TableName, actions: tuple[Action, ...], reload: str = "") -> Ddl:
+    """Return a part of a schema change for one table, not the last one."""
+    schema, table = name
+    return replace(ddl, schema=schema, table=table, actions=actions, reload=reload, position="", last=False)

@@ -8,11 +8,14 @@ from ..events import Batch, Checkpoint
 
 
 class NotReproducible(Exception):
-    """The effect of a schema change can't be reproduced in the target; its table must be loaded again.
+    """The effect of a schema change can't be reproduced in the target: the table must be loaded again."""
 
-    Raised by `write` for a Ddl, of which nothing was applied; everything written since the last flush was
-    rolled back.
-    """
+    def __init__(self, table: str, reason: str) -> None:
+        super().__init__(f"{table} must be loaded again: {reason}")
+        self.table = table
+        """Full name of the source's table before the statement."""
+        self.reason = reason
+        """A sentence for users."""
 
 
 class Sink(Protocol):
@@ -47,7 +50,9 @@ class Sink(Protocol):
 
         Raises Retryable if the target is unavailable: everything written since the last flush is rolled back,
         and comes again from its first batch. Raises SinkError if it can never be written, or if the target
-        doesn't match the checkpoint: a row to be changed is missing, or one to be inserted exists.
+        doesn't match the checkpoint: a row to be changed is missing, or one to be inserted exists. Raises
+        NotReproducible for a Ddl, before anything of it is applied: earlier batches that end a transaction
+        are durable then, and the sink can be used further.
         """
 
     def flush(self) -> Checkpoint | None:

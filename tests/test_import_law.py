@@ -40,7 +40,7 @@ FOREIGN = {
     "chain": {"msgspec"},
     "sorter": {"msgspec"},
     "mounter": {"msgspec"},
-    "routing": set(),
+    "routing": {"msgspec"},
     "puller": {"msgspec", "pymysql", "pymysqlreplication", "grpc"},
     "emulator": {"msgspec", "grpc"},
     "sink": {"msgspec", "sqlalchemy", "pymysql", "pyarrow", "numpy"},

@@ -12,7 +12,21 @@ from typing import Any, BinaryIO, Final, TypeAlias
 import msgspec
 
 from ...errors import InvariantViolated, SinkError
-from ...events import Batch, Checkpoint, Column, CreateTable, Ddl, Item, Row, Table, physical_ms
+from ...events import (
+    Batch,
+    Checkpoint,
+    Column,
+    CreateTable,
+    Ddl,
+    DropTable,
+    Item,
+    RenameTables,
+    Row,
+    Table,
+    TableName,
+    TruncateTable,
+    physical_ms,
+)
 from ...failpoint import reach
 from ...store.disk import sync
 from ..per_table import PerTable
@@ -170,15 +184,28 @@ def _json_expression(column: Column, var: str) -> str:
 
 
 def _definition(ddl: Ddl) -> dict[str, Any]:
-    """Return the statement as JSON; for a table about to be loaded, its columns."""
+    """Return the statement as JSON; for a new table, its columns."""
     where = {"schema": ddl.schema, "table": ddl.table}
-    for action in ddl.actions:
-        if isinstance(action, CreateTable):
-            columns = action.table.columns
+    statement = {"query": ddl.query} if ddl.query else {}
+    match ddl.actions:
+        case [CreateTable(table, replaces)]:
             return {
                 "op": "create",
                 **where,
-                "columns": [{"name": column.name, "kind": column.kind} for column in columns],
-                "key": [columns[index].name for index in action.table.key],
+                **statement,
+                **({"replaces": True} if replaces else {}),
+                "columns": [{"name": column.name, "kind": column.kind} for column in table.columns],
+                "key": [table.columns[index].name for index in table.key],
             }
+        case [DropTable()]:
+            return {"op": "drop", **where, **statement}
+        case [TruncateTable()]:
+            return {"op": "truncate", **where, **statement}
+        case [RenameTables(pairs)]:
+            renames = [{"from": _named(old), "to": _named(new)} for old, new in pairs]
+            return {"op": "rename", **where, **statement, "renames": renames}
     return {"op": "alter", **where, "query": ddl.query}
+
+
+def _named(table: TableName) -> dict[str, str]:
+    return {"schema": table[0], "table": table[1]}

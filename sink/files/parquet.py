@@ -88,16 +88,19 @@ class ParquetSink:
             if self._segment is None or reached is None or reached == self._durable:
                 return self._durable
             try:
-                segment = self._opened()
-                segment.sync()
-                reach("sink.before_commit")
-                self._store.save(reached, segment.end)
-                self._durable, self._durable_end = reached, segment.end
-                reach("sink.committed")
-                self._roll_if_due()
+                self._commit(reached)
             except OSError as error:
                 self._fail(error)
             return reached
+
+    def _commit(self, reached: Checkpoint) -> None:
+        segment = self._opened()
+        segment.sync()
+        reach("sink.before_commit")
+        self._store.save(reached, segment.end)
+        self._durable, self._durable_end = reached, segment.end
+        reach("sink.committed")
+        self._roll_if_due()
 
     def has_table(self, schema: str, table: str) -> bool:  # noqa: ARG002
         return True  # not known from a stream of changes

@@ -16,8 +16,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...codec.mysql.images import Image, read_images
-from ...errors import InvariantViolated, SinkError
-from ...events import Action, AddColumn, Column, CreateTable, Ddl, DropColumn, Row, Run, Table, Ts
+from ...errors import SinkError
+from ...events import (
+    Action,
+    AddColumn,
+    ChangeColumn,
+    ChangeKey,
+    Column,
+    CreateTable,
+    Ddl,
+    DropColumn,
+    DropTable,
+    RenameTables,
+    Row,
+    Run,
+    Table,
+    TruncateTable,
+    Ts,
+)
 from ..text import datetime_text, time_text
 
 TABLE: Final = b"tidemill.table"
@@ -33,6 +49,13 @@ MOST_DIGITS: Final = 38
 one."""
 
 _INTEGERS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 32, "int": 32, "bigint": 64}
+
+_OPERATIONS: Final[dict[type[Action], str]] = {
+    CreateTable: "create",
+    DropTable: "drop",
+    TruncateTable: "truncate",
+    RenameTables: "rename",
+}
 
 _TEMPORAL: Final = {"date", "time", "datetime", "timestamp"}
 
@@ -81,8 +104,12 @@ def arrow_type(column: Column) -> pa.DataType:
 
 
 def folder(table: Table) -> str:
+    return table_folder(table.schema, table.name)
+
+
+def table_folder(schema: str, name: str) -> str:
     """Return a table's folder: "table=shop.orders", with other characters than letters and digits as %XX."""
-    return f"table={_escaped(table.schema)}.{_escaped(table.name)}"
+    return f"table={_escaped(schema)}.{_escaped(name)}"
 
 
 def _escaped(name: str) -> str:
@@ -181,24 +208,36 @@ def as_text(values: pa.Array, scale: int) -> pa.Array:
 
 def ddl_batch(ddl: Ddl) -> pa.RecordBatch:
     """Return the batch of a schema change, with its actions as JSON in `actions`."""
-    made = any(isinstance(action, CreateTable) for action in ddl.actions)
     actions = msgspec.json.encode([_action(action) for action in ddl.actions]).decode()
-    row = [ddl.commit_ts, ddl.start_ts, 0, "create" if made else "alter"]
+    row = [ddl.commit_ts, ddl.start_ts, 0, operation(ddl)]
     values = [*row, ddl.schema, ddl.table, ddl.query, actions]
     arrays = [pa.array([value], field.type) for value, field in zip(values, DDL, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=DDL)
 
 
+def operation(ddl: Ddl) -> str:
+    """Return the word for a schema change: create, drop, truncate, rename or alter."""
+    return _OPERATIONS.get(type(ddl.actions[0]), "alter") if ddl.actions else "alter"
+
+
 def _action(action: Action) -> dict[str, Any]:
     match action:
-        case CreateTable(table):
-            return {"create": table}
+        case CreateTable(table, replaces):
+            return {"create": table, "replaces": True} if replaces else {"create": table}
+        case DropTable():
+            return {"drop_table": True}
+        case TruncateTable():
+            return {"truncate": True}
+        case RenameTables(pairs):
+            return {"rename": [{"from": old, "to": new} for old, new in pairs]}
         case AddColumn(column, after):
             return {"add": column, "after": after}
         case DropColumn(name):
             return {"drop": name}
-        case _:
-            raise InvariantViolated(f"{type(action).__name__} isn't followed")
+        case ChangeColumn(name, column, before, after):
+            return {"change": name, "column": column, "before": before, "after": after}
+        case ChangeKey(columns):
+            return {"key": columns}
 
 
 def _text(column: Column) -> Callable[[Any], str] | None:

@@ -9,15 +9,11 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any, Final, NamedTuple
 
 from ...codec.mysql.charset import text_decoder
-from ...errors import SinkError
 from ...events import Column
 
 _INTEGERS: Final = {"tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"}
 _EXACT: Final = Context(prec=100, rounding=ROUND_HALF_UP)
 _ESCAPES: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
-
-LOAD_AGAIN: Final = "to go on, give the feed an empty target, and a new snapshot is taken"
-"""Advice for a schema change that a target can't apply."""
 
 _NOW: Final = re.compile(r"(?:current_timestamp|now|localtimestamp|localtime)(?:\((\d*)\))?", re.IGNORECASE)
 _TODAY: Final = re.compile(r"(?:current_date|curdate)(?:\(\))?", re.IGNORECASE)
@@ -34,6 +30,10 @@ _COMPACT_TIME: Final = re.compile(r"(-?)(\d{0,3}?)(\d{0,2}?)(\d{1,2})(?:\.(\d{1,
 _NUMBER: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 _YEAR: Final = re.compile(r"\d{1,4}")
 _EXPONENT: Final = re.compile("[eE]")
+
+
+class NotComputable(Exception):
+    """Only the source can compute the value of a default; the message names the column."""
 
 
 class Bytes(NamedTuple):
@@ -70,7 +70,7 @@ def default_for_existing_rows(column: Column, epoch_seconds: float, utc_offset_s
     """Return the Python value, as events.Column describes it, that the source gave to its rows.
 
     The statement ran at `epoch_seconds`, in a session with this UTC offset. Raises
-    SinkError for an expression that only the source can compute.
+    NotComputable for an expression that only the source can compute.
     """
     text = (column.default or "NULL").strip()
     if text.upper() == "NULL":
@@ -79,9 +79,9 @@ def default_for_existing_rows(column: Column, epoch_seconds: float, utc_offset_s
     try:
         return _convert(column, _parse(text, epoch_seconds, ahead), ahead)
     except (ValueError, ArithmeticError, LookupError):
-        raise SinkError(
+        raise NotComputable(
             f"column {column.name}: what DEFAULT {column.default} put into the existing rows can't be "
-            f"computed here; {LOAD_AGAIN}"
+            "computed here"
         ) from None
 
 

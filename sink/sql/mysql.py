@@ -6,7 +6,6 @@ number of rows that it must affect.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -18,11 +17,12 @@ from ...failpoint import reach
 from ..per_table import PerTable
 from . import mysql_text as text
 from .groups import Group
-from .mysql_ddl import alteration, altered, session_zone
+from .mysql_changes import SchemaChanges
 from .mysql_home import Home
 from .mysql_plan import Plan, Statement
-from .mysql_session import UTC, MySqlSession, quoted
-from .target import MISSING, OWN_SCHEMA, StatementRejected, check_columns, effective
+from .mysql_session import MySqlSession
+from .mysql_tables import Tables
+from .target import MISSING, OWN_SCHEMA, StatementRejected, check_columns
 
 _PACKET_CHARS: Final = 1 << 20
 """Maximum number of characters of a packet; larger packets are hardly faster."""
@@ -40,12 +40,14 @@ class MySqlTarget:
 
     def __init__(self, url: URL, feed: str, schema: str | None = None) -> None:
         self.feed = feed
-        self._schema = schema or url.database
+        schema = schema or url.database
         host = "127.0.0.1" if url.host in (None, "localhost") else url.host
         server = url.query.get("unix_socket") or f"{host}:{url.port or 3306}"
-        self.identity = f"mysql://{server}/{self._schema or ''}"
+        self.identity = f"mysql://{server}/{schema or ''}"
         self.session = MySqlSession(url, self.identity)
-        self.home = Home(self.session, self._schema or OWN_SCHEMA, feed)
+        self.home = Home(self.session, schema or OWN_SCHEMA, feed)
+        self._tables = Tables(self.session, schema)
+        self._changes = SchemaChanges(self.session, self.home, self._tables)
         self._plans = PerTable(self._plan)
         self.folds_names = False
 
@@ -123,60 +125,33 @@ class MySqlTarget:
     # --- tables
 
     def name_of(self, schema: str, table: str) -> str:
-        return f"{self._schema or schema}.{table}"
+        return f"{self._tables.schema_of((schema, table))}.{table}"
 
     def columns(self, table: Table) -> dict[str, str] | None:
-        rows = self.session.rows(
-            "SELECT column_name, column_type, column_key FROM information_schema.columns "
-            f"WHERE table_schema={quoted(self._schema or table.schema)} "
-            f"AND table_name={quoted(table.name)} ORDER BY ordinal_position"
-        )
-        return {
-            name: _plain_type(type_) + (" key" if key == "PRI" else "") for name, type_, key in rows
-        } or None
+        return self._tables.columns((table.schema, table.name))
 
     def wanted_columns(self, table: Table) -> dict[str, str]:
-        types = [text.type_text(column) for column in table.columns]
-        if self.session.is_mariadb:
-            types = ["longtext" if type_ == "json" else type_ for type_ in types]
+        types = self._tables.types(table.columns)
         return {
             column.name: type_ + (" key" if index in table.key else "")
             for index, (column, type_) in enumerate(zip(table.columns, types, strict=True))
         }
 
     def is_empty(self, table: Table) -> bool:
-        return not self.session.rows(f"SELECT 1 FROM {self._qualified(table)} LIMIT 1")
+        return not self._tables.has_row((table.schema, table.name))
 
     def create_table(self, table: Table) -> None:
-        self.session.create_schema(self._schema or table.schema)
+        self.session.create_schema(self._tables.schema_of((table.schema, table.name)))
         self.session.define(text.create_table(table, self._qualified(table)))
 
+    def drop_table(self, table: Table) -> None:
+        self.session.execute(f"DROP TABLE IF EXISTS {self._qualified(table)}")
+
     def alter(self, ddl: Ddl) -> None:
-        table = Table(ddl.schema, ddl.table, ())
-        have = self.columns(table)
-        before = self.home.intent(ddl)
-        # Equal columns before and after (one is dropped and added again) don't show whether the statement
-        # ran: then it runs again, which changes nothing.
-        if before is not None and before != have and have is not None:
-            done = altered(before, effective(ddl.actions, before)) == {name.lower() for name in have}
-            if done:
-                self.home.is_intended = True  # it ran before a crash that left the intent
-                return
-        actions = effective(ddl.actions, have or ())
-        if not actions:
-            return
-        changes = ", ".join(map(alteration, actions))
-        zone = session_zone(ddl, actions, self.identity)
-        self.home.intend(ddl, have or {})
-        # Defaults of existing rows depend on the clock of the statement's session.
-        self.session.execute(f"SET timestamp={ddl.epoch_seconds:.6f}, time_zone='{zone}'")
-        self.session.define(f"ALTER TABLE {self._qualified(table)} {changes}")
-        self.session.execute(f"SET timestamp=DEFAULT, time_zone='{UTC}'")
+        self._changes.apply(ddl)
+
+    def forget_alteration(self) -> None:
+        self.home.is_intended = True
 
     def _qualified(self, table: Table) -> str:
-        return f"{text.name(self._schema or table.schema)}.{text.name(table.name)}"
-
-
-def _plain_type(column_type: str) -> str:
-    """Return a type without the display width that MariaDB and older MySQL print for integers and years."""
-    return re.sub(r"^((?:tiny|small|medium|big)?int|year)\(\d+\)", r"\1", column_type)
+        return self._tables.qualified((table.schema, table.name))

@@ -1,24 +1,39 @@
-"""A feed's own tables in a MySQL target: its checkpoint, and the schema change in progress."""
+"""A feed's own tables in a MySQL target: its checkpoint, and the progress of a schema change."""
 
 from __future__ import annotations
 
-import json
-from typing import Any, Final
+from hashlib import sha256
+from typing import Final
 
-from ...events import Ddl
+import msgspec
+from msgspec import Struct
+
+from ...events import Ddl, Ts
 from . import mysql_text as text
 from .mysql_session import MySqlSession, quoted
 from .target import CHECKPOINT_TABLE
 
 INTENT_TABLE: Final = "tidemill_ddl"
-"""One row per feed while an auto-committing statement runs: the change that it makes."""
+"""One row per feed while auto-committing statements run that the checkpoint doesn't cover yet."""
 
 _FEED: Final = "feed VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PRIMARY KEY"
 _TEXT: Final = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL"
 _HOME_TABLES: Final = {
     CHECKPOINT_TABLE: f"{_FEED}, ts BIGINT NOT NULL, checkpoint {_TEXT}",
-    INTENT_TABLE: f"{_FEED}, table_name {_TEXT}, query {_TEXT}, columns_before {_TEXT}",
+    INTENT_TABLE: f"{_FEED}, query {_TEXT}, intent {_TEXT}",
 }
+
+
+class Intent(Struct, frozen=True):
+    """Progress of the schema changes of one transaction of the source."""
+
+    commit_ts: Ts
+    done: tuple[str, ...] = ()
+    """Changes that are applied; what marked them may still be there."""
+    doing: str = ""
+    """The change that may have run."""
+    comment: str = ""
+    """Comment of the altered table before a marker replaced it."""
 
 
 class Home:
@@ -31,6 +46,8 @@ class Home:
         self.name = text.name(schema)
         self.checkpoints = f"{self.name}.{CHECKPOINT_TABLE}"
         self._intents = f"{self.name}.{INTENT_TABLE}"
+        self.own_name = f"{INTENT_TABLE}_{sha256(feed.encode()).hexdigest()[:16]}"
+        """Prefix of the names of tables that exist only while this feed renames tables."""
         self.is_intended = False
         """True while a schema change may have run that the checkpoint doesn't cover yet."""
 
@@ -67,16 +84,18 @@ class Home:
             self.is_intended = False
         return saved == 1
 
-    def intent(self, ddl: Ddl) -> dict[str, str] | None:
-        """Return the columns before this statement, if it may have run before a crash."""
-        rows: list[Any] = self._session.rows(
-            f"SELECT columns_before FROM {self._intents} WHERE feed={self._feed} "
-            f"AND table_name={quoted(ddl.full_name)} AND query={quoted(ddl.query)}"
-        )
-        return json.loads(rows[0][0]) if rows else None
+    def intent(self, commit_ts: Ts) -> Intent:
+        """Return the progress of that transaction's schema changes; an empty one if none may have run."""
+        rows = self._session.rows(f"SELECT intent FROM {self._intents} WHERE feed={self._feed}")
+        if rows:
+            found = msgspec.json.decode(rows[0][0], type=Intent)
+            if found.commit_ts == commit_ts:
+                self.is_intended = True
+                return found
+        return Intent(commit_ts)
 
-    def intend(self, ddl: Ddl, columns: dict[str, str]) -> None:
-        """Store the auto-committing statement and the columns before it."""
-        values = ",".join(map(quoted, (ddl.full_name, ddl.query, json.dumps(columns))))
+    def intend(self, ddl: Ddl, intent: Intent) -> None:
+        """Store the progress durably; `ddl` is the change that it is about."""
+        values = ",".join(map(quoted, (ddl.query, msgspec.json.encode(intent).decode())))
         self._session.execute(f"REPLACE INTO {self._intents} VALUES ({self._feed},{values})")
         self.is_intended = True

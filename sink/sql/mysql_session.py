@@ -12,12 +12,10 @@ from sqlalchemy.pool import NullPool
 
 from ...errors import Retryable, SinkError
 from . import mysql_text as text
+from .mysql_modes import STRICT
 from .target import StatementRejected
 
 UTC: Final = "+00:00"
-
-_MODES: Final = "NO_AUTO_VALUE_ON_ZERO,STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
-"""SQL mode by which values are stored unchanged (a zero date, an id of 0) or rejected."""
 
 _WAITING_HELPS: Final = {
     1020,  # a row has changed since the transaction's snapshot (innodb_snapshot_isolation)
@@ -83,7 +81,7 @@ class MySqlSession:
         self.packet_bytes = int(packet_bytes)
         self.folds_names = bool(lower_case)
         self.execute(f"SET time_zone='{UTC}', foreign_key_checks=0, sql_safe_updates=0")
-        self._set_modes(backslash_escapes=False)
+        self._set_modes(f"{STRICT},NO_BACKSLASH_ESCAPES")
 
     def close(self) -> None:
         """Close the connection, if there is one; an open transaction is rolled back."""
@@ -106,14 +104,14 @@ class MySqlSession:
             cursor.execute(statement)
             return list(cursor.fetchall())
 
-    def define(self, statement: str) -> None:
+    def define(self, statement: str, modes: str = STRICT) -> None:
         """Run a statement that contains text of the source, whose strings have backslash escapes."""
-        self._set_modes(backslash_escapes=True)
+        self._set_modes(modes)
         self.execute(statement)
-        self._set_modes(backslash_escapes=False)
+        self._set_modes(f"{STRICT},NO_BACKSLASH_ESCAPES")
 
-    def _set_modes(self, *, backslash_escapes: bool) -> None:
-        self.execute(f"SET sql_mode='{_MODES}{'' if backslash_escapes else ',NO_BACKSLASH_ESCAPES'}'")
+    def _set_modes(self, modes: str) -> None:
+        self.execute(f"SET sql_mode='{modes}'")
 
     def create_schema(self, schema: str) -> None:
         """Create the schema if it is missing; the right to create is needed only then."""

@@ -122,7 +122,8 @@ def _same(column: Column, var: str) -> str:
 def create_table(table: Table, qualified_name: str) -> str:
     lines = [f"  {define(column)}" for column in table.columns]
     if table.key:
-        parts = ", ".join(_key_part(table.columns[i], len(table.key)) for i in table.key)
+        columns = [table.columns[index] for index in table.key]
+        parts = ", ".join(key_part(column.name, column, len(columns)) for column in columns)
         lines.append(f"  PRIMARY KEY ({parts})")
     options = "ENGINE=InnoDB"
     if table.charset:
@@ -172,12 +173,12 @@ def _escaped(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def _key_part(column: Column, parts: int) -> str:
+def key_part(column_name: str, column: Column | None, parts: int) -> str:
     """Return a key part; of a long column it is a prefix, which is unique if not shorter than the
-    source's."""
-    if column.kind not in ("text", "blob"):
-        return name(column.name)
+    source's. A column that isn't known isn't long."""
+    if column is None or column.kind not in ("text", "blob"):
+        return name(column_name)
     room = _MAX_KEY_BYTES // parts
     if column.length == 1:
         room = min(room, 255)
-    return f"{name(column.name)}({room // 4 if column.kind == 'text' else room})"
+    return f"{name(column_name)}({room // 4 if column.kind == 'text' else room})"

@@ -7,7 +7,19 @@ from typing import NoReturn
 
 from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
 from ...errors import InvariantViolated, SinkError, TidemillError
-from ...events import Batch, Checkpoint, CreateTable, Ddl, RowChange, Run, Table, Transaction, runs_of
+from ...events import (
+    Batch,
+    Checkpoint,
+    CreateTable,
+    Ddl,
+    DropTable,
+    RenameTables,
+    RowChange,
+    Run,
+    Table,
+    Transaction,
+    runs_of,
+)
 from ...failpoint import reach
 from ..resume_filter import lacking
 from .groups import cut_groups
@@ -82,9 +94,13 @@ class SqlSink:
         reached, durable = self._reached, self._durable
         if reached is None or (durable is not None and durable.includes(reached)):
             return
+        self._save(reached)
+
+    def _save(self, reached: Checkpoint) -> None:
+        """Store the checkpoint in the open SQL transaction, or in one of its own, and end it."""
         self._begin()
         text = encode_checkpoint(reached)
-        previous = None if durable is None else durable.ts
+        previous = None if self._durable is None else self._durable.ts
         if not self._database.save_checkpoint(previous, reached.ts, text):
             raise SinkError(
                 f"{self.target}: the checkpoint of feed {self._database.feed!r} was moved by somebody else; "
@@ -132,27 +148,34 @@ class SqlSink:
     # --- tables
 
     def _define(self, ddl: Ddl) -> None:
-        if self._writing and self._reached is not None:
+        if self._reached is not None:
             self._commit()
         if not self._database.ddl_commits:
             self._begin()
         elif self._writing:
             raise InvariantViolated(f"a DDL came after rows of its own transaction: {ddl.query}")
-        if isinstance(ddl.actions[0], CreateTable):
-            self._create(ddl.actions[0].table)
-        else:
-            self._database.alter(ddl)
+        match ddl.actions[0]:
+            case CreateTable(table, replaces):
+                self._create(table, replaces)
+                return
+            case DropTable():
+                self._release(ddl.schema, ddl.table)
+            case RenameTables(pairs):
+                for old, _ in pairs:
+                    self._release(*old)
+                for _, new in pairs:
+                    self._claim(*new)
+        self._database.alter(ddl)
 
-    def _create(self, table: Table) -> None:
-        name = self._database.name_of(table.schema, table.name)
-        other = self._sources.setdefault(
-            name.casefold() if self._database.folds_names else name, table.full_name
-        )
-        if other != table.full_name:
-            raise SinkError(f"{self.target}: {other} and {table.full_name} would both be called {name}")
+    def _create(self, table: Table, replaces: bool) -> None:
+        name = self._claim(table.schema, table.name)
+        if replaces:
+            self._database.drop_table(table)
+            reach("sink.altered")
         have, wanted = self._database.columns(table), self._database.wanted_columns(table)
         if have is None:
             self._database.create_table(table)
+            reach("sink.altered")
         elif not self._database.is_empty(table):
             raise SinkError(
                 f"{self.target}: {name} has rows already, and {table.full_name} is about to be loaded into "
@@ -163,6 +186,22 @@ class SqlSink:
                 f"{self.target}: table {name} is there, but differs from {table.full_name}: it "
                 f"{difference(have, wanted)}: remove the table"
             )
+
+    def _claim(self, schema: str, table: str) -> str:
+        """Return the name of a table in the target. Raises SinkError if another table has it."""
+        name, full_name = self._database.name_of(schema, table), f"{schema}.{table}"
+        other = self._sources.setdefault(self._key(name), full_name)
+        if other != full_name:
+            raise SinkError(f"{self.target}: {other} and {full_name} would both be called {name}")
+        return name
+
+    def _release(self, schema: str, table: str) -> None:
+        key = self._key(self._database.name_of(schema, table))
+        if self._sources.get(key) == f"{schema}.{table}":
+            del self._sources[key]
+
+    def _key(self, name: str) -> str:
+        return name.casefold() if self._database.folds_names else name
 
     # --- errors
 

@@ -16,14 +16,14 @@ from sqlalchemy import URL, create_engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from ...errors import ConfigError, InvariantViolated, Retryable, SinkError
-from ...events import AddColumn, Column, Ddl, DropColumn, Row, RowChange, Table
+from ...errors import ConfigError, Retryable, SinkError
+from ...events import Ddl, Row, RowChange, Table
 from ...failpoint import reach
 from ..per_table import PerTable
-from .defaults import LOAD_AGAIN, default_for_existing_rows
 from .groups import Group
+from .sqlite_changes import SchemaChanges, create_text, quoted
 from .sqlite_types import Encode, compile_encode, declared_type
-from .target import CHECKPOINT_TABLE, MISSING, StatementRejected, check_columns, effective
+from .target import CHECKPOINT_TABLE, MISSING, StatementRejected, check_columns
 
 _BUSY_SECONDS: Final = 1.0
 """Timeout of a call that waits for another writer; after it the work is retried from the start."""
@@ -51,6 +51,7 @@ class SqliteTarget:
         self._connection: sqlite3.Connection | None = None
         self._saved = False
         self._plans = PerTable(self._plan)
+        self._changes = SchemaChanges(self._execute, self.name_of)
 
     def connect(self) -> None:
         pooled = self._engine.raw_connection()
@@ -132,52 +133,24 @@ class SqliteTarget:
         return self._execute(f"SELECT 1 FROM {self._qualified(table)} LIMIT 1").fetchone() is None
 
     def create_table(self, table: Table) -> None:
-        lines = []
-        for column in table.columns:
-            null = "" if column.nullable else " NOT NULL"
-            lines.append(f"  {_name(column.name)} {declared_type(column)}{null}")
-        if table.key:
-            lines.append(f"  PRIMARY KEY ({', '.join(_name(table.columns[i].name) for i in table.key)})")
-        self._execute(f"CREATE TABLE {self._qualified(table)} (\n" + ",\n".join(lines) + "\n)")
+        lines = [
+            f"  {quoted(column.name)} {declared_type(column)}{'' if column.nullable else ' NOT NULL'}"
+            for column in table.columns
+        ]
+        key = [table.columns[index].name for index in table.key]
+        self._execute(create_text(self._qualified(table), lines, key))
+
+    def drop_table(self, table: Table) -> None:
+        self._execute(f"DROP TABLE IF EXISTS {self._qualified(table)}")
 
     def alter(self, ddl: Ddl) -> None:
-        table = Table(ddl.schema, ddl.table, ())
-        have = self.columns(table) or {}
-        name = self._qualified(table)
-        for action in effective(ddl.actions, have):
-            match action:
-                case AddColumn(column):
-                    self._add(name, column, ddl)
-                case DropColumn(dropped):
-                    if any(
-                        type_.endswith(" key")
-                        for key, type_ in have.items()
-                        if key.lower() == dropped.lower()
-                    ):
-                        raise SinkError(
-                            f"{self.identity}: {dropped} is in the primary key of {name}, from which SQLite "
-                            f"can drop no column; {LOAD_AGAIN}"
-                        )
-                    self._execute(f"ALTER TABLE {name} DROP COLUMN {_name(dropped)}")
-                case _:
-                    raise InvariantViolated("a table is created among changes of its columns")
+        self._changes.apply(ddl)
 
-    def _add(self, table: str, column: Column, ddl: Ddl) -> None:
-        """Add a column at the end: rows are written by column names."""
-        value = default_for_existing_rows(column, ddl.epoch_seconds, ddl.utc_offset_seconds)
-        ((stored,),) = compile_encode((column,), [0])([(value,)])
-        has_nul = isinstance(stored, str) and "\0" in stored  # NUL would end the statement
-        null = "" if column.nullable else " NOT NULL"
-        default = "''" if has_nul else _literal(stored)
-        name = _name(column.name)
-        self._execute(
-            f"ALTER TABLE {table} ADD COLUMN {name} {declared_type(column)}{null} DEFAULT {default}"
-        )
-        if has_nul:
-            self._execute(f"UPDATE {table} SET {name}=?", stored)
+    def forget_alteration(self) -> None:
+        """Do nothing: a schema change is part of its transaction."""
 
     def _qualified(self, table: Table) -> str:
-        return _name(self.name_of(table.schema, table.name))
+        return quoted(self.name_of(table.schema, table.name))
 
     # --- the driver
 
@@ -209,7 +182,7 @@ class Plan:
     def __init__(self, table: Table, quoted_name: str) -> None:
         self._table = table
         self._name = quoted_name
-        self._names = [_name(column.name) for column in table.columns]
+        self._names = [quoted(column.name) for column in table.columns]
         self._every = range(len(table.columns))
         self._rest = [i for i in self._every if i not in table.key] or list(self._every)
         self._encode_all = compile_encode(table.columns, self._every)
@@ -265,15 +238,3 @@ def _after(changes: list[RowChange]) -> list[Row]:
 
 def _before(changes: list[RowChange]) -> list[Row]:
     return [change.before or () for change in changes]
-
-
-def _name(identifier: str) -> str:
-    return '"' + identifier.replace('"', '""') + '"'
-
-
-def _literal(stored: Any) -> str:
-    if stored is None:
-        return "NULL"
-    if isinstance(stored, bytes):
-        return f"X'{stored.hex()}'"
-    return "'" + stored.replace("'", "''") + "'" if isinstance(stored, str) else repr(stored)

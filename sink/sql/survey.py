@@ -20,7 +20,7 @@ from ...events import Checkpoint
 from ..survey import begins, writable_file
 from .target import CHECKPOINT_TABLE, OWN_SCHEMA
 
-_RIGHTS: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER")
+_RIGHTS: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP")
 """Privileges that a feed needs on its target schemas."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from ...errors import Retryable, SinkError
-from ...events import Action, AddColumn, Ddl, DropColumn, RowChange, Table
+from ...events import Action, AddColumn, ChangeColumn, Ddl, DropColumn, RowChange, Table
 from .groups import Group
 
 MISSING = "there is no such row; was the target changed by something else?"
@@ -79,8 +79,17 @@ class Target(Protocol):
 
     def create_table(self, table: Table) -> None: ...
 
+    def drop_table(self, table: Table) -> None:
+        """Drop the table if it is there."""
+
     def alter(self, ddl: Ddl) -> None:
-        """Add and drop columns: once, even if it is called again after a crash."""
+        """Apply a schema change other than CreateTable: once, even if it is called again after a crash.
+
+        Raises NotReproducible before anything is applied.
+        """
+
+    def forget_alteration(self) -> None:
+        """Drop the progress of a schema change that isn't to be continued, with the next checkpoint."""
 
     def explain(self, error: Exception, doing: str) -> StatementRejected | Retryable | SinkError | None:
         """Return tidemill's error for a driver's error; None for any other."""
@@ -141,6 +150,8 @@ def effective(actions: Iterable[Action], columns: Iterable[str]) -> list[Action]
                 if if_exists and (name.lower() not in had or name.lower() in dropped):
                     continue
                 dropped.add(name.lower())
+            case ChangeColumn(name, if_exists=True) if name.lower() not in had:
+                continue
         left.append(action)
     return left
 

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from ...errors import InvariantViolated, SinkError
 from ...events import Table, Ts
-from ...sink.files.parquet_columns import DDL_FOLDER, TABLE
+from ...sink.files.parquet_columns import DDL_FOLDER, TABLE, arrow_type, table_folder
 from ...sink.files.parquet_directory import (
     HIDDEN,
     NEW,
@@ -180,10 +180,35 @@ def reason_to_leave(taken: Sequence[File], layouts: Sequence[Layout]) -> str:
         return "no file has only changes up to that ts"
     if all(FOLDED in file.path.name for file in taken):
         return "it is folded up to that ts"
-    keys = {tuple(layout.table.columns[index].name for index in layout.table.key) for layout in layouts}
+    keys = {tuple(_key(layout.table)) for layout in layouts}
     if () in keys:
         return "it has no key"
-    return "its key was changed" if len(keys) > 1 else ""
+    if len(keys) > 1:
+        return "its key was changed"
+    return "it was dropped, emptied, renamed or loaded again" if _has_left_rows(taken) else ""
+
+
+def _key(table: Table) -> Iterator[tuple[str, str]]:
+    for index in table.key:
+        column = table.columns[index]
+        yield column.name, str(arrow_type(column))
+
+
+def _has_left_rows(taken: Sequence[File]) -> bool:
+    """Return True if earlier rows left the table without a change of their own."""
+    folder, directory = taken[0].path.parents[1], taken[0].path.parents[2]
+    columns = ["commit_ts", "op", "schema", "table", "actions"]
+    for file in files(directory, DDL_FOLDER):
+        for ddl in pq.read_table(file.path, columns=columns, partitioning=None).to_pylist():
+            if ddl["op"] == "alter" or ddl["commit_ts"] > taken[-1].last:
+                continue
+            (action,) = json.loads(ddl["actions"])
+            names = [(ddl["schema"], ddl["table"])]
+            names += [name for pair in action.get("rename", ()) for name in (pair["from"], pair["to"])]
+            is_first = ddl["op"] == "create" and "replaces" not in action
+            if not is_first and folder.name in [table_folder(*name) for name in names]:
+                return True
+    return False
 
 
 def _rows(path: Path) -> int:

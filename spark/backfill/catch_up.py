@@ -16,7 +16,7 @@ from ...codec.mysql.entry import COMMIT, ROLLBACK_MARKER
 from ...codec.mysql.layout import Layouts
 from ...errors import Retryable
 from ...events import Changes as Raw
-from ...events import Ddl, Item, Row, RowChange, Sorted, Transaction
+from ...events import Ddl, DropTable, Item, RenameTables, Row, RowChange, Sorted, Transaction
 from ...mounter import Mounter
 from ...puller.mysql.binlog import BinlogDecoder
 from ...puller.mysql.options import MysqlOptions
@@ -180,14 +180,19 @@ class _Route:
 
     def _alters(self, ddl: Ddl, at: _Place) -> None:
         """Note a statement that ran after the tables were planned."""
+        action = ddl.actions[0] if ddl.actions else None
+        names = {(ddl.schema, ddl.table)}
+        if isinstance(action, RenameTables):
+            names = {name for pair in action.pairs for name in pair}
         tables = [
             one.since
             for one in self._plan.tables
-            if one.table.schema == ddl.schema and ddl.table in ("", one.table.name)
+            if not names.isdisjoint([(one.table.schema, one.table.name), (one.table.schema, "")])
         ]
         known = min([Position.parse(since).rank for since in tables or [self._plan.surveyed]])
         if (at.end or at.start) > known:
-            alone = not ddl.refusal or ddl.query.split(maxsplit=1)[0].upper() in ("CREATE", "TRUNCATE")
+            alone = not (ddl.refusal or ddl.reload or isinstance(action, (DropTable, RenameTables)))
+            alone = alone or ddl.query.split(maxsplit=1)[0].upper() in ("CREATE", "TRUNCATE")
             self.altered.append(Alteration(ddl.query, ddl.full_name if alone and ddl.table else ""))
 
     def _rows(self, txn: Transaction, at: _Place) -> None:

@@ -15,7 +15,7 @@ from ...engine.options import FeedOptions, open_source
 from ...engine.pipeline import Pipeline
 from ...engine.unavailable import Unavailable
 from ...errors import Retryable
-from ...events import AddColumn, Checkpoint, Ddl, DropColumn, Item, Sorted
+from ...events import Checkpoint, Ddl, Item, Sorted
 from ...sink.python import PythonSink
 from ...sources.source import Source, SourceInfo
 
@@ -98,7 +98,7 @@ class _TaskCourse(Course):
 
 
 class _Unrefused:
-    """A source that lets unsupported schema changes pass; the reader decides about them."""
+    """A source that lets schema changes pass that a feed doesn't apply; the reader decides about them."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -109,33 +109,17 @@ class _Unrefused:
 
     def mount(self, released: Sorted) -> list[Item]:
         return [
-            self._passing(ddl) if isinstance(item, Ddl) and (ddl := _refused_here(item)).refusal else item
+            self._passing(item) if isinstance(item, Ddl) and (item.refusal or item.reload) else item
             for item in self._source.mount(released)
         ]
 
     def _passing(self, refused: Ddl) -> Ddl:
-        ddl = replace(refused, refusal="", if_exists=False)
+        ddl = replace(refused, refusal="", reload="", if_exists=False)
         self._refused[ddl] = refused
         return ddl
 
     def restored(self, ddl: Ddl) -> Ddl:
         return self._refused.pop(ddl, ddl)
-
-
-def _refused_here(ddl: Ddl) -> Ddl:
-    """Return the schema change, with a refusal unless Spark's readers and writers follow it."""
-    if ddl.refusal or not (ddl.query or ddl.reload):
-        return ddl
-    if not ddl.reload and all(isinstance(action, AddColumn | DropColumn) for action in ddl.actions):
-        return ddl
-    reason = ddl.reload or f"table {ddl.full_name}: {' '.join(ddl.query.split())[:1000]}"
-    return replace(
-        ddl,
-        actions=(),
-        reload="",
-        refusal=f"{reason}: Spark follows only columns that are added and dropped; to go on, use the local "
-        "engine, or give every sink of the feed an empty target, and a new snapshot is taken",
-    )
 
 
 class _Start:

@@ -12,7 +12,19 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from ...codec.mysql.images import Image, read_images
 from ...errors import SourceError
-from ...events import Column, Ddl, Item, Row, Run, Table, Transaction
+from ...events import (
+    Action,
+    AddColumn,
+    Column,
+    CreateTable,
+    Ddl,
+    DropColumn,
+    Item,
+    Row,
+    Run,
+    Table,
+    Transaction,
+)
 from ...sink.files.parquet_columns import counted, repeated
 from ..envelope import to_batch
 from .pick import Pick
@@ -160,11 +172,16 @@ class TypedEncoder:
 
 def _check(ddl: Ddl) -> None:
     """Raise SourceError for a selected schema change that isn't visible in rows."""
-    if ddl.refusal and not ddl.query.lstrip().upper().startswith("CREATE"):
+    is_hidden = ddl.refusal or ddl.reload or not _are_visible(ddl.actions)
+    if is_hidden and not ddl.query.lstrip().upper().startswith("CREATE"):
         raise SourceError(
             f"{ddl.full_name} was changed in a way that its rows don't tell: {ddl.query[:200]}; read the raw "
             "envelope, where this is a row, or set option operations to insert,update,delete to pass over it"
         )
+
+
+def _are_visible(actions: Sequence[Action]) -> bool:
+    return all(isinstance(action, (CreateTable, AddColumn, DropColumn)) for action in actions)
 
 
 def _as_they_are(values: Sequence[Any]) -> Sequence[Any]:

@@ -11,11 +11,13 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from ...errors import SinkError
-from ...events import Item, Transaction
+from ...events import AddColumn, CreateTable, Ddl, DropColumn, Item, Transaction
 from ...sink.table_load import creates_for_snapshot
 from ..envelope import Decoder
 
 ORDER: Final = ("commit_ts", "start_ts", "sequence")
+_QUOTED_CHARACTERS: Final = 1000
+"""Maximum number of characters of a statement that an error quotes."""
 
 
 class Ordered:
@@ -82,11 +84,28 @@ class Ordered:
         return replace(item, position=self._position if last else "", last=last)
 
     def _check_kind(self, item: Item) -> None:
+        if isinstance(item, Ddl) and not item.refusal:
+            _check_followed(item)
         loads = item.chunk is not None if isinstance(item, Transaction) else creates_for_snapshot(item)
         if self.loads is None:
             self.loads = loads
         elif loads != self.loads:
             raise SinkError("the rows of a snapshot and changes are mixed: write one after the other")
+
+
+def _check_followed(ddl: Ddl) -> None:
+    """Raise SinkError for a schema change that tasks, each with a part of the tables, can't apply once."""
+    plain = all(
+        isinstance(action, (AddColumn, DropColumn))
+        or (isinstance(action, CreateTable) and not action.replaces)
+        for action in ddl.actions
+    )
+    if ddl.reload or not plain:
+        raise SinkError(
+            f"{ddl.full_name}: Spark's tasks only create tables, add columns and drop columns; to go on, "
+            'follow it with engine = "local", or give the query an empty target and load it again: '
+            f"{ddl.query[:_QUOTED_CHARACTERS]}"
+        )
 
 
 def _continues(item: Item | None, then: Item | None) -> bool:

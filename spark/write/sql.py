@@ -15,6 +15,7 @@ from sqlalchemy import URL
 from ...codec.checkpoint import encode_checkpoint
 from ...errors import SinkError
 from ...events import Batch, Ddl
+from ...sink import NotReproducible
 from ...sink.sql.kinds import parsed
 from ...sink.sql.options import SqliteOptions
 from ...sink.sql.sql import SqlSink
@@ -75,7 +76,10 @@ class SharedSqlSink(SqlSink):
     def write(self, batch: Batch) -> None:
         if batch.items and isinstance(batch.items[0], Ddl):
             self._alone()
-        super().write(batch)
+        try:
+            super().write(batch)
+        except NotReproducible as error:
+            raise SinkError(f"{error}: give the query an empty target and load everything again") from error
 
     def _alone(self) -> None:
         if not self._connected:

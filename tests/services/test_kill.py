@@ -38,7 +38,9 @@ url = "{url}"
 schema = "{copy}"
 """
 
-POINTS = [point for point in ALL_POINTS if not point.startswith("tikv.")]
+POINTS = [
+    point for point in ALL_POINTS if not point.startswith("tikv.") and point != "sink.altered"
+]  # no schema changes here; test_schema_changes.py has crashes at that point
 SNAPSHOT_POINTS = ["snapshot.chunk_read"]
 STREAM_POINTS = [point for point in POINTS if point not in SNAPSHOT_POINTS]
 

@@ -7,9 +7,8 @@ from struct import pack, unpack
 import pytest
 from msgspec.structs import replace
 
-from tidemill.errors import SinkError
 from tidemill.events import Column
-from tidemill.sink.sql.defaults import default_for_existing_rows
+from tidemill.sink.sql.defaults import NotComputable, default_for_existing_rows
 
 NOW = 1_700_000_000.123456  # 2023-11-14 22:13:20.123456
 FLOAT = unpack("<f", pack("<f", 1.1))[0]
@@ -142,6 +141,6 @@ def test_existing_rows_get_the_time_of_the_session_s_clock(column, default, valu
 def test_what_only_the_source_can_compute_is_refused(column, default):
     column = Column("c", column.kind, length=column.length, members=column.members, default=default)
     with pytest.raises(
-        SinkError, match=r"column c: what DEFAULT .* put into the existing rows can't be computed"
+        NotComputable, match=r"column c: what DEFAULT .* put into the existing rows can't be computed"
     ):
         default_for_existing_rows(column, NOW)

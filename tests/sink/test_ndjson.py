@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tidemill.errors import SinkError
-from tidemill.events import Chunk, DropColumn, compose_ts
+from tidemill.events import Chunk, CreateTable, DropColumn, DropTable, RenameTables, TruncateTable, compose_ts
 from tidemill.sink.files.ndjson import FileSink
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import (
@@ -83,6 +83,36 @@ def test_tables_and_schema_changes_are_lines_too(path, store):
     assert made["key"] == ["id"]
     assert row["snapshot"] is True
     assert (altered["op"], altered["query"]) == ("alter", "ALTER TABLE orders DROP note")
+
+
+def test_changes_of_whole_tables_are_lines_too(path, store):
+    pairs = ((("shop", "orders"), ("shop", "old")), (("shop", "new"), ("shop", "orders")))
+    changes = [CreateTable(ORDERS, replaces=True), TruncateTable(), RenameTables(pairs), DropTable()]
+    items = [alter(ts, ORDERS, f"statement {ts}", change) for ts, change in enumerate(changes, 2)]
+    feed(FileSink("copy", path, store), [transaction(1, chunk=Chunk("")), *items])
+    where = {"schema": "shop", "table": "orders"}
+    made, emptied, renamed, dropped = [
+        {name: value for name, value in line.items() if name not in ("ts", "time")} for line in lines(path)
+    ]
+    assert made == {
+        "op": "create",
+        **where,
+        "query": "statement 2",
+        "replaces": True,
+        "columns": [{"name": "id", "kind": "int"}, {"name": "note", "kind": "varchar"}],
+        "key": ["id"],
+    }
+    assert emptied == {"op": "truncate", **where, "query": "statement 3"}
+    assert renamed == {
+        "op": "rename",
+        **where,
+        "query": "statement 4",
+        "renames": [
+            {"from": where, "to": {"schema": "shop", "table": "old"}},
+            {"from": {"schema": "shop", "table": "new"}, "to": where},
+        ],
+    }
+    assert dropped == {"op": "drop", **where, "query": "statement 5"}
 
 
 def test_rows_of_a_transaction_are_numbered_through_its_pieces(path, store):

@@ -12,10 +12,22 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 from tidemill.actors import ManualClock
 from tidemill.errors import ConfigError, SinkError
-from tidemill.events import Chunk, Column, Table, compose_ts
+from tidemill.events import (
+    ChangeColumn,
+    ChangeKey,
+    Chunk,
+    Column,
+    CreateTable,
+    DropTable,
+    RenameTables,
+    Table,
+    TruncateTable,
+    compose_ts,
+)
 from tidemill.sink import Delivery, DeliveryOptions, open_sink
 from tidemill.sink.files.parquet import ParquetOptions, ParquetSink
 from tidemill.sink.text import datetime_text, time_text
@@ -24,6 +36,7 @@ from tidemill.testing.changes import (
     ORDERS,
     PAIRS,
     MemoryStore,
+    alter,
     at,
     batch,
     create,
@@ -200,6 +213,28 @@ def test_a_schema_change_begins_new_files_and_is_recorded(directory, store):
         "id",
         "note",
     ]
+
+
+def test_changes_of_whole_tables_are_recorded(directory, store):
+    pairs = ((("shop", "orders"), ("shop", "old")),)
+    wider = replace(ORDERS.columns[1], length=80)
+    changes = [
+        [CreateTable(ORDERS, replaces=True)],
+        [TruncateTable()],
+        [ChangeColumn("note", wider, ORDERS.columns[1]), ChangeKey(())],
+        [RenameTables(pairs)],
+        [DropTable()],
+    ]
+    items = [alter(ts, ORDERS, f"statement {ts}", *change) for ts, change in enumerate(changes, 2)]
+    feed(ParquetSink("copy", directory, store), [transaction(1, chunk=Chunk("")), *items])
+    found = [(row["op"], json.loads(row["actions"])) for row in read(directory, "ddl")]
+    assert [op for op, _ in found] == ["create", "truncate", "alter", "rename", "drop"]
+    assert found[0][1][0]["replaces"] is True
+    assert found[1][1] == [{"truncate": True}]
+    assert (found[2][1][0]["change"], found[2][1][0]["column"]["length"]) == ("note", 80)
+    assert found[2][1][1] == {"key": []}
+    assert found[3][1] == [{"rename": [{"from": ["shop", "orders"], "to": ["shop", "old"]}]}]
+    assert found[4][1] == [{"drop_table": True}]
 
 
 def test_names_that_are_no_file_names_are_escaped(directory, store):

@@ -12,17 +12,22 @@ from msgspec.structs import replace
 from tidemill.errors import SinkError
 from tidemill.events import (
     AddColumn,
+    ChangeColumn,
+    ChangeKey,
     Chunk,
     Column,
     CreateTable,
     Ddl,
     DropColumn,
+    DropTable,
     Item,
+    RenameTables,
     RowChange,
     Rows,
     Table,
     TableProgress,
     Transaction,
+    TruncateTable,
 )
 from tidemill.spark.capture.texts import Texts
 from tidemill.spark.envelope import ENVELOPE, Decoder, Encoder
@@ -76,8 +81,15 @@ def test_values_of_every_kind_come_back_exactly(table: Table) -> None:
         (AddColumn(Column("n", "enum", members=("a", "b"), default="'a'"), after="", unless_exists=True),),
         (DropColumn("n", if_exists=True), AddColumn(Column("m", "int"))),
         (),
+        (DropTable(),),
+        (TruncateTable(),),
+        (RenameTables(((("shop", "a"), ("shop", "b")), (("shop", "b"), ("mall", "a")))),),
+        (
+            ChangeColumn("n", Column("m", "int"), Column("n", "bigint"), after="", if_exists=True),
+            ChangeKey(("m",)),
+        ),
     ],
-    ids=["create", "add", "two", "none"],
+    ids=["create", "add", "two", "none", "drop", "truncate", "rename", "change"],
 )
 def test_a_schema_change_comes_back_equal(actions) -> None:
     ddl = Ddl(8, 6, "src", "shop", "orders", "ALTER …", actions, "log:8", "no", 1.5, utc_offset_seconds=-7200)

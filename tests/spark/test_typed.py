@@ -7,9 +7,10 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tidemill.errors import SourceError
-from tidemill.events import Column, CreateTable, Ddl, Rows, Table, Transaction
+from tidemill.events import ChangeColumn, Column, CreateTable, Ddl, Rows, Table, Transaction, TruncateTable
 from tidemill.spark.read.parts import Part
 from tidemill.spark.read.pick import Pick
 from tidemill.spark.read.typed import TypedEncoder
@@ -91,6 +92,13 @@ def test_a_change_that_rows_do_not_tell_is_an_error_unless_it_is_not_asked_for()
     ):
         TypedEncoder(ORDERS, Pick()).encode(items)
     assert TypedEncoder(ORDERS, Pick(operations=["insert"])).encode(items).num_rows == 0
+
+
+@pytest.mark.parametrize("action", [TruncateTable(), ChangeColumn("note", Column("note", "int"))])
+def test_a_change_of_all_rows_is_not_told_by_rows(action) -> None:
+    items = [replace(ddl("ALTER …", ""), actions=(action,))]
+    with pytest.raises(SourceError, match=r"shop\.orders was changed .* don't tell: ALTER …; read"):
+        TypedEncoder(ORDERS, Pick()).encode(items)
 
 
 def test_other_schema_changes_leave_nothing() -> None:

@@ -17,11 +17,14 @@ from tidemill.events import (
     Batch,
     Checkpoint,
     Column,
+    CreateTable,
     Ddl,
     Item,
+    RenameTables,
     RowChange,
     Table,
     Transaction,
+    TruncateTable,
     compose_ts,
 )
 from tidemill.sink.files.parquet import ParquetOptions, ParquetSink
@@ -211,6 +214,25 @@ def test_what_there_is_nothing_to_do_for_is_left_and_said(spark, world):
         the_report(compact_archive(spark, world.directory, 5)).left
         == "no file has only changes up to that ts"
     )
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        TruncateTable(),
+        RenameTables(((("shop", "old"), ("shop", "people")), (("shop", "people"), ("shop", "older")))),
+        CreateTable(PEOPLE, replaces=True),
+    ],
+    ids=["truncated", "renamed", "replaced"],
+)
+def test_a_table_whose_rows_left_it_at_once_is_left_from_then_on(spark, world, action):
+    world.follow(10)
+    world.at += 1
+    name = "old" if isinstance(action, RenameTables) else "people"
+    world.write([Ddl(compose_ts(world.at), 1, "src", "shop", name, "…", (action,), "p")])
+    world.follow(5)
+    left = the_report(compact_archive(spark, world.directory, world.ts)).left
+    assert left == "it was dropped, emptied, renamed or loaded again"
 
 
 def test_a_table_whose_keys_are_all_gone_has_no_files(spark, world):

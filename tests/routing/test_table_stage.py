@@ -1,0 +1,66 @@
+"""Renames as the sinks see them that follow only some of the tables."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from tidemill.events import Ddl, DropTable, RenameTables
+from tidemill.routing import TableFilter, TableStage
+from tidemill.testing.changes import ORDERS, alter, create, transaction
+
+SWAP = "RENAME TABLE a TO x, b TO a, x TO b"
+
+
+def rename(*names: str) -> Ddl:
+    pairs = tuple((("s", old), ("s", new)) for old, new in (name.split(">") for name in names))
+    return replace(alter(7, ORDERS, SWAP, RenameTables(pairs)), schema="s", table=pairs[0][0][1])
+
+
+def cut(ddl: Ddl, *tables: str) -> list[str]:
+    """Describe the items that a sink of these tables gets."""
+    parts = TableStage(TableFilter(tables)).apply([ddl])
+    assert [part.last for part in parts] == [False] * (len(parts) - 1) + [ddl.last]
+    assert [part.position for part in parts] == [""] * (len(parts) - 1) + [ddl.position]
+    assert {(part.commit_ts, part.start_ts, part.source) for part in parts} == {(7, 0, "src")}
+    return [described(part) for part in parts]
+
+
+def described(part) -> str:
+    if not isinstance(part, Ddl):
+        return "nothing"
+    match part.actions:
+        case ():
+            return f"load {part.full_name}: {part.reload}"
+        case (DropTable(),):
+            return f"drop {part.full_name}"
+        case (RenameTables(pairs),):
+            assert (part.schema, part.table) == pairs[0][0]
+            return " ".join(["rename", *(f"{old[1]}>{new[1]}" for old, new in pairs)])
+    raise AssertionError(part)
+
+
+@pytest.mark.parametrize(
+    ("ddl", "tables", "found"),
+    [
+        (rename("a>b", "b>a"), ["s.*"], ["rename a>b b>a"]),
+        (rename("a>b"), ["s.c"], ["nothing"]),
+        (rename("a>b"), ["s.a"], ["drop s.a"]),
+        (rename("a>b"), ["s.b"], [f"load s.b: s.b was renamed into the tables of this sink: {SWAP}"]),
+        (rename("a>old", "new>a"), ["s.*", "!s.old"], ["drop s.a", "rename new>a"]),
+        (
+            rename("a>old", "new>a", "c>d"),
+            ["s.a", "s.c", "s.d"],
+            ["drop s.a", "rename c>d", f"load s.a: s.a was renamed into the tables of this sink: {SWAP}"],
+        ),
+        (replace(rename("a>b", "c>b2"), last=False, position=""), ["s.a", "s.c"], ["drop s.a", "drop s.c"]),
+    ],
+)
+def test_a_rename_is_cut_to_the_tables_of_the_sink(ddl, tables, found):
+    assert cut(ddl, *tables) == found
+
+
+def test_other_changes_go_to_the_sinks_of_their_table():
+    stage = TableStage(TableFilter(["shop.orders"]))
+    other = create(8, replace(ORDERS, name="other"))
+    assert stage.apply([create(7, ORDERS), other]) == [create(7, ORDERS), transaction(8)]
