@@ -11,7 +11,20 @@ import pytest
 from msgspec.structs import replace
 
 from tidemill.errors import SinkError
-from tidemill.events import ChangeColumn, Chunk, DropTable, RenameTables, Row, RowChange, Table
+from tidemill.events import (
+    REST,
+    STALE,
+    WHOLE,
+    Batch,
+    ChangeColumn,
+    Chunk,
+    CreateTable,
+    DropTable,
+    RenameTables,
+    Row,
+    RowChange,
+    Table,
+)
 from tidemill.sink import NotReproducible
 from tidemill.testing.changes import (
     LOOSE,

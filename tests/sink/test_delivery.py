@@ -127,7 +127,7 @@ def test_a_drop_of_what_is_not_there_is_passed_over():
     work.accept([rows(1, 1), gone, rows(3, 2)])
     work.run(0)
     assert script.calls == [[1], "flush", [], [2], "flush"]
-    assert work.told == [at(1), at(2), at(3)]
+    assert work.told == [at(1), at(3)]
     work.accept([replace(gone, commit_ts=4, table="orders", position="log:4")])
     with pytest.raises(SinkError, match=r"^it can't be followed$"):
         work.run(0)

@@ -182,7 +182,7 @@ def test_rows_of_such_a_table_in_the_same_transaction_are_left_to_the_load() -> 
 
 def test_a_change_that_the_target_can_t_reproduce_is_replaced_by_a_load() -> None:
     target = Target()
-    target.fails = [NotReproducible("INT to VARCHAR")]
+    target.fails = [NotReproducible("shop.orders", "INT to VARCHAR")]
     work = delivery(target)
     ddl = replace(unknown(3, ORDERS), reload="", actions=(ChangeColumn("id", NUMBER),))
     work.accept([transaction(2, insert(ORDERS, 1, "")), ddl, transaction(4, insert(PAIRS, 1, 2, ""))])
