@@ -73,9 +73,7 @@ class ParquetSink:
 
     def write(self, batch: Batch) -> None:
         with self._lock:
-            segment = self._opened()
-            if segment.is_empty:
-                self._due = self._clock.now() + self._options.flush_seconds
+            segment = self._writable()
             try:
                 self._append(segment, batch.items)
             except OSError as error:
@@ -167,6 +165,12 @@ class ParquetSink:
         sync(self._hidden)
 
     # --- rows
+
+    def _writable(self) -> Segment:
+        segment = self._opened()
+        if segment.is_empty:
+            self._due = self._clock.now() + self._options.flush_seconds
+        return segment
 
     def _append(self, segment: Segment, items: Sequence[Item]) -> None:
         found: dict[tuple[Layout, int], list[Numbered]] = {}

@@ -21,7 +21,8 @@ from ...events import Ddl, Row, RowChange, Table
 from ...failpoint import reach
 from ..per_table import PerTable
 from .groups import Group
-from .sqlite_changes import SchemaChanges, create_text, quoted
+from .sqlite_changes import SchemaChanges
+from .sqlite_table import column_text, create_text, quoted
 from .sqlite_types import Encode, compile_encode, declared_type
 from .target import CHECKPOINT_TABLE, MISSING, StatementRejected, check_columns
 
@@ -134,7 +135,7 @@ class SqliteTarget:
 
     def create_table(self, table: Table) -> None:
         lines = [
-            f"  {quoted(column.name)} {declared_type(column)}{'' if column.nullable else ' NOT NULL'}"
+            column_text(column.name, declared_type(column), is_required=not column.nullable)
             for column in table.columns
         ]
         key = [table.columns[index].name for index in table.key]

@@ -5,9 +5,8 @@ SQLite can't change a column's type or a table's key: then the table is created 
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 from ...events import (
     Action,
@@ -26,27 +25,24 @@ from ..sink import NotReproducible
 from .conversion import keeps_text
 from .defaults import NotComputable, default_for_existing_rows
 from .renames import Rename, in_order
+from .sqlite_table import (
+    Declaration,
+    Declared,
+    Execute,
+    columns_of,
+    create_again,
+    has_row,
+    quoted,
+    rename_table,
+)
 from .sqlite_types import compile_encode, declared_type
 from .target import effective
-
-_NEW: Final = '"tidemill new"'
-"""Name of a table that is about to replace another."""
-
-
-class Declared(NamedTuple):
-    """A column as the database has it."""
-
-    name: str
-    type: str
-    is_required: bool
-    key: int
-    """Place in the primary key from 1; 0 if it isn't in it."""
 
 
 class SchemaChanges:
     """Applies schema changes; `name_of` returns a table's name in the database."""
 
-    def __init__(self, execute: Callable[..., sqlite3.Cursor], name_of: Callable[[str, str], str]) -> None:
+    def __init__(self, execute: Execute, name_of: Callable[[str, str], str]) -> None:
         self._execute = execute
         self._name_of = name_of
 
@@ -61,7 +57,7 @@ class SchemaChanges:
             case RenameTables(pairs):
                 self._rename(pairs)
             case _:
-                have = {column.name.lower(): column for column in self._columns(name)}
+                have = {column.name.lower(): column for column in columns_of(self._execute, name)}
                 self._alter(ddl, name, have, effective(ddl.actions, have))
 
     def _rename(self, pairs: Sequence[tuple[TableName, TableName]]) -> None:
@@ -70,13 +66,7 @@ class SchemaChanges:
             for number, (old, new) in enumerate(pairs)
         ]
         for old, new in in_order(renames):
-            self._rename_table(quoted(old), quoted(new))
-
-    def _rename_table(self, old: str, new: str) -> None:
-        # Views that name the table stay as they are, as in the source.
-        self._execute("PRAGMA legacy_alter_table=ON")
-        self._execute(f"ALTER TABLE {old} RENAME TO {new}")
-        self._execute("PRAGMA legacy_alter_table=OFF")
+            rename_table(self._execute, quoted(old), quoted(new))
 
     # --- columns and keys
 
@@ -84,24 +74,19 @@ class SchemaChanges:
         changes = [action for action in actions if isinstance(action, ChangeColumn)]
         drops = [action.name.lower() for action in actions if isinstance(action, DropColumn)]
         keys = [action.columns for action in actions if isinstance(action, ChangeKey)]
-        if self._has_row(name):
+        if has_row(self._execute, name):
             for change in changes:
                 self._check(ddl, name, change)
         if not keys and any(have[drop].key for drop in drops if drop in have):
             raise NotReproducible(ddl.full_name, "SQLite can drop no column of a primary key")
-        rebuilds = bool(keys) or any(
-            _declaration(change.column)
-            != (have[change.name.lower()].type, have[change.name.lower()].is_required)
-            for change in changes
-            if change.name.lower() in have
-        )
         table = quoted(name)
-        left_out = [f"tidemill dropped {number}" for number, _ in enumerate(drops)] if rebuilds else []
-        if rebuilds:
-            for drop, hidden in zip(drops, left_out, strict=True):
-                self._rename_column(table, drop, hidden)
-        else:
-            for drop in drops:
+        again = bool(keys) or any(_is_declared_otherwise(change, have) for change in changes)
+        left_out = []
+        for number, drop in enumerate(drops):
+            if again:
+                left_out.append(f"tidemill dropped {number}")
+                self._rename_column(table, drop, left_out[-1])
+            else:
                 self._execute(f"ALTER TABLE {table} DROP COLUMN {quoted(drop)}")
         renames = [
             Rename(change.name, change.column.name, f"tidemill {number}")
@@ -112,8 +97,9 @@ class SchemaChanges:
         for action in actions:
             if isinstance(action, AddColumn):
                 self._add(ddl, table, action.column)
-        if rebuilds:
-            self._rebuild(name, [change.column for change in changes], left_out, keys[-1] if keys else None)
+        if again:
+            declarations = {change.column.name.lower(): _declaration(change.column) for change in changes}
+            create_again(self._execute, name, declarations, left_out, keys[-1] if keys else None)
 
     def _rename_column(self, table: str, old: str, new: str) -> None:
         self._execute(f"ALTER TABLE {table} RENAME COLUMN {quoted(old)} TO {quoted(new)}")
@@ -127,7 +113,7 @@ class SchemaChanges:
                 ddl.full_name, f"column {change.name}: its values may not stay the same from {types}"
             )
         column = quoted(change.name)
-        if before.nullable and not after.nullable and self._has_row(name, f"{column} IS NULL"):
+        if before.nullable and not after.nullable and has_row(self._execute, name, f"{column} IS NULL"):
             raise NotReproducible(
                 ddl.full_name, f"column {change.name}: the value that replaced its NULLs isn't known"
             )
@@ -149,55 +135,6 @@ class SchemaChanges:
         if has_nul:
             self._execute(f"UPDATE {table} SET {name}=?", stored)
 
-    # --- a table that is created again
-
-    def _rebuild(
-        self, name: str, changed: Sequence[Column], left_out: Sequence[str], key: Sequence[str] | None
-    ) -> None:
-        """Create the table again, with the changed columns and key, its rows, its indexes and triggers."""
-        changes = {column.name.lower(): _declaration(column) for column in changed}
-        columns = [column for column in self._columns(name) if column.name not in left_out]
-        if key is None:
-            key = [column.name for column in sorted(columns, key=lambda one: one.key) if column.key]
-        in_key = {column.lower() for column in key}
-        lines = []
-        for column in columns:
-            type_, is_required = changes.get(column.name.lower(), (column.type, column.is_required))
-            null = " NOT NULL" if is_required or column.name.lower() in in_key else ""
-            lines.append(f"  {quoted(column.name)} {type_}{null}")
-        kept = self._execute(
-            "SELECT sql FROM sqlite_master WHERE tbl_name=? COLLATE NOCASE AND type IN ('index', 'trigger') "
-            "AND sql IS NOT NULL",
-            name,
-        ).fetchall()
-        names = ", ".join(quoted(column.name) for column in columns)
-        table = quoted(name)
-        self._execute(create_text(_NEW, lines, key))
-        self._execute(f"INSERT INTO {_NEW} ({names}) SELECT {names} FROM {table}")
-        self._execute(f"DROP TABLE {table}")
-        self._rename_table(_NEW, table)
-        for (sql,) in kept:
-            self._execute(sql)
-
-    def _columns(self, name: str) -> list[Declared]:
-        rows = self._execute('SELECT name, type, "notnull", pk FROM pragma_table_info(?)', name).fetchall()
-        return [Declared(column, type_, bool(required), key) for column, type_, required, key in rows]
-
-    def _has_row(self, name: str, where: str = "TRUE") -> bool:
-        found = self._execute(f"SELECT 1 FROM {quoted(name)} WHERE {where} LIMIT 1")
-        return found.fetchone() is not None
-
-
-def create_text(table: str, lines: Sequence[str], key: Sequence[str]) -> str:
-    """Return the CREATE TABLE of a quoted name, of lines that each declare a column, and of a primary key."""
-    if key:
-        lines = [*lines, f"  PRIMARY KEY ({', '.join(map(quoted, key))})"]
-    return f"CREATE TABLE {table} (\n" + ",\n".join(lines) + "\n)"
-
-
-def quoted(identifier: str) -> str:
-    return '"' + identifier.replace('"', '""') + '"'
-
 
 def described(column: Column) -> str:
     """Return a column's type for people."""
@@ -210,9 +147,14 @@ def described(column: Column) -> str:
     return f"{column.kind}{''.join(details)}".rstrip()
 
 
-def _declaration(column: Column) -> tuple[str, bool]:
+def _declaration(column: Column) -> Declaration:
     """Return the declared type, and True if it is NOT NULL."""
     return declared_type(column), not column.nullable
+
+
+def _is_declared_otherwise(change: ChangeColumn, have: Mapping[str, Declared]) -> bool:
+    column = have.get(change.name.lower())
+    return column is not None and _declaration(change.column) != (column.type, column.is_required)
 
 
 def _literal(stored: Any) -> str:

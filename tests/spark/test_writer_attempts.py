@@ -102,6 +102,15 @@ def test_a_batch_that_comes_again_changes_nothing(target: Target) -> None:
     assert target.counts() == once(1, 2, 3, 4, 5)
 
 
+def test_a_column_whose_values_only_the_source_knows_stops_the_task(tmp_path: Path) -> None:
+    target = Target(f"sqlite:///{tmp_path}/a.db", list)
+    target.write(0, [insert(10, 1)])
+    column = AddColumn(Column("token", "varchar", length=36, default="uuid()"))
+    ddl = Ddl(20, 20, "somewhere", "shop", "log", "ALTER TABLE log ADD token …", (column,), "at 20")
+    with pytest.raises(SinkError, match=r"DEFAULT uuid\(\) .* give the query an empty target and load"):
+        target.write(1, [ddl])
+
+
 def test_a_batch_that_was_half_applied_goes_on_behind_it(target: Target) -> None:
     def dies() -> Iterator[pa.RecordBatch]:
         yield from batches([insert(10, 1), insert(20, 2)], [insert(30, 3)])
