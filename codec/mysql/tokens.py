@@ -11,6 +11,7 @@ ANSI_QUOTES: Final = 4
 ORACLE: Final = 1 << 9
 MAXDB: Final = 1 << 12
 NO_BACKSLASH_ESCAPES: Final = 1 << 20
+NO_AUTO_VALUE_ON_ZERO: Final = 1 << 19
 STRICT: Final = 3 << 21
 EMPTY_STRING_IS_NULL: Final = 1 << 32
 TIME_ROUND_FRACTIONAL: Final = 1 << 34
@@ -122,7 +123,8 @@ class Tokens:
 
     def step_back_to(self, token: Token) -> None:
         """Go back to a token, which comes next again."""
-        self._at = self._tokens.index(token)
+        while self.next is not token:
+            self._at -= 1
 
     def skip_to_closing(self) -> None:
         """Skip to the end of parentheses whose "(" was consumed."""
@@ -133,6 +135,21 @@ class Tokens:
                 raise self.unexpected()
             if token.kind == "mark":
                 depth += (token.value == "(") - (token.value == ")")
+
+    def skip_clause(self) -> None:
+        """Skip to the comma or closing parenthesis that ends a clause of a list, or to the end."""
+        while self.next.kind != "end" and not (self.next.kind == "mark" and self.next.value in ",)"):
+            if self.take().value == "(" and self._tokens[self._at - 1].kind == "mark":
+                self.skip_to_closing()
+
+    def skip_setting(self) -> bool:
+        """Skip "name = value" if it comes next."""
+        ahead = self._tokens[self._at : self._at + 2]
+        found = len(ahead) == 2 and ahead[0].kind in ("word", "name") and ahead[1].value == "="
+        if found:
+            self._at += 2
+            self.take()
+        return found
 
     def skip_settings(self) -> Token:
         """Skip SET STATEMENT ... FOR if it comes next; return the next token.
