@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, get_args
 
 import msgspec
 from msgspec import structs
@@ -19,7 +19,7 @@ from msgspec import structs
 from ..codec.mysql.layout import Layout
 from ..codec.mysql.run import EventRun
 from ..errors import SinkError, SourceError
-from ..events import Action, AddColumn, Chunk, CreateTable, Ddl, DropColumn, Op, Row, Table, Ts
+from ..events import Action, Chunk, Ddl, Op, Row, Table, Ts
 
 NO_LAYOUT: Final = b""
 """The layout of a schema change, whose bytes are complete without one."""
@@ -45,7 +45,7 @@ _TYPES: Final[dict[str, Any]] = {
 }
 """Types of decoded values. A date that Python has no value for is encoded as a tuple of its text."""
 
-_ACTIONS: Final[dict[str, type[Action]]] = {one.__name__: one for one in (CreateTable, AddColumn, DropColumn)}
+_ACTIONS: Final[dict[str, type[Action]]] = {one.__name__: one for one in get_args(Action)}
 _encode = msgspec.msgpack.Encoder().encode
 
 

@@ -1,4 +1,4 @@
-"""What a feed does about schema changes, by table and kind."""
+"""Rules about schema changes, by table and kind."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def rule(action: str, *kinds: str, tables: str = "shop.*") -> Rule:
 
 
 def left(statement: str, *rules: Rule, skip: tuple[str, ...] = ()) -> list[str]:
-    """What is left of a statement at log:9."""
+    """The changes of a statement at log:9 that are left, a line each."""
     catalog = Catalog()
     catalog.learn([], {})
     statements = Statements(TableFilter(["shop.*"]), catalog)

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+import tidemill
 from tests.services.pulling import Pulling
 from tidemill.errors import SourceError
-from tidemill.events import Ddl, Table
+from tidemill.events import ChangeColumn, Column, CreateTable, Ddl, Table
 from tidemill.mounter.mysql.catalog import Catalog, KnownTable
 from tidemill.mounter.mysql.defaults import plain_default
 from tidemill.puller.mysql.connection import Session, connect, disconnect
@@ -121,3 +122,30 @@ def test_the_catalog_is_as_the_server_s_information_schema_after_every_statement
 
     bed.check()
     cases.expect_history(STATEMENTS, play, rewrite)
+
+
+def test_a_restarted_feed_knows_its_tables(mariadb: MariaDb, database: str, tmp_path: Path) -> None:
+    def run(*statements: str) -> list[Ddl]:
+        with mariadb.connect(database=database) as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+        found: list[Ddl] = []
+        with tidemill.open(
+            mariadb.url(), [f"{database}.*"], data_dir=tmp_path, until="now", ddl=True
+        ) as feed:
+            for item in feed:
+                if isinstance(item, Ddl):
+                    found.append(item)
+                feed.ack(item)
+        return found
+
+    (created,) = run("CREATE TABLE a (id INT PRIMARY KEY, n INT)", "INSERT INTO a VALUES (1, 1)")
+    assert isinstance(created.actions[0], CreateTable)
+    assert [described(ddl) for ddl in run("ALTER TABLE a MODIFY n BIGINT", "CREATE TABLE b LIKE a")] == [
+        "a: ChangeColumn",
+        "b: CreateTable",
+    ]
+    (last,) = run("ALTER TABLE b CHANGE n m BIGINT NOT NULL")
+    (action,) = last.actions
+    assert isinstance(action, ChangeColumn)
+    assert action.before == Column("n", "bigint")
