@@ -90,7 +90,7 @@ class MysqlSource:
             decodes=context.decodes,
             catalog=self._restored(context),
             history=self._history,
-            policy=self._on_ddl,
+            policy=self._on_ddl.of_source(self._name),
         )
         writer = context.sorter.add_table(
             BINLOG_KEYSPACE + self._lane.index, start.ts if start is not None else 0
@@ -110,11 +110,16 @@ class MysqlSource:
             supervisor=context.coordinator,
         )
 
+    @property
+    def _name(self) -> str:
+        """Name of the source if it is one of several."""
+        return self._lane.source.removeprefix("source ") if self._lane.count > 1 else ""
+
     def _restored(self, context: StartContext) -> Catalog | None:
         """Return the catalog as of the start; None if the feed keeps no state."""
         if context.state_dir is None:
             return None
-        name = ".".join(filter(None, (self._feed, self._lane.source.removeprefix("source "), "catalog")))
+        name = ".".join(filter(None, (self._feed, self._name, "catalog")))
         self._history = History(context.state_dir / name, self._identity)
         start = context.start
         return self._history.restore(start.ts if start is not None and start.position else 0)

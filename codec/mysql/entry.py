@@ -89,6 +89,8 @@ class Definitions(Struct, frozen=True, tag="definitions"):
     databases: tuple[tuple[str, Charset], ...]
     collations: dict[str, str]
     """Default collation by character set."""
+    folds_names: bool = False
+    """True if the server stores names of tables in lower case, as lower_case_table_names = 1 says."""
     tables: tuple[NewTable, ...] = ()
     loading: bool = False
     """True if other followed tables come as NewTable until the end of the snapshot; else there are none."""

@@ -55,10 +55,11 @@ class Token(NamedTuple):
 class Tokens:
     """Reads a statement token by token. Comments are skipped, except those that the server executes."""
 
-    def __init__(self, statement: str, sql_mode: int = 0) -> None:
-        """Read a statement of a session with that sql_mode. Raises NotUnderstood for an unterminated
-        quote."""
+    def __init__(self, statement: str, sql_mode: int = 0, *, folds_names: bool = False) -> None:
+        """Read a statement of a session with that sql_mode. `folds_names` is True if the server's
+        lower_case_table_names is 1. Raises NotUnderstood for an unterminated quote."""
         self.sql_mode = sql_mode
+        self._folds_names = folds_names
         self.was_read_otherwise = False
         """True if it ran with settings of its own that weren't in effect when the server parsed it."""
         self._statement = statement
@@ -102,8 +103,13 @@ class Tokens:
 
     def qualified_name(self, schema: str) -> tuple[str, str]:
         """Consume a table's name; return its schema (by default `schema`) and name."""
+        name = self.stored_name()
+        return (name, self.stored_name()) if self.accept(".") else (schema, name)
+
+    def stored_name(self) -> str:
+        """Consume the name of a database or table; return it as the server stores it."""
         name = self.name()
-        return (name, self.name()) if self.accept(".") else (schema, name)
+        return name.lower() if self._folds_names else name
 
     def number(self) -> int:
         token = self.take()

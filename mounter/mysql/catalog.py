@@ -39,6 +39,8 @@ class CatalogChange(Struct, frozen=True):
     """None for a dropped one."""
     collations: dict[str, str] | None = None
     """Default collations by character set, if they were read."""
+    folds_names: bool | None = None
+    """Catalog.folds_names, if it was read."""
     state: State | None = None
     """The state from now on, if it changed."""
 
@@ -50,6 +52,8 @@ class Catalog:
         self.state: State = "unknown"
         self.collations: dict[str, str] = {}
         """Default collations by character set; empty if they aren't known."""
+        self.folds_names = False
+        """True if the server stores names of tables in lower case."""
         self.databases: dict[str, Charset] = {}
         self._tables: dict[TableName, KnownTable | None] = {}
         self._changed_tables: list[TableChange] = []
@@ -94,13 +98,19 @@ class Catalog:
         self._set_database(name, charset)
 
     def learn(
-        self, databases: Iterable[tuple[str, Charset]], collations: dict[str, str], *, loading: bool = False
+        self,
+        databases: Iterable[tuple[str, Charset]],
+        collations: dict[str, str],
+        *,
+        folds_names: bool = False,
+        loading: bool = False,
     ) -> None:
-        """Note the server's databases and default collations. Then every table is put into the catalog:
+        """Note the server's databases and defaults. Then every table is put into the catalog:
         before `end_loading` if the tables are `loading`, else before the next statement."""
         for name, charset in databases:
             self.set_database(name, charset)
         self.collations = self._read_collations = collations
+        self.folds_names = folds_names
         self.state = self._changed_state = "loading" if loading else "complete"
 
     def end_loading(self) -> None:
@@ -116,6 +126,7 @@ class Catalog:
             tuple(self._changed_tables),
             tuple(self._changed_databases),
             self._read_collations,
+            None if self._read_collations is None else self.folds_names,
             self._changed_state,
         )
         self._changed_tables, self._changed_databases = [], []
@@ -130,6 +141,8 @@ class Catalog:
             self._set_database(name, charset)
         if change.collations is not None:
             self.collations = change.collations
+        if change.folds_names is not None:
+            self.folds_names = change.folds_names
         self.state = change.state or self.state
 
     def whole(self) -> CatalogChange:
@@ -138,6 +151,7 @@ class Catalog:
             tuple(TableChange(*name, known) for name, known in self._tables.items()),
             tuple(self.databases.items()),
             self.collations,
+            self.folds_names,
             self.state,
         )
 

@@ -46,7 +46,7 @@ class Statements:
         """Return the statement's effects on followed tables, in an order in which they can be applied one
         after another."""
         try:
-            tokens = Tokens(query.query, query.sql_mode)
+            tokens = Tokens(query.query, query.sql_mode, folds_names=self._catalog.folds_names)
             tokens.skip_settings()
             match tokens.accept_any("ALTER", "CREATE", "DROP", "RENAME", "TRUNCATE"):
                 case "ALTER":
@@ -86,7 +86,7 @@ class Statements:
                     yield from self._create_table(tokens, query, name, unless_exists, replaces)
             case "DATABASE" | "SCHEMA":
                 unless_exists = skip_condition(tokens)
-                database = tokens.name()
+                database = tokens.stored_name()
                 if replaces:
                     yield from self._drop_database(database, query)
                 elif unless_exists and database in self._catalog.databases:
@@ -151,7 +151,7 @@ class Statements:
                     yield from self._alter_table(Tokens("DROP PRIMARY KEY"), query, name)
             case "DATABASE" | "SCHEMA":
                 skip_condition(tokens)
-                yield from self._drop_database(tokens.name(), query)
+                yield from self._drop_database(tokens.stored_name(), query)
 
     def _drop_database(self, database: str, query: Query) -> Iterator[Change]:
         catalog = self._catalog
@@ -210,7 +210,7 @@ class Statements:
 
     def _alter_database(self, tokens: Tokens, query: Query) -> None:
         named = tokens.next.value not in ("CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "COMMENT", "UPGRADE")
-        name = tokens.name() if named or tokens.next.kind == "name" else query.schema
+        name = tokens.stored_name() if named or tokens.next.kind == "name" else query.schema
         known = self._catalog.databases.get(name)
         if known is not None or self._catalog.state != "unknown":
             self._set_database(tokens, name, known)

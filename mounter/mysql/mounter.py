@@ -182,7 +182,12 @@ class Mounter:
         statement = decode_statement(change.value)
         ddls: list[Ddl] = []
         if isinstance(statement, Definitions):
-            self.catalog.learn(statement.databases, statement.collations, loading=statement.loading)
+            self.catalog.learn(
+                statement.databases,
+                statement.collations,
+                folds_names=statement.folds_names,
+                loading=statement.loading,
+            )
             for one in statement.tables:
                 self.catalog.put(one.table, one.auto_increment)
         elif isinstance(statement, NewTable):

@@ -32,22 +32,28 @@ class Rule(Struct, frozen=True):
 class Policy:
     """Rules about schema changes; the last one that matches wins, and without one the change is applied.
 
-    Statements at the positions in `skip` are skipped.
+    Statements at the positions in `skip` are skipped. A position of one of several sources is written
+    "SOURCE=POSITION".
     """
 
-    def __init__(self, rules: Sequence[Rule] = (), skip: Iterable[str] = ()) -> None:
-        self._rules = tuple(reversed(rules))
+    def __init__(self, rules: Sequence[Rule] = (), skip: Iterable[str] = (), source: str = "") -> None:
+        self._rules = tuple(rules)
         self._skip = frozenset(skip)
+        self._source = source
+
+    def of_source(self, name: str) -> Policy:
+        """Return the policy for one of several sources; an empty name means the only one."""
+        return Policy(self._rules, self._skip, name)
 
     def apply(self, changes: list[Change], query: Query) -> list[Change]:
         """Return the changes of a statement that are left.
 
         If one of them is to stop the feed, that is the only one.
         """
+        if self._source and query.position:
+            query = replace(query, position=f"{self._source}={query.position}")
         if not changes or query.position in self._skip:
             return []
-        if not self._rules:
-            return [_placed(change, query) for change in changes]
         left: list[Change] = []
         for change in changes:
             for one in self._applied(change, query):
@@ -74,7 +80,7 @@ class Policy:
         return [replace(change, actions=actions)] if actions else []
 
     def _action(self, name: tuple[str, str], kind: str) -> str:
-        for rule in self._rules:
+        for rule in reversed(self._rules):
             if kind in rule.kinds and rule.tables.matches(*name):
                 return rule.action
         return "apply"

@@ -24,4 +24,5 @@ def read_databases(session: Session) -> Definitions:
             (name, Charset(charset, collation)) for name, charset, collation in query(session, _DATABASES)
         ),
         collations=dict(query(session, _COLLATIONS)),
+        folds_names=query(session, "SELECT @@lower_case_table_names")[0][0] == 1,
     )

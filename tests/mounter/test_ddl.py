@@ -134,3 +134,16 @@ def described(column: Column) -> str:
         if getattr(column, field) != getattr(plain, field)
     ]
     return " ".join([column.name, column.kind, *differing])
+
+
+def test_names_are_in_lower_case_if_the_server_stores_them_so() -> None:
+    catalog = Catalog()
+    catalog.learn([("shop", UTF8)], {}, folds_names=True)
+    statements = Statements(FOLLOWED, catalog)
+    for statement, wanted in [
+        ("CREATE TABLE Shop.ORDERS (Id INT)", "shop.orders created: Id int"),
+        ("CREATE TABLE T2 LIKE Orders", "shop.t2 created: Id int"),
+        ("ALTER TABLE Orders RENAME TO TMP_orders", "shop.orders dropped"),
+        ("DROP DATABASE SHOP", "shop.t2 dropped"),
+    ]:
+        assert outcome(statement, statements) == wanted

@@ -105,13 +105,13 @@ def test_the_history_of_another_source_is_an_error(path: Path) -> None:
 
 
 def test_without_a_file_nothing_is_known(path: Path) -> None:
-    assert restored(path, 5) == CatalogChange((), (), {}, "unknown")
+    assert restored(path, 5) == CatalogChange((), (), {}, False, "unknown")
     assert path.exists()
 
 
 def test_a_new_feed_begins_a_new_file(path: Path) -> None:
     played(path)
-    assert restored(path, 0) == restored(path, 99) == CatalogChange((), (), {}, "unknown")
+    assert restored(path, 0) == restored(path, 99) == CatalogChange((), (), {}, False, "unknown")
 
 
 def test_what_is_acknowledged_is_joined(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

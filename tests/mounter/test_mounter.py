@@ -363,7 +363,9 @@ def test_a_commit_comes_back(chunk: Chunk | None) -> None:
     [
         NewTable(TABLE, "c0"),
         Query("s", "ALTER ...", 1.5, 4, True, False, "SYSTEM", None, Charset("latin1"), "log:5"),
-        Definitions((("s", Charset("latin1", "latin1_bin")),), {"latin1": "latin1_bin"}, (NewTable(TABLE),)),
+        Definitions(
+            (("s", Charset("latin1", "latin1_bin")),), {"latin1": "latin1_bin"}, True, (NewTable(TABLE),)
+        ),
     ],
 )
 def test_a_statement_comes_back(statement: NewTable | Query) -> None:

@@ -97,6 +97,15 @@ def test_a_load_of_changed_partitions_can_be_skipped_or_stopped() -> None:
     assert "is loaded again" in left(statement, rule("apply"))[0]
 
 
+def test_a_position_of_several_sources_names_its_source() -> None:
+    refusal = Change("shop", "", refusal="no", kind="other")
+    query = Query("shop", "x", 0.0, position="log:9")
+    policy = Policy((), ("a=log:9",))
+    (left_over,) = policy.of_source("b").apply([refusal], query)
+    assert left_over.refusal == "no (to skip it: tidemill resume --skip-ddl b=log:9)"
+    assert policy.of_source("a").apply([refusal], query) == []
+
+
 def test_a_refused_statement_can_be_skipped_by_its_position() -> None:
     (refusal,) = left("ALTER TABLE 'x")
     assert refusal.endswith("(to skip it: tidemill resume --skip-ddl log:9)")

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 import tidemill
 from tests.services.pulling import Pulling
+from tidemill.codec.mysql.entry import DDL, Query, decode_statement
 from tidemill.errors import SourceError
-from tidemill.events import ChangeColumn, Column, CreateTable, Ddl, Table
+from tidemill.events import ChangeColumn, Column, CreateTable, Ddl, Item, Table, Transaction
 from tidemill.mounter.mysql.catalog import Catalog, KnownTable
 from tidemill.mounter.mysql.defaults import plain_default
 from tidemill.puller.mysql.connection import Session, connect, disconnect
@@ -122,6 +123,39 @@ def test_the_catalog_is_as_the_server_s_information_schema_after_every_statement
 
     bed.check()
     cases.expect_history(STATEMENTS, play, rewrite)
+
+
+def test_a_table_made_of_a_query_comes_before_its_rows(bed: Bed) -> None:
+    begin = len(bed.pulling.items)
+    bed.execute("CREATE TABLE made AS SELECT 1 AS a UNION SELECT 2", "DROP TABLE made")
+    created, rows, dropped = [item for item in bed.pulling.items[begin:] if touches(item, "made")]
+    assert isinstance(created, Ddl)
+    assert isinstance(created.actions[0], CreateTable)
+    assert (created.last, created.position) == (False, "")
+    assert isinstance(rows, Transaction)
+    assert [row.after for row in rows.rows] == [(1,), (2,)]
+    assert rows.last
+    assert rows.commit_ts == created.commit_ts
+    assert isinstance(dropped, Ddl)
+    assert dropped.last
+
+
+def touches(item: Item, table: str) -> bool:
+    if isinstance(item, Ddl):
+        return item.table == table
+    return any(row.table.name == table for row in item.rows)
+
+
+def test_a_statement_s_position_is_that_after_its_transaction(bed: Bed) -> None:
+    (ddl,) = bed.execute("ALTER TABLE first ADD COLUMN n INT")
+    changes = [change for batch in bed.pulling.batches for change in batch.changes]
+    (query,) = [
+        decode_statement(change.value)
+        for change in changes
+        if change.commit_ts == ddl.commit_ts and change.key[-1] == DDL
+    ]
+    assert isinstance(query, Query)
+    assert query.position == ddl.position
 
 
 def test_a_restarted_feed_knows_its_tables(mariadb: MariaDb, database: str, tmp_path: Path) -> None:
