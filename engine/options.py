@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from .. import config
 from ..actors import Clock
 from ..errors import ConfigError
+from ..mounter import DDL_ACTIONS, DDL_KINDS, Policy, Rule
 from ..routing import TableFilter
 from ..sink import Sink
 from ..sink.kind import SinkContext
@@ -21,11 +22,12 @@ from ..sources.registry import OF_ANY, missing_url, open_kind, source_options
 from ..sources.several_options import SEVERAL, several_options
 from ..sources.source import Source
 from .checkpoint import CheckpointFile
+from .requests import RequestFile
 
 DEFAULT_NAME = "tidemill"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 DATA_DIR = Path("tidemill-data")
-KEYS = ("name", "data_dir", "until", "source", "sink", "sorter", "capture", "spark")
+KEYS = ("name", "data_dir", "until", "on_ddl", "source", "sink", "sorter", "capture", "spark")
 """Sections of a feed.toml; `capture` and `spark` are read by the commands that need them."""
 
 
@@ -57,6 +59,8 @@ class FeedOptions:
     tables: TableFilter
     sinks: tuple[SinkOptions, ...] = ()
     sorter: SorterOptions
+    on_ddl: tuple[Rule, ...] = ()
+    """Rules about schema changes of tables; the last one that matches wins. Without one they are applied."""
     until: str = ""
     """A position at which the feed is finished; "now" is the source's end when it starts; empty: none."""
 
@@ -90,9 +94,12 @@ def feed_options(
             raise ConfigError(f"{key}: expected a {'table' if kind is dict else 'string'}")
     if not _NAME.fullmatch(found.get("name", DEFAULT_NAME)):
         raise ConfigError("name: up to 64 letters, digits, - and _, for it is part of file names")
+    rules = tuple(_rules(found.get("on_ddl", [])))
     directory = feed_directory(found)
     source = found.get("source", {})
     source_kind, options, tables = _sources(source, source_form, source_given)
+    if rules and not source_kind.ddl_policies:
+        raise ConfigError(f"on_ddl: a {source_kind.name} source has no such rules; leave the section out")
     sorter = {"directory": str(directory / "scratch"), **found.get("sorter", {})}
     return FeedOptions(
         name=found.get("name", DEFAULT_NAME),
@@ -102,8 +109,30 @@ def feed_options(
         tables=tables,
         sinks=tuple(_sinks(found.get("sink", []))),
         sorter=config.build(SorterOptions, sorter, "sorter"),
+        on_ddl=rules,
         until=found.get("until", ""),
     )
+
+
+def _rules(sections: Any) -> Iterator[Rule]:
+    """Yield the rules of the [[on_ddl]] sections. Raises ConfigError."""
+    if not isinstance(sections, list) or not all(isinstance(section, dict) for section in sections):
+        raise ConfigError("on_ddl: expected [[on_ddl]] tables")
+    for number, section in enumerate(sections, 1):
+        where = f"on_ddl {number}"
+        config.reject_unknown(section, ("tables", "kinds", "action"), where)
+        patterns, kinds = section.get("tables"), section.get("kinds", list(DDL_KINDS))
+        if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
+            raise ConfigError(f'{where}: tables: expected a list of patterns, for instance ["shop.*"]')
+        if not isinstance(kinds, list) or not set(map(str, kinds)) <= set(DDL_KINDS):
+            raise ConfigError(f"{where}: kinds = {kinds!r}: expected a list of: {', '.join(DDL_KINDS)}")
+        if (action := section.get("action")) not in DDL_ACTIONS:
+            raise ConfigError(f"{where}: action = {action!r}: one of {', '.join(DDL_ACTIONS)}")
+        try:
+            tables = TableFilter(patterns)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: {error}") from None
+        yield Rule(tables, action, frozenset(kinds))
 
 
 def _sources(
@@ -175,7 +204,10 @@ def open_source(options: FeedOptions, clock: Clock) -> Source:
 
 def source_context(options: FeedOptions, clock: Clock) -> SourceContext:
     directory = options.data_dir / f"scratch-{options.source_kind.name}"
-    return SourceContext(tables=options.tables, feed=options.name, directory=directory, clock=clock)
+    policy = Policy(options.on_ddl, RequestFile(options.data_dir).load().skip)
+    return SourceContext(
+        tables=options.tables, feed=options.name, directory=directory, clock=clock, on_ddl=policy
+    )
 
 
 def open_sinks(options: FeedOptions) -> list[Sink]:

@@ -169,6 +169,7 @@ class Pipeline:
                     start,
                     sink_checkpoints,
                     decodes=all(reads_rows),
+                    state_dir=options.data_dir,
                 )
             )
 

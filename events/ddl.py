@@ -113,6 +113,8 @@ class Ddl(Struct, frozen=True):
     exactly. Empty if `actions` are that effect."""
     sql_mode: int = 0
     """The session's sql_mode as the source's bits, by which a conversion truncates a value or fails."""
+    logged_at: str = ""
+    """The statement's position in the source's log, the same whenever it is read; empty if it has none."""
 
     @property
     def full_name(self) -> str:

@@ -1,9 +1,28 @@
 """Decoding of raw changes in commit order into rows and schema changes."""
 
+from .mysql.catalog import Catalog
+from .mysql.change import KINDS as DDL_KINDS
 from .mysql.ddl import Tables
+from .mysql.history import History
 from .mysql.mounter import Mounter
+from .mysql.policy import ACTIONS as DDL_ACTIONS
+from .mysql.policy import APPLY_ALL, Policy, Rule
 from .tidb.history import SchemaHistory, TableAt
 from .tidb.mounter import TidbMounter
 from .tidb.rows import RowReader
 
-__all__ = ["Mounter", "RowReader", "SchemaHistory", "TableAt", "Tables", "TidbMounter"]
+__all__ = [
+    "APPLY_ALL",
+    "DDL_ACTIONS",
+    "DDL_KINDS",
+    "Catalog",
+    "History",
+    "Mounter",
+    "Policy",
+    "RowReader",
+    "Rule",
+    "SchemaHistory",
+    "TableAt",
+    "Tables",
+    "TidbMounter",
+]

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from ..actors import Clock
 from ..config import Finding
+from ..mounter import APPLY_ALL, Policy
 from ..puller.lane import ALONE, Lane
 from ..routing import TableFilter
 from .source import Source
@@ -40,6 +41,8 @@ class SourceContext:
     clock: Clock
     lane: Lane = ALONE
     """The timestamps that the source may use: all, unless it is one of several."""
+    on_ddl: Policy = APPLY_ALL
+    """Rules about schema changes; a kind of source with `ddl_policies` follows them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +67,8 @@ class SourceKind:
     """The extra of tidemill that installs its packages; empty if none is needed."""
     url_only: frozenset[str] = frozenset()
     """Fields that only the URL can set."""
+    ddl_policies: bool = False
+    """True if it follows its context's rules about schema changes."""
     combines: bool = False
     """True if it can be one of several sources: it uses timestamps of its context's lane only, the keyspace
     1 + the lane's index, and waits at the load barrier."""

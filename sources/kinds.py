@@ -40,7 +40,7 @@ def _address(url: str) -> dict[str, Any]:
 def _open_mysql(options: MysqlOptions, context: SourceContext) -> Source:
     from .mysql import MysqlSource
 
-    return MysqlSource(options, context.tables, context.lane)
+    return MysqlSource(options, context.tables, context.lane, feed=context.feed, on_ddl=context.on_ddl)
 
 
 def _survey_mysql(options: MysqlOptions, context: SourceContext) -> Iterator[Finding]:
@@ -70,6 +70,7 @@ MYSQL: Final = SourceKind(
     open=_open_mysql,
     survey=_survey_mysql,
     extra="mysql",
+    ddl_policies=True,
     combines=True,
 )
 

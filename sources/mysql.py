@@ -11,7 +11,7 @@ from ..codec.mysql.layout import Layouts
 from ..config import Finding
 from ..errors import TidemillError
 from ..events import Item, Sorted, Ts, Wait
-from ..mounter import Mounter
+from ..mounter import APPLY_ALL, Catalog, History, Mounter, Policy
 from ..puller.lane import ALONE, Lane
 from ..puller.mysql import requirements
 from ..puller.mysql.options import MysqlOptions
@@ -33,8 +33,19 @@ class MysqlSource:
 
     reloads = True
 
-    def __init__(self, options: MysqlOptions, tables: TableFilter, lane: Lane = ALONE) -> None:
+    def __init__(
+        self,
+        options: MysqlOptions,
+        tables: TableFilter,
+        lane: Lane = ALONE,
+        *,
+        feed: str = "",
+        on_ddl: Policy = APPLY_ALL,
+    ) -> None:
         self.address = options.address
+        self._feed = feed
+        self._on_ddl = on_ddl
+        self._history: History | None = None
         self._options = options
         self._tables = tables
         self._lane = lane
@@ -42,7 +53,7 @@ class MysqlSource:
 
     def look(self) -> SourceInfo:
         found = probe(self._options)
-        self._mounter = Mounter(self._layouts, found.source, self._tables)
+        self._identity = found.source
         names = [(table.schema, table.name) for table in found.tables]
         return SourceInfo(found.source, str(found.end), names)
 
@@ -74,7 +85,15 @@ class MysqlSource:
 
     def start(self, context: StartContext) -> None:
         start = context.start
-        self._mounter.decodes = context.decodes
+        self._mounter = Mounter(
+            self._layouts,
+            self._identity,
+            self._tables,
+            decodes=context.decodes,
+            catalog=self._restored(context),
+            history=self._history,
+            policy=self._on_ddl.of_source(self._name),
+        )
         writer = context.sorter.add_table(
             BINLOG_KEYSPACE + self._lane.index, start.ts if start is not None else 0
         )
@@ -93,11 +112,26 @@ class MysqlSource:
             supervisor=context.coordinator,
         )
 
+    @property
+    def _name(self) -> str:
+        """Name of the source if it is one of several."""
+        return self._lane.source.removeprefix("source ") if self._lane.count > 1 else ""
+
+    def _restored(self, context: StartContext) -> Catalog | None:
+        """Return the catalog as of the start; None if the feed keeps no state."""
+        if context.state_dir is None:
+            return None
+        name = ".".join(filter(None, (self._feed, self._name, "catalog")))
+        self._history = History(context.state_dir / name, self._identity)
+        start = context.start
+        return self._history.restore(start.ts if start is not None and start.position else 0)
+
     def mount(self, released: Sorted) -> list[Item]:
         return self._mounter.mount(released)
 
     def acknowledged(self, ts: Ts) -> None:
-        """Do nothing: nothing is kept for acknowledged positions."""
+        if self._history is not None:
+            self._history.acknowledged(ts)
 
     def check_seek(self, position: str) -> None:
         """Check the format only: a purged binlog is found when it is requested."""
@@ -119,4 +153,5 @@ class MysqlSource:
         self._puller.stop(block=False)
 
     def close(self) -> None:
-        """Do nothing: the puller has closed its connections."""
+        if self._history is not None:
+            self._history.close()

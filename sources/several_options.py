@@ -131,5 +131,6 @@ SEVERAL: Final = SourceKind(
     read_url=lambda _: {},
     open=_open,
     survey=_survey,
+    ddl_policies=True,
 )
 """The kind of a feed with several `[[source]]` sections. No URL names it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -42,6 +43,8 @@ class StartContext(Struct, frozen=True):
     """Checkpoints of all sinks."""
     decodes: bool = False
     """True if every sink reads rows as tuples: then `mount` may decode them at once."""
+    state_dir: Path | None = None
+    """Directory of the feed's state; None for a feed that keeps none."""
     load_barrier: LoadBarrier | None = None
     """Where one of several sources waits for the snapshots of the others; None for a feed's only source."""
 

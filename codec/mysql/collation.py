@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec import Struct
+
 BINARY: Final = 63
 """The collation id of binary strings."""
 
@@ -47,6 +49,14 @@ _LATER: Final = ("croatian_ci", "myanmar_ci", "thai_520_w2")
 _LATER_BASES: Final = {"utf8mb3": 576, "utf8mb4": 608, "ucs2": 640, "utf16": 672, "utf32": 736}
 
 _UCA1400_CHARSETS: Final = ("utf8mb3", "utf8mb4", "ucs2", "utf16", "utf32")
+
+
+class Charset(Struct, frozen=True):
+    """A character set with a collation of it, as a table's or database's default."""
+
+    name: str
+    collation: str | None = None
+    """None if it isn't known."""
 
 
 def collation(number: int) -> tuple[str, str | None]:

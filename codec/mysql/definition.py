@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final, get_args
 
+from msgspec import Struct
+
 from ...events import Column, Kind
 from .charset import max_bytes, text_decoder
+from .collation import Charset
 from .field import BYTES_KINDS
-from .tokens import REAL_AS_FLOAT, STRICT, NotUnderstood, Tokens, literal
+from .tokens import MAXDB, ORACLE, REAL_AS_FLOAT, STRICT, NotUnderstood, Tokens, literal
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
@@ -20,64 +25,125 @@ _TYPES: Final[dict[str, Kind]] = {
     "DEC": "decimal", "NUMERIC": "decimal", "FIXED": "decimal", "FLOAT4": "float", "FLOAT8": "double",
     "REAL": "double", "CHARACTER": "char", "VARCHARACTER": "varchar", "NCHAR": "char",
     "NVARCHAR": "varchar", "TINYTEXT": "text", "MEDIUMTEXT": "text", "LONGTEXT": "text",
-    "LONG": "text", "TINYBLOB": "blob", "MEDIUMBLOB": "blob", "LONGBLOB": "blob",
+    "SERIAL": "bigint", "LONG": "text", "TINYBLOB": "blob", "MEDIUMBLOB": "blob", "LONGBLOB": "blob",
 }  # fmt: skip
 _LENGTH_BYTES: Final = {"TINY": 1, "LONG": 4, "MEDI": 3, "TEXT": 2, "BLOB": 2}
 """Bytes of the length, by the first letters of a text's or blob's type."""
 
-_REFUSED: Final = frozenset({
-    "AUTO_INCREMENT", "PRIMARY", "UNIQUE", "KEY", "REFERENCES", "CHECK", "CONSTRAINT", "GENERATED", "AS",
-    "COMPRESSED", "INVISIBLE", "WITH", "WITHOUT", "BINARY", "ASCII", "UNICODE", "REF_SYSTEM_ID",
-})  # fmt: skip
-"""Attributes beyond a plain column's, and old ways to name a charset."""
-
-
+_UNSUPPORTED: Final = {
+    "GENERATED ALWAYS": "a generated column",
+    "AS": "a generated column",
+    "COMPRESSED": "COMPRESSED",
+    "WITH": "SYSTEM VERSIONING",
+    "WITHOUT": "SYSTEM VERSIONING",
+    "REF_SYSTEM_ID": "REF_SYSTEM_ID",
+    "SRID": "SRID",
+}
+"""Attributes beyond a plain column's, with what they make of it."""
+_TEXT_KINDS: Final = frozenset({"char", "varchar", "text", "enum", "set"})
+_JSON_CHECK: Final = re.compile(r"\(\s*json_valid\s*\(\s*`?((?:[^`)]|``)+?)`?\s*\)\s*\)", re.IGNORECASE)
+_UNKNOWN: Final[Mapping[str, str]] = {}
 _MAX_VARCHAR_BYTES: Final = 0xFFFF
 _WIDE_CHARSETS: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
 """Charsets in which the bytes of a plain string literal have another meaning."""
 
 
-def read_column(tokens: Tokens, *, explicit_timestamps: bool = True) -> Column:
+class Definition(Struct, frozen=True):
+    """A column's definition as a statement has it, before the character set of its table is applied."""
+
+    name: str
+    details: dict[str, Any]
+    """Fields of the Column as far as they are written, and sizes that depend on the character set."""
+    primary: bool = False
+    auto_increment: bool = False
+    strict: bool = True
+    """True if the session's sql_mode was strict."""
+    implicit_timestamp: bool = False
+    """True for a TIMESTAMP without NULL or DEFAULT while explicit_defaults_for_timestamp=OFF. Its default
+    depends on the other columns."""
+
+    def column(self, default: Charset | None = None, collations: Mapping[str, str] = _UNKNOWN) -> Column:
+        """Return the column in a table whose default character set is `default`, None if it isn't known.
+
+        `collations` are the default collations of character sets. Raises NotUnderstood for a character set
+        that isn't supported, and for a length that depends on an unknown one.
+        """
+        details = dict(self.details)
+        _apply_charset(details, default, collations)
+        _size_text(details)
+        _make_text_of_what_is_too_long(details, self.strict)
+        _round(details)
+        if details.pop("is_json", False):
+            details |= {"kind": "json", "length": 0}
+        return _column(self.name, **details)
+
+
+def read_definition(tokens: Tokens, *, explicit_timestamps: bool = True) -> Definition:
     """Read a column's name, type and attributes, up to a token that isn't one of them. A constant default is
     spelled as a session without special sql_mode reads it.
 
     `explicit_timestamps` is True if the session had explicit_defaults_for_timestamp. Raises NotUnderstood for
-    a type that isn't supported and for attributes other than the sign, charset, collation, NULL, DEFAULT, ON
-    UPDATE and COMMENT.
+    a type or attribute that isn't supported, such as a generated column.
     """
-    return _read_column(tokens.name(), tokens, explicit_timestamps)
+    if tokens.sql_mode & (ORACLE | MAXDB):
+        raise NotUnderstood("a column while sql_mode=ORACLE or MAXDB, which have other types")
+    return _read_definition(tokens.name(), tokens, explicit_timestamps)
 
 
 def parse_column(name: str, definition: str) -> Column:
     """Return the column of a type and attributes such as "int(10) unsigned NOT NULL"; errors as
-    read_column."""
+    read_definition."""
     tokens = Tokens(definition)
-    column = _read_column(name, tokens, True)
+    found = _read_definition(name, tokens, True)
     if tokens.next.kind != "end":
         raise tokens.unexpected()
-    return column
+    return found.column()
 
 
-def _read_column(name: str, tokens: Tokens, explicit_timestamps: bool) -> Column:
+def _read_definition(name: str, tokens: Tokens, explicit_timestamps: bool) -> Definition:
     details = _read_type(tokens)
-    while _read_attribute(tokens, details):
+    while _read_attribute(tokens, name, details):
         pass
-    token = tokens.next
-    if token.kind == "word" and token.value in _REFUSED:
-        raise NotUnderstood(token.value)
+    implicit = False
     if details["kind"] == "timestamp" and not explicit_timestamps:
-        _make_explicit(details)
-    _make_text_of_what_is_too_long(details, bool(tokens.sql_mode & STRICT))
-    _round(details)
-    return _column(name, **details)
+        nullable = details.setdefault("nullable", False)
+        implicit = not nullable and details.get("default") is None
+    return Definition(
+        name,
+        details,
+        primary=details.pop("primary", False),
+        auto_increment=details.pop("auto_increment", False),
+        strict=bool(tokens.sql_mode & STRICT),
+        implicit_timestamp=implicit,
+    )
 
 
-def _make_explicit(details: dict[str, Any]) -> None:
-    """Apply explicit_defaults_for_timestamp=OFF: a TIMESTAMP is NOT NULL unless it says NULL. Its implicit
-    default depends on the other columns."""
-    nullable = details.setdefault("nullable", False)
-    if not nullable and details.get("default") is None:
-        raise NotUnderstood("a TIMESTAMP without NULL or DEFAULT while explicit_defaults_for_timestamp=OFF")
+def _apply_charset(details: dict[str, Any], default: Charset | None, collations: Mapping[str, str]) -> None:
+    """Apply the table's default character set to a column of text, and the default collation."""
+    is_binary_collation = details.pop("bin", False)
+    if details["kind"] not in _TEXT_KINDS:
+        return
+    collation = details.get("collation")
+    charset = _charset_of(details)
+    if charset is None and default is not None:
+        charset = default.name
+        collation = collation or default.collation
+    if charset is None:
+        if is_binary_collation:
+            raise NotUnderstood("BINARY without CHARACTER SET")
+        return
+    if is_binary_collation:
+        collation = f"{charset}_bin"
+    elif collation is not None and collation.startswith("uca1400"):
+        collation = f"{charset}_{collation}"
+    details["charset"], details["collation"] = charset, collation or collations.get(charset)
+
+
+def _size_text(details: dict[str, Any]) -> None:
+    """Apply the length of a TEXT(n): the server uses the smallest type that holds n characters."""
+    characters = details.pop("characters", 0)
+    if characters:
+        details["length"] = bytes_of_length(characters * max_bytes(_charset_of(details) or "utf8mb4"))
 
 
 def _make_text_of_what_is_too_long(details: dict[str, Any], strict: bool) -> None:
@@ -89,12 +155,13 @@ def _make_text_of_what_is_too_long(details: dict[str, Any], strict: bool) -> Non
     least, most = (max_bytes(charset),) * 2 if charset else (1, 4)
     if characters * least > _MAX_VARCHAR_BYTES:
         details["kind"] = "text" if kind == "varchar" else "blob"
-        details["length"] = _bytes_of_length(characters * most)
+        details["length"] = bytes_of_length(characters * most)
     elif characters * most > _MAX_VARCHAR_BYTES:
         raise NotUnderstood(f"VARCHAR({characters}) without CHARACTER SET while sql_mode isn't strict")
 
 
-def _bytes_of_length(most_bytes: int) -> int:
+def bytes_of_length(most_bytes: int) -> int:
+    """Return the number of bytes of a text's length prefix."""
     return (most_bytes.bit_length() + 7) // 8
 
 
@@ -132,6 +199,8 @@ def _read_type(tokens: Tokens) -> dict[str, Any]:
             details["kind"] = "varchar"
         case "DOUBLE":
             tokens.accept("PRECISION")
+        case "SERIAL":
+            details |= {"unsigned": True, "nullable": False, "auto_increment": True}
         case "REAL" if tokens.sql_mode & REAL_AS_FLOAT:
             details["kind"] = "float"
     _read_size(tokens, token.value, details)
@@ -170,42 +239,113 @@ def _read_size(tokens: Tokens, word: str, details: dict[str, Any]) -> None:
         case "time" | "datetime" | "timestamp":
             details["scale"] = first
         case "text" | "blob":
-            # With a length the server uses the smallest type that holds that many characters.
-            most = first * (max_bytes("utf8mb4") if kind == "text" else 1)
-            details["length"] = _bytes_of_length(most) or _LENGTH_BYTES[word[:4]]
+            details["length"] = bytes_of_length(first) or _LENGTH_BYTES[word[:4]]
+            if kind == "text":
+                details["characters"] = first
         case "year" if first == 2:
             raise NotUnderstood("YEAR(2)")
 
 
-def _read_attribute(tokens: Tokens, details: dict[str, Any]) -> bool:
+def _read_attribute(tokens: Tokens, name: str, details: dict[str, Any]) -> bool:
     """Read the next attribute; False if there is none."""
     if tokens.accept("UNSIGNED") or tokens.accept("ZEROFILL"):
         details["unsigned"] = True
-    elif tokens.accept("SIGNED"):
-        pass
     elif tokens.accept("BYTE"):  # CHAR BYTE is BINARY
         details["charset"] = "binary"
+    elif tokens.accept("BINARY"):
+        details["bin"] = True
+    elif tokens.accept("ASCII"):
+        details["charset"] = "latin1"
+    elif tokens.accept("UNICODE"):
+        details["charset"] = "ucs2"
     elif tokens.accept("CHARACTER", "SET") or tokens.accept("CHARSET"):
         tokens.accept("=")
-        details["charset"] = _full_charset(_word(tokens))
+        details["charset"] = read_charset(tokens)
     elif tokens.accept("COLLATE"):
         tokens.accept("=")
-        charset, _, rest = _word(tokens).partition("_")
-        details["collation"] = "_".join(filter(None, (_full_charset(charset), rest)))
+        details["collation"] = read_collation(tokens)
     elif tokens.accept("NOT", "NULL"):
         details["nullable"] = False
     elif tokens.accept("NULL"):
         details["nullable"] = True
+    elif tokens.accept("SERIAL", "DEFAULT", "VALUE"):
+        details |= {"auto_increment": True, "nullable": False}
     elif tokens.accept("DEFAULT"):
-        default = _expression(tokens)
-        details["default"] = None if default.upper() == "NULL" else default
+        details["default"] = read_default(tokens)
     elif tokens.accept("ON", "UPDATE"):
         details["on_update"] = _expression(tokens)
-    elif tokens.accept("COMMENT"):
-        tokens.string()
+    elif tokens.accept("AUTO_INCREMENT"):
+        details |= {"auto_increment": True, "nullable": False}
+    elif tokens.accept("UNIQUE"):
+        tokens.accept("KEY")
+    elif tokens.accept("PRIMARY", "KEY") or tokens.accept("PRIMARY") or tokens.accept("KEY"):
+        details |= {"primary": True, "nullable": False}
     else:
-        return False
+        return _read_constraint(tokens, name, details) or _skip_attribute(tokens)
     return True
+
+
+def _read_constraint(tokens: Tokens, name: str, details: dict[str, Any]) -> bool:
+    """Read a CHECK or REFERENCES; False if neither comes next."""
+    if tokens.accept("CONSTRAINT") and not (tokens.next.kind == "word" and tokens.next.value == "CHECK"):
+        tokens.name()
+    if tokens.accept("CHECK"):
+        start = tokens.next
+        tokens.expect("(")
+        tokens.skip_to_closing()
+        check = _JSON_CHECK.fullmatch(tokens.text_since(start))
+        if check and details["kind"] == "text" and check[1].lower() == name.lower():
+            details["is_json"] = True  # MariaDB's JSON is a LONGTEXT with such a check
+        tokens.accept("NOT")
+        tokens.accept("ENFORCED")
+        return True
+    if not tokens.accept("REFERENCES"):
+        return False
+    tokens.qualified_name("")
+    if tokens.accept("("):
+        tokens.skip_to_closing()
+    if tokens.accept("MATCH"):
+        tokens.take()
+    while tokens.accept("ON", "DELETE") or tokens.accept("ON", "UPDATE"):
+        tokens.accept_any("SET", "NO")
+        tokens.take()
+    return True
+
+
+def _skip_attribute(tokens: Tokens) -> bool:
+    """Skip an attribute that changes nothing of a column's values; False if none comes next. Raises
+    NotUnderstood for one that does."""
+    for words in _UNSUPPORTED:
+        if tokens.accept(*words.split()):
+            raise NotUnderstood(_UNSUPPORTED[words])
+    if tokens.accept_any("SIGNED", "VISIBLE", "INVISIBLE"):
+        return True
+    if tokens.accept("NOT", "SECONDARY"):
+        return True
+    if tokens.accept_any(
+        "COMMENT", "COLUMN_FORMAT", "STORAGE", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"
+    ):
+        tokens.accept("=")
+        tokens.take()
+        return True
+    return tokens.skip_setting()
+
+
+def read_charset(tokens: Tokens) -> str:
+    """Read the name of a character set."""
+    return _full_charset(_word(tokens))
+
+
+def read_collation(tokens: Tokens) -> str:
+    """Read the name of a collation."""
+    charset, _, rest = _word(tokens).partition("_")
+    return "_".join(filter(None, (_full_charset(charset), rest)))
+
+
+def read_default(tokens: Tokens) -> str | None:
+    """Read the value of a DEFAULT clause; None for NULL."""
+    default = _expression(tokens)
+    return None if default.upper() == "NULL" else default
 
 
 def _expression(tokens: Tokens) -> str:
@@ -285,7 +425,7 @@ def _column(name: str, **details: Any) -> Column:
     if charset is not None:
         details["charset"] = charset
     if kind == "json":
-        charset = details["charset"] = "utf8mb4"
+        charset = details.setdefault("charset", "utf8mb4")
         details.setdefault("collation", "utf8mb4_bin")
     if charset == "binary":
         if kind not in BYTES_KINDS:

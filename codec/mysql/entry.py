@@ -8,7 +8,7 @@ kind, so the sorter keeps the source's own order. `KvChange.region_id` is the nu
 |-----------------|------------------------------------------------------------------------------|
 | ROWS            | a rows event: the 19-byte header and the body, without the checksum          |
 | TEXT_ROWS       | snapshot rows: text-protocol row packets, each with its 4-byte packet header |
-| DDL             | `Query`, `NewTable` or `GoneTable`                                                     |
+| DDL             | `Query`, `NewTable`, `GoneTable` or `Definitions`                            |
 | COMMIT          | `Commit`                                                                     |
 | ROLLBACK_MARKER | empty; number 0, so it sorts first: the transaction's other changes are void |
 
@@ -26,6 +26,7 @@ from msgspec import Struct
 from msgspec.msgpack import Decoder, Encoder
 
 from ...events import Chunk, Table
+from .collation import Charset
 
 ROWS: Final = 1
 TEXT_ROWS: Final = 2
@@ -68,12 +69,18 @@ class Query(Struct, frozen=True, tag="query"):
     """The session's time zone; "SYSTEM" is the server's own."""
     utc_offset_seconds: int | None = 0
     """UTC offset of the session's clock in seconds; None if it can't be determined."""
+    server_charset: Charset | None = None
+    """The session's collation_server: the default of a new database; None if it isn't known."""
+    position: str = ""
+    """The source's position after the statement."""
 
 
 class NewTable(Struct, frozen=True, tag="table"):
     """The start of a table's snapshot."""
 
     table: Table
+    auto_increment: str = ""
+    """Name of the AUTO_INCREMENT column; empty if there is none."""
 
 
 class GoneTable(Struct, frozen=True, tag="gone"):
@@ -83,7 +90,20 @@ class GoneTable(Struct, frozen=True, tag="gone"):
     name: str
 
 
-Statement: TypeAlias = Query | NewTable | GoneTable
+class Definitions(Struct, frozen=True, tag="definitions"):
+    """The server's defaults, and tables that aren't loaded, as they are at this place in the log."""
+
+    databases: tuple[tuple[str, Charset], ...]
+    collations: dict[str, str]
+    """Default collation by character set."""
+    folds_names: bool = False
+    """True if the server stores names of tables in lower case, as lower_case_table_names = 1 says."""
+    tables: tuple[NewTable, ...] = ()
+    loading: bool = False
+    """True if other followed tables come as NewTable until the end of the snapshot; else there are none."""
+
+
+Statement: TypeAlias = Query | NewTable | GoneTable | Definitions
 
 _encode = Encoder().encode
 _commit = Decoder(Commit).decode

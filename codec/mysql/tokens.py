@@ -11,6 +11,7 @@ ANSI_QUOTES: Final = 4
 ORACLE: Final = 1 << 9
 MAXDB: Final = 1 << 12
 NO_BACKSLASH_ESCAPES: Final = 1 << 20
+NO_AUTO_VALUE_ON_ZERO: Final = 1 << 19
 STRICT: Final = 3 << 21
 EMPTY_STRING_IS_NULL: Final = 1 << 32
 TIME_ROUND_FRACTIONAL: Final = 1 << 34
@@ -54,10 +55,11 @@ class Token(NamedTuple):
 class Tokens:
     """Reads a statement token by token. Comments are skipped, except those that the server executes."""
 
-    def __init__(self, statement: str, sql_mode: int = 0) -> None:
-        """Read a statement of a session with that sql_mode. Raises NotUnderstood for an unterminated
-        quote."""
+    def __init__(self, statement: str, sql_mode: int = 0, *, folds_names: bool = False) -> None:
+        """Read a statement of a session with that sql_mode. `folds_names` is True if the server's
+        lower_case_table_names is 1. Raises NotUnderstood for an unterminated quote."""
         self.sql_mode = sql_mode
+        self._folds_names = folds_names
         self.was_read_otherwise = False
         """True if it ran with settings of its own that weren't in effect when the server parsed it."""
         self._statement = statement
@@ -101,8 +103,13 @@ class Tokens:
 
     def qualified_name(self, schema: str) -> tuple[str, str]:
         """Consume a table's name; return its schema (by default `schema`) and name."""
+        name = self.stored_name()
+        return (name, self.stored_name()) if self.accept(".") else (schema, name)
+
+    def stored_name(self) -> str:
+        """Consume the name of a database or table; return it as the server stores it."""
         name = self.name()
-        return (name, self.name()) if self.accept(".") else (schema, name)
+        return name.lower() if self._folds_names else name
 
     def number(self) -> int:
         token = self.take()
@@ -122,7 +129,8 @@ class Tokens:
 
     def step_back_to(self, token: Token) -> None:
         """Go back to a token, which comes next again."""
-        self._at = self._tokens.index(token)
+        while self.next is not token:
+            self._at -= 1
 
     def skip_to_closing(self) -> None:
         """Skip to the end of parentheses whose "(" was consumed."""
@@ -133,6 +141,21 @@ class Tokens:
                 raise self.unexpected()
             if token.kind == "mark":
                 depth += (token.value == "(") - (token.value == ")")
+
+    def skip_clause(self) -> None:
+        """Skip to the comma or closing parenthesis that ends a clause of a list, or to the end."""
+        while self.next.kind != "end" and not (self.next.kind == "mark" and self.next.value in ",)"):
+            if self.take().value == "(" and self._tokens[self._at - 1].kind == "mark":
+                self.skip_to_closing()
+
+    def skip_setting(self) -> bool:
+        """Skip "name = value" if it comes next."""
+        ahead = self._tokens[self._at : self._at + 2]
+        found = len(ahead) == 2 and ahead[0].kind in ("word", "name") and ahead[1].value == "="
+        if found:
+            self._at += 2
+            self.take()
+        return found
 
     def skip_settings(self) -> Token:
         """Skip SET STATEMENT ... FOR if it comes next; return the next token.

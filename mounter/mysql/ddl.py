@@ -1,36 +1,28 @@
 """Effects of logged statements on the followed tables.
 
-Adding and dropping plain columns is followed. Any other change of a followed table's definition or of
-all its rows is refused: the feed stops there with an error that quotes the statement. Statements that touch
-no followed table are ignored. A statement whose table names can't be parsed is refused if tables of its
-session's schema are followed.
+Every change of a followed table's columns, key or rows is followed. If its effect isn't known exactly, the
+table is loaded again; a statement whose table can't be named is refused: the feed stops there with an error
+that quotes it. Statements that touch no followed table are ignored.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from datetime import datetime, timedelta
-from typing import Final, Protocol, TypeAlias
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from typing import Final, Protocol
 
-from msgspec import Struct
-
-from ...codec.mysql.definition import read_column
+from ...codec.mysql.alter import AddKey, AddUnique, Clause, RenameTo, read_clauses
+from ...codec.mysql.collation import Charset
+from ...codec.mysql.create import CharsetChoice, read_charset_option, read_table, skip_condition
 from ...codec.mysql.entry import Query
-from ...codec.mysql.tokens import (
-    ANSI_QUOTES,
-    EMPTY_STRING_IS_NULL,
-    MAXDB,
-    ORACLE,
-    TIME_ROUND_FRACTIONAL,
-    NotUnderstood,
-    Tokens,
-)
-from ...events import Action, AddColumn, Column, DropColumn
+from ...codec.mysql.tokens import NotUnderstood, Tokens
+from ...events import ChangeColumn, ChangeKey, CreateTable, DropTable, RenameTables, TableName, TruncateTable
+from .alteration import Defaults, alter, alter_unknown
+from .catalog import Catalog, KnownTable
+from .change import Change, refused, reloaded
+from .creation import created, like
+from .renaming import renamed
 
-_QUOTED_CHARACTERS: Final = 1000
-"""Maximum number of characters of a statement that an error quotes."""
+_OTHER_SETTINGS: Final = "SET STATEMENT of sql_mode or a character set"
 
 
 class Tables(Protocol):
@@ -43,111 +35,258 @@ class Tables(Protocol):
         ...
 
 
-class Change(Struct, frozen=True):
-    """Effect of a statement on a followed table: actions, or a refusal that says why it can't be followed."""
+class Statements:
+    """Reads the statements of a log in order, and keeps the catalog up to date."""
 
-    schema: str
-    table: str
-    """Empty if the statement isn't about one table, as in DROP DATABASE."""
-    actions: tuple[Action, ...] = ()
-    refusal: str = ""
-    if_exists: bool = False
-    """True if the refusal applies only to targets in which the table exists."""
+    def __init__(self, tables: Tables, catalog: Catalog) -> None:
+        self._tables = tables
+        self._catalog = catalog
+
+    def changes(self, query: Query) -> list[Change]:
+        """Return the statement's effects on followed tables, in an order in which they can be applied one
+        after another."""
+        try:
+            tokens = Tokens(query.query, query.sql_mode, folds_names=self._catalog.folds_names)
+            tokens.skip_settings()
+            match tokens.accept_any("ALTER", "CREATE", "DROP", "RENAME", "TRUNCATE"):
+                case "ALTER":
+                    return list(self._alter(tokens, query))
+                case "CREATE":
+                    return list(self._create(tokens, query))
+                case "DROP":
+                    return list(self._drop(tokens, query))
+                case "RENAME":
+                    return self._rename(tokens, query)
+                case "TRUNCATE":
+                    tokens.accept("TABLE")
+                    name = tokens.qualified_name(query.schema)
+                    return [Change(*name, (TruncateTable(),))] if self._follows(name) else []
+        except NotUnderstood as reason:
+            if self._tables.touches(query.schema):
+                return [refused(query.schema, str(reason), query)]
+        return []
+
+    def _follows(self, name: TableName) -> bool:
+        return self._tables.matches(*name)
+
+    def _reload(self, name: TableName, why: str, query: Query, kind: str = "other") -> Change:
+        self._catalog.forget(name)
+        return reloaded(name, why, query, kind)
+
+    # --- CREATE ------------------------------------------------------------------------------------
+
+    def _create(self, tokens: Tokens, query: Query) -> Iterator[Change]:
+        replaces = tokens.accept("OR", "REPLACE")
+        tokens.accept_any("UNIQUE", "FULLTEXT", "SPATIAL")
+        match tokens.accept_any("TABLE", "DATABASE", "SCHEMA"):
+            case "TABLE":
+                unless_exists = skip_condition(tokens)
+                name = tokens.qualified_name(query.schema)
+                if self._follows(name):
+                    yield from self._create_table(tokens, query, name, unless_exists, replaces)
+            case "DATABASE" | "SCHEMA":
+                unless_exists = skip_condition(tokens)
+                database = tokens.stored_name()
+                if replaces:
+                    yield from self._drop_database(database, query)
+                elif unless_exists and database in self._catalog.databases:
+                    return
+                self._set_database(tokens, database, query.server_charset)
+
+    def _create_table(
+        self, tokens: Tokens, query: Query, name: TableName, unless_exists: bool, replaces: bool
+    ) -> Iterator[Change]:
+        catalog = self._catalog
+        if unless_exists:
+            if catalog.exists(name):
+                return
+            if catalog.state != "complete":
+                why = "it isn't known if CREATE TABLE IF NOT EXISTS created it"
+                yield self._reload(name, why, query, "create table")
+                return
+        try:
+            if tokens.was_read_otherwise:
+                raise NotUnderstood(_OTHER_SETTINGS)
+            made = read_table(tokens, query.schema, explicit_timestamps=query.explicit_timestamps)
+            if made.is_sequence:
+                return
+            if made.like is not None:
+                known = like(name, made.like, catalog)
+            else:
+                known = created(name, made, query, self._defaults(name[0]))
+        except NotUnderstood as what:
+            yield self._reload(name, str(what), query, "create table")
+            return
+        catalog.put(known.table, known.auto_increment)
+        yield Change(*name, (CreateTable(known.table, replaces),))
+
+    def _defaults(self, schema: str) -> Defaults:
+        return Defaults(self._catalog.databases.get(schema), self._catalog.collations)
+
+    def _set_database(self, tokens: Tokens, name: str, default: Charset | None) -> None:
+        choice = CharsetChoice()
+        while tokens.next.kind != "end":
+            if found := read_charset_option(tokens, choice):
+                choice = found
+            else:
+                tokens.take()
+        self._catalog.set_database(name, choice.resolve(default, self._catalog.collations))
+
+    # --- DROP and RENAME ---------------------------------------------------------------------------
+
+    def _drop(self, tokens: Tokens, query: Query) -> Iterator[Change]:
+        match tokens.accept_any("TABLE", "TABLES", "INDEX", "DATABASE", "SCHEMA"):
+            case "TABLE" | "TABLES":
+                skip_condition(tokens)
+                for name in _names(tokens, query.schema):
+                    if self._follows(name) and not self._catalog.is_absent(name):
+                        self._catalog.remove(name)
+                        yield Change(*name, (DropTable(),))
+            case "INDEX":
+                skip_condition(tokens)
+                index = tokens.name()
+                tokens.expect("ON")
+                name = tokens.qualified_name(query.schema)
+                if index.upper() == "PRIMARY" and self._follows(name):
+                    yield from self._alter_table(Tokens("DROP PRIMARY KEY"), query, name)
+            case "DATABASE" | "SCHEMA":
+                skip_condition(tokens)
+                yield from self._drop_database(tokens.stored_name(), query)
+
+    def _drop_database(self, database: str, query: Query) -> Iterator[Change]:
+        catalog = self._catalog
+        catalog.set_database(database, None)
+        if catalog.state == "unknown" and self._tables.touches(database):
+            yield refused(database, "DROP DATABASE, whose tables aren't all known", query)
+            return
+        for name in catalog.in_schema(database):
+            catalog.remove(name)
+            if self._follows(name):
+                yield Change(*name, (DropTable(),))
+
+    def _rename(self, tokens: Tokens, query: Query) -> list[Change]:
+        if not tokens.accept_any("TABLE", "TABLES"):
+            return []
+        if_exists = skip_condition(tokens)
+        pairs = []
+        while True:
+            name = tokens.qualified_name(query.schema)
+            _skip_wait(tokens)
+            tokens.expect("TO")
+            to = tokens.qualified_name(query.schema)
+            if not (if_exists and self._follows(name) and self._catalog.is_absent(name)):
+                pairs.append((name, to))
+            if not tokens.accept(","):
+                break
+        return self._renamed(pairs, query)
+
+    def _renamed(self, pairs: list[tuple[TableName, TableName]], query: Query) -> list[Change]:
+        """Return the net effect of renaming tables from left to right: drops, then renames, then reloads."""
+        found = renamed(pairs, self._follows, self._catalog)
+        changes = [Change(*name, (DropTable(),), kind="rename table") for name in found.dropped]
+        if found.renamed:
+            changes.append(Change(*found.renamed[0][0], (RenameTables(found.renamed),)))
+        why = "its rows weren't followed under its name before RENAME TABLE"
+        changes += [self._reload(name, why, query, "rename table") for name in found.loaded]
+        return changes
+
+    # --- ALTER -------------------------------------------------------------------------------------
+
+    def _alter(self, tokens: Tokens, query: Query) -> Iterator[Change]:
+        if tokens.accept_any("DATABASE", "SCHEMA"):
+            self._alter_database(tokens, query)
+            return
+        is_ignore = False
+        while word := tokens.accept_any("ONLINE", "IGNORE"):
+            is_ignore = is_ignore or word == "IGNORE"
+        if not tokens.accept("TABLE"):
+            return
+        if_exists = skip_condition(tokens)
+        name = tokens.qualified_name(query.schema)
+        if not self._follows(name):
+            yield from self._alter_other(tokens, query, name)
+        elif not (if_exists and self._catalog.is_absent(name)):
+            yield from self._alter_table(tokens, query, name, is_ignore=is_ignore)
+
+    def _alter_database(self, tokens: Tokens, query: Query) -> None:
+        named = tokens.next.value not in ("CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "COMMENT", "UPGRADE")
+        name = tokens.stored_name() if named or tokens.next.kind == "name" else query.schema
+        known = self._catalog.databases.get(name)
+        if known is not None or self._catalog.state != "unknown":
+            self._set_database(tokens, name, known)
+
+    def _alter_table(
+        self, tokens: Tokens, query: Query, name: TableName, *, is_ignore: bool = False
+    ) -> Iterator[Change]:
+        start = tokens.next
+        try:
+            if tokens.was_read_otherwise:
+                raise NotUnderstood(_OTHER_SETTINGS)
+            clauses = read_clauses(tokens, query.schema, explicit_timestamps=query.explicit_timestamps)
+            change, known = self._altered(name, clauses, query, is_ignore)
+        except NotUnderstood as what:
+            tokens.step_back_to(start)
+            yield from self._not_followed(tokens, query, name, str(what))
+            return
+        if known is not None:
+            self._catalog.put(known.table, known.auto_increment)
+        if change.actions:
+            yield change
+        for clause in clauses:
+            if isinstance(clause, RenameTo) and clause.table != name:
+                yield from self._renamed([(name, clause.table)], query)
+
+    def _altered(
+        self, name: TableName, clauses: list[Clause], query: Query, is_ignore: bool
+    ) -> tuple[Change, KnownTable | None]:
+        if is_ignore and any(isinstance(clause, AddUnique | AddKey) for clause in clauses):
+            raise NotUnderstood("ALTER IGNORE TABLE, which deletes rows")
+        known = self._catalog.get(name)
+        if known is None:
+            return Change(*name, alter_unknown(clauses, query)), None
+        altered = alter(known, clauses, query, self._defaults(name[0]))
+        if is_ignore and any(isinstance(action, ChangeColumn | ChangeKey) for action in altered.actions):
+            raise NotUnderstood("ALTER IGNORE TABLE, which changes values")
+        return Change(*name, altered.actions), altered.known
+
+    def _not_followed(self, tokens: Tokens, query: Query, name: TableName, what: str) -> Iterator[Change]:
+        """Load the tables of an ALTER TABLE again."""
+        kind = "partition" if "PARTITION" in what else "other"
+        drops, loads = [], [name]
+        for clause, other in _other_tables(tokens, query.schema):
+            if clause == "RENAME":
+                drops, loads = [name], [other]
+            elif clause == "CONVERT":
+                drops.append(other)
+            else:
+                loads.append(other)
+        for one in drops:
+            if self._follows(one):
+                self._catalog.remove(one)
+                yield Change(*one, (DropTable(),), kind=kind)
+        for one in loads:
+            if self._follows(one):
+                yield self._reload(one, what, query, kind)
+
+    def _alter_other(self, tokens: Tokens, query: Query, name: TableName) -> Iterator[Change]:
+        """Yield effects on followed tables that an ALTER of another table names."""
+        for clause, other in _other_tables(tokens, query.schema):
+            if clause == "RENAME":
+                yield from self._renamed([(name, other)], query)
+            elif self._follows(other) and clause == "CONVERT":
+                self._catalog.remove(other)
+                yield Change(*other, (DropTable(),), kind="partition")
+            elif self._follows(other):
+                yield self._reload(other, "the statement exchanges its rows", query, "partition")
 
 
-_Name: TypeAlias = tuple[str, str]
-"""Schema and table; an empty table means the whole schema."""
-
-
-def read_change(query: Query, tables: Tables) -> Change | None:
-    """Return the first change of a followed table; None if there is none."""
-    try:
-        tokens = Tokens(query.query, query.sql_mode)
-        tokens.skip_settings()
-        verb = tokens.accept_any("ALTER", "CREATE", "DROP", "RENAME", "TRUNCATE")
-        if verb == "ALTER":
-            return _read_alter(tokens, query, tables)
-        what, touched, if_exists = _touched(verb, tokens, query.schema)
-    except NotUnderstood as reason:
-        return _refusal((query.schema, ""), str(reason), query) if tables.touches(query.schema) else None
-    followed = [name for name in touched if _followed(name, tables)]
-    if not followed:
-        return None
-    # IF EXISTS did nothing if the first table of a RENAME, or the only followed one of a DROP, doesn't exist.
-    alone = (len(touched) == 2 and followed[0] == touched[0]) if verb == "RENAME" else len(followed) == 1
-    return _refusal(followed[0], f"{verb} {what}", query, if_exists=if_exists and alone)
-
-
-def _followed(name: _Name, tables: Tables) -> bool:
-    schema, table = name
-    return tables.matches(schema, table) if table else tables.touches(schema)
-
-
-def _refusal(name: _Name, what: str, query: Query, *, if_exists: bool = False) -> Change:
-    schema, table = name
-    statement = " ".join(query.query.split())
-    if len(statement) > _QUOTED_CHARACTERS:
-        statement = statement[:_QUOTED_CHARACTERS] + " ..."
-    where = f"table {schema}.{table}" if table else f"schema {schema}"
-    reason = f"{where}: this can't be followed ({what}), only adding and dropping plain columns can"
-    way_out = "to go on, give every sink of the feed an empty target, and a new snapshot is taken"
-    return Change(schema, table, refusal=f"{reason}; {way_out}: {statement}", if_exists=if_exists)
-
-
-def _touched(verb: str, tokens: Tokens, schema: str) -> tuple[str, list[_Name], bool]:
-    """Read a statement other than ALTER: its object, its affected tables, and True if it has IF EXISTS.
-
-    Affected tables are those that it creates, drops, renames or empties, or whose indexes it changes.
-    """
-    if verb == "TRUNCATE":
-        tokens.accept("TABLE")
-        return "TABLE", [tokens.qualified_name(schema)], False
-    replaces = tokens.accept("OR", "REPLACE")
-    tokens.accept_any("UNIQUE", "FULLTEXT", "SPATIAL")
-    match tokens.accept_any("TABLE", "TABLES", "INDEX", "DATABASE", "SCHEMA"):
-        case "TABLE" | "TABLES":
-            if_exists = _skip_condition(tokens) and verb != "CREATE"
-            names = [tokens.qualified_name(schema)]
-            if verb != "CREATE":
-                _skip_wait(tokens)
-                while tokens.accept_any(",", "TO"):
-                    names.append(tokens.qualified_name(schema))
-                    _skip_wait(tokens)
-            return "TABLE", names, if_exists
-        case "INDEX":
-            while not tokens.accept("ON"):
-                if tokens.take().kind == "end":
-                    raise tokens.unexpected()
-            return "INDEX", [tokens.qualified_name(schema)], False
-        case "DATABASE" | "SCHEMA" if verb == "DROP" or replaces:
-            _skip_condition(tokens)
-            return "DATABASE", [(tokens.name(), "")], False
-    return "", [], False
-
-
-def _read_alter(tokens: Tokens, query: Query, tables: Tables) -> Change | None:
-    while tokens.accept_any("ONLINE", "IGNORE"):
-        pass
-    if not tokens.accept("TABLE"):
-        return None
-    _skip_condition(tokens)
-    name = tokens.qualified_name(query.schema)
-    if not _followed(name, tables):
-        for other in _other_tables(tokens, query.schema):
-            if _followed(other, tables):
-                return _refusal(other, "ALTER TABLE of another table", query)
-        return None
-    try:
-        if tokens.was_read_otherwise:
-            raise NotUnderstood("SET STATEMENT of sql_mode or a character set")
-        return Change(*name, actions=tuple(_actions(tokens, query)))
-    except NotUnderstood as what:
-        return _refusal(name, str(what), query)
-
-
-def _skip_condition(tokens: Tokens) -> bool:
-    """Skip IF EXISTS or IF NOT EXISTS; return True if there was one."""
-    return tokens.accept("IF", "NOT", "EXISTS") or tokens.accept("IF", "EXISTS")
+def _names(tokens: Tokens, schema: str) -> Iterator[TableName]:
+    """Yield the tables of DROP TABLE."""
+    yield tokens.qualified_name(schema)
+    _skip_wait(tokens)
+    while tokens.accept(","):
+        yield tokens.qualified_name(schema)
+        _skip_wait(tokens)
 
 
 def _skip_wait(tokens: Tokens) -> None:
@@ -157,133 +296,17 @@ def _skip_wait(tokens: Tokens) -> None:
         tokens.accept("NOWAIT")
 
 
-def _other_tables(tokens: Tokens, schema: str) -> Iterator[_Name]:
-    """Yield tables named in clauses of ALTER TABLE: the new name, and tables exchanged with a partition."""
+def _other_tables(tokens: Tokens, schema: str) -> Iterator[tuple[str, TableName]]:
+    """Yield tables named in clauses of ALTER TABLE, with the clause: the new name after RENAME, tables that
+    CONVERT TABLE drops, and tables that a partition is exchanged with or becomes."""
     while tokens.next.kind != "end":
         if tokens.accept("RENAME"):
             if not tokens.accept_any("COLUMN", "INDEX", "KEY"):
                 tokens.accept_any("TO", "AS", "=")
-                yield tokens.qualified_name(schema)
-        elif tokens.accept("TABLE"):
-            yield tokens.qualified_name(schema)
+                yield "RENAME", tokens.qualified_name(schema)
+        elif tokens.accept("CONVERT", "TABLE"):
+            yield "CONVERT", tokens.qualified_name(schema)
+        elif tokens.accept("WITH", "TABLE") or tokens.accept("TO", "TABLE"):
+            yield "EXCHANGE", tokens.qualified_name(schema)
         else:
             tokens.take()
-
-
-def _actions(tokens: Tokens, query: Query) -> Iterator[Action]:
-    _skip_wait(tokens)
-    while True:
-        yield from _clause(tokens, query)
-        if not tokens.accept(","):
-            break
-    tokens.accept(";")
-    if tokens.next.kind != "end":
-        raise tokens.unexpected()
-
-
-_TODAY: Final = frozenset({"CURRENT_DATE", "CURDATE"})
-_NOW: Final = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"}) | _TODAY
-_DIGITS: Final = {"X", "B", "DATE", "TIME", "TIMESTAMP"}
-"""Prefixes of a string that form a constant."""
-_MOMENT: Final = re.compile(
-    r"(?:TIMESTAMP )?'(\d{4})-(\d\d?)-(\d\d?)(?:[ T](\d\d?):(\d\d?)(?::(\d\d?)(?:\.\d*)?)?)?'", re.IGNORECASE
-)
-_FIXED_OFFSET: Final = re.compile(r"[+-]\d+:\d+")
-
-
-def _added(tokens: Tokens, query: Query) -> Column:
-    """Read the column of an ADD.
-
-    The binlog doesn't contain the values that its default gives to existing rows: the default must be a
-    constant or the time of the statement. Raises NotUnderstood otherwise.
-    """
-    column = read_column(tokens, explicit_timestamps=query.explicit_timestamps)
-    text = column.default
-    if text is None:
-        return column
-    default = Tokens(text, ANSI_QUOTES)  # constants have no double quotes
-    negative = default.accept("-")
-    value = default.take()
-    moment = value.value in _NOW
-    known = moment or value.kind == "string" or value.value in ("TRUE", "FALSE")
-    known |= value.value in _DIGITS and default.next.kind == "string"
-    known |= value.value.startswith(("0X", "0B"))
-    known = value.kind == "number" or (known and not negative)
-    if not known or (value.value == "TIME" and column.kind != "time"):
-        raise NotUnderstood(f"DEFAULT {text}")
-    binary = column.kind in ("binary", "varbinary", "blob")
-    if binary and not text.isascii():
-        raise NotUnderstood(f"DEFAULT {text} of a {column.kind}")
-    if query.converts_strings and value.kind == "string" and (binary or not text.isascii()):
-        raise NotUnderstood(f"DEFAULT {text} while character_set_connection isn't character_set_client")
-    if "\ufffd" in text + column.name:
-        raise NotUnderstood("a character that the session's character set doesn't have")
-    if text == "''" and tokens.sql_mode & EMPTY_STRING_IS_NULL:
-        raise NotUnderstood("DEFAULT '' while sql_mode=EMPTY_STRING_IS_NULL")
-    if column.kind in ("time", "datetime", "timestamp"):
-        if tokens.sql_mode & TIME_ROUND_FRACTIONAL:
-            raise NotUnderstood(f"DEFAULT {text} while sql_mode=TIME_ROUND_FRACTIONAL")
-        if column.kind == "timestamp" and not moment and not _has_known_clock(text, query):
-            raise NotUnderstood(f"DEFAULT {text} in the time zone {query.time_zone}")
-    needs_clock = moment and (column.kind != "timestamp" or value.value in _TODAY)
-    if needs_clock and query.utc_offset_seconds is None:
-        raise NotUnderstood(
-            f"DEFAULT {text} by the server's own clock, of which it isn't known how far from UTC it was"
-        )
-    return column
-
-
-def _has_known_clock(text: str, query: Query) -> bool:
-    """Return True if the session's UTC offset was the same at the time in `text` and for the statement."""
-    if _FIXED_OFFSET.fullmatch(query.time_zone) or not re.search("[1-9]", text):
-        return True
-    match = _MOMENT.fullmatch(text)
-    if match is None:
-        return False
-    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups())
-    try:
-        local = datetime(year, month, day, hour, minute, second, tzinfo=ZoneInfo(query.time_zone))
-    except (ZoneInfoNotFoundError, ValueError):
-        return False
-    now = timedelta(seconds=query.utc_offset_seconds or 0)
-    return {local.utcoffset(), local.replace(fold=1).utcoffset()} == {now}
-
-
-_NO_COLUMN: Final = frozenset({
-    "INDEX", "KEY", "PRIMARY", "UNIQUE", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "PARTITION",
-})  # fmt: skip
-"""Objects of ADD and DROP that aren't columns; all are reserved words."""
-
-
-def _clause(tokens: Tokens, query: Query) -> Iterator[Action]:
-    verb = tokens.accept_any("ADD", "DROP", "ALGORITHM", "LOCK")
-    if verb in ("ALGORITHM", "LOCK"):  # only the method of the change
-        tokens.accept("=")
-        tokens.take()
-        return
-    if not verb:
-        raise tokens.unexpected()
-    ahead = tokens.next
-    if ahead.kind == "word" and ahead.value in _NO_COLUMN:
-        raise NotUnderstood(f"{verb} {ahead.value}")
-    tokens.accept("COLUMN")
-    conditional = _skip_condition(tokens)
-    if verb == "DROP":
-        yield DropColumn(tokens.name(), conditional)
-        tokens.accept_any("RESTRICT", "CASCADE")
-        return
-    if tokens.sql_mode & (ORACLE | MAXDB):
-        raise NotUnderstood("ADD while sql_mode=ORACLE or MAXDB, which have other types")
-    if tokens.accept("("):
-        yield AddColumn(_added(tokens, query), None, conditional)
-        while tokens.accept(","):
-            yield AddColumn(_added(tokens, query), None, conditional)
-        tokens.expect(")")
-    else:
-        column = _added(tokens, query)
-        after = None
-        if tokens.accept("FIRST"):
-            after = ""
-        elif tokens.accept("AFTER"):
-            after = tokens.name()
-        yield AddColumn(column, after, conditional)

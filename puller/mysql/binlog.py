@@ -249,7 +249,8 @@ class BinlogDecoder:
             out.roll_back_to(text.removeprefix("ROLLBACK TO "))
         elif (first := verb(logged.without_settings)) in DDL_VERBS:
             if not self._is_half_of_alter():
-                out.add(DDL, encode_statement(logged.as_query(_u32(event)[0], self._zone)))
+                end = self._cursor.after(event)
+                out.add(DDL, encode_statement(logged.as_query(_u32(event)[0], self._zone, end)))
         elif first in DML_VERBS:
             self._refuse(logged)
         if text in ("COMMIT", "ROLLBACK") or self._gtid[_GTID_FLAGS] & _STANDALONE:

@@ -49,10 +49,18 @@ class Cursor:
     def move(self, event: bytes) -> None:
         """Move to the end of the event. Its 32-bit position wraps if one transaction makes a file larger than
         4 GiB."""
+        self._offset = self._end_of(event)
+
+    def after(self, event: bytes) -> str:
+        """Return the position at the end of the event, without moving there."""
+        return f"{self._file}:{self._end_of(event)}"
+
+    def _end_of(self, event: bytes) -> int:
         end = _u32(event, 13)[0]
-        if end:
-            offset = self._offset & ~0xFFFFFFFF | end
-            self._offset = offset if offset >= self._offset else offset + (1 << 32)
+        if not end:
+            return self._offset
+        offset: int = self._offset & ~0xFFFFFFFF | end
+        return offset if offset >= self._offset else offset + (1 << 32)
 
     def rotate(self, payload: bytes) -> bool:
         """Move to another file; False if the event names the current file, as at the start of a dump."""

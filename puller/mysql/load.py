@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Final, TypeAlias
 
+from msgspec.structs import replace
+
 from ... import failpoint
-from ...codec.mysql.entry import DDL, TEXT_ROWS, GoneTable, NewTable, encode_statement
+from ...codec.mysql.entry import DDL, TEXT_ROWS, Definitions, GoneTable, NewTable, encode_statement
 from ...codec.mysql.layout import Layouts
 from ...errors import Retryable
 from ...events import WHOLE, Changes, Chunk, SnapshotProgress, Table, TableProgress, progress_of
 from ..puller import SnapshotReport
 from .packets import payload_of, text_values
 from .snapshot import Snapshot, has_integer_key
+from .tables import SourceTable
 from .transactions import Transactions
 
 Step: TypeAlias = Changes | SnapshotReport | None
@@ -36,6 +39,7 @@ class Loader:
         chunk_rows: int,
     ) -> None:
         self._snapshot = snapshot
+        self._definitions: Definitions | None = snapshot.definitions
         self._position = str(snapshot.position)
         self._loading = loading
         self._out = transactions
@@ -55,10 +59,10 @@ class Loader:
             else:
                 yield self._progress(table.full_name)
                 self._snapshot.hold(source)
-                yield from self._load(table)
+                yield from self._load(source)
                 self._snapshot.let_go()
             self._tables_done += 1
-        self._out.begin()
+        self._begin()
         yield self._commit(Chunk(""))
         yield self._progress("")
 
@@ -68,20 +72,28 @@ class Loader:
         there = {source.table.full_name for source in self._snapshot.tables}
         for name, loaded in self._loading.items():
             if loaded.stale and name not in there:
-                self._out.begin()
+                self._begin()
                 self._out.add(DDL, encode_statement(GoneTable(*name.split(".", 1))))
                 yield self._commit()
 
-    def _load(self, table: Table) -> Generator[Step, None, None]:
+    def _begin(self) -> None:
+        """Begin a transaction; the first one contains the server's defaults."""
+        self._out.begin()
+        if self._definitions is not None:
+            self._out.add(DDL, encode_statement(replace(self._definitions, loading=True)))
+            self._definitions = None
+
+    def _load(self, source: SourceTable) -> Generator[Step, None, None]:
+        table = source.table
         name = table.full_name
         loaded = progress_of(self._loading, name)
         if loaded is None:
-            self._out.begin()
-            self._out.add(DDL, encode_statement(NewTable(table)))
+            self._begin()
+            self._out.add(DDL, encode_statement(NewTable(table, source.auto_increment)))
             yield self._commit()
         limit = self._chunk_rows if has_integer_key(table) else None
         while loaded != WHOLE:
-            self._out.begin()
+            self._begin()
             try:
                 loaded = yield from self._read_chunk(table, loaded, limit)
             except Retryable:

@@ -8,7 +8,10 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TypeAlias
 
+from msgspec import structs
+
 from ... import failpoint
+from ...codec.mysql.entry import DDL, NewTable, encode_statement
 from ...codec.mysql.layout import Layouts
 from ...errors import CheckpointError, SourceError
 from ...events import REST, WHOLE, Changes, Checkpoint, SnapshotProgress, compose_ts
@@ -19,7 +22,6 @@ from .connection import Server
 from .load import Loader
 from .options import MysqlOptions
 from .position import CommitClock, Position
-from .probe import probe
 from .reader import BinlogReader
 from .requirements import survey
 from .snapshot import Snapshot
@@ -156,9 +158,17 @@ class Pull:
             # The commit clock starts from the log: the time of the first file read, then of its transactions.
             self._start_at(Position.parse(self._options.position))
             return
-        found = probe(self._options)
+        with closing(Snapshot(self._options, self._follows)) as snapshot:
+            for source in snapshot.tables:
+                snapshot.hold(source)
+                snapshot.let_go()
         # Send a first checkpoint, so that a restart doesn't begin later than this start.
-        self._start_at(found.end).idle(found.server.epoch_seconds)
+        self._start_at(snapshot.position).idle(snapshot.server.epoch_seconds)
+        tables = tuple(NewTable(source.table, source.auto_increment) for source in snapshot.tables)
+        out = self._transactions
+        out.begin()
+        out.add(DDL, encode_statement(structs.replace(snapshot.definitions, tables=tables)))
+        out.commit(str(snapshot.position))
 
     def _start_at(self, position: Position) -> BinlogDecoder:
         self._decoder = BinlogDecoder(position, self._transactions, self._follows, self._layouts.number_of)

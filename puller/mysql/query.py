@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pymysql.charset import charset_by_id
 
+from ...codec.mysql.collation import Charset, collation
 from ...codec.mysql.entry import Query
 from ...codec.mysql.tokens import NotUnderstood, Tokens
 from .compression import uncompress
@@ -59,9 +60,9 @@ class LoggedStatement:
         """The session's default database."""
         self.text = (uncompress(text) if compressed else text).decode(self._encoding(), "replace")
 
-    def as_query(self, epoch_seconds: int, system: ServerZone) -> Query:
-        """Return the Query with every setting that may change its effect. Raises SourceError for a session
-        time zone that isn't known here."""
+    def as_query(self, epoch_seconds: int, system: ServerZone, position: str = "") -> Query:
+        """Return the Query with every setting that may change its effect; `position` is the end of the event.
+        Raises SourceError for a session time zone that isn't known here."""
         status = self._status
         zone = status.get(_TIME_ZONE, b"SYSTEM").decode()
         if is_system := zone == "SYSTEM":
@@ -77,6 +78,8 @@ class LoggedStatement:
             utc_offset_seconds=(
                 system.offset_at(epoch_seconds) if is_system else offset_of(zone, epoch_seconds)
             ),
+            server_charset=self._server_charset,
+            position=position,
         )
 
     @property
@@ -100,10 +103,19 @@ class LoggedStatement:
         client, connection = (_charset(_number(collations[at : at + 2])) for at in (0, 2))
         return connection not in (client, "utf8mb4")
 
-    def _encoding(self) -> str:
-        collation = _number(self._status.get(_CHARSET, b"")[:2])  # character set of the client
+    @property
+    def _server_charset(self) -> Charset | None:
+        """Return the session's collation_server."""
+        number = _number(self._status.get(_CHARSET, b"")[4:6])
         try:
-            return charset_by_id(collation).encoding
+            return Charset(*collation(number)) if number else None
+        except LookupError:
+            return None
+
+    def _encoding(self) -> str:
+        number = _number(self._status.get(_CHARSET, b"")[:2])  # character set of the client
+        try:
+            return charset_by_id(number).encoding
         except KeyError:
             return "utf-8"
 
@@ -125,9 +137,9 @@ def _variables(data: bytes) -> Iterator[tuple[int, bytes]]:
         at += width
 
 
-def _charset(collation: int) -> str:
+def _charset(number: int) -> str:
     try:
-        found: Any = charset_by_id(collation)
+        found: Any = charset_by_id(number)
     except KeyError:
         return ""
     return str(found.name)

@@ -16,6 +16,7 @@ from ...codec.mysql.text_rows import SESSION, select_expression
 from ...errors import Retryable, SourceError
 from ...events import Table
 from .connection import Server, Session, connect, disconnect, identify, query, translated
+from .databases import read_databases
 from .options import MysqlOptions
 from .position import Position
 from .stream import Result
@@ -35,18 +36,36 @@ class Snapshot:
         try:
             with translated(options):
                 self.server: Server = identify(self._session)
-                # Before the transaction: hold() compares. The server refuses to read an old view of a table
-                # that was rebuilt since, but not of one that was altered instantly.
-                found = [one for one in find_tables(self._session) if follows(one.schema, one.name)]
-                tables = [read_table(self._session, one) for one in found]
-                self.tables = [table for table in tables if table is not None]
-                self.position = begin(self._session)
+                self._begin(follows)
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
         disconnect(self._session)
+
+    def _begin(self, follows: Follows) -> None:
+        """Read the tables' definitions, and begin.
+
+        They are read before the transaction, and hold() compares: the server refuses to read an old view of a
+        table that was rebuilt since, but not of one that was altered instantly. Repeats if a table or
+        database came or went meanwhile.
+        """
+        tables: dict[FoundTable, SourceTable | None] = {}
+        while True:
+            found = self._find(follows)
+            for one in found:
+                if tables.get(one) is None:
+                    tables[one] = read_table(self._session, one)
+            self.definitions = read_databases(self._session)
+            self.position = begin(self._session)
+            if (self._find(follows), read_databases(self._session)) == (found, self.definitions):
+                self.tables = [table for one in found if (table := tables[one]) is not None]
+                return
+            query(self._session, "ROLLBACK")
+
+    def _find(self, follows: Follows) -> list[FoundTable]:
+        return [one for one in find_tables(self._session) if follows(one.schema, one.name)]
 
     def hold(self, source: SourceTable) -> None:
         """Prevent `source` from being altered. Raises Retryable if it was altered already."""

@@ -44,6 +44,8 @@ class SourceTable(Struct, frozen=True):
     engine: str
     rows_estimated: int
     """Number of rows by the server's statistics, which may be off by some tens of percent."""
+    auto_increment: str = ""
+    """Name of the AUTO_INCREMENT column; empty if there is none."""
 
 
 def find_tables(session: Session) -> list[FoundTable]:
@@ -67,14 +69,16 @@ def read_table(session: Session, found: FoundTable) -> SourceTable | None:
     if not details:
         return None
     engine, rows, collation = details[0]
+    columns = query(session, COLUMNS_QUERY, *names)
     table = table_from_information_schema(
         *names,
-        query(session, COLUMNS_QUERY, *names),
+        columns,
         [row[0] for row in query(session, KEY_QUERY, *names)],
         [row[0] for row in query(session, CHECKS_QUERY, *names)],
         collation,
     )
-    return SourceTable(table, engine, int(rows or 0))
+    auto_increment = next((row[0] for row in columns if "auto_increment" in (row[-1] or "").lower()), "")
+    return SourceTable(table, engine, int(rows or 0), auto_increment)
 
 
 def quoted(*names: str) -> str:

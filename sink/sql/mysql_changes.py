@@ -54,7 +54,7 @@ class SchemaChanges:
         action = ddl.actions[0]
         name = ddl.schema, ddl.table
         change = f"{type(action).__name__} {ddl.full_name}"
-        intent = self._home.intent(ddl.commit_ts)
+        intent = self._home.intent(ddl.logged_at or str(ddl.commit_ts))
         if change not in intent.done:
             match action:
                 case DropTable():
@@ -175,4 +175,4 @@ class SchemaChanges:
 
 
 def _mark(intent: Intent) -> str:
-    return f"tidemill: altered at {intent.commit_ts}"
+    return f"tidemill: altered at {intent.statement}"

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from ...events import Ddl, Ts
+from ...events import Ddl
 from . import mysql_text as text
 from .mysql_session import MySqlSession, quoted
 from .target import CHECKPOINT_TABLE
@@ -25,9 +25,11 @@ _HOME_TABLES: Final = {
 
 
 class Intent(Struct, frozen=True):
-    """Progress of the schema changes of one transaction of the source."""
+    """Progress of the changes by one statement of the source."""
 
-    commit_ts: Ts
+    statement: str
+    """Position of the statement in the source's log, or its commit ts; the commit ts of a binlog's statement
+    may be another after a restart."""
     done: tuple[str, ...] = ()
     """Changes that are applied; what marked them may still be there."""
     doing: str = ""
@@ -84,15 +86,15 @@ class Home:
             self.is_intended = False
         return saved == 1
 
-    def intent(self, commit_ts: Ts) -> Intent:
-        """Return the progress of that transaction's schema changes; an empty one if none may have run."""
+    def intent(self, statement: str) -> Intent:
+        """Return the progress of that statement's changes; an empty one if none may have run."""
         rows = self._session.rows(f"SELECT intent FROM {self._intents} WHERE feed={self._feed}")
         if rows:
             found = msgspec.json.decode(rows[0][0], type=Intent)
-            if found.commit_ts == commit_ts:
+            if found.statement == statement:
                 self.is_intended = True
                 return found
-        return Intent(commit_ts)
+        return Intent(statement)
 
     def intend(self, ddl: Ddl, intent: Intent) -> None:
         """Store the progress durably; `ddl` is the change that it is about."""

@@ -16,7 +16,7 @@ from ...codec.mysql.entry import COMMIT, ROLLBACK_MARKER
 from ...codec.mysql.layout import Layouts
 from ...errors import Retryable
 from ...events import Changes as Raw
-from ...events import Ddl, DropTable, Item, RenameTables, Row, RowChange, Sorted, Transaction
+from ...events import Ddl, Item, RenameTables, Row, RowChange, Sorted, Table, TableName, Transaction
 from ...mounter import Mounter
 from ...puller.mysql.binlog import BinlogDecoder
 from ...puller.mysql.options import MysqlOptions
@@ -180,20 +180,13 @@ class _Route:
 
     def _alters(self, ddl: Ddl, at: _Place) -> None:
         """Note a statement that ran after the tables were planned."""
-        action = ddl.actions[0] if ddl.actions else None
-        names = {(ddl.schema, ddl.table)}
-        if isinstance(action, RenameTables):
-            names = {name for pair in action.pairs for name in pair}
-        tables = [
-            one.since
-            for one in self._plan.tables
-            if not names.isdisjoint([(one.table.schema, one.table.name), (one.table.schema, "")])
-        ]
+        names = _names(ddl)
+        tables = [one.since for one in self._plan.tables if _concerns(names, one.table)]
         known = min([Position.parse(since).rank for since in tables or [self._plan.surveyed]])
         if (at.end or at.start) > known:
-            alone = not (ddl.refusal or ddl.reload or isinstance(action, (DropTable, RenameTables)))
-            alone = alone or ddl.query.split(maxsplit=1)[0].upper() in ("CREATE", "TRUNCATE")
-            self.altered.append(Alteration(ddl.query, ddl.full_name if alone and ddl.table else ""))
+            self.altered += [
+                Alteration(ddl.query, f"{schema}.{table}" if table else "") for schema, table in names
+            ]
 
     def _rows(self, txn: Transaction, at: _Place) -> None:
         for row in txn.rows:
@@ -220,3 +213,13 @@ def _parts(target: _Target, row: RowChange) -> Iterator[tuple[int, bytes, Row | 
         yield target.chunk(old), encode_key(old), before, None
     if new is not None:
         yield target.chunk(new), encode_key(new), None, after
+
+
+def _names(ddl: Ddl) -> list[TableName]:
+    """Return the tables that a statement is about; an empty table means the whole schema."""
+    renamed = [action.pairs for action in ddl.actions if isinstance(action, RenameTables)]
+    return [name for pairs in renamed for pair in pairs for name in pair] or [(ddl.schema, ddl.table)]
+
+
+def _concerns(names: list[TableName], table: Table) -> bool:
+    return (table.schema, table.name) in names or (table.schema, "") in names

@@ -1,4 +1,5 @@
-"""Statements of a source and what becomes of them, in ddl.txt."""
+"""Statements of a source and what becomes of them: in ddl.txt without a catalog of the tables before them, in
+known.txt with one."""
 
 from __future__ import annotations
 
@@ -8,36 +9,75 @@ from typing import Any
 import pytest
 
 from tidemill.codec.mysql import tokens
+from tidemill.codec.mysql.collation import Charset
 from tidemill.codec.mysql.entry import Query
-from tidemill.events import Action, AddColumn, Column, DropColumn
-from tidemill.mounter.mysql.ddl import read_change
+from tidemill.events import (
+    Action,
+    AddColumn,
+    ChangeColumn,
+    ChangeKey,
+    Column,
+    CreateTable,
+    DropColumn,
+    DropTable,
+    RenameTables,
+    Table,
+    TruncateTable,
+)
+from tidemill.mounter.mysql.catalog import Catalog
+from tidemill.mounter.mysql.change import Change
+from tidemill.mounter.mysql.ddl import Statements
 from tidemill.puller.mysql.zone import offset_of
 from tidemill.routing import TableFilter
 from tidemill.testing import cases
 
 CASES = Path(__file__).with_name("ddl.txt")
+KNOWN = Path(__file__).with_name("known.txt")
+UTF8 = Charset("utf8mb4", "utf8mb4_general_ci")
 FOLLOWED = TableFilter(["shop.*", "!shop.tmp_*"])
 
 
 @pytest.mark.parametrize("case", cases.load(CASES), ids=cases.title)
-def test_case(case: cases.Case, rewrite: bool) -> None:
+def test_a_statement_about_unknown_tables(case: cases.Case, rewrite: bool) -> None:
     """Each is a statement in schema shop; what stands in front of it in brackets is said of its session."""
-    case.expect(outcome(case.given), rewrite)
+    case.expect(outcome(case.given, Statements(FOLLOWED, Catalog())), rewrite)
 
 
-def outcome(statement: str) -> str:
+@pytest.mark.parametrize("case", cases.load(KNOWN), ids=cases.title)
+def test_statements_about_known_tables(case: cases.Case, rewrite: bool) -> None:
+    """Statements one after another, each in its line, from an empty server on. The outcome is that of the
+    last one, and the tables then."""
+    catalog = Catalog()
+    catalog.learn([("shop", UTF8)], {"utf8mb4": "utf8mb4_general_ci", "latin1": "latin1_swedish_ci"})
+    statements = Statements(FOLLOWED, catalog)
+    found = ""
+    for statement in case.commands.splitlines():
+        found = outcome(statement, statements)
+    tables = [shown(table) for table in catalog.tables()]
+    case.expect("\n".join([found, *tables]), rewrite)
+
+
+def outcome(statement: str, statements: Statements) -> str:
     said, text = "", statement
     if statement.startswith("["):
         said, _, text = statement[1:].partition("] ")
-    change = read_change(Query("shop", text, 1_700_000_000, **session(said)), FOLLOWED)
-    if change is None:
-        return "nothing"
+    changes = statements.changes(Query("shop", text, 1_700_000_000, **session(said)))
+    return "\n".join(written for change in changes for written in written_of(change)) or "nothing"
+
+
+def written_of(change: Change) -> list[str]:
     where = f"{change.schema}.{change.table}"
-    return "\n".join(
-        [f"refused{' where it is there' if change.if_exists else ''}: {change.refusal}"]
-        if change.refusal
-        else [f"{where} {line(a)}" for a in change.actions]
-    )
+    if change.refusal:
+        return [f"refused: {change.refusal}"]
+    if change.reload:
+        return [f"reload ({change.kind}): {change.reload}"]
+    return [f"{where} {line(action)}" for action in change.actions]
+
+
+def shown(table: Table) -> str:
+    key = [table.columns[i].name for i in table.key]
+    charset = f" {table.collation}" if table.collation else ""
+    return f"= {table.full_name} ({', '.join(column.name for column in table.columns)}) key {key}{charset}"
 
 
 def session(said: str) -> dict[str, Any]:
@@ -66,6 +106,22 @@ def line(action: Action) -> str:
             return f"+ {described(column)}{place}{' unless it exists' if unless_exists else ''}"
         case DropColumn(name, if_exists):
             return f"- {name}{' if it exists' if if_exists else ''}"
+        case ChangeColumn(name, column, before, after):
+            assert before is not None
+            assert before.name == name
+            place = {None: "", "": " first"}.get(after, f" after {after}")
+            return f"{described(before)} -> {described(column)}{place}"
+        case ChangeKey(columns):
+            return f"key {columns}"
+        case CreateTable(table, replaces):
+            columns = ", ".join(map(described, table.columns))
+            return f"created{' again' if replaces else ''}: {columns}"
+        case DropTable():
+            return "dropped"
+        case TruncateTable():
+            return "emptied"
+        case RenameTables(pairs):
+            return f"renamed: {', '.join(f'{a}.{b} to {c}.{d}' for (a, b), (c, d) in pairs)}"
     raise TypeError(action)
 
 
@@ -78,3 +134,16 @@ def described(column: Column) -> str:
         if getattr(column, field) != getattr(plain, field)
     ]
     return " ".join([column.name, column.kind, *differing])
+
+
+def test_names_are_in_lower_case_if_the_server_stores_them_so() -> None:
+    catalog = Catalog()
+    catalog.learn([("shop", UTF8)], {}, folds_names=True)
+    statements = Statements(FOLLOWED, catalog)
+    for statement, wanted in [
+        ("CREATE TABLE Shop.ORDERS (Id INT)", "shop.orders created: Id int"),
+        ("CREATE TABLE T2 LIKE Orders", "shop.t2 created: Id int"),
+        ("ALTER TABLE Orders RENAME TO TMP_orders", "shop.orders dropped"),
+        ("DROP DATABASE SHOP", "shop.t2 dropped"),
+    ]:
+        assert outcome(statement, statements) == wanted

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidemill.codec.mysql import tokens
+from tidemill.codec.mysql.collation import Charset
 from tidemill.codec.mysql.entry import (
     COMMIT,
     DDL,
@@ -15,6 +17,7 @@ from tidemill.codec.mysql.entry import (
     ROWS,
     TEXT_ROWS,
     Commit,
+    Definitions,
     NewTable,
     Query,
     decode_commit,
@@ -28,6 +31,7 @@ from tidemill.errors import InvariantViolated, SourceError
 from tidemill.events import (
     PUT,
     AddColumn,
+    ChangeColumn,
     Chunk,
     Column,
     CreateTable,
@@ -72,13 +76,21 @@ class Bench:
                 kind, region = TEXT_ROWS, self.snapshot
                 value = bytes((len(rest) + 1, 0, 0, 0, len(rest))) + rest.encode()
             case "!", statement:
-                kind, value = DDL, encode_statement(Query("shop", statement, 12.5, utc_offset_seconds=3600))
+                kind, value = (
+                    DDL,
+                    encode_statement(Query("shop", statement, 12.5, tokens.STRICT, utc_offset_seconds=3600)),
+                )
+            case "d", "efaults":
+                databases = (("shop", Charset("utf8mb4", "utf8mb4_general_ci")),)
+                kind, value = DDL, encode_statement(Definitions(databases, {}, loading=True))
             case "*", "":
                 kind, value = DDL, encode_statement(NewTable(TABLE))
             case "x", "":
                 kind, value, number = ROLLBACK_MARKER, b"", 0
             case ".", "":
                 kind, value = COMMIT, encode_commit(Commit("log:7"))
+            case ".", "end":
+                kind, value = COMMIT, encode_commit(Commit("log:7", Chunk("")))
             case ".", chunk:
                 kind, value = COMMIT, encode_commit(Commit("log:7", Chunk(chunk, TableProgress((3,)))))
             case _:
@@ -106,7 +118,11 @@ def described(items: list[Item]) -> list[str]:
             chunk = [f"chunk {item.chunk.table} {item.chunk.loaded.last}"] if item.chunk else []
             lines.append(" ".join([*rows, *chunk, end]))
         else:
-            what = item.refusal or " ".join(type(action).__name__ for action in item.actions)
+            what = (
+                item.refusal
+                or (item.reload and "reload")
+                or " ".join(type(action).__name__ for action in item.actions)
+            )
             lines.append(f"{item.full_name}: {what} {end}")
     return lines
 
@@ -152,15 +168,60 @@ def test_a_schema_change_is_an_item_of_its_own() -> None:
             "log:7",
             epoch_seconds=12.5,
             utc_offset_seconds=3600,
+            sql_mode=tokens.STRICT,
         )
     ]
 
 
 def test_a_refused_statement_is_quoted() -> None:
-    (item,) = Bench().mount("!TRUNCATE t", ".")
+    (item,) = Bench().mount("!DROP DATABASE shop", ".")
     assert isinstance(item, Ddl)
     assert item.actions == ()
-    assert item.refusal.endswith(": TRUNCATE t")
+    assert item.refusal.endswith(": DROP DATABASE shop")
+
+
+def test_a_statement_about_several_tables_is_one_transaction() -> None:
+    assert described(Bench().mount("!DROP TABLE t, u, v", ".")) == [
+        "shop.t: DropTable ...",
+        "shop.u: DropTable ...",
+        "shop.v: DropTable log:7",
+    ]
+
+
+def test_a_table_made_of_a_query_comes_before_its_rows() -> None:
+    assert described(Bench().mount("!CREATE TABLE t (c0 INT)", "+1", "+2", ".")) == [
+        "shop.t: CreateTable ...",
+        "+1 +2 log:7",
+    ]
+
+
+def test_a_loaded_table_is_known_to_later_statements() -> None:
+    bench = Bench()
+    bench.mount("*", ".")
+    (item,) = bench.mount("!ALTER TABLE t MODIFY c0 BIGINT", ".")
+    assert isinstance(item, Ddl)
+    before = Column("c0", "int")
+    assert item.actions == (ChangeColumn("c0", Column("c0", "bigint", nullable=False), before),)
+    assert item.sql_mode == tokens.STRICT
+
+
+def test_without_its_definition_a_changed_table_is_loaded_again() -> None:
+    (item,) = Bench().mount("!ALTER TABLE t MODIFY c0 BIGINT", ".")
+    assert isinstance(item, Ddl)
+    assert (item.actions, item.refusal, item.position) == ((), "", "log:7")
+    assert item.reload.startswith("table shop.t is loaded again, ")
+    assert item.reload.endswith(": ALTER TABLE t MODIFY c0 BIGINT")
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_tables_are_all_known_when_the_snapshot_ends(ends: bool) -> None:
+    bench = Bench()
+    bench.mount("defaults", ".")
+    bench.mount("*", ".")
+    if ends:
+        bench.mount(".end")
+    shown = "shop.u: CreateTable log:7" if ends else "shop.u: reload log:7"
+    assert described(bench.mount("!CREATE TABLE IF NOT EXISTS u (c0 INT)", ".")) == [shown]
 
 
 def test_a_statement_about_other_tables_only_moves_the_position() -> None:
@@ -298,7 +359,14 @@ def test_a_commit_comes_back(chunk: Chunk | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "statement", [NewTable(TABLE), Query("s", "ALTER ...", 1.5, 4, True, False, "SYSTEM", None)]
+    "statement",
+    [
+        NewTable(TABLE, "c0"),
+        Query("s", "ALTER ...", 1.5, 4, True, False, "SYSTEM", None, Charset("latin1"), "log:5"),
+        Definitions(
+            (("s", Charset("latin1", "latin1_bin")),), {"latin1": "latin1_bin"}, True, (NewTable(TABLE),)
+        ),
+    ],
 )
 def test_a_statement_comes_back(statement: NewTable | Query) -> None:
     assert decode_statement(encode_statement(statement)) == statement

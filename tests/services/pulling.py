@@ -130,6 +130,7 @@ class Pulling:
         self._filter = TableFilter(list(patterns))
         self._layouts = Layouts()
         self._mounter = Mounter(self._layouts, "test", self._filter)
+        self.catalog = self._mounter.catalog
         self._pending: defaultdict[int, list[KvChange]] = defaultdict(list)
         found = [copy.checkpoint for copy in copies]
         self._start = start or lowest(found, order=lambda text: Position.parse(text).rank)

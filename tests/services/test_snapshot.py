@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import count
 from random import Random
 from threading import Thread
@@ -11,7 +12,9 @@ import pymysql
 import pytest
 
 from tidemill.events import Transaction
-from tidemill.testing.mariadb import MariaDb
+from tidemill.puller.mysql.options import MysqlOptions
+from tidemill.puller.mysql.snapshot import Snapshot
+from tidemill.testing.mariadb import PASSWORD, MariaDb
 
 from .pulling import Copy, Pulling, binlog_end, rows_of, source_rows
 
@@ -139,3 +142,24 @@ def test_an_interrupted_snapshot_goes_on_where_each_target_was(shop: Shop, seed:
         pulling.catch_up(binlog_end(shop.server))
     for copy in copies:
         assert_equal(copy, shop)
+
+
+def test_a_table_created_while_definitions_are_read_is_in_the_snapshot(
+    mariadb: MariaDb, database: str
+) -> None:
+    with mariadb.connect(database=database) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE early (id INT PRIMARY KEY)")
+        creates = iter(["late", "later"])
+
+        def follows(schema: str, table: str) -> bool:
+            if schema == database and (name := next(creates, "")):
+                cursor.execute(f"CREATE TABLE {name} (id INT PRIMARY KEY)")
+            return schema == database
+
+        options = MysqlOptions(port=mariadb.port, password=PASSWORD)
+        with closing(Snapshot(options, follows)) as snapshot:
+            names = [source.table.name for source in snapshot.tables]
+            assert names == ["early", "late", "later"]
+            for source in snapshot.tables:
+                snapshot.hold(source)
+                snapshot.let_go()

@@ -1,0 +1,75 @@
+"""The effect of a statement on one followed table, and the sentences about it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from ...codec.mysql.entry import Query
+from ...events import (
+    Action,
+    AddColumn,
+    ChangeColumn,
+    ChangeKey,
+    CreateTable,
+    DropColumn,
+    DropTable,
+    RenameTables,
+    TableName,
+    TruncateTable,
+)
+
+_QUOTED_CHARACTERS: Final = 1000
+"""Maximum number of characters of a statement that an error quotes."""
+_KINDS: Final[dict[type[Action], str]] = {
+    CreateTable: "create table",
+    DropTable: "drop table",
+    TruncateTable: "truncate",
+    RenameTables: "rename table",
+    AddColumn: "add column",
+    DropColumn: "drop column",
+    ChangeColumn: "change column",
+    ChangeKey: "change key",
+}
+KINDS: Final = (*_KINDS.values(), "partition", "other")
+"""Kinds of schema changes. Changes of partitions' rows are "partition"; statements whose effect isn't known
+exactly are "other"."""
+
+
+class Change(Struct, frozen=True):
+    """Effect of a statement on a followed table: actions, or a sentence why it isn't known exactly."""
+
+    schema: str
+    table: str
+    """Empty if the statement isn't about one table, as in DROP DATABASE."""
+    actions: tuple[Action, ...] = ()
+    reload: str = ""
+    refusal: str = ""
+    kind: str = ""
+    """One of KINDS; empty for that of each action."""
+
+    def kind_of(self, action: Action) -> str:
+        return self.kind or _KINDS[type(action)]
+
+
+def reloaded(name: TableName, why: str, query: Query, kind: str = "other") -> Change:
+    """Return the change that loads a table again."""
+    schema, table = name
+    said = f"table {schema}.{table} is loaded again, as the effect of a statement on it isn't known exactly"
+    return Change(schema, table, reload=f"{said} ({why}): {quoted(query)}", kind=kind)
+
+
+def refused(schema: str, what: str, query: Query) -> Change:
+    """Return the change that stops the feed at a statement whose tables can't be named."""
+    way_out = "to go on, give every sink of the feed an empty target, and a new snapshot is taken"
+    said = f"schema {schema}: this can't be followed ({what}); {way_out}: {quoted(query)}"
+    return Change(schema, "", refusal=said, kind="other")
+
+
+def quoted(query: Query) -> str:
+    """Return a statement in one line, shortened."""
+    statement = " ".join(query.query.split())
+    if len(statement) > _QUOTED_CHARACTERS:
+        statement = statement[:_QUOTED_CHARACTERS] + " ..."
+    return statement

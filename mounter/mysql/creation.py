@@ -1,0 +1,65 @@
+"""The table that CREATE TABLE makes."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from ...codec.mysql.create import TableDefinition
+from ...codec.mysql.entry import Query
+from ...codec.mysql.tokens import NotUnderstood
+from ...events import Column, Table, TableName
+from .alteration import Defaults
+from .catalog import Catalog, KnownTable
+from .defaults import check_text
+
+_TEXT_KINDS = frozenset({"char", "varchar", "text", "enum", "set"})
+
+
+def created(name: TableName, definition: TableDefinition, query: Query, defaults: Defaults) -> KnownTable:
+    """Return the table of a definition. Raises NotUnderstood if a default of it isn't known."""
+    charset = definition.charset.resolve(defaults.database, defaults.collations)
+    columns: list[Column] = []
+    auto_increment = ""
+    key = {column.lower(): i for i, column in enumerate(definition.key)}
+    timestamps = 0
+    for one in definition.columns:
+        column = one.column(charset, defaults.collations)
+        if column.kind in _TEXT_KINDS and column.charset is None:
+            raise NotUnderstood(f"the default character set of database {name[0]} isn't known")
+        check_text(column, query)
+        if one.implicit_timestamp:
+            column = _with_implicit_default(column, is_first=not timestamps)
+        timestamps += column.kind == "timestamp"
+        if column.name.lower() in key:
+            column = replace(column, nullable=False)
+        if one.auto_increment:
+            auto_increment = column.name
+        columns.append(column)
+    indexes = {column.name.lower(): i for i, column in enumerate(columns)}
+    if unknown := key.keys() - indexes.keys():
+        raise NotUnderstood(f"column {min(unknown)} of the key isn't known")
+    table = Table(
+        *name,
+        tuple(columns),
+        tuple(indexes[column] for column in key),
+        charset.name if charset else None,
+        charset.collation if charset else None,
+    )
+    return KnownTable(table, auto_increment)
+
+
+def _with_implicit_default(column: Column, *, is_first: bool) -> Column:
+    """Return a TIMESTAMP with its default under explicit_defaults_for_timestamp=OFF."""
+    if is_first and column.on_update is None:
+        now = f"CURRENT_TIMESTAMP({column.scale or ''})"
+        return replace(column, default=now, on_update=now)
+    fraction = "." + "0" * column.scale if column.scale else ""
+    return replace(column, default=f"'0000-00-00 00:00:00{fraction}'")
+
+
+def like(name: TableName, model: TableName, catalog: Catalog) -> KnownTable:
+    """Return a table with the definition of another. Raises NotUnderstood if that isn't known."""
+    known = catalog.get(model)
+    if known is None:
+        raise NotUnderstood(f"LIKE {model[0]}.{model[1]}, whose definition isn't known")
+    return replace(known, table=replace(known.table, schema=name[0], name=name[1]))

@@ -1,0 +1,207 @@
+"""The catalog's changes in a file, so that it can be restored as of any checkpoint.
+
+The file is a sequence of records: the size and the CRC-32 of the content, then the content as MessagePack.
+The first one is the `_Head`; each other one is an `_Entry`, in order of its commit ts. A record that ends
+after the file's end wasn't complete when its process died: its statements come again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from struct import Struct as Packing
+from typing import Any, BinaryIO, Final
+from zlib import crc32
+
+import msgspec
+from msgspec import Struct
+
+from ...errors import StoreError
+from ...events import Ts
+from ...store import disk
+from .catalog import Catalog, CatalogChange
+
+log = logging.getLogger("tidemill.mounter")
+
+COMPACT_BYTES: Final = 1 << 20
+"""Size below which the file isn't compacted."""
+_FRAME: Final = Packing("<II")
+_VERSION: Final = 1
+_REMOVE: Final = "remove it; a table is then loaded again if a statement on it needs its definition"
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class _Head(Struct, frozen=True):
+    version: int
+    source: str
+    """Identity of the source."""
+    base_ts: Ts = 0
+    """Changes up to this ts are in one entry: the catalog can't be restored as of an earlier ts."""
+
+
+class _Entry(Struct, frozen=True):
+    ts: Ts
+    change: CatalogChange
+
+
+class History:
+    """The file of one source's catalog. `acknowledged` may be called from any thread."""
+
+    def __init__(self, path: Path, source: str) -> None:
+        self.path = path
+        self._source = source
+        self._acknowledged: Ts = 0
+        self._base_ts: Ts = 0
+        self._compacted_bytes = 0
+        self._bytes = 0
+        self._file: BinaryIO | None = None
+
+    def restore(self, ts: Ts) -> Catalog:
+        """Return the catalog as of `ts`, and remove later changes, which come again; 0 begins a new file.
+
+        The catalog is empty if the file is missing, or has only later changes. Raises StoreError if the file
+        is damaged or can't be read or written.
+        """
+        catalog = Catalog()
+        try:
+            with self._doing("read"):
+                content = self.path.read_bytes() if ts and self.path.exists() else b""
+            end = self._replay(content, ts, catalog) if content else 0
+            with self._doing("write"):
+                if end:
+                    self._open(end)
+                else:
+                    self._begin(CatalogChange(), 0)
+        except StoreError:
+            self.close()
+            raise
+        return catalog
+
+    def append(self, changes: Sequence[tuple[Ts, CatalogChange]]) -> None:
+        """Append changes durably. Raises StoreError."""
+        assert self._file is not None
+        records = b"".join(_record(_Entry(ts, change)) for ts, change in changes)
+        with self._doing("write"):
+            self._file.write(records)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._bytes += len(records)
+            if self._bytes > max(COMPACT_BYTES, 2 * self._compacted_bytes):
+                self._compact()
+
+    def acknowledged(self, ts: Ts) -> None:
+        """Note that the catalog isn't needed as of a ts below `ts` any more."""
+        self._acknowledged = ts
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _replay(self, content: bytes, ts: Ts, catalog: Catalog) -> int:
+        """Apply the changes up to `ts`; return the end of the last one, 0 to begin a new file."""
+        records = _records(content, self.path)
+        head = next(records, (None, 0))[0]
+        if not isinstance(head, _Head):
+            return 0
+        if head.version != _VERSION or head.source != self._source:
+            raise StoreError(
+                f"{self.path} is of version {head.version} and of {head.source}, not of {self._source}: "
+                f"{_REMOVE}"
+            )
+        if head.base_ts > ts:
+            log.warning(
+                "%s begins at ts %d, after the checkpoint's %d: a table is loaded again if a statement on it "
+                "needs its definition",
+                self.path,
+                head.base_ts,
+                ts,
+            )
+            return 0
+        self._base_ts = head.base_ts
+        end = len(_record(head))
+        for entry, at in records:
+            assert isinstance(entry, _Entry)
+            if entry.ts > ts:
+                break
+            catalog.apply(entry.change)
+            end = at
+        return end
+
+    def _open(self, end: int) -> None:
+        self.close()
+        self._file = self.path.open("r+b")
+        self._file.truncate(end)
+        self._file.seek(end)
+        os.fsync(self._file.fileno())
+        self._bytes = end
+
+    def _begin(self, base: CatalogChange, ts: Ts, later: bytes = b"") -> None:
+        """Replace the file by one whose first entry is the whole catalog as of `ts`."""
+        content = _record(_Head(_VERSION, self._source, ts))
+        if base != CatalogChange():
+            content += _record(_Entry(ts, base))
+        self._compacted_bytes = len(content)
+        self._base_ts = ts
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        disk.replace(self.path, content + later)
+        self._open(len(content) + len(later))
+
+    def _compact(self) -> None:
+        """Join the changes that aren't needed one by one any more."""
+        ts = self._acknowledged
+        if ts <= self._base_ts:
+            return
+        content = self.path.read_bytes()
+        catalog = Catalog()
+        later = len(content)
+        for entry, end in _records(content, self.path):
+            if isinstance(entry, _Entry):
+                if entry.ts > ts:
+                    later = end - len(_record(entry))
+                    break
+                catalog.apply(entry.change)
+        self._begin(catalog.whole(), ts, content[later:])
+
+    def _doing(self, what: str) -> _Doing:
+        return _Doing(f"can't {what} {self.path}")
+
+
+class _Doing:
+    """Raises StoreError for OSError."""
+
+    def __init__(self, failed: str) -> None:
+        self._failed = failed
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, OSError):
+            raise StoreError(f"{self._failed}: {error.strerror}") from error
+
+
+def _record(content: _Head | _Entry) -> bytes:
+    encoded = _encode(content)
+    return _FRAME.pack(len(encoded), crc32(encoded)) + encoded
+
+
+def _records(content: bytes, path: Path) -> Iterator[tuple[_Head | _Entry, int]]:
+    """Yield the records, each with its end. Raises StoreError for a damaged one."""
+    at = 0
+    kind: type[_Head | _Entry] = _Head
+    while at + _FRAME.size <= len(content):
+        size, checksum = _FRAME.unpack_from(content, at)
+        start, end = at + _FRAME.size, at + _FRAME.size + size
+        if end > len(content) or not any(content[at:]):  # some disks fill with zeros what wasn't written
+            return
+        encoded = content[start:end]
+        try:
+            if crc32(encoded) != checksum:
+                raise ValueError("wrong checksum")
+            yield msgspec.msgpack.decode(encoded, type=kind), end
+        except ValueError:
+            raise StoreError(f"{path} is damaged at byte {at}: {_REMOVE}") from None
+        at, kind = end, _Entry

@@ -1,0 +1,55 @@
+"""The net effect of RENAME TABLE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...events import TableName
+from .catalog import Catalog, KnownTable
+
+
+class Renamed(Struct, frozen=True):
+    """Effects in the order in which they can be applied."""
+
+    dropped: tuple[TableName, ...]
+    """Followed tables whose new name isn't followed."""
+    renamed: tuple[tuple[TableName, TableName], ...]
+    loaded: tuple[TableName, ...]
+    """Names of followed tables that weren't followed before."""
+
+
+def renamed(
+    pairs: Iterable[tuple[TableName, TableName]], follows: Callable[[TableName], bool], catalog: Catalog
+) -> Renamed:
+    """Return the net effect of renaming tables from left to right, and apply it to the catalog."""
+    names: dict[TableName, TableName] = {}  # names before the statement, by the present ones
+    for name, to in pairs:
+        names[to] = names.pop(name, name)
+    moves = [(old, new) for new, old in names.items() if old != new]
+    # A name that isn't a table's is a view's.
+    moves = [(old, new) for old, new in moves if not (follows(old) and catalog.is_absent(old))]
+    # While tables are loaded, one that isn't known isn't in a target.
+    follows_rows = {old for old, _ in moves if follows(old)}
+    if catalog.state == "loading":
+        follows_rows = {old for old in follows_rows if catalog.exists(old)}
+    dropped = tuple(old for old, new in moves if old in follows_rows and not follows(new))
+    both = tuple((old, new) for old, new in moves if old in follows_rows and follows(new))
+    loaded = tuple(new for old, new in moves if follows(new) and old not in follows_rows)
+    found = {old: catalog.get(old) for old, _ in moves}
+    exists = {old for old, _ in moves if catalog.exists(old)}
+    for old, _ in moves:
+        catalog.remove(old)
+    for old, new in moves:
+        if follows(new) and old in exists:
+            _put(catalog, new, found[old])
+    return Renamed(dropped, both, loaded)
+
+
+def _put(catalog: Catalog, name: TableName, known: KnownTable | None) -> None:
+    if known is None:
+        catalog.forget(name)
+    else:
+        catalog.put(replace(known.table, schema=name[0], name=name[1]), known.auto_increment)

@@ -1,0 +1,112 @@
+"""Rules about schema changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidemill.codec.mysql.entry import Query
+from tidemill.mounter.mysql.catalog import Catalog
+from tidemill.mounter.mysql.change import KINDS, Change
+from tidemill.mounter.mysql.ddl import Statements
+from tidemill.mounter.mysql.policy import Policy, Rule
+from tidemill.routing import TableFilter
+
+BEFORE = ("CREATE TABLE t (a INT, b INT)", "CREATE TABLE u (a INT)")
+
+
+def rule(action: str, *kinds: str, tables: str = "shop.*") -> Rule:
+    return Rule(TableFilter([tables]), action, frozenset(kinds or KINDS))
+
+
+def left(statement: str, *rules: Rule, skip: tuple[str, ...] = ()) -> list[str]:
+    """The changes of a statement at log:9 that are left, a line each."""
+    catalog = Catalog()
+    catalog.learn([], {})
+    statements = Statements(TableFilter(["shop.*"]), catalog)
+    for one in BEFORE:
+        statements.changes(Query("shop", one, 0.0))
+    query = Query("shop", statement, 0.0, position="log:9")
+    return [said(change) for change in Policy(rules, skip).apply(statements.changes(query), query)]
+
+
+def said(change: Change) -> str:
+    what = change.refusal or change.reload or " ".join(type(action).__name__ for action in change.actions)
+    return f"{change.schema}.{change.table}: {what}"
+
+
+def test_without_rules_changes_are_applied() -> None:
+    assert left("ALTER TABLE t ADD c INT, DROP b") == ["shop.t: AddColumn DropColumn"]
+
+
+def test_the_last_rule_that_matches_wins() -> None:
+    rules = rule("stop"), rule("skip", "truncate"), rule("stop", tables="shop.u"), rule("apply", "drop table")
+    assert left("TRUNCATE t", *rules) == []
+    assert left("DROP TABLE t", *rules) == ["shop.t: DropTable"]
+    assert left("DROP TABLE t", *reversed(rules))[0].startswith("shop.t: table shop.t: stopped")
+
+
+def test_stop_names_the_position_and_the_ways_to_go_on() -> None:
+    assert left("ALTER TABLE t ADD c INT, DROP b", rule("stop", "drop column")) == [
+        "shop.t: table shop.t: stopped before a statement of kind 'drop column' at log:9, as on_ddl says: "
+        "ALTER TABLE t ADD c INT, DROP b; to go on without it: tidemill resume --skip-ddl log:9; to load the "
+        "table again: tidemill resume --resnapshot shop.t"
+    ]
+
+
+def test_nothing_of_a_statement_is_applied_where_it_stops() -> None:
+    (only,) = left("DROP TABLE t, u", rule("stop", tables="shop.u"))
+    assert only.startswith("shop.u: table shop.u: stopped")
+
+
+def test_the_position_named_is_the_one_that_skips() -> None:
+    assert left("DROP TABLE t, u", rule("stop"), skip=("log:9",)) == []
+    assert len(left("DROP TABLE t, u", skip=("log:8",))) == 2
+
+
+def test_some_kinds_of_a_statement_are_skipped() -> None:
+    assert left("ALTER TABLE t ADD c INT, DROP b", rule("skip", "drop column")) == ["shop.t: AddColumn"]
+
+
+STATEMENTS = ["TRUNCATE t", "ALTER TABLE t DROP b", "CREATE OR REPLACE TABLE t (x INT)"]
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_a_table_is_loaded_again(statement: str) -> None:
+    assert left(statement, rule("resnapshot")) == [
+        f"shop.t: table shop.t is loaded again, as on_ddl says: {statement}"
+    ]
+
+
+def test_a_dropped_table_is_dropped_in_place_of_a_new_load() -> None:
+    assert left("DROP TABLE t", rule("resnapshot")) == ["shop.t: DropTable"]
+
+
+def test_renamed_tables_are_loaded_under_their_new_names() -> None:
+    statement = "RENAME TABLE t TO v, u TO t"
+    assert left(statement, rule("resnapshot")) == [
+        "shop.u: DropTable",
+        f"shop.v: table shop.v is loaded again, as on_ddl says: {statement}",
+        f"shop.t: table shop.t is loaded again, as on_ddl says: {statement}",
+    ]
+
+
+def test_a_load_of_changed_partitions_can_be_skipped_or_stopped() -> None:
+    statement = "ALTER TABLE t DROP PARTITION p"
+    assert left(statement, rule("skip", "partition")) == []
+    assert "stopped" in left(statement, rule("stop", "partition"))[0]
+    assert "is loaded again" in left(statement, rule("apply"))[0]
+
+
+def test_a_position_of_several_sources_names_its_source() -> None:
+    refusal = Change("shop", "", refusal="no", kind="other")
+    query = Query("shop", "x", 0.0, position="log:9")
+    policy = Policy((), ("a=log:9",))
+    (left_over,) = policy.of_source("b").apply([refusal], query)
+    assert left_over.refusal == "no (to skip it: tidemill resume --skip-ddl b=log:9)"
+    assert policy.of_source("a").apply([refusal], query) == []
+
+
+def test_a_refused_statement_can_be_skipped_by_its_position() -> None:
+    (refusal,) = left("ALTER TABLE 'x")
+    assert refusal.endswith("(to skip it: tidemill resume --skip-ddl log:9)")
+    assert left("ALTER TABLE 'x", skip=("log:9",)) == []
