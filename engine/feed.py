@@ -165,7 +165,6 @@ class Feed:
                 except SeekRequested as error:
                     self._seek = error.at
                 except LoadRequired as error:
-                    log.warning("sink %s: %s", error.sink, error)
                     self._note_load(error)
                 except Unavailable as error:
                     if pipeline is not None and pipeline.course.progressed:

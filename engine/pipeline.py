@@ -97,7 +97,6 @@ class Pipeline:
         with blamed("source"):
             there = self._source.look()
         self.source = there.source
-        self.admit(there)
         for name, at in found.items():
             if at is not None:
                 self._reject_foreign(name, at, there)
@@ -111,6 +110,8 @@ class Pipeline:
         if start is not None and self._seek is not None and rank(self._seek.position) < rank(start.position):
             start = replace(start, ts=self._seek.ts, position=self._seek.position)
         sink_checkpoints = [at for at in found.values() if at is not None and at.position]
+        if not sink_checkpoints:  # later all tables of a pattern may have been dropped
+            self.admit(there)
         check_patterns(options, is_new=not sink_checkpoints)
         self.course.checkpoints = {name: at for name, at in found.items() if at is not None}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,8 @@ from .reached import Reached
 from .resume_filter import START, ResumeFilter, emptied, without_tables
 from .sink import NotReproducible, Sink
 from .table_load import tables_of
+
+log = logging.getLogger("tidemill.sink")
 
 
 class ReplayRequired(Retryable):
@@ -352,6 +355,7 @@ class Delivery:
                 f"{reason}; this source can't load a single table again: to go on, give every sink of the "
                 "feed an empty target, and a new snapshot is taken"
             )
+        log.warning("sink %s: %s", self.sink.name, reason)
         self._reloads |= dict.fromkeys(tables, reason)
 
     def _replace_by_reload(self, error: NotReproducible) -> None:

@@ -74,6 +74,7 @@ class Pull:
             if start.position:
                 self._start_at(Position.parse(start.position))
         self._checked = False
+        self._is_new = start is None
         self._skew = 0.0
         self._state: State = "connecting"
         self._bytes = 0
@@ -113,7 +114,7 @@ class Pull:
         )
 
     def _check(self) -> None:
-        found = survey(self._options, self._follows)
+        found = survey(self._options, self._follows, is_new=self._is_new)
         found.raise_errors()
         self._checked = True
         if self._loading is not None:

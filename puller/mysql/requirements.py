@@ -46,20 +46,21 @@ def check(options: MysqlOptions, follows: Follows) -> Survey:
         return Survey("", [], [Finding("error", str(error))])
 
 
-def survey(options: MysqlOptions, follows: Follows) -> Survey:
+def survey(options: MysqlOptions, follows: Follows, *, is_new: bool = True) -> Survey:
     """Check the server, its settings, the user's privileges and the followed tables.
 
-    Raises Retryable or SourceError if it can't be reached.
+    That there are no such tables is an error of a new feed only. Raises Retryable or SourceError if the
+    server can't be reached.
     """
     session = connect(options)
     try:
         with translated(options):
-            return _survey(session, options, follows)
+            return _survey(session, options, follows, is_new)
     finally:
         disconnect(session)
 
 
-def _survey(session: Session, options: MysqlOptions, follows: Follows) -> Survey:
+def _survey(session: Session, options: MysqlOptions, follows: Follows, is_new: bool) -> Survey:
     version = str(query(session, "SELECT @@version")[0][0])
     server = f"{version} at {options.address}"
     if "MariaDB" not in version or _numbers(version) < _OLDEST:
@@ -70,7 +71,7 @@ def _survey(session: Session, options: MysqlOptions, follows: Follows) -> Survey
     findings = [*_settings(session), *_rights(session)]
     found = find_tables(session)
     followed = [one for one in found if follows(one.schema, one.name)]
-    if not followed:
+    if not followed and is_new:
         findings.append(_nothing_to_follow(found))
     findings += same_names(followed)
     for one in followed:
