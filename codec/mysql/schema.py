@@ -12,6 +12,8 @@ from ...events import Column, Table
 from .definition import KINDS, parse_column
 from .tokens import NotUnderstood
 
+SYSTEM_SCHEMAS: Final = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
+
 COLUMNS_QUERY: Final = """
 SELECT COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, IS_NULLABLE, COLUMN_DEFAULT, EXTRA
 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION
@@ -25,6 +27,10 @@ SELECT CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS
 WHERE CONSTRAINT_SCHEMA = %s AND TABLE_NAME = %s
 """
 """MariaDB's JSON type is a LONGTEXT with such a check."""
+
+
+def is_user_schema(schema: str) -> bool:
+    return schema.lower() not in SYSTEM_SCHEMAS
 
 
 def table_from_information_schema(

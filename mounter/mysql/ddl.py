@@ -14,6 +14,7 @@ from ...codec.mysql.alter import AddKey, AddUnique, Clause, RenameTo, read_claus
 from ...codec.mysql.collation import Charset
 from ...codec.mysql.create import CharsetChoice, read_charset_option, read_table, skip_condition
 from ...codec.mysql.entry import Query
+from ...codec.mysql.schema import is_user_schema
 from ...codec.mysql.tokens import NotUnderstood, Tokens
 from ...events import ChangeColumn, ChangeKey, CreateTable, DropTable, RenameTables, TableName, TruncateTable
 from .alteration import Defaults, alter, alter_unknown
@@ -62,12 +63,15 @@ class Statements:
                     name = tokens.qualified_name(query.schema)
                     return [Change(*name, (TruncateTable(),))] if self._follows(name) else []
         except NotUnderstood as reason:
-            if self._tables.touches(query.schema):
+            if self._touches(query.schema):
                 return [refused(query.schema, str(reason), query)]
         return []
 
     def _follows(self, name: TableName) -> bool:
-        return self._tables.matches(*name)
+        return is_user_schema(name[0]) and self._tables.matches(*name)
+
+    def _touches(self, schema: str) -> bool:
+        return is_user_schema(schema) and self._tables.touches(schema)
 
     def _reload(self, name: TableName, why: str, query: Query, kind: str = "other") -> Change:
         self._catalog.forget(name)
@@ -156,7 +160,7 @@ class Statements:
     def _drop_database(self, database: str, query: Query) -> Iterator[Change]:
         catalog = self._catalog
         catalog.set_database(database, None)
-        if catalog.state == "unknown" and self._tables.touches(database):
+        if catalog.state == "unknown" and self._touches(database):
             yield refused(database, "DROP DATABASE, whose tables aren't all known", query)
             return
         for name in catalog.in_schema(database):

@@ -13,6 +13,7 @@ from msgspec import structs
 from ... import failpoint
 from ...codec.mysql.entry import DDL, NewTable, encode_statement
 from ...codec.mysql.layout import Layouts
+from ...codec.mysql.schema import is_user_schema
 from ...errors import CheckpointError, SourceError
 from ...events import REST, WHOLE, Changes, Checkpoint, SnapshotProgress, compose_ts
 from ..lane import ALONE, Lane, LoadBarrier
@@ -26,7 +27,7 @@ from .reader import BinlogReader
 from .requirements import survey
 from .snapshot import Snapshot
 from .stream import POLL_SECONDS, own_server_id
-from .tables import Follows, is_user_schema
+from .tables import Follows
 from .transactions import Transactions
 
 log = logging.getLogger("tidemill.puller")

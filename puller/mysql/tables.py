@@ -7,14 +7,18 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from ...codec.mysql.schema import CHECKS_QUERY, COLUMNS_QUERY, KEY_QUERY, table_from_information_schema
+from ...codec.mysql.schema import (
+    CHECKS_QUERY,
+    COLUMNS_QUERY,
+    KEY_QUERY,
+    is_user_schema,
+    table_from_information_schema,
+)
 from ...events import Table
 from .connection import Session, query
 
 Follows: TypeAlias = Callable[[str, str], bool]
 """True if a table, by schema and name, is followed."""
-
-SYSTEM_SCHEMAS: Final = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
 
 _TABLES: Final = """
 SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES
@@ -56,10 +60,6 @@ def find_tables(session: Session) -> list[FoundTable]:
         for schema, name, kind in rows
         if is_user_schema(schema)
     ]
-
-
-def is_user_schema(schema: str) -> bool:
-    return schema.lower() not in SYSTEM_SCHEMAS
 
 
 def read_table(session: Session, found: FoundTable) -> SourceTable | None:

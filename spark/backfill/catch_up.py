@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from ...codec.mysql.entry import COMMIT, ROLLBACK_MARKER
 from ...codec.mysql.layout import Layouts
+from ...codec.mysql.schema import is_user_schema
 from ...errors import Retryable
 from ...events import Changes as Raw
 from ...events import Ddl, Item, RenameTables, Row, RowChange, Sorted, Table, TableName, Transaction
@@ -23,7 +24,6 @@ from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import CommitClock, Position
 from ...puller.mysql.reader import BinlogReader
 from ...puller.mysql.stream import own_server_id
-from ...puller.mysql.tables import is_user_schema
 from ...puller.mysql.transactions import Transactions
 from ...routing import TableFilter
 from ..change import RowBytes

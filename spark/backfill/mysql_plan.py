@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...codec.mysql.schema import is_user_schema
 from ...errors import ConfigError
 from ...events import Table, compose_ts
 from ...puller.mysql.connection import Session, connect, disconnect, query, translated
@@ -16,7 +17,7 @@ from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.probe import probe
 from ...puller.mysql.requirements import survey
 from ...puller.mysql.snapshot import has_integer_key
-from ...puller.mysql.tables import SourceTable, is_user_schema, quoted
+from ...puller.mysql.tables import SourceTable, quoted
 from ...routing import TableFilter
 from ...sources.source import no_table_matches
 from .errors import NotLoadable

@@ -10,13 +10,14 @@ from msgspec import Struct
 
 from ...codec.mysql.entry import COMMIT, ROLLBACK_MARKER, ROWS, decode_commit
 from ...codec.mysql.layout import Layouts
+from ...codec.mysql.schema import is_user_schema
 from ...events import KvChange, Ts, compose_ts
 from ...puller.mysql.binlog import FORMAT_DESCRIPTION, BinlogDecoder
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import CommitClock, Position
 from ...puller.mysql.reader import BinlogReader
 from ...puller.mysql.stream import Dump
-from ...puller.mysql.tables import Follows, is_user_schema
+from ...puller.mysql.tables import Follows
 from ...puller.mysql.transactions import Transactions
 from .offset import Offset
 

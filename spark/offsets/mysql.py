@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, cast
 
+from ...codec.mysql.schema import is_user_schema
 from ...errors import CheckpointError, ConfigError, SourceError, TidemillError
 from ...events import Table, Ts, compose_ts, physical_ms
 from ...puller.mysql.connection import Session, connect, disconnect, identify, query, translated
@@ -16,7 +17,7 @@ from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import Position
 from ...puller.mysql.requirements import survey
 from ...puller.mysql.stream import own_server_id
-from ...puller.mysql.tables import find_tables, is_user_schema
+from ...puller.mysql.tables import find_tables
 from ...routing import TableFilter
 from ...sources.source import no_table_matches
 from ..read.options import ReadOptions

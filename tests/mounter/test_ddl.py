@@ -147,3 +147,10 @@ def test_names_are_in_lower_case_if_the_server_stores_them_so() -> None:
         ("DROP DATABASE SHOP", "shop.t2 dropped"),
     ]:
         assert outcome(statement, statements) == wanted
+
+
+@pytest.mark.parametrize(
+    "statement", ["TRUNCATE mysql.slow_log", "CREATE TABLE sys.t (a INT)", "DROP DATABASE sys"]
+)
+def test_the_server_s_own_tables_are_never_followed(statement: str) -> None:
+    assert outcome(statement, Statements(TableFilter(["*.*"]), Catalog())) == "nothing"
