@@ -20,7 +20,7 @@ from ...codec.mysql.entry import (
     decode_commit,
     decode_statement,
 )
-from ...codec.mysql.layout import Layouts
+from ...codec.mysql.layout import Layout, Layouts
 from ...errors import InvariantViolated
 from ...events import (
     Chunk,
@@ -65,6 +65,8 @@ class Mounter:
     ) -> None:
         """`source` is the name in every item. `catalog` has the tables as of the first change to be mounted;
         its changes are added to `history`.
+        Rows need the catalog if the binlog holds no names (binlog_row_metadata), or for types that it doesn't
+        tell apart.
 
         With `decodes`, rows are decoded at once, which saves 3 µs per one-row transaction if they are read as
         tuples later.
@@ -94,7 +96,7 @@ class Mounter:
         items: list[Item] = []
         runs: _Found = []
         decodes = self.decodes
-        layout = self._layouts.layout
+        layout = self._layout
         kind = COMMIT
         for change in sorted_.changes:
             commit_ts, start_ts = change.commit_ts, change.start_ts
@@ -113,7 +115,7 @@ class Mounter:
                     runs.append(layout(change.region_id).run(change.value, commit_ts, start_ts))
             elif kind == TEXT_ROWS:
                 self._loads = True
-                run = layout(change.region_id).text_run(change.value, commit_ts, start_ts)
+                run = self._layouts.layout(change.region_id).text_run(change.value, commit_ts, start_ts)
                 runs += run.changes() if decodes else [run]
             elif kind == DDL:
                 ddls = self._read_ddl(change)
@@ -135,6 +137,14 @@ class Mounter:
         if self._history is not None:
             self._history.append(self._changes)
         self._changes = []
+
+    def _layout(self, number: int) -> Layout:
+        """Return the layout of rows events, with the catalog's schema if the events don't tell it."""
+        layout = self._layouts.layout(number)
+        known = self.catalog.get(layout.names)
+        if known is None or not layout.needs_schema(known.table):
+            return layout
+        return layout.with_schema(known.table)
 
     def _part(self, change: KvChange, runs: _Found, items: list[Item]) -> None:
         """Emit the rows so far of a transaction that continues."""

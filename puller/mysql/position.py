@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -11,14 +12,27 @@ from ...errors import CheckpointError
 from ...events import Checkpoint, Ts, compose_ts
 from ..lane import ALONE, Lane
 
-_POSITION = re.compile(r"(.+\.\d+):(\d+)")
+_PLACE = r"(\S+\.\d+):(\d+)"
+_POSITION = re.compile(rf"{_PLACE}(?: prepared {_PLACE})?")
 
 
-class Position(Struct, frozen=True):
-    """A position between two events, written "mysql-bin.000003:4711"."""
+class Place(NamedTuple):
+    """A byte in a binlog."""
 
     file: str
     offset: int
+
+
+class Position(Struct, frozen=True):
+    """A position between two transactions, written "mysql-bin.000003:4711".
+
+    While an XA transaction is prepared, " prepared mysql-bin.000002:815" follows.
+    """
+
+    file: str
+    offset: int
+    prepared: Place | None = None
+    """Where the oldest XA transaction begins that is prepared and not ended."""
 
     @classmethod
     def parse(cls, text: str) -> Position:
@@ -26,7 +40,8 @@ class Position(Struct, frozen=True):
         match = _POSITION.fullmatch(text)
         if match is None:
             raise CheckpointError(f"{text!r} is not a binlog position like 'mysql-bin.000003:4711'")
-        return cls(match[1], int(match[2]))
+        prepared = Place(match[3], int(match[4])) if match[3] else None
+        return cls(match[1], int(match[2]), prepared)
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -34,7 +49,8 @@ class Position(Struct, frozen=True):
         return int(self.file.rpartition(".")[2]), self.offset
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.offset}"
+        since = f" prepared {self.prepared.file}:{self.prepared.offset}" if self.prepared else ""
+        return f"{self.file}:{self.offset}{since}"
 
 
 class CommitClock:
