@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from ...errors import SourceError
 from ...events import Column, Table
 from .definition import KINDS, parse_column
+from .mysql_default import default_sql
 from .tokens import NotUnderstood
 
 COLUMNS_QUERY: Final = """
@@ -24,7 +25,7 @@ CHECKS_QUERY: Final = """
 SELECT CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS
 WHERE CONSTRAINT_SCHEMA = %s AND TABLE_NAME = %s
 """
-"""MariaDB's JSON type is a LONGTEXT with such a check."""
+"""MariaDB's JSON type is a LONGTEXT with such a check. In MySQL it is a type, and checks have no table."""
 
 
 def table_from_information_schema(
@@ -34,13 +35,15 @@ def table_from_information_schema(
     key: Sequence[str] = (),
     checks: Collection[str] = (),
     collation: str | None = None,
+    *,
+    is_mariadb: bool = True,
 ) -> Table:
     """Return the table described by rows of COLUMNS_QUERY, names of KEY_QUERY and texts of CHECKS_QUERY.
 
-    `collation` is the table's own. Raises SourceError, naming table, column and type, for a column that
-    isn't supported.
+    `collation` is the table's own. MySQL prints defaults differently from MariaDB, and needs no checks.
+    Raises SourceError, naming table, column and type, for a column that isn't supported.
     """
-    made = tuple(_column(f"{schema}.{name}", row, checks) for row in columns)
+    made = tuple(_column(f"{schema}.{name}", row, checks, is_mariadb) for row in columns)
     indexes = {column.name: i for i, column in enumerate(made)}
     return Table(
         schema,
@@ -52,7 +55,7 @@ def table_from_information_schema(
     )
 
 
-def _column(table: str, row: Sequence[Any], checks: Collection[str]) -> Column:
+def _column(table: str, row: Sequence[Any], checks: Collection[str], is_mariadb: bool) -> Column:
     name, type_text, charset, collation, nullable, default, extra = row
     definition = type_text
     if charset:
@@ -76,4 +79,6 @@ def _column(table: str, row: Sequence[Any], checks: Collection[str]) -> Column:
         ) from None
     if column.kind == "text" and f"json_valid(`{name}`)" in checks:
         column = replace(column, kind="json", length=0)
+    if not is_mariadb:
+        return replace(column, default=default_sql(column, default, extra))
     return replace(column, default=None if default == "NULL" else default)

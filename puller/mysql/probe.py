@@ -7,7 +7,7 @@ from msgspec import Struct
 from .connection import Server, connect, disconnect, identify, translated
 from .options import MysqlOptions
 from .position import Position
-from .snapshot import begin
+from .snapshot import current_end
 from .tables import FoundTable, find_tables
 
 
@@ -28,6 +28,6 @@ def probe(options: MysqlOptions) -> Probe:
     session = connect(options)
     try:
         with translated(options):
-            return Probe(identify(session), find_tables(session), begin(session))
+            return Probe(identify(session), find_tables(session), current_end(session))
     finally:
         disconnect(session)

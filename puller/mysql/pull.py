@@ -192,5 +192,5 @@ class Pull:
             )
         self._source = server.source
         self._connected_at = self._now()
-        description = f"MariaDB {server.version} at {self._options.address}"
+        description = f"{server.vendor} {server.version} at {self._options.address}"
         return Connected(server.source, description, self._lane.source)

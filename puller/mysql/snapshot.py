@@ -1,7 +1,9 @@
 """A consistent view of the followed tables.
 
-`START TRANSACTION WITH CONSISTENT SNAPSHOT` takes no locks and reports the position of the binlog at its
-start: reads in the transaction return the tables' rows at that position.
+`START TRANSACTION WITH CONSISTENT SNAPSHOT` takes no locks, and MariaDB reports the position of the binlog at
+its start: reads in the transaction return the tables' rows at that position. MySQL doesn't report it, and its
+current position isn't exact: a transaction is in the binlog before it is visible. So there a global read
+lock, under which no commit is under way, is held for the two statements.
 """
 
 from __future__ import annotations
@@ -15,7 +17,17 @@ import pymysql
 from ...codec.mysql.text_rows import SESSION, select_expression
 from ...errors import Retryable, SourceError
 from ...events import Table
-from .connection import Server, Session, connect, disconnect, identify, query, translated
+from .connection import (
+    Server,
+    Session,
+    connect,
+    disconnect,
+    identify,
+    is_mariadb,
+    query,
+    translated,
+    version_numbers,
+)
 from .options import MysqlOptions
 from .position import Position
 from .stream import Result
@@ -23,6 +35,8 @@ from .tables import Follows, FoundTable, SourceTable, find_tables, quoted, read_
 
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _LOCK_SECONDS: Final = 10
+_BEGIN: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+_NO_BINLOG: Final = "the server writes no binlog: start it with log_bin"
 
 
 class Snapshot:
@@ -75,17 +89,38 @@ def begin(session: Session) -> Position:
     Raises SourceError, or pymysql's errors: use it inside translated().
     """
     query(session, SESSION)
-    query(session, f"SET lock_wait_timeout = {_LOCK_SECONDS}, idle_transaction_timeout = 0")
+    query(session, f"SET lock_wait_timeout = {_LOCK_SECONDS}")
     query(session, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     # A session that may write to the binlog keeps a table's metadata lock after it rolls back to a savepoint:
     # an ALTER of a loaded table would wait for the end of the snapshot.
     with contextlib.suppress(pymysql.err.OperationalError):
         query(session, "SET sql_log_bin = 0")
-    query(session, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
-    status = dict(query(session, "SHOW STATUS LIKE 'binlog_snapshot%'"))
-    if not status.get("Binlog_snapshot_file"):
-        raise SourceError("the server writes no binlog: start it with log_bin")
-    return Position(status["Binlog_snapshot_file"], int(status["Binlog_snapshot_position"]))
+    if is_mariadb(session):
+        query(session, "SET idle_transaction_timeout = 0")
+        query(session, _BEGIN)
+        status = dict(query(session, "SHOW STATUS LIKE 'binlog_snapshot%'"))
+        if not status.get("Binlog_snapshot_file"):
+            raise SourceError(_NO_BINLOG)
+        return Position(status["Binlog_snapshot_file"], int(status["Binlog_snapshot_position"]))
+    query(session, "FLUSH TABLES WITH READ LOCK")
+    query(session, _BEGIN)
+    position = current_end(session)
+    query(session, "UNLOCK TABLES")
+    return position
+
+
+def current_end(session: Session) -> Position:
+    """Return the end of the binlog, without a lock.
+
+    Raises SourceError, or pymysql's errors: use it inside translated().
+    """
+    if is_mariadb(session):
+        return begin(session)  # SHOW MASTER STATUS needs a privilege more
+    has_new_name = version_numbers(session.get_server_info()) >= (8, 2)
+    found = query(session, "SHOW BINARY LOG STATUS" if has_new_name else "SHOW MASTER STATUS")
+    if not found:
+        raise SourceError(_NO_BINLOG)
+    return Position(found[0][0], int(found[0][1]))
 
 
 def has_integer_key(table: Table) -> bool:

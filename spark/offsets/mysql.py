@@ -15,6 +15,7 @@ from ...puller.mysql.connection import Session, connect, disconnect, identify, q
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import Position
 from ...puller.mysql.requirements import survey
+from ...puller.mysql.snapshot import current_end
 from ...puller.mysql.stream import own_server_id
 from ...puller.mysql.tables import find_tables, is_user_schema
 from ...routing import TableFilter
@@ -28,8 +29,6 @@ IDLE_BYTES: Final = 16 << 20
 """Bytes of binlog without followed changes after which an empty batch advances the offset, before the server
 purges its position."""
 
-_VIEW: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
-_END: Final = "SHOW STATUS LIKE 'binlog_snapshot%'"
 _NOW: Final = "SELECT UNIX_TIMESTAMP(NOW(6))"
 
 
@@ -63,11 +62,9 @@ class MysqlOffsets:
 
     def latest(self) -> Offset:
         with self._connected() as session:
-            query(session, _VIEW)
-            status = dict(query(session, _END))
+            position = current_end(session)
             seconds = query(session, _NOW)[0][0]
             query(session, "COMMIT")
-        position = Position(status["Binlog_snapshot_file"], int(status["Binlog_snapshot_position"]))
         return Offset(compose_ts(int(seconds * 1000)), str(position), self.source)
 
     def earliest(self) -> Offset:
