@@ -1,4 +1,4 @@
-"""A MariaDB server as a pipeline's source."""
+"""A MariaDB or MySQL server as a pipeline's source."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pykka
+from msgspec.structs import replace
 
 from ..codec.mysql.layout import Layouts
 from ..config import Finding
 from ..errors import TidemillError
-from ..events import Item, Sorted, Ts, Wait
+from ..events import Checkpoint, Item, Sorted, Ts, Wait
 from ..mounter import Mounter
 from ..puller.lane import ALONE, Lane
 from ..puller.mysql import requirements
+from ..puller.mysql.gtid import parse_gtids
 from ..puller.mysql.options import MysqlOptions
-from ..puller.mysql.position import Position
-from ..puller.mysql.probe import probe
+from ..puller.mysql.position import Position, Rank
+from ..puller.mysql.probe import probe, probe_any
 from ..puller.mysql.puller import MysqlPuller
 from ..puller.puller import PullerStatistics, Statistics
 from ..routing import TableFilter
@@ -39,10 +41,11 @@ class MysqlSource:
         self._layouts = Layouts()
 
     def look(self) -> SourceInfo:
-        found = probe(self._options)
-        self._mounter = Mounter(self._layouts, found.source, self._tables)
+        found = probe_any(self._options)
+        self._identity = found.source
         names = [(table.schema, table.name) for table in found.tables]
-        return SourceInfo(found.source, str(found.end), names)
+        end = replace(found.end, gtid=found.end.gtid or found.gtids, server=found.server.identity)
+        return SourceInfo(found.source, str(end), names, lambda at: _is_of(found.gtids, at))
 
     def survey(self) -> Iterator[Finding]:
         """Yield findings: can the server be followed, and which tables match? Changes nothing."""
@@ -61,7 +64,7 @@ class MysqlSource:
                     yield Finding("error", no_table_matches(unmatched))
         yield from found.findings
 
-    def rank(self, position: str) -> tuple[int, int]:
+    def rank(self, position: str) -> Rank:
         return Position.parse(position).rank
 
     def behind(self, sink: str, position: str, end: str) -> str:
@@ -72,7 +75,8 @@ class MysqlSource:
 
     def start(self, context: StartContext) -> None:
         start = context.start
-        self._mounter.decodes = context.decodes
+        identity = start.source if start is not None and start.source else self._identity
+        self._mounter = Mounter(self._layouts, identity, self._tables, decodes=context.decodes)
         writer = context.sorter.add_table(
             BINLOG_KEYSPACE + self._lane.index, start.ts if start is not None else 0
         )
@@ -118,3 +122,9 @@ class MysqlSource:
 
     def close(self) -> None:
         """Do nothing: the puller has closed its connections."""
+
+
+def _is_of(gtids: str, at: Checkpoint) -> bool:
+    """True if a checkpoint's GTIDs and those of a server are of one replication topology."""
+    wanted = Position.parse(at.position).gtid if at.position else ""
+    return bool(wanted) and parse_gtids(gtids).meets(parse_gtids(wanted))

@@ -27,13 +27,20 @@ SET net_write_timeout = 86400, wait_timeout = 86400, time_zone = '+00:00', sql_m
 /*!80030 , show_gipk_in_create_table_and_information_schema = ON */
 """
 _IDENTIFY: Final = "SELECT {}, @@version, UNIX_TIMESTAMP(NOW(6))"
-_RETRYABLE: Final = frozenset({
+_UNAVAILABLE: Final = frozenset({
     CR.CR_CONNECTION_ERROR, CR.CR_CONN_HOST_ERROR, CR.CR_SERVER_GONE_ERROR, CR.CR_SERVER_LOST,
-    ER.CON_COUNT_ERROR, ER.SERVER_SHUTDOWN, ER.TOO_MANY_USER_CONNECTIONS, ER.LOCK_WAIT_TIMEOUT,
-    ER.LOCK_DEADLOCK, ER.QUERY_INTERRUPTED, ER.NET_READ_ERROR, ER.NET_WRITE_INTERRUPTED,
+    ER.CON_COUNT_ERROR, ER.SERVER_SHUTDOWN, ER.TOO_MANY_USER_CONNECTIONS, ER.NET_READ_ERROR,
+    ER.NET_WRITE_INTERRUPTED,
     1927,  # MariaDB: connection was killed
+})  # fmt: skip
+_RETRYABLE: Final = frozenset({
+    ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK, ER.QUERY_INTERRUPTED,
     ER.TABLE_DEF_CHANGED, ER.NO_SUCH_TABLE,  # the table's definition changed since the snapshot began
 })  # fmt: skip
+
+
+class Unavailable(Retryable):
+    """This server can't be followed now; another one of the same topology may be."""
 
 
 def connect(options: MysqlOptions) -> Session:
@@ -126,6 +133,8 @@ def translation(options: MysqlOptions, error: pymysql.err.Error) -> TidemillErro
     code, message = error.args if len(error.args) == 2 else (0, str(error))
     if isinstance(getattr(error, "original_exception", None), ssl.SSLCertVerificationError):
         return SourceError(f"{options.address}: the server's certificate is not accepted: {message}")
+    if code in _UNAVAILABLE:
+        return Unavailable(f"{options.address}: {message}")
     if code in _RETRYABLE:
         return Retryable(f"{options.address}: {message}")
     if code == ER.ACCESS_DENIED_ERROR:

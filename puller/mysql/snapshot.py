@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import pymysql
+from msgspec.structs import replace
 
 from ...codec.mysql.text_rows import SESSION, select_expression
 from ...errors import Retryable, SourceError
@@ -28,6 +29,7 @@ from .connection import (
     translated,
     version_numbers,
 )
+from .failover import check_reached, gtids_at
 from .options import MysqlOptions
 from .position import Position
 from .stream import Result
@@ -54,13 +56,27 @@ class Snapshot:
                 found = [one for one in find_tables(self._session) if follows(one.schema, one.name)]
                 tables = [read_table(self._session, one) for one in found]
                 self.tables = [table for table in tables if table is not None]
-                self.position = begin(self._session)
+                self.position = self._located(begin(self._session))
         except BaseException:
             self.close()
             raise
 
+    def _located(self, position: Position) -> Position:
+        """Return the position with its GTIDs and its server, if the server has GTIDs."""
+        gtid = gtids_at(self._session, position)
+        return replace(position, gtid=gtid, server=self.server.identity) if gtid else position
+
     def close(self) -> None:
         disconnect(self._session)
+
+    def check_reached(self, position: Position) -> None:
+        """Check that the server has what is before `position`, which may be another server's.
+
+        Raises Unavailable if it lags behind, and CheckpointError if it isn't known to be a replica.
+        """
+        if position.gtid and (position.by_gtid or position.server != self.server.identity):
+            with translated(self._options):
+                check_reached(self._session, self._options, position)
 
     def hold(self, source: SourceTable) -> None:
         """Prevent `source` from being altered. Raises Retryable if it was altered already."""
@@ -120,7 +136,7 @@ def current_end(session: Session) -> Position:
     found = query(session, "SHOW BINARY LOG STATUS" if has_new_name else "SHOW MASTER STATUS")
     if not found:
         raise SourceError(_NO_BINLOG)
-    return Position(found[0][0], int(found[0][1]))
+    return Position(found[0][0], int(found[0][1]), "".join(found[0][4].split()))
 
 
 def has_integer_key(table: Table) -> bool:

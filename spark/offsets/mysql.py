@@ -181,7 +181,7 @@ class MysqlOffsets:
             sizes = [
                 int(size)
                 for file, size in query(session, "SHOW BINARY LOGS")
-                if first.rank[0] <= Position(file, 0).rank[0] < last.rank[0]
+                if first.rank.number <= Position(file, 0).rank.number < last.rank.number
             ]
         return sum(sizes) - first.offset + last.offset
 

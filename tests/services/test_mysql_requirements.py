@@ -45,10 +45,11 @@ def test_its_identity_is_its_uuid(mysql_sql: Client) -> None:
 def test_columns_and_their_defaults_are_read_as_sql(mysql_sql: Client) -> None:
     mysql_sql(
         """CREATE TABLE t (id INT UNSIGNED NOT NULL PRIMARY KEY,
-          name VARCHAR(20) CHARACTER SET utf8mb3 DEFAULT 'it''s', path VARCHAR(9) DEFAULT 'a\\\\b', word CHAR(4) DEFAULT 'NULL', doc JSON, year YEAR DEFAULT 2001,
+          name VARCHAR(20) CHARACTER SET utf8mb3 DEFAULT 'it''s', path VARCHAR(9) DEFAULT 'a\\\\b',
+          word CHAR(4) DEFAULT 'NULL', doc JSON, year YEAR DEFAULT 2001,
           at DATETIME(3) DEFAULT NOW(3) ON UPDATE NOW(3), bits BIT(3) DEFAULT b'101',
-          price DECIMAL(5,2) DEFAULT 1.5, raw BINARY(2) DEFAULT 0x00ff, some VARBINARY(4) DEFAULT 0x6100, id2 VARCHAR(36) DEFAULT (UUID()),
-          both_ VARCHAR(9) DEFAULT (concat('a''b', 'c')),
+          price DECIMAL(5,2) DEFAULT 1.5, raw BINARY(2) DEFAULT 0x00ff, some VARBINARY(4) DEFAULT 0x6100,
+          id2 VARCHAR(36) DEFAULT (UUID()), both_ VARCHAR(9) DEFAULT (concat('a''b', 'c')),
           day DATE DEFAULT '2020-01-02', none INT DEFAULT NULL)"""
     )
     (table,) = look(mysql_sql).tables
