@@ -17,7 +17,7 @@ from ...errors import SourceError
 from ...events import Changes, Ts, compose_ts
 from .compression import ROWS_COMPRESSED, uncompress_rows
 from .cursor import HEADER, Cursor
-from .position import Position
+from .position import Position, Rank
 from .query import DDL_VERBS, DML_VERBS, LoggedStatement, changed_tables, verb
 from .transactions import Transactions
 from .zone import ServerZone
@@ -75,7 +75,7 @@ class BinlogDecoder:
         self._out = transactions
         self._follows = follows
         self._layout_number = layout_number
-        self._until: tuple[int, int] | None = None
+        self._until: Rank | None = None
         self._server_ts: Ts = 0
         self._zone = ServerZone()
         self._gtid = b""  # the body of the latest GTID event
@@ -99,6 +99,27 @@ class BinlogDecoder:
         self._server_ts = compose_ts(int(epoch_seconds * 1000))
         self._zone = zone
         self._out.interrupt()
+
+    @property
+    def has_gtids(self) -> bool:
+        """True if the set of GTIDs before the position is known."""
+        return self._cursor.has_gtids
+
+    def know_gtids(self, gtids: str, server: str) -> None:
+        """Learn the set of GTIDs before the position, and its server."""
+        self._cursor.know_gtids(gtids, server)
+
+    def move_to(self, server: str) -> None:
+        """Go on at another server, after the same GTIDs. Raises SourceError if a transaction of which a part
+        was sent would get a higher ts than some sink has for it."""
+        clock = self._out.clock
+        if self._out.is_begun and clock.has_checkpoints_ahead:
+            raise SourceError(
+                f"the transaction after {self._cursor} was sent in part, and can't go on at server {server} "
+                "while some sinks are ahead: start the feed again"
+            )
+        self._cursor.move_to(server)
+        clock.move()
 
     def feed(self, payloads: Iterable[bytes]) -> None:
         """Decode events. Raises SourceError for an event that can't be followed."""
@@ -155,11 +176,13 @@ class BinlogDecoder:
                 "the connection was lost; start again with a new snapshot"
             )
         self._gtid = gtid
+        self._cursor.begin(event)
         self.epoch_seconds = _u32(event)[0]
         self._out.begin(self.epoch_seconds)
 
     def _commit(self, event: bytes) -> None:
         self._cursor.move(event)
+        self._cursor.commit()
         self.transactions += 1
         self._out.commit(str(self._cursor))
         self._arrive()
