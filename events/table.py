@@ -13,6 +13,7 @@ Kind: TypeAlias = Literal[
     "char", "varchar", "text", "binary", "varbinary", "blob",
     "date", "time", "datetime", "timestamp", "year",
     "enum", "set", "json",
+    "uuid", "inet4", "inet6", "geometry", "vector",
 ]  # fmt: skip
 
 
@@ -20,11 +21,12 @@ class Column(Struct, frozen=True):
     """A column and how its values appear in Python.
 
     Integers, year and bit are `int`; decimal is `Decimal`; float and double are `float` (a FLOAT is
-    the exact double of its 32 bits); char, varchar, text, enum, set and json are `str` as the source
-    prints them; binary, varbinary and blob are `bytes` (BINARY(n) padded to n); date is
-    `datetime.date`; datetime is a naive `datetime.datetime`; timestamp is an aware one in UTC; time
-    is `datetime.timedelta`. NULL is None. A date that Python can't represent ("0000-00-00") stays the `str`
-    that the source prints. Index 0 of an enum, an invalid value, is `not_a_member` of its members.
+    the exact double of its 32 bits); char, varchar, text, enum, set, json, uuid, inet4 and inet6 are `str` as
+    the source prints them; binary, varbinary and blob are `bytes` (BINARY(n) padded to n); a geometry is
+    `bytes`: its SRID in 4 bytes, low byte first, then WKB; a vector is `bytes`: 32-bit floats, low byte
+    first; date is `datetime.date`; datetime is a naive `datetime.datetime`; timestamp is an aware one in
+    UTC; time is `datetime.timedelta`. NULL is None. A date that Python can't represent ("0000-00-00") stays
+    the `str` that the source prints. Index 0 of an enum, an invalid value, is `not_a_member` of its members.
     """
 
     name: str
@@ -32,7 +34,7 @@ class Column(Struct, frozen=True):
     unsigned: bool = False
     length: int = 0
     """Characters of char and varchar, bytes of binary and varbinary, bits of bit; bytes of a length
-    prefix (1 to 4) of text and blob; digits of a decimal."""
+    prefix (1 to 4) of text and blob; digits of a decimal; dimensions of a vector."""
     scale: int = 0
     """Digits after the point: of a decimal, or the fraction of a second in a time type."""
     members: tuple[str, ...] = ()
@@ -43,6 +45,8 @@ class Column(Struct, frozen=True):
     default: str | None = None
     """The DEFAULT clause as SQL text in the source's dialect; None if there is none."""
     on_update: str | None = None
+    generated: bool = False
+    """True if the source computes the values from other columns; they are copied like any others."""
 
 
 def not_a_member(members: Sequence[str]) -> str:

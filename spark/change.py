@@ -33,14 +33,12 @@ _TYPES: Final[dict[str, Any]] = {
     "decimal": Decimal,
     "float": float,
     "double": float,
-    "binary": bytes,
-    "varbinary": bytes,
-    "blob": bytes,
     "date": date | tuple[str],
     "datetime": datetime | tuple[str],
     "timestamp": datetime | tuple[str],
     "time": timedelta,
-    **dict.fromkeys(("char", "varchar", "text", "enum", "set", "json"), str),
+    **dict.fromkeys(("char", "varchar", "text", "enum", "set", "json", "uuid", "inet4", "inet6"), str),
+    **dict.fromkeys(("binary", "varbinary", "blob", "geometry", "vector"), bytes),
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"), int),
 }
 """Types of decoded values. A date that Python has no value for is encoded as a tuple of its text."""

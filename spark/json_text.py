@@ -58,7 +58,7 @@ def _texts(column: Column, values: pa.Array) -> tuple[pa.Array, bool]:
             return values.cast(pa.string()), True
         case "bit":
             return values.cast(pa.string()), column.length > _SAFE_BITS
-        case "binary" | "varbinary" | "blob":
+        case "binary" | "varbinary" | "blob" | "geometry" | "vector":
             return _each(values, lambda value: b64encode(value).decode()), True
         case kind if kind in _NUMBERS:
             return values.cast(pa.string()), False

@@ -41,7 +41,7 @@ FOREIGN = {
     "sorter": {"msgspec"},
     "mounter": {"msgspec"},
     "routing": set(),
-    "puller": {"msgspec", "pymysql", "pymysqlreplication", "grpc"},
+    "puller": {"msgspec", "pymysql", "pymysqlreplication", "grpc", "zstandard"},
     "emulator": {"msgspec", "grpc"},
     "sink": {"msgspec", "sqlalchemy", "pymysql", "pyarrow", "numpy"},
 }

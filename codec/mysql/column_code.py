@@ -6,15 +6,30 @@ The code contains nothing of a table except numbers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from decimal import Context, Decimal
 from struct import calcsize
 from typing import Any, Final, NamedTuple
 
-from ...events import not_a_member
+from ...events import Kind, not_a_member
 from .charset import text_decoder
-from .field import Field, Type
-from .values import EPOCH, old_datetime, old_time, packed_time, printed_date, printed_datetime, set_printer
+from .field import COMPRESSED, Field, Type
+from .json import json_text
+from .json_diff import changed_json
+from .values import (
+    EPOCH,
+    old_datetime,
+    old_time,
+    packed_time,
+    printed_date,
+    printed_datetime,
+    printed_inet4,
+    printed_inet6,
+    printed_uuid,
+    set_printer,
+    uncompressed,
+)
 
 
 class Part(NamedTuple):
@@ -47,8 +62,22 @@ NAMES: Final[dict[str, Any]] = {
     "packed_time": packed_time,
     "printed_date": printed_date,
     "printed_datetime": printed_datetime,
+    "uncompressed": uncompressed,
+    "json_text": json_text,
+    "changed_json": changed_json,
 }
 """Names that the code calls."""
+
+PADDED: Final[frozenset[Kind]] = frozenset({"binary", "uuid", "inet4", "inet6"})
+"""Kinds that are stored without their trailing zeros."""
+
+PRINTERS: Final[dict[Kind, Callable[[bytes], str]]] = {
+    "uuid": printed_uuid,
+    "inet4": printed_inet4,
+    "inet6": printed_inet6,
+    "json": json_text,
+}
+"""Functions that print a stored value of these kinds; json only in MySQL's binary format."""
 
 _INTEGERS: Final[dict[int, str]] = {
     Type.TINY: "bB",
@@ -113,9 +142,9 @@ def read_column(i: int, field: Field, names: dict[str, Any]) -> Read:
             names[f"printed{i}"] = set_printer(column.members)
             parts, number = _uint("<", field.size, f"a{i}")
             return Read(parts, [f"v{i} = printed{i}({number})"])
-        case Type.STRING | Type.VARCHAR | Type.VAR_STRING:
+        case Type.STRING | Type.VARCHAR | Type.VAR_STRING | Type.VARCHAR_COMPRESSED:
             return _counted(i, field, 1 if field.size < 256 else 2, names)
-        case Type.BLOB:
+        case Type.BLOB | Type.BLOB_COMPRESSED | Type.JSON | Type.GEOMETRY | Type.VECTOR:
             return _counted(i, field, field.size, names)
     raise ValueError(f"no code for type {field.type}")
 
@@ -131,19 +160,51 @@ def _uint(order: str, size: int, name: str) -> tuple[list[Part], str]:
     return parts, " | ".join(terms)
 
 
+def value_reader(field: Field) -> Callable[[bytes], Any]:
+    """Return a function of the stored bytes of a column that has a length; it raises one of UNREADABLE."""
+    names = dict(NAMES)
+    reader: Callable[[bytes], Any] = eval(f"lambda data: {_value(0, field, 'data', names)}", names)
+    return reader
+
+
 def _counted(i: int, field: Field, length_bytes: int, names: dict[str, Any]) -> Read:
     """Read text or bytes after their length."""
-    column = field.column
     parts, number = _uint("<", length_bytes, f"n{i}")
-    piece = f"data[p:(p := p + ({number}))]"
-    if column.kind == "binary":  # stored without its trailing zeros
-        piece += f".ljust({field.size}, b'\\0')"
-    elif column.charset in ("utf8mb4", "utf8mb3"):
-        piece += ".decode()"
-    elif column.charset is not None:
+    value = _value(i, field, f"data[p:(p := p + ({number}))]", names)
+    return Read(parts, [f"v{i} = {value}"], counted=True)
+
+
+def _value(i: int, field: Field, stored: str, names: dict[str, Any]) -> str:
+    """Return the expression of a value, given that of its stored bytes."""
+    column = field.column
+    if field.type in COMPRESSED:
+        stored = f"uncompressed({stored})"
+    if column.kind in PADDED:  # stored without its trailing zeros
+        stored += f".ljust({field.size}, b'\\0')"
+    if column.kind in PRINTERS and (column.kind != "json" or field.type == Type.JSON):
+        names[f"printed{i}"] = PRINTERS[column.kind]
+        return f"printed{i}({stored})"
+    if column.charset in ("utf8mb4", "utf8mb3") or (column.charset is None and column.kind == "json"):
+        return f"{stored}.decode()"
+    if column.charset is not None:
         names[f"decode{i}"] = text_decoder(column.charset)
-        piece = f"decode{i}({piece})"
-    return Read(parts, [f"v{i} = {piece}"], counted=True)
+        return f"decode{i}({stored})"
+    return stored
+
+
+def read_json_before_changes(i: int, field: Field) -> Read:
+    """Return the code for a JSON document of MySQL that keeps its bytes in `r<i>`."""
+    parts, number = _uint("<", field.size, f"n{i}")
+    return Read(parts, [f"r{i} = data[p:(p := p + ({number}))]", f"v{i} = json_text(r{i})"], counted=True)
+
+
+def read_changes_of_json(i: int, field: Field, bit: int) -> Read:
+    """Return the code for a document that, if that bit of `partial` is set, is a list of changes of the one
+    in `r<i>` and `v<i>`."""
+    parts, number = _uint("<", field.size, f"n{i}")
+    changed = f"changed_json(None if v{i} is None else r{i}, d{i})"
+    value = f"v{i} = {changed} if partial & {bit} else json_text(d{i})"
+    return Read(parts, [f"d{i} = data[p:(p := p + ({number}))]", value], counted=True)
 
 
 def _decimal(i: int, digits: int, scale: int) -> Read:

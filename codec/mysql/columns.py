@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...events import not_a_member
-from .field import Field, Type
+from .column_code import PRINTERS, value_reader
+from .field import COMPRESSED, Field, Type, visible
 from .values import set_printer
 from .walk import widths_of
 
@@ -44,7 +45,7 @@ class ColumnsDecoder:
         self._bitmap_bytes = (len(fields) + 7) // 8
 
     def decode(self, images: bytes, starts: Ints) -> list[pa.Array]:
-        """An array for each column; `starts` is where each image begins. Raises NotColumnar."""
+        """An array for each column of the table; `starts` is where each image begins. Raises NotColumnar."""
         try:
             with np.errstate(over="ignore"):
                 return self._decode(_Data(images + _PADDING), starts)
@@ -68,7 +69,7 @@ class ColumnsDecoder:
             else:
                 arrays.append(_fixed(field, data, at, valid, width.fixed))
                 at = at + (width.fixed if valid is None else np.where(valid, width.fixed, 0))
-        return arrays
+        return [arrays[i] for i in visible(self._fields)]
 
 
 class _Data:
@@ -115,6 +116,12 @@ def _counted(field: Field, data: _Data, begin: Ints, end: Ints, valid: Any) -> p
     every = pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
     places = pa.array(np.arange(0, len(offsets), 2), mask=None if valid is None else ~valid)
     values = every.take(places)
+    if field.type in COMPRESSED or column.kind in PRINTERS:
+        convert = value_reader(field)
+        made = [None if value is None else convert(value) for value in values.to_pylist()]
+        return pa.array(
+            made, pa.large_binary() if column.kind in ("varbinary", "blob") else pa.large_string()
+        )
     if column.kind == "binary":  # without its zeros at the end
         if ((end - begin)[slice(None) if valid is None else valid] != field.size).any():
             padded = [None if v is None else v.ljust(field.size, b"\0") for v in values.to_pylist()]

@@ -21,6 +21,9 @@ _TYPES: Final[dict[str, Kind]] = {
     "REAL": "double", "CHARACTER": "char", "VARCHARACTER": "varchar", "NCHAR": "char",
     "NVARCHAR": "varchar", "TINYTEXT": "text", "MEDIUMTEXT": "text", "LONGTEXT": "text",
     "LONG": "text", "TINYBLOB": "blob", "MEDIUMBLOB": "blob", "LONGBLOB": "blob",
+    "POINT": "geometry", "LINESTRING": "geometry", "POLYGON": "geometry", "MULTIPOINT": "geometry",
+    "MULTILINESTRING": "geometry", "MULTIPOLYGON": "geometry", "GEOMETRYCOLLECTION": "geometry",
+    "GEOMCOLLECTION": "geometry",
 }  # fmt: skip
 _LENGTH_BYTES: Final = {"TINY": 1, "LONG": 4, "MEDI": 3, "TEXT": 2, "BLOB": 2}
 """Bytes of the length, by the first letters of a text's or blob's type."""
@@ -33,6 +36,8 @@ _REFUSED: Final = frozenset({
 
 
 _MAX_VARCHAR_BYTES: Final = 0xFFFF
+_VECTOR_DIMENSIONS: Final = 2048
+"""Dimensions of a VECTOR whose definition doesn't say them."""
 _WIDE_CHARSETS: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
 """Charsets in which the bytes of a plain string literal have another meaning."""
 
@@ -167,6 +172,8 @@ def _read_size(tokens: Tokens, word: str, details: dict[str, Any]) -> None:
             details["length"] = first if numbers else 1
         case "varchar" | "varbinary":
             details["length"] = first
+        case "vector":
+            details["length"] = first if numbers else _VECTOR_DIMENSIONS
         case "time" | "datetime" | "timestamp":
             details["scale"] = first
         case "text" | "blob":

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Final
 
 from msgspec import Struct
 
-from ...events import Column, Kind
+from ...events import Column, Kind, Table
 
 
 class Type(IntEnum):
@@ -47,11 +49,6 @@ class Type(IntEnum):
 
 UNSUPPORTED: Final[dict[int, str]] = {
     Type.OLD_DECIMAL: "DECIMAL in the format before MySQL 5.0",
-    Type.BLOB_COMPRESSED: "COMPRESSED",
-    Type.VARCHAR_COMPRESSED: "COMPRESSED",
-    Type.VECTOR: "VECTOR",
-    Type.JSON: "JSON in MySQL's binary format",
-    Type.GEOMETRY: "GEOMETRY",
 }
 
 METADATA_BYTES: Final[dict[int, int]] = {
@@ -70,9 +67,11 @@ NUMERIC: Final = frozenset({
 
 TEXTUAL: Final = frozenset({
     Type.STRING, Type.VAR_STRING, Type.VARCHAR, Type.BLOB, Type.GEOMETRY, Type.BLOB_COMPRESSED,
-    Type.VARCHAR_COMPRESSED,
+    Type.VARCHAR_COMPRESSED, Type.VECTOR,
 })  # fmt: skip
 """Types with a collation in the metadata; enums and sets have a list of their own."""
+
+COMPRESSED: Final = frozenset({Type.BLOB_COMPRESSED, Type.VARCHAR_COMPRESSED})
 
 KIND_OF_TYPE: Final[dict[int, Kind]] = {
     Type.TINY: "tinyint",
@@ -97,8 +96,13 @@ KIND_OF_TYPE: Final[dict[int, Kind]] = {
     Type.VAR_STRING: "varchar",
     Type.VARCHAR: "varchar",
     Type.BLOB: "text",
+    Type.BLOB_COMPRESSED: "text",
+    Type.VARCHAR_COMPRESSED: "varchar",
     Type.ENUM: "enum",
     Type.SET: "set",
+    Type.JSON: "json",
+    Type.GEOMETRY: "geometry",
+    Type.VECTOR: "vector",
 }
 BYTES_KINDS: Final[dict[Kind, Kind]] = {"char": "binary", "varchar": "varbinary", "text": "blob"}
 """The kind that replaces a kind of text if its collation is binary."""
@@ -110,3 +114,28 @@ class Field(Struct, frozen=True):
     size: int = 0
     """Size in bytes: the maximum of a char, varchar, binary or varbinary; of the length before a text or
     blob; of an enum's number and of a set's bits."""
+    hidden: bool = False
+    """True if the table has no such column: the server adds it to the rows."""
+
+
+class TableMap(Struct, frozen=True):
+    """The contents of a Table_map event."""
+
+    table: Table
+    fields: tuple[Field, ...]
+    """One for each column of the rows that follow."""
+
+
+def visible(fields: Sequence[Field]) -> list[int]:
+    """Return the numbers of the fields that are columns of the table."""
+    return [i for i, field in enumerate(fields) if not field.hidden]
+
+
+def is_hash_of_unique_key(name: str, code: int) -> bool:
+    """True for the column that MariaDB adds to the rows of a table with a UNIQUE key on a TEXT or BLOB."""
+    return code == Type.LONGLONG and re.fullmatch(r"DB_ROW_HASH_\d+", name) is not None
+
+
+def value_bytes(code: int, size: int) -> int:
+    """Return the maximum number of bytes of a value whose metadata say `size`."""
+    return size - 1 if code == Type.VARCHAR_COMPRESSED else size  # it has a byte more in front

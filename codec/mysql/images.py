@@ -28,7 +28,8 @@ def read_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
     The columns are int8 to int64 and uint8 to uint64 (mediumint: 32 bits), float, double, decimal128, uint64
     of a bit, int16 of a year, large_string, large_binary, date32, duration[us], timestamp[us], that of a
     timestamp in UTC. Returns None where the changes are to be taken one by one: they aren't all of a binlog,
-    or have a value that these types don't hold. Raises SourceError for an event that isn't whole.
+    lack columns, or have a value that these types don't hold. Raises SourceError for an event that isn't
+    whole.
     """
     first = runs[0]
     if not isinstance(first, EventRun):
@@ -37,7 +38,10 @@ def read_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
     for run in runs:
         if not isinstance(run, EventRun) or run.decoder is not decoder:
             return None
-        places.append(np.frombuffer(run.starts(), np.int64) + base)
+        starts = run.starts()
+        if starts is None:
+            return None
+        places.append(np.frombuffer(starts, np.int64) + base)
         events.append(run.event)
         base += len(run.event)
     try:
@@ -51,17 +55,20 @@ def read_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
 def raw_images(runs: Sequence[Run]) -> tuple[bytes, pa.Array] | None:
     """The Table_map of all these runs, and the source's bytes of each change: of an update, both images.
 
-    Returns None for runs that aren't all of one layout of a binlog. Raises SourceError for an event that
-    isn't whole; the values aren't looked at.
+    Returns None for runs that aren't all of one layout of a binlog, that lack columns, or whose layout isn't
+    in the Table_map alone. Raises SourceError for an event that isn't whole; the values aren't looked at.
     """
     first = runs[0]
-    if not isinstance(first, EventRun) or not first.decoder.payload:
+    if not isinstance(first, EventRun) or not first.decoder.payload or first.decoder.needs_schema:
         return None
     decoder, events, offsets, base = first.decoder, [], [], 0
     for run in runs:
         if not isinstance(run, EventRun) or run.decoder is not decoder:
             return None
-        starts = np.frombuffer(run.starts(), np.int64)
+        images = run.starts()
+        if images is None:
+            return None
+        starts = np.frombuffer(images, np.int64)
         starts = starts[::2] if run.op == "update" else starts
         found = np.empty((len(starts), 2), np.int64)
         found[:, 0] = starts

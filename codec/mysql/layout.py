@@ -8,17 +8,37 @@ from typing import Final
 
 from ...errors import SourceError
 from ...events import Op, RowChange, Run, Table, Ts
+from .field import TableMap
 from .rows import RowsDecoder, op_of
 from .run import EventRun, TextRun, unreadable
-from .table_map import TableMap, parse_table_map
+from .table_map import names_of, parse_table_map
 from .text_rows import TextRowsDecoder
 
 
 class Layout:
     """The layout of rows of one version of a table. Decoders are created on first use, then kept."""
 
-    def __init__(self, source: bytes | Table) -> None:
+    def __init__(self, source: bytes | Table, known: Table | None = None) -> None:
         self._source: Final = source
+        self._known: Final = known
+        self._with_schema: Layout | None = None
+
+    @cached_property
+    def names(self) -> tuple[str, str]:
+        """Schema and table. Raises SourceError if the Table_map can't be read."""
+        if isinstance(self._source, Table):
+            return self._source.schema, self._source.name
+        try:
+            return names_of(self._source)
+        except (IndexError, UnicodeDecodeError):
+            raise SourceError("a Table_map event of the binlog can't be read") from None
+
+    def with_schema(self, known: Table) -> Layout:
+        """Return the layout for a table whose schema is known, which its Table_map may not tell."""
+        made = self._with_schema
+        if made is None or made._known is not known:
+            made = self._with_schema = Layout(self._source, known)
+        return made
 
     @cached_property
     def table(self) -> Table:
@@ -62,12 +82,12 @@ class Layout:
     def _table_map(self) -> TableMap:
         if isinstance(self._source, Table):
             raise TypeError(f"{self._source.full_name}: a layout of snapshot rows has no Table_map")
-        return parse_table_map(self._source)
+        return parse_table_map(self._source, self._known)
 
     @cached_property
     def _rows(self) -> RowsDecoder:
         assert isinstance(self._source, bytes)
-        return RowsDecoder(self._table_map, self._source)
+        return RowsDecoder(self._table_map, self._source, needs_schema=self._known is not None)
 
     @cached_property
     def _text_rows(self) -> TextRowsDecoder:

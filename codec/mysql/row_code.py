@@ -12,23 +12,36 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from struct import Struct as Packing
 from struct import calcsize
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ...events import RowChange, Table, Ts
-from .column_code import NAMES, Part, read_column
-from .field import Field
+from .column_code import NAMES, Part, read_changes_of_json, read_column, read_json_before_changes
+from .field import Field, Type, visible
 from .values import UNREADABLE
 
 RowsReader: TypeAlias = Callable[[bytes, int, int, Ts, Ts], list[RowChange]]
 """Maps (event, start and end of its row images, commit ts, start ts) to the changes they make."""
 
 
-def compile_rows(table: Table, fields: Sequence[Field], op: str) -> RowsReader:
+class Images(NamedTuple):
+    """Which columns, by their numbers, the row images of an event have."""
+
+    before: tuple[int, ...]
+    """Columns of the image before an update, or of the only image of an insert or delete."""
+    after: tuple[int, ...]
+    partial: bool = False
+    """True if the image after an update may contain changes of JSON documents instead of whole ones."""
+
+
+def compile_rows(table: Table, fields: Sequence[Field], op: str, images: Images | None = None) -> RowsReader:
     """Compile a function that reads the row images of an insert, update or delete, one after the other.
 
-    The function raises one of UNREADABLE for bytes that aren't such rows.
+    Without `images` they have all columns. A column that isn't in the image after an update has its value
+    from before it; any other missing value is None. The function raises one of UNREADABLE for bytes that
+    aren't such rows.
     """
-    reader: RowsReader = _Code(fields).compile_rows(table, op)
+    every = tuple(range(len(fields)))
+    reader: RowsReader = _Code(fields).compile_rows(table, op, images or Images(every, every))
     return reader
 
 
@@ -75,34 +88,71 @@ class _Code:
         self._names = dict(NAMES)
         self._reads = [read_column(i, field, self._names) for i, field in enumerate(fields)]
 
-    def compile_rows(self, table: Table, op: str) -> Any:
-        count = len(self._fields)
-        bitmap = (count + 7) // 8
-        unused = -1 << count & (1 << bitmap * 8) - 1  # bits without a column are set
-        required = sum(1 << i for i, field in enumerate(self._fields) if not field.column.nullable)
-        first = "data[p]" if bitmap == 1 else f"data[p:p + {bitmap}]"
-        no_null = unused if bitmap == 1 else unused.to_bytes(bitmap, "little")
+    def compile_rows(self, table: Table, op: str, images: Images) -> Any:
+        row = f"row = ({''.join(f'v{i}, ' for i in visible(self._fields))})"
         self._names |= {"RowChange": RowChange, "table": table}
+        if op != "update" or (images.before == images.after and not images.partial):
+            body = [*self._missing(images.before), *self._image(images.before), row, *_CHANGES[op]]
+        else:
+            body = [*self._update(images, row)]
         return self._compile(
             "def function(data, p, end, commit_ts, start_ts):",
             "    changes = []",
             "    append = changes.append",
             "    before = None",
             "    while p < end:",
-            f"        if {first} == {no_null!r}:",
-            *_indented(3, self._straight(range(count), skip=bitmap)),
-            "        else:",
-            f"            nulls = int.from_bytes(data[p:p + {bitmap}], 'little')",
-            f"            if nulls & {required}:",
-            "                raise ValueError",
-            f"            p += {bitmap}",
-            *_indented(3, self._asking()),
-            f"        row = ({''.join(f'v{i}, ' for i in range(count))})",
-            *_indented(2, _CHANGES[op]),
+            *_indented(2, body),
             "    if p != end or before is not None:",
             "        raise ValueError",
             "    return changes",
         )
+
+    def _update(self, images: Images, row: str) -> Iterator[str]:
+        """Read two images of different columns, or with changes of documents in the second."""
+        documents = [i for i, field in enumerate(self._fields) if field.type == Type.JSON]
+        for i in documents if images.partial else ():
+            self._reads[i] = read_json_before_changes(i, self._fields[i])
+        yield from self._missing(images.before)
+        yield from self._image(images.before)
+        yield row
+        yield "before = row"
+        if images.partial:
+            for nth, i in enumerate(documents):
+                self._reads[i] = read_changes_of_json(i, self._fields[i], 1 << nth)
+            size = (len(documents) + 7) // 8
+            yield "partial = data[p]"
+            yield "p += 1"
+            yield "if partial:"
+            yield "    if partial != 1:"
+            yield "        raise ValueError"
+            yield f"    partial = int.from_bytes(data[p:p + {size}], 'little')"
+            yield f"    p += {size}"
+        yield from self._image(images.after)
+        yield row
+        yield from _CHANGES["update"]
+
+    def _missing(self, present: Sequence[int]) -> Iterator[str]:
+        for i in visible(self._fields):
+            if i not in present:
+                yield f"v{i} = None"
+
+    def _image(self, columns: Sequence[int]) -> Iterator[str]:
+        """Read an image of these columns: a bit for each that is NULL, then the values."""
+        count = len(columns)
+        bitmap = (count + 7) // 8
+        unused = -1 << count & (1 << bitmap * 8) - 1  # bits without a column are set
+        nullable = [self._fields[i].column.nullable for i in columns]
+        required = sum(1 << nth for nth, may in enumerate(nullable) if not may)
+        first = "data[p]" if bitmap == 1 else f"data[p:p + {bitmap}]"
+        no_null = unused if bitmap == 1 else unused.to_bytes(bitmap, "little")
+        yield f"if {first} == {no_null!r}:"
+        yield from _indented(1, self._straight(columns, skip=bitmap) if columns else [f"p += {bitmap}"])
+        yield "else:"
+        yield f"    nulls = int.from_bytes(data[p:p + {bitmap}], 'little')"
+        yield f"    if nulls & {required}:"
+        yield "        raise ValueError"
+        yield f"    p += {bitmap}"
+        yield from _indented(1, self._asking(columns))
 
     def compile_column(self) -> Any:
         """Compile a function (data, start) that reads the only column and returns its end."""
@@ -128,14 +178,14 @@ class _Code:
             yield from self._unpack(parts, skip)
             yield from lines
 
-    def _asking(self) -> Iterator[str]:
+    def _asking(self, columns: Sequence[int]) -> Iterator[str]:
         """Read a row that has a NULL."""
-        for nullable, group in groupby(range(len(self._fields)), lambda i: self._fields[i].column.nullable):
+        for nullable, group in groupby(enumerate(columns), lambda nth: self._fields[nth[1]].column.nullable):
             if not nullable:
-                yield from self._straight(list(group))
+                yield from self._straight([i for _, i in group])
                 continue
-            for i in group:
-                yield f"if nulls & {1 << i}:"
+            for nth, i in group:
+                yield f"if nulls & {1 << nth}:"
                 yield f"    v{i} = None"
                 yield "else:"
                 yield from _indented(1, self._straight([i]))

@@ -9,8 +9,8 @@ from typing import Final
 
 from ...errors import SourceError
 from ...events import Op, RowChange, Ts
-from .row_code import RowsReader, compile_rows, unreadable_column
-from .table_map import TableMap
+from .field import TableMap, visible
+from .row_code import Images, RowsReader, compile_rows, unreadable_column
 from .values import UNREADABLE
 from .walk import Walk, compile_walk
 
@@ -21,11 +21,17 @@ _OPS: Final[dict[int, Op]] = {
     30: "insert",
     31: "update",
     32: "delete",
+    39: "update",
 }
-"""Rows events by type: those of MariaDB and MySQL up to 5.5, and those of MySQL since 5.6."""
+"""Rows events by type: those of MariaDB and MySQL up to 5.5, those of MySQL since 5.6, and MySQL's update
+with changes of JSON documents."""
+_PARTIAL: Final = 39
 _KINDS: Final[dict[Op, int]] = {"insert": 23, "update": 24, "delete": 25}
 _EXTENSIBLE: Final = 30
 """From this type on, the head may contain more than table and flags."""
+
+_MAX_OTHER_READERS: Final = 500
+"""Kept readers of images that lack columns."""
 
 _HEAD_BYTES: Final = 19 + 8  # header, table id, flags
 _CHECKSUM_BYTES: Final = 4
@@ -41,15 +47,17 @@ def op_of(event: bytes) -> Op | None:
 class RowsDecoder:
     """Decodes the rows events that follow one Table_map."""
 
-    def __init__(self, table_map: TableMap, payload: bytes = b"") -> None:
-        """`payload` is what `table_map` was parsed from."""
+    def __init__(self, table_map: TableMap, payload: bytes = b"", *, needs_schema: bool = False) -> None:
+        """`payload` is what `table_map` was parsed from; `needs_schema` is True if not from that alone."""
         self.payload: Final = payload
+        self.needs_schema: Final = needs_schema
         self._table = table_map.table
         self.fields = table_map.fields
         count = len(table_map.fields)
         self._width = bytes((count,)) if count < 251 else b"\xfc" + count.to_bytes(2, "little")
         self._bitmap_bytes = (count + 7) // 8
         self._readers: dict[int, tuple[bytes, RowsReader]] = {}
+        self._other_readers: dict[bytes, tuple[RowsReader, bool]] = {}
         self.lock: Final = Lock()
         """Held to decode a run, which several sinks may ask for at once."""
 
@@ -59,24 +67,27 @@ class RowsDecoder:
         Raises SourceError, naming the table and if possible the column, for an event that is incomplete,
         whose rows lack columns or whose bytes are no values.
         """
-        start = 0
+        start, whole = 0, False
         try:
-            read, start = self._begin(event)
+            read, start, whole = self._begin(event)
             if _event_bytes(event)[0] - len(event) not in (0, _CHECKSUM_BYTES):
                 raise ValueError
             return read(event, start, len(event), commit_ts, start_ts)
         except UNREADABLE:
-            raise self._unreadable(event, start) from None
+            raise self._unreadable(event, start if whole else 0) from None
 
-    def starts(self, event: bytes) -> list[int]:
-        """Where each row image of the event begins, an update's two after each other.
+    def starts(self, event: bytes) -> list[int] | None:
+        """Where each row image of the event begins, an update's two after each other; None if the images lack
+        columns or contain changes of documents.
 
         Raises SourceError or one of UNREADABLE for an event that isn't whole; `decode` says of it what is
         wrong. The values aren't looked at.
         """
-        _, start = self._begin(event)
+        _, start, whole = self._begin(event)
         if _event_bytes(event)[0] - len(event) not in (0, _CHECKSUM_BYTES):
             raise ValueError
+        if not whole:
+            return None
         return self._walk(event, start, len(event))
 
     def event(self, images: bytes, op: Op) -> bytes:
@@ -88,14 +99,17 @@ class RowsDecoder:
             (bytes((0, 0, 0, 0, kind)), bytes(4), size.to_bytes(4, "little"), bytes(14), columns, images)
         )
 
-    def _begin(self, event: bytes) -> tuple[RowsReader, int]:
-        """Return the reader of the row images, and their start."""
+    def _begin(self, event: bytes) -> tuple[RowsReader, int, bool]:
+        """Return the reader of the row images, their start, and True if they are whole rows."""
         kind = event[4]
         columns, read = self._readers.get(kind) or self._reader(kind)
         at = _HEAD_BYTES + (_extra_bytes(event)[0] if kind >= _EXTENSIBLE else 0)
-        if not event.startswith(columns, at):
-            self._check_columns(event, at)
-        return read, at + len(columns)
+        end = at + len(columns)
+        if event.startswith(columns, at) and kind != _PARTIAL:
+            return read, end, True
+        bitmaps = event[at:end]
+        read, whole = self._other_readers.get(event[4:5] + bitmaps) or self._other_reader(kind, bitmaps)
+        return read, end, whole
 
     @cached_property
     def _walk(self) -> Walk:
@@ -113,22 +127,36 @@ class RowsDecoder:
         reader = self._readers[kind] = columns, compile_rows(self._table, self.fields, op)
         return reader
 
-    def _check_columns(self, event: bytes, start: int) -> None:
-        """Accept an event whose bitmaps differ from the expected only in bits without a column."""
-        if not event.startswith(self._width, start):
+    def _other_reader(self, kind: int, bitmaps: bytes) -> tuple[RowsReader, bool]:
+        """Return the reader of images that may lack columns, and True if they are whole rows.
+
+        Raises SourceError if values are missing that aren't known from the image before an update.
+        """
+        op, width, size = _OPS[kind], len(self._width), self._bitmap_bytes
+        count = 2 if op == "update" else 1
+        if not bitmaps.startswith(self._width) or len(bitmaps) != width + count * size:
             raise ValueError
-        at = start + len(self._width)
-        for _ in range(2 if _OPS[event[4]] == "update" else 1):
-            present = int.from_bytes(event[at : at + self._bitmap_bytes], "little")
-            at += self._bitmap_bytes
-            if at > len(event):
-                raise ValueError
-            for i, field in enumerate(self.fields):
-                if not present >> i & 1:
-                    raise SourceError(
-                        f"table {self._table.full_name}: the binlog holds rows without column "
-                        f"{field.column.name}; the source must run with binlog_row_image=FULL"
-                    )
+        bits = [int.from_bytes(bitmaps[at : at + size], "little") for at in range(width, len(bitmaps), size)]
+        fields = self.fields
+        present = [tuple(i for i in range(len(fields)) if image >> i & 1) for image in bits]
+        images = Images(present[0], present[-1], kind == _PARTIAL)
+        self._require(images)
+        whole = len(images.before) == len(images.after) == len(fields) and not images.partial
+        reader = self._reader(kind)[1] if whole else compile_rows(self._table, fields, op, images)
+        if len(self._other_readers) >= _MAX_OTHER_READERS:
+            self._other_readers.clear()
+        found = self._other_readers[bytes((kind,)) + bitmaps] = reader, whole
+        return found
+
+    def _require(self, images: Images) -> None:
+        for i in visible(self.fields):
+            column = self.fields[i].column
+            if i in images.before and (i in images.after or not column.generated):
+                continue
+            whose = f"table {self._table.full_name}: the binlog holds rows without column {column.name}"
+            if column.generated:
+                raise SourceError(f"{whose}, which the server computes itself: leave the table out")
+            raise SourceError(f"{whose}; the source must run with binlog_row_image=FULL")
 
     def _unreadable(self, event: bytes, start: int) -> SourceError:
         """Return the error for an event; `start` is the start of the row images, 0 if unknown."""

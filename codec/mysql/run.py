@@ -21,26 +21,32 @@ class EventRun(Run, eq=False, gc=False):
     decoder: RowsDecoder
     event: bytes
     _starts: array[int] | None = None
+    _is_walked: bool = False
 
     def __len__(self) -> int:
         if self.decoded is not None:
             return len(self.decoded)
-        images = len(self.starts())
-        return images // 2 if self.op == "update" else images
+        starts = self.starts()
+        if starts is None:
+            return len(self.changes())
+        return len(starts) // 2 if self.op == "update" else len(starts)
 
-    def starts(self) -> array[int]:
-        """Where each row image of the event begins, an update's two after each other; as int64.
+    def starts(self) -> array[int] | None:
+        """Where each row image of the event begins, an update's two after each other; as int64. None if the
+        images aren't whole rows.
 
         Raises SourceError if the event isn't whole.
         """
-        if self._starts is None:
+        if not self._is_walked:
             try:
-                found = array("q", self.decoder.starts(self.event))
+                starts = self.decoder.starts(self.event)
             except (SourceError, *UNREADABLE):
-                found = array("q")
-            if not found or (self.op == "update" and len(found) % 2):
+                starts = []
+            found = None if starts is None else array("q", starts)
+            if found is not None and (not found or (self.op == "update" and len(found) % 2)):
                 self.changes()  # says what is wrong
             self._starts = found
+            self._is_walked = True
         return self._starts
 
     def changes(self) -> list[RowChange]:

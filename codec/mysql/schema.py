@@ -27,6 +27,10 @@ WHERE CONSTRAINT_SCHEMA = %s AND TABLE_NAME = %s
 """
 """MariaDB's JSON type is a LONGTEXT with such a check. In MySQL it is a type, and checks have no table."""
 
+_COMPRESSED: Final = "/*M!100301 COMPRESSED*/"
+_UNTOLD: Final = frozenset({"uuid", "inet4", "inet6"})
+"""Kinds that look like BINARY in a binlog."""
+
 
 def table_from_information_schema(
     schema: str,
@@ -37,13 +41,15 @@ def table_from_information_schema(
     collation: str | None = None,
     *,
     is_mariadb: bool = True,
+    has_catalog: bool = False,
 ) -> Table:
     """Return the table described by rows of COLUMNS_QUERY, names of KEY_QUERY and texts of CHECKS_QUERY.
 
-    `collation` is the table's own. MySQL prints defaults differently from MariaDB, and needs no checks.
-    Raises SourceError, naming table, column and type, for a column that isn't supported.
+    `collation` is the table's own; MySQL prints defaults differently from MariaDB, and needs no checks.
+    `has_catalog` is True if the rows of the binlog will be decoded with this schema, without which some types
+    aren't known. Raises SourceError, naming table, column and type, for a column that isn't supported.
     """
-    made = tuple(_column(f"{schema}.{name}", row, checks, is_mariadb) for row in columns)
+    made = tuple(_column(f"{schema}.{name}", row, checks, is_mariadb, has_catalog) for row in columns)
     indexes = {column.name: i for i, column in enumerate(made)}
     return Table(
         schema,
@@ -55,7 +61,9 @@ def table_from_information_schema(
     )
 
 
-def _column(table: str, row: Sequence[Any], checks: Collection[str], is_mariadb: bool) -> Column:
+def _column(
+    table: str, row: Sequence[Any], checks: Collection[str], is_mariadb: bool, has_catalog: bool
+) -> Column:
     name, type_text, charset, collation, nullable, default, extra = row
     definition = type_text
     if charset:
@@ -66,12 +74,12 @@ def _column(table: str, row: Sequence[Any], checks: Collection[str], is_mariadb:
     if "ON UPDATE" in extra:
         definition += " " + extra[extra.index("ON UPDATE") :]
     try:
-        if "VIRTUAL GENERATED" in extra or "STORED GENERATED" in extra:
-            raise NotUnderstood("a generated column")
         if "mariadb-5.3" in type_text and "(" in type_text:
             # The binlog doesn't contain the number of fractional digits of such a column.
             raise NotUnderstood("a fraction in the format of mysql56_temporal_format=OFF")
-        column = parse_column(name, definition)
+        column = parse_column(name, definition.replace(_COMPRESSED, ""))
+        if column.kind in _UNTOLD and not has_catalog:
+            raise NotUnderstood(f"type {column.kind}, which a binlog doesn't tell from BINARY,")
     except NotUnderstood as what:
         raise SourceError(
             f"column {name} of table {table} is {type_text}: {what} isn't supported; leave the table out of "
@@ -79,6 +87,11 @@ def _column(table: str, row: Sequence[Any], checks: Collection[str], is_mariadb:
         ) from None
     if column.kind == "text" and f"json_valid(`{name}`)" in checks:
         column = replace(column, kind="json", length=0)
-    if not is_mariadb:
-        return replace(column, default=default_sql(column, default, extra))
-    return replace(column, default=None if default == "NULL" else default)
+    generated = "VIRTUAL GENERATED" in extra or "STORED GENERATED" in extra
+    if generated:
+        default = None
+    elif is_mariadb:
+        default = None if default == "NULL" else default
+    else:
+        default = default_sql(column, default, extra)
+    return replace(column, default=default, generated=generated)

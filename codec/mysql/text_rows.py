@@ -50,7 +50,8 @@ def _decimal(text: bytes) -> Decimal:
 _CONVERTERS: Final[dict[Kind, _Convert]] = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"), int),
     **dict.fromkeys(("char", "varchar", "text", "enum", "set", "json"), bytes.decode),
-    **dict.fromkeys(("binary", "varbinary", "blob"), bytes),
+    **dict.fromkeys(("uuid", "inet4", "inet6"), bytes.decode),
+    **dict.fromkeys(("binary", "varbinary", "blob", "geometry", "vector"), bytes),
     **dict.fromkeys(("float", "double"), float),
     "decimal": _decimal,
     "date": text_date,

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 import struct
+import zlib
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
+from socket import AF_INET, AF_INET6, inet_ntop
 from typing import Final
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -36,6 +38,15 @@ def printed_datetime(
         raise ValueError
     fraction = f".{micros:06d}"[: scale + 1] if scale else ""
     return f"{printed_date(year, month, day)} {hour:02d}:{minute:02d}:{second:02d}{fraction}"
+
+
+def printed_time(value: timedelta, scale: int) -> str:
+    """Return a TIME as the source prints it, with `scale` fractional digits."""
+    micros = abs(value) // timedelta(microseconds=1)
+    seconds, micros = divmod(micros, 1_000_000)
+    fraction = f".{micros:06d}"[: scale + 1] if scale else ""
+    sign = "-" if value < timedelta() else ""
+    return f"{sign}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"
 
 
 def packed_time(packed: int, fraction_bits: int, unit_micros: int) -> timedelta:
@@ -75,6 +86,51 @@ def old_datetime(digits: int) -> datetime | str:
         return datetime(year, month, day, hour, minute, second)  # noqa: DTZ001
     except ValueError:
         return printed_datetime(year, month, day, hour, minute, second, 0, 0)
+
+
+def uncompressed(data: bytes) -> bytes:
+    """Return a value of a COMPRESSED column.
+
+    Its first byte is 0 if the value follows as it is. Otherwise its low 3 bits count the bytes of the value's
+    length, high byte first, and a deflate stream follows, without zlib's wrapper if bit 3 is set.
+    """
+    if not data:
+        return data
+    head = data[0]
+    if not head:
+        return data[1:]
+    if head & 0xF0 != 0x80:
+        raise ValueError("compressed by an unknown algorithm")
+    start = 1 + (head & 7)
+    length = int.from_bytes(data[1:start], "big")
+    stream = zlib.decompressobj(-zlib.MAX_WBITS if head & 8 else zlib.MAX_WBITS)
+    try:
+        value = stream.decompress(data[start:], length + 1)
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
+    if len(value) != length:
+        raise ValueError("a compressed value has another length")
+    return value
+
+
+def printed_uuid(data: bytes) -> str:
+    """Print a stored UUID. One of a version below 6 is stored with its five groups in reverse order, so that
+    they sort by time."""
+    if len(data) != 16:
+        raise ValueError("a UUID hasn't 16 bytes")
+    if data[6] >= 0x80 and 0 < data[8] <= 0x80:
+        data = data[12:] + data[10:12] + data[8:10] + data[6:8] + data[:6]
+    text = data.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def printed_inet4(data: bytes) -> str:
+    return inet_ntop(AF_INET, data)
+
+
+def printed_inet6(data: bytes) -> str:
+    """Print an address without its longest run of zeros; an IPv4 address in it is printed as such."""
+    return inet_ntop(AF_INET6, data)
 
 
 def set_printer(members: Sequence[str]) -> Callable[[int], str]:

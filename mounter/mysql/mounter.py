@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
@@ -18,7 +19,7 @@ from ...codec.mysql.entry import (
     decode_commit,
     decode_statement,
 )
-from ...codec.mysql.layout import Layouts
+from ...codec.mysql.layout import Layout, Layouts
 from ...errors import InvariantViolated
 from ...events import (
     Chunk,
@@ -28,6 +29,7 @@ from ...events import (
     KvChange,
     Rows,
     Sorted,
+    Table,
     TableProgress,
     Transaction,
 )
@@ -36,6 +38,9 @@ from .ddl import Change, Tables, read_change
 _Found: TypeAlias = list[Any]
 """Runs, or row changes if they are decoded at once; both have a ts and a table."""
 
+SchemaOf: TypeAlias = Callable[[str, str], Table | None]
+"""Maps schema and name to the table as it is known; None if it isn't."""
+
 
 class Mounter:
     """Decodes the changes that a feed's sorter releases, in order.
@@ -43,8 +48,19 @@ class Mounter:
     Not thread-safe: it keeps the state of the open transaction.
     """
 
-    def __init__(self, layouts: Layouts, source: str, tables: Tables, *, decodes: bool = False) -> None:
+    def __init__(
+        self,
+        layouts: Layouts,
+        source: str,
+        tables: Tables,
+        *,
+        decodes: bool = False,
+        schema_of: SchemaOf | None = None,
+    ) -> None:
         """`source` is the name in every item.
+
+        `schema_of` says what is known of a table where the mounter is in the log: rows need it if the binlog
+        holds no names (binlog_row_metadata), or for types that it doesn't tell apart.
 
         With `decodes`, rows are decoded at once, which saves 3 µs per one-row transaction if they are read as
         tuples later.
@@ -53,6 +69,7 @@ class Mounter:
         self._layouts: Final = layouts
         self._source: Final = source
         self._tables: Final = tables
+        self._schema_of: Final = schema_of
         self._rolled_back = False
         """True if the open transaction was rolled back."""
         self._loads = False
@@ -69,7 +86,7 @@ class Mounter:
         items: list[Item] = []
         runs: _Found = []
         decodes = self.decodes
-        layout = self._layouts.layout
+        layout = self._layouts.layout if self._schema_of is None else self._layout_with_schema
         kind = COMMIT
         for change in sorted_.changes:
             commit_ts, start_ts = change.commit_ts, change.start_ts
@@ -88,7 +105,7 @@ class Mounter:
                     runs.append(layout(change.region_id).run(change.value, commit_ts, start_ts))
             elif kind == TEXT_ROWS:
                 self._loads = True
-                run = layout(change.region_id).text_run(change.value, commit_ts, start_ts)
+                run = self._layouts.layout(change.region_id).text_run(change.value, commit_ts, start_ts)
                 runs += run.changes() if decodes else [run]
             elif kind == DDL:
                 ddl = self._read_ddl(change)
@@ -101,6 +118,12 @@ class Mounter:
         if runs:
             self._part(change, runs, items)
         return items
+
+    def _layout_with_schema(self, number: int) -> Layout:
+        assert self._schema_of is not None
+        layout = self._layouts.layout(number)
+        known = self._schema_of(*layout.names)
+        return layout if known is None else layout.with_schema(known)
 
     def _part(self, change: KvChange, runs: _Found, items: list[Item]) -> None:
         """Emit the rows so far of a transaction that continues."""

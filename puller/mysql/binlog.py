@@ -1,21 +1,25 @@
 """Binlog events to raw changes: the tables they are of and the bounds of transactions. Rows aren't decoded.
 
-Source: MariaDB's sql/log_event.h and the "Replication Protocol" pages of its knowledge base. A
-payload of the dump is a status byte, then the event: a 19-byte header (time, type, server, size, end
-position, flags), the body, a CRC32 of both.
+Source: MariaDB's sql/log_event.h and the "Replication Protocol" pages of its knowledge base, MySQL's
+libs/mysql/binlog/event. A payload of the dump is a status byte, then the event: a 19-byte header (time, type,
+server, size, end position, flags), the body, a CRC32 of both.
+
+A transaction begins with a GTID event. MariaDB's says if a single statement follows, which then ends it; of
+MySQL's that is so unless the first statement is BEGIN or XA START.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from struct import Struct
+from struct import error as struct_error
 from typing import Final
 
 from ...codec.mysql.entry import DDL, ROWS, encode_statement
 from ...codec.mysql.table_map import names_of
 from ...errors import SourceError
 from ...events import Changes, Ts, compose_ts
-from .compression import ROWS_COMPRESSED, uncompress_rows
+from .compression import ROWS_COMPRESSED, events_of_payload, uncompress_rows
 from .cursor import HEADER, Cursor
 from .position import Position, Rank
 from .query import DDL_VERBS, DML_VERBS, LoggedStatement, changed_tables, verb
@@ -28,15 +32,24 @@ FORMAT_DESCRIPTION: Final = 15
 XID: Final = 16
 EXECUTE_LOAD_QUERY: Final = 18
 TABLE_MAP: Final = 19
+INCIDENT: Final = 26
 HEARTBEAT: Final = 27
 XA_PREPARE: Final = 38
+TRANSACTION_PAYLOAD: Final = 40
+HEARTBEAT_V2: Final = 41
 GTID: Final = 162
+MYSQL_GTIDS: Final = frozenset({33, 34, 42})  # with a GTID, without one, with a tagged one
+PARTIAL_ROW_DATA: Final = 172
 QUERY_COMPRESSED: Final = 165
-ROWS_EVENTS: Final = frozenset({23, 24, 25})  # write, update, delete
+ROWS_EVENTS: Final = frozenset({
+    23, 24, 25,  # write, update, delete
+    30, 31, 32, 39,  # MySQL's, and its update with changes of JSON documents
+})  # fmt: skip
 WITHOUT_EFFECT: Final = frozenset({
     3,  # the end of a file
     5, 13, 14,  # values that the next statement uses
     9, 17,  # data of the next LOAD DATA statement
+    29, 35, 36, 37,  # MySQL: annotation, list of GTIDs, a group's members
     160, 161, 163, 164,  # MariaDB: annotation, checkpoint, list of GTIDs, start of encryption
 })  # fmt: skip
 
@@ -45,7 +58,7 @@ _GTID_FLAGS = 12  # in a GTID's body, after the sequence number and domain
 _STANDALONE, _GROUP_COMMIT, _PREPARED_XA = 1, 2, 64
 _START_ALTER, _ROLLBACK_ALTER = 2, 8
 _UNWANTED = 0
-_NO_TABLE = b"\xff" * 6  # in an event that only marks the end of a statement
+_NO_TABLES = (b"\xff" * 6, b"\xff\xff\xff\xff\0\0")  # in an event that only marks the end of a statement
 _SEQUENCE_COLUMNS = b"\x15next_not_cached_value\rminimum_value\rmaximum_value"
 
 _u16 = Struct("<H").unpack_from
@@ -80,7 +93,11 @@ class BinlogDecoder:
         self._zone = ServerZone()
         self._gtid = b""  # the body of the latest GTID event
         self._layouts: dict[bytes, int] = {}  # layout numbers by the payload of a Table_map
-        self._tables: dict[bytes, int] = {_NO_TABLE: _UNWANTED}  # layout numbers by table id
+        self._tables = dict.fromkeys(_NO_TABLES, _UNWANTED)  # layout numbers by table id
+        self._is_statement: bool | None = None  # the transaction is a single statement; None if not known yet
+        self._is_prepared = False  # the transaction is an XA transaction that is only prepared
+        self._is_half_of_alter = False
+        self._payload = b""  # the event whose payload is read
         self._arrive()
 
     @property
@@ -122,8 +139,16 @@ class BinlogDecoder:
         clock.move()
 
     def feed(self, payloads: Iterable[bytes]) -> None:
-        """Decode events. Raises SourceError for an event that can't be followed."""
+        """Decode events. Raises SourceError for an event that can't be followed or read."""
         self.caught_up = False
+        try:
+            self._feed(payloads)
+        except (LookupError, ValueError, struct_error):
+            raise SourceError(
+                f"an event after {self._cursor} can't be read: check the server's disk and the network"
+            ) from None
+
+    def _feed(self, payloads: Iterable[bytes]) -> None:
         event_of = self._cursor.event
         for payload in payloads:
             if self.reached:
@@ -135,12 +160,12 @@ class BinlogDecoder:
                 if layout != _UNWANTED:
                     self._add_rows(event_of(payload), layout)
             elif kind == TABLE_MAP:
-                self._map_table(payload)
+                self._map_table(event_of(payload))
             elif kind == XID:
                 self._commit(event_of(payload))
-            elif kind == GTID:
-                self._begin(event_of(payload))
-            elif kind == HEARTBEAT:
+            elif kind == GTID or kind in MYSQL_GTIDS:
+                self._begin(kind, event_of(payload))
+            elif kind in (HEARTBEAT, HEARTBEAT_V2):
                 self.caught_up = True
             elif kind == ROTATE:
                 self._rotate(payload)
@@ -166,7 +191,7 @@ class BinlogDecoder:
 
     # --- transactions ----------------------------------------------------------------------------
 
-    def _begin(self, event: bytes) -> None:
+    def _begin(self, kind: int, event: bytes) -> None:
         if self._out.is_open:
             raise SourceError(f"the transaction after {self._cursor} is incomplete: check the server's disk")
         gtid = event[HEADER:]
@@ -177,11 +202,15 @@ class BinlogDecoder:
             )
         self._gtid = gtid
         self._cursor.begin(event)
+        flags = gtid[_GTID_FLAGS] if kind == GTID else 0
+        self._is_statement = bool(flags & _STANDALONE) if kind == GTID else None
+        self._is_prepared = bool(flags & _PREPARED_XA)
+        self._is_half_of_alter = kind == GTID and _halves_alter(gtid)
         self.epoch_seconds = _u32(event)[0]
         self._out.begin(self.epoch_seconds)
 
     def _commit(self, event: bytes) -> None:
-        self._cursor.move(event)
+        self._cursor.move(self._payload or event)
         self._cursor.commit()
         self.transactions += 1
         self._out.commit(str(self._cursor))
@@ -189,7 +218,7 @@ class BinlogDecoder:
 
     def _rotate(self, payload: bytes) -> None:
         if self._cursor.rotate(payload):
-            self._tables = {_NO_TABLE: _UNWANTED}
+            self._tables = dict.fromkeys(_NO_TABLES, _UNWANTED)
             if self._out.is_begun:  # the server crashed while it wrote a transaction
                 self._out.abandon(str(self._cursor))
             self._arrive()
@@ -206,8 +235,7 @@ class BinlogDecoder:
 
     # --- rows ------------------------------------------------------------------------------------
 
-    def _map_table(self, payload: bytes) -> None:
-        event = self._cursor.event(payload)
+    def _map_table(self, event: bytes) -> None:
         table_map = event[HEADER + 8 :]
         layout = self._layouts.get(table_map)
         if layout is None:
@@ -229,7 +257,7 @@ class BinlogDecoder:
     def _add_rows(self, event: bytes, layout: int) -> None:
         if not self._out.is_open:
             raise self._inside()
-        if self._gtid[_GTID_FLAGS] & _PREPARED_XA:
+        if self._is_prepared:
             raise SourceError(
                 f"the transaction after {self._cursor} is an XA transaction that is only prepared, which "
                 "can't be followed; change the followed tables in ordinary transactions"
@@ -251,6 +279,18 @@ class BinlogDecoder:
                 self._add_rows(uncompress_rows(event), layout)
         elif kind == XA_PREPARE:
             self._commit(event)
+        elif kind == TRANSACTION_PAYLOAD:
+            self._take_payload(event)
+        elif kind == INCIDENT:
+            raise SourceError(
+                f"after {self._cursor} the server says that it lost events ({_incident(event)}): start again "
+                "with a new snapshot"
+            )
+        elif kind == PARTIAL_ROW_DATA:
+            raise SourceError(
+                f"after {self._cursor} the binlog has rows in pieces (an event of type {kind}), which can't "
+                "be followed: change fewer or smaller rows at once, then start again with a new snapshot"
+            )
         elif kind not in WITHOUT_EFFECT and not _u16(event, 17)[0] & _IGNORABLE:
             raise SourceError(
                 f"after {self._cursor} the binlog has an event of type {kind}, which can't be followed"
@@ -259,11 +299,38 @@ class BinlogDecoder:
             self._cursor.move(event)
             self._arrive()
 
+    def _take_payload(self, payload: bytes) -> None:
+        """Take the events of a compressed transaction. Their positions aren't those of the file."""
+        if not self._out.is_open:
+            raise self._inside()
+        self._payload = payload
+        try:
+            for event in events_of_payload(payload[HEADER:]):
+                self.events += 1
+                kind = event[4]
+                if kind in ROWS_EVENTS:
+                    layout = self._layout_at(event[HEADER : HEADER + 6])
+                    if layout != _UNWANTED:
+                        self._add_rows(event, layout)
+                elif kind == TABLE_MAP:
+                    self._map_table(event)
+                elif kind == XID:
+                    self._commit(event)
+                else:
+                    self._take_other(kind, event)
+        finally:
+            self._payload = b""
+        if self._out.is_open:
+            raise SourceError(f"the compressed transaction after {self._cursor} has no end")
+
     def _take_statement(self, event: bytes, logged: LoggedStatement) -> None:
         out = self._out
         if not out.is_open:
             raise self._inside()
         text = logged.text
+        if self._is_statement is None:
+            self._is_prepared = text.startswith("XA START ")
+            self._is_statement = text != "BEGIN" and not self._is_prepared
         if text == "ROLLBACK":
             out.roll_back()
         elif text.startswith("SAVEPOINT "):
@@ -271,19 +338,12 @@ class BinlogDecoder:
         elif text.startswith("ROLLBACK TO "):
             out.roll_back_to(text.removeprefix("ROLLBACK TO "))
         elif (first := verb(logged.without_settings)) in DDL_VERBS:
-            if not self._is_half_of_alter():
+            if not self._is_half_of_alter:
                 out.add(DDL, encode_statement(logged.as_query(_u32(event)[0], self._zone)))
         elif first in DML_VERBS:
             self._refuse(logged)
-        if text in ("COMMIT", "ROLLBACK") or self._gtid[_GTID_FLAGS] & _STANDALONE:
+        if text in ("COMMIT", "ROLLBACK") or self._is_statement:
             self._commit(event)
-
-    def _is_half_of_alter(self) -> bool:
-        """True for the first half of an ALTER, which binlog_alter_two_phase logs at its start and at its
-        end."""
-        flags = self._gtid[_GTID_FLAGS]
-        at = _GTID_FLAGS + 1 + (8 if flags & _GROUP_COMMIT else 0)
-        return bool(self._gtid[at] & (_START_ALTER | _ROLLBACK_ALTER))
 
     def _refuse(self, logged: LoggedStatement) -> None:
         """Raise SourceError if the statement may change a followed table."""
@@ -300,3 +360,14 @@ class BinlogDecoder:
                 f"after {self._cursor} the binlog has a statement instead of the rows {of}, "
                 f"{logged.text[:200]!r}: set binlog_format = ROW for all sessions, then take a new snapshot"
             )
+
+
+def _halves_alter(gtid: bytes) -> bool:
+    """True for the first half of an ALTER, which binlog_alter_two_phase logs at its start and at its end."""
+    at = _GTID_FLAGS + 1 + (8 if gtid[_GTID_FLAGS] & _GROUP_COMMIT else 0)
+    return bool(gtid[at] & (_START_ALTER | _ROLLBACK_ALTER))
+
+
+def _incident(event: bytes) -> str:
+    """Return the text of an INCIDENT event: after its number, with its length in front."""
+    return event[HEADER + 3 : HEADER + 3 + event[HEADER + 2]].decode("utf-8", "replace")

@@ -1,9 +1,15 @@
-"""Events that MariaDB compressed (log_bin_compress)."""
+"""Events that MariaDB (log_bin_compress) or MySQL (binlog_transaction_compression) compressed."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from io import BytesIO
+from struct import Struct
+from typing import IO, Final
 from zlib import decompress
+from zlib import error as zlib_error
+
+from zstandard import ZstdDecompressor, ZstdError
 
 from ...errors import SourceError
 
@@ -12,6 +18,13 @@ ROWS_COMPRESSED: Final = {166: 23, 167: 24, 168: 25}
 _UPDATE: Final = 167
 _COLUMN_COUNT: Final = 19 + 8  # after the header, the table id and the flags
 
+_END, _SIZE, _ALGORITHM, _UNCOMPRESSED_SIZE = range(4)
+"""Fields in front of a transaction's events."""
+_ZSTD, _NONE = 0, 255
+_HEADER: Final = 19
+_STEP_BYTES: Final = 1 << 20
+_size_of_event = Struct("<9xI").unpack_from
+
 
 def uncompress(data: bytes) -> bytes:
     """Uncompress data: a byte of algorithm and width, the length in that width (big endian), a zlib
@@ -19,7 +32,10 @@ def uncompress(data: bytes) -> bytes:
     algorithm = data[0] >> 4 & 7
     if algorithm:
         raise SourceError(f"the binlog is compressed by an unknown algorithm ({algorithm})")
-    return decompress(data[1 + (data[0] & 7) :])
+    try:
+        return decompress(data[1 + (data[0] & 7) :])
+    except zlib_error as error:
+        raise SourceError(f"a compressed event of the binlog is damaged: {error}") from None
 
 
 def uncompress_rows(event: bytes) -> bytes:
@@ -30,6 +46,61 @@ def uncompress_rows(event: bytes) -> bytes:
     rows = uncompress(event[at:])
     size = (at + len(rows)).to_bytes(4, "little")
     return event[:4] + bytes([ROWS_COMPRESSED[kind]]) + event[5:9] + size + event[13:at] + rows
+
+
+def events_of_payload(body: bytes) -> Iterator[bytes]:
+    """Yield the events of a TRANSACTION_PAYLOAD, which have no checksums, while they are uncompressed.
+
+    Raises SourceError for a payload that is damaged or compressed by an unknown algorithm.
+    """
+    fields = {_ALGORITHM: _NONE}
+    at = 0
+    try:
+        while True:
+            kind, at = packed_number(body, at)
+            if kind == _END:
+                break
+            length, at = packed_number(body, at)
+            fields[kind] = packed_number(body, at)[0]
+            at += length
+    except LookupError:
+        raise SourceError("a transaction's payload in the binlog can't be read") from None
+    data = body[at:]
+    if fields[_ALGORITHM] not in (_ZSTD, _NONE):
+        raise SourceError(f"the binlog is compressed by an unknown algorithm ({fields[_ALGORITHM]})")
+    if len(data) != fields.get(_SIZE, len(data)):
+        raise SourceError("a transaction's payload in the binlog is cut off")
+    if fields[_ALGORITHM] == _NONE:
+        stream: IO[bytes] = BytesIO(data)
+    else:
+        stream = ZstdDecompressor().stream_reader(data, read_across_frames=True)
+    try:
+        while header := _read(stream, _HEADER):
+            size = _size_of_event(header)[0] - _HEADER if len(header) == _HEADER else -1
+            event = header + (_read(stream, size) if size > 0 else b"")
+            if len(event) != size + _HEADER:
+                raise SourceError("a transaction's payload in the binlog is damaged")
+            yield event
+    except ZstdError as error:
+        raise SourceError(f"a transaction's payload in the binlog is damaged: {error}") from None
+
+
+def _read(stream: IO[bytes], size: int) -> bytes:
+    """Read `size` bytes, or all that are left; in steps, as a damaged size may be large."""
+    pieces = []
+    while size and (piece := stream.read(min(size, _STEP_BYTES))):
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
+
+
+def packed_number(data: bytes, at: int) -> tuple[int, int]:
+    """Return a length-encoded integer and its end."""
+    first = data[at]
+    if first < 0xFB:
+        return first, at + 1
+    end = at + 1 + {0xFC: 2, 0xFD: 3, 0xFE: 8}[first]
+    return int.from_bytes(data[at + 1 : end], "little"), end
 
 
 def _packed_length(data: bytes, at: int) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from zlib import crc32
 
 from ...errors import SourceError
 from ...events import Ts, compose_ts
-from .gtid import parse_gtids
+from .gtid import MARIADB_GTID, MYSQL_GTID, parse_gtids
 from .position import Position
 
 HEADER: Final = 19
@@ -68,7 +68,10 @@ class Cursor:
     def commit(self) -> None:
         """Note that this transaction is complete."""
         if self._gtids is not None and self._gtid:
-            self._gtids.add(self._gtid)
+            if self._gtid[4] in (MARIADB_GTID, MYSQL_GTID):
+                self._gtids.add(self._gtid)
+            else:  # without a GTID, or with a tagged one: the set before the next position isn't known
+                self._gtids = None
             self._gtid = b""
             self._describe_place()
 

@@ -14,6 +14,8 @@ from uuid import UUID
 
 from ...errors import CheckpointError
 
+MARIADB_GTID: Final = 162
+MYSQL_GTID: Final = 33
 _HEADER: Final = 19
 _TAG: Final = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE)
 

@@ -75,7 +75,7 @@ def arrow_type(column: Column) -> pa.DataType:
             return pa.uint64()
         case "year":
             return pa.int16()
-        case "binary" | "varbinary" | "blob":
+        case "binary" | "varbinary" | "blob" | "geometry" | "vector":
             return pa.large_binary()
     return pa.large_string()
 

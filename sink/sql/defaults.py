@@ -12,6 +12,8 @@ from ...codec.mysql.charset import text_decoder
 from ...errors import SinkError
 from ...events import Column
 
+_WITHOUT_CONSTANTS = {"uuid", "inet4", "inet6", "geometry", "vector"}
+"""Kinds whose constants only the source converts."""
 _INTEGERS: Final = {"tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"}
 _EXACT: Final = Context(prec=100, rounding=ROUND_HALF_UP)
 _ESCAPES: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
@@ -121,6 +123,8 @@ def _convert(column: Column, value: Number | str | Bytes | Moment, ahead: timede
     kind = column.kind
     if isinstance(value, Moment):
         return _at(column, value)
+    if kind in _WITHOUT_CONSTANTS:
+        raise ValueError
     if kind in ("binary", "varbinary", "blob"):
         raw = value.value if isinstance(value, Bytes) else _text(value).encode()
         return raw.ljust(column.length, b"\0") if kind == "binary" else raw
@@ -293,4 +297,6 @@ def _implicit(column: Column) -> Any:
             return timedelta()
         case "enum":
             return column.members[0]
+        case kind if kind in _WITHOUT_CONSTANTS:
+            raise ValueError(kind)
     return ""

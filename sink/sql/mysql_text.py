@@ -15,6 +15,7 @@ from ..row_code import compile_rows
 Render: TypeAlias = Callable[[Iterable[Row]], list[str]]
 
 _TEXTS = {"char", "varchar", "text", "enum", "set", "json"}
+_BINARIES = {"binary", "varbinary", "blob", "geometry", "vector"}
 _NUMBERS = {"tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"}
 _LENGTHS = ("", "tiny", "", "medium", "long")
 _MAX_KEY_BYTES = 3072
@@ -82,7 +83,7 @@ def _value(column: Column, var: str) -> str:
         return var
     if kind in _TEXTS:
         return f"Q+{var}.replace(Q,QQ)+Q"
-    if kind in ("binary", "varbinary", "blob"):
+    if kind in _BINARIES:
         return f"'x'+Q+{var}.hex()+Q"
     if kind == "decimal":  # quoted: str() may have an exponent, which would make a literal a double
         return f"Q+str({var})+Q"
@@ -156,7 +157,7 @@ def type_text(column: Column) -> str:
             return f"decimal({length},{scale}){unsigned}"
         case "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "float" | "double":
             return kind + unsigned
-        case "bit" | "char" | "varchar" | "binary" | "varbinary":
+        case "bit" | "char" | "varchar" | "binary" | "varbinary" | "vector":
             return f"{kind}({length})"
         case "text" | "blob":
             return _LENGTHS[length] + kind
@@ -164,7 +165,7 @@ def type_text(column: Column) -> str:
             return f"{kind}({scale})" if scale else kind
         case "enum" | "set":
             return f"{kind}({','.join(_escaped(member) for member in column.members)})"
-        case "date" | "year" | "json":
+        case "date" | "year" | "json" | "uuid" | "inet4" | "inet6" | "geometry":
             return kind
 
 

@@ -17,7 +17,7 @@ _BEYOND = 1 << 63
 """Smallest positive integer beyond SQLite's INTEGER."""
 
 _INTEGERS = {"tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"}
-_BLOBS = {"binary", "varbinary", "blob"}
+_BLOBS = {"binary", "varbinary", "blob", "geometry", "vector"}
 
 
 def declared_type(column: Column) -> str:

@@ -38,9 +38,9 @@ class RowWriter:
 def _text_of(column: Column) -> Callable[[Any], bytes]:
     scale = column.scale
     match column.kind:
-        case "char" | "varchar" | "text" | "enum" | "set" | "json":
+        case "char" | "varchar" | "text" | "enum" | "set" | "json" | "uuid" | "inet4" | "inet6":
             return str.encode
-        case "binary" | "varbinary" | "blob":
+        case "binary" | "varbinary" | "blob" | "geometry" | "vector":
             return bytes
         case "float" | "double":
             return lambda value: repr(value).encode()

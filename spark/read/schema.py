@@ -22,7 +22,8 @@ _SIMPLE: Final[dict[str, t.DataType]] = {
     "timestamp": t.TimestampType(),
     "time": t.DayTimeIntervalType(t.DayTimeIntervalType.DAY, t.DayTimeIntervalType.SECOND),
     **dict.fromkeys(("char", "varchar", "text", "enum", "set", "json"), t.StringType()),
-    **dict.fromkeys(("binary", "varbinary", "blob"), t.BinaryType()),
+    **dict.fromkeys(("uuid", "inet4", "inet6"), t.StringType()),
+    **dict.fromkeys(("binary", "varbinary", "blob", "geometry", "vector"), t.BinaryType()),
 }
 _BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _INTEGERS: Final[list[tuple[int, t.DataType]]] = [

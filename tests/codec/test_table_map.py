@@ -11,7 +11,7 @@ from tidemill.codec.mysql.layout import Layouts
 from tidemill.codec.mysql.table_map import names_of, parse_table_map
 from tidemill.errors import SourceError
 from tidemill.events import Column, Table
-from tidemill.testing.binlog_events import BINARY, INT, VARCHAR, ColumnSpec, table_map
+from tidemill.testing.binlog_events import INT, VARCHAR, ColumnSpec, table_map
 
 from .vectors import load
 
@@ -54,10 +54,6 @@ def test_without_full_metadata_the_error_names_table_and_setting() -> None:
 @pytest.mark.parametrize(
     ("column", "what"),
     [
-        (ColumnSpec(255, b"\4", collation=BINARY), "GEOMETRY"),
-        (ColumnSpec(245, b"\4"), "JSON in MySQL's binary format"),
-        (ColumnSpec(140, b"\2", collation=46), "COMPRESSED"),
-        (ColumnSpec(141, b"\2\1", collation=46), "COMPRESSED"),
         (ColumnSpec(0), "DECIMAL in the format before MySQL 5.0"),
         (ColumnSpec(200), "type 200"),
         (VARCHAR._replace(collation=97), "character set eucjpms"),

@@ -85,6 +85,8 @@ class Log:
             case "load":
                 query = _query(" ".join(rest))
                 self._append(name, query[:13] + bytes(13) + query[13:])
+            case "incident":
+                self._append(name, b"\1\0\x0bLOST_EVENTS")
             case _:
                 self._append(name, b"\0" * 8)
 
