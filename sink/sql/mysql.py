@@ -7,18 +7,20 @@ number of rows that it must affect.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from msgspec.structs import replace
 from sqlalchemy import URL
 
 from ...errors import Retryable, SinkError
-from ...events import Ddl, Table
+from ...events import AddColumn, Ddl, Table
 from ...failpoint import reach
 from ..per_table import PerTable
 from . import mysql_text as text
 from .groups import Group
 from .mysql_ddl import alteration, altered, session_zone
+from .mysql_fit import Fit
 from .mysql_home import Home
 from .mysql_plan import Plan, Statement
 from .mysql_session import UTC, MySqlSession, quoted
@@ -38,13 +40,16 @@ class MySqlTarget:
     max_rows = 1000
     ddl_commits = True
 
-    def __init__(self, url: URL, feed: str, schema: str | None = None) -> None:
+    def __init__(
+        self, url: URL, feed: str, schema: str | None = None, collations: Mapping[str, str] | None = None
+    ) -> None:
         self.feed = feed
         self._schema = schema or url.database
         host = "127.0.0.1" if url.host in (None, "localhost") else url.host
         server = url.query.get("unix_socket") or f"{host}:{url.port or 3306}"
         self.identity = f"mysql://{server}/{self._schema or ''}"
         self.session = MySqlSession(url, self.identity)
+        self._fit = Fit(self.session, collations or {})
         self.home = Home(self.session, self._schema or OWN_SCHEMA, feed)
         self._plans = PerTable(self._plan)
         self.folds_names = False
@@ -136,7 +141,7 @@ class MySqlTarget:
         } or None
 
     def wanted_columns(self, table: Table) -> dict[str, str]:
-        types = [text.type_text(column) for column in table.columns]
+        types = [text.type_text(self._fit.typed(column)) for column in table.columns]
         if self.session.is_mariadb:
             types = ["longtext" if type_ == "json" else type_ for type_ in types]
         return {
@@ -149,7 +154,7 @@ class MySqlTarget:
 
     def create_table(self, table: Table) -> None:
         self.session.create_schema(self._schema or table.schema)
-        self.session.define(text.create_table(table, self._qualified(table)))
+        self.session.define(text.create_table(self._fit.table(table), self._qualified(table)))
 
     def alter(self, ddl: Ddl) -> None:
         table = Table(ddl.schema, ddl.table, ())
@@ -165,7 +170,13 @@ class MySqlTarget:
         actions = effective(ddl.actions, have or ())
         if not actions:
             return
-        changes = ", ".join(map(alteration, actions))
+        fitted = [
+            replace(one, column=self._fit.column(one.column, ddl.full_name))
+            if isinstance(one, AddColumn)
+            else one
+            for one in actions
+        ]
+        changes = ", ".join(map(alteration, fitted))
         zone = session_zone(ddl, actions, self.identity)
         self.home.intend(ddl, have or {})
         # Defaults of existing rows depend on the clock of the statement's session.

@@ -276,3 +276,81 @@ def test_a_feed_goes_on_at_any_server_of_its_topology(topology: Topology, tmp_pa
     topology.lead(b, c)
     topology.replicated(b, c)
     assert keys(c) == [12]
+
+
+# --- MySQL
+
+
+@pytest.fixture
+def mysqls(tmp_path: Path, mysql_template: Path) -> Iterator[list[MySql]]:
+    """A primary and its replica."""
+    servers = [MySql(tmp_path / name, template=mysql_template) for name in ("a", "b")]
+    try:
+        a, b = (server.start() for server in servers)
+        execute(
+            b,
+            "RESET BINARY LOGS AND GTIDS",
+            f"CHANGE REPLICATION SOURCE TO source_host = '127.0.0.1', source_port = {a.port}, source_user = 'root', "
+            f"source_password = '{PASSWORD}', source_auto_position = 1, get_source_public_key = 1, "
+            "source_connect_retry = 1",
+            "START REPLICA",
+        )
+        execute(
+            a, "CREATE DATABASE shop", f"CREATE TABLE shop.t ({INDEX})", "INSERT INTO shop.t (a) VALUES (1)"
+        )
+        mysql_replicated(a, b)
+        yield servers
+    finally:
+        for server in servers:
+            server.stop()
+
+
+def mysql_replicated(primary: MySql, replica: MySql) -> None:
+    reached = execute(primary, "SELECT @@gtid_executed")
+    eventually(lambda: execute(replica, "SELECT @@gtid_executed") == reached)
+
+
+def end_of_mysql(server: MySql) -> Position:
+    ((gtids, uuid),) = execute(server, "SELECT @@gtid_executed, @@server_uuid")
+    return replace(mysql_end(server), gtid=gtids, server=uuid)
+
+
+def test_of_mysql_too_the_feed_goes_on_at_a_replica(mysqls: list[MySql]) -> None:
+    a, b = mysqls
+    copy = Copy()
+    with following(a, copy, others=(b,)) as pulling:
+        pulling.catch_up(end_of_mysql(a))
+        write(a, 10)
+        pulling.catch_up(end_of_mysql(a))
+        mysql_replicated(a, b)
+        a.kill()
+        write(b, 10)
+        pulling.catch_up(end_of_mysql(b))
+    assert rows_of(copy) == source_rows(b, "shop")
+    copy.restart()
+    write(b, 3)
+    with following(b, copy) as pulling:
+        pulling.catch_up(end_of_mysql(b))
+    assert rows_of(copy) == source_rows(b, "shop")
+
+
+def test_a_mysql_that_lacks_transactions_is_behind_and_a_stranger_is_refused(mysqls: list[MySql]) -> None:
+    a, b = mysqls
+    copy = Copy()
+    execute(b, "STOP REPLICA")
+    write(a, 3)
+    with following(a, copy) as pulling:
+        pulling.catch_up(end_of_mysql(a))
+    copy.restart()
+    with following(b, copy) as pulling:
+        pulling.wait_until_told(Retrying)
+        assert "is behind: it has" in next(m.error for m in pulling.messages if isinstance(m, Retrying))
+        execute(b, "START REPLICA")
+        write(a, 3)
+        mysql_replicated(a, b)
+        pulling.catch_up(end_of_mysql(b))
+    assert rows_of(copy) == source_rows(a, "shop")
+    execute(b, "STOP REPLICA", "RESET BINARY LOGS AND GTIDS", "INSERT INTO shop.t VALUES (1000, 1)")
+    copy.restart()
+    with following(b, copy) as pulling:
+        assert isinstance(pulling.wait_for_error(), CheckpointError)
