@@ -17,9 +17,10 @@ $(STAMP): pyproject.toml
 	mkdir -p build/types && ln -sfn ../.. build/types/tidemill
 	touch $@
 
-# MariaDB's programs; nothing is started and no system service is set up.
+# MariaDB's programs, and MySQL in build/mysql97; nothing is started and no system service is set up.
 services:
 	tests/services/install mariadb-server-core mariadb-client
+	tests/services/mysql97 || true
 
 # The embedded cluster: needs nothing but PyPI.
 demo: install

@@ -96,10 +96,12 @@ class Pipeline:
         stack.callback(self._source.close)
         with blamed("source"):
             there = self._source.look()
-        self.source = there.source
         for name, at in found.items():
             if at is not None:
                 self._reject_foreign(name, at, there)
+                if at.source and at.source != there.source:
+                    there = replace(there, source=at.source)  # a replica of it: the identity stays
+        self.source = there.source
         rank = self._source.rank
         if options.until:
             self._until = rank(there.end if options.until == "now" else options.until)
@@ -193,6 +195,8 @@ class Pipeline:
                 f"sink {name} is written by Spark{parts}: go on with --engine spark, or name another target"
             )
         if at.source not in ("", found.source):
+            if found.continues(at):
+                return
             raise CheckpointError(
                 f"sink {name} has what came from {at.source}, and {source.address} is {found.source}: "
                 "connect to that server, or name another target"

@@ -1,4 +1,4 @@
-"""A MariaDB server as a pipeline's source."""
+"""A MariaDB or MySQL server as a pipeline's source."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pykka
+from msgspec.structs import replace
 
 from ..codec.mysql.layout import Layouts
 from ..config import Finding
 from ..errors import TidemillError
-from ..events import Item, Sorted, Ts, Wait
+from ..events import Checkpoint, Item, Sorted, Ts, Wait
 from ..mounter import APPLY_ALL, Catalog, History, Mounter, Policy
 from ..puller.lane import ALONE, Lane
 from ..puller.mysql import requirements
+from ..puller.mysql.gtid import parse_gtids
 from ..puller.mysql.options import MysqlOptions
-from ..puller.mysql.position import Position
-from ..puller.mysql.probe import probe
+from ..puller.mysql.position import Position, Rank
+from ..puller.mysql.probe import probe, probe_any
 from ..puller.mysql.puller import MysqlPuller
 from ..puller.puller import PullerStatistics, Statistics
 from ..routing import TableFilter
@@ -52,10 +54,11 @@ class MysqlSource:
         self._layouts = Layouts()
 
     def look(self) -> SourceInfo:
-        found = probe(self._options)
+        found = probe_any(self._options)
         self._identity = found.source
         names = [(table.schema, table.name) for table in found.tables]
-        return SourceInfo(found.source, str(found.end), names)
+        end = replace(found.end, gtid=found.end.gtid or found.gtids, server=found.server.identity)
+        return SourceInfo(found.source, str(end), names, lambda at: _is_of(found.gtids, at))
 
     def survey(self) -> Iterator[Finding]:
         """Yield findings: can the server be followed, and which tables match? Changes nothing."""
@@ -74,7 +77,7 @@ class MysqlSource:
                     yield Finding("error", no_table_matches(unmatched))
         yield from found.findings
 
-    def rank(self, position: str) -> tuple[int, int]:
+    def rank(self, position: str) -> Rank:
         return Position.parse(position).rank
 
     def behind(self, sink: str, position: str, end: str) -> str:
@@ -85,12 +88,13 @@ class MysqlSource:
 
     def start(self, context: StartContext) -> None:
         start = context.start
+        identity = start.source if start is not None and start.source else self._identity
         self._mounter = Mounter(
             self._layouts,
-            self._identity,
+            identity,
             self._tables,
             decodes=context.decodes,
-            catalog=self._restored(context),
+            catalog=self._restored(context, identity),
             history=self._history,
             policy=self._on_ddl.of_source(self._name),
         )
@@ -117,12 +121,12 @@ class MysqlSource:
         """Name of the source if it is one of several."""
         return self._lane.source.removeprefix("source ") if self._lane.count > 1 else ""
 
-    def _restored(self, context: StartContext) -> Catalog | None:
+    def _restored(self, context: StartContext, identity: str) -> Catalog | None:
         """Return the catalog as of the start; None if the feed keeps no state."""
         if context.state_dir is None:
             return None
         name = ".".join(filter(None, (self._feed, self._name, "catalog")))
-        self._history = History(context.state_dir / name, self._identity)
+        self._history = History(context.state_dir / name, identity)
         start = context.start
         return self._history.restore(start.ts if start is not None and start.position else 0)
 
@@ -155,3 +159,9 @@ class MysqlSource:
     def close(self) -> None:
         if self._history is not None:
             self._history.close()
+
+
+def _is_of(gtids: str, at: Checkpoint) -> bool:
+    """True if a checkpoint's GTIDs and those of a server are of one replication topology."""
+    wanted = Position.parse(at.position).gtid if at.position else ""
+    return bool(wanted) and parse_gtids(gtids).meets(parse_gtids(wanted))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,6 +24,8 @@ class SourceInfo(Struct, frozen=True):
     """Current end position."""
     tables: list[tuple[str, str]]
     """Schema and name of the tables that this user may see."""
+    continues: Callable[[Checkpoint], bool] = lambda _: False
+    """True if a checkpoint of another identity can be resumed here, as the source has the same history."""
 
 
 class StartContext(Struct, frozen=True):

@@ -1,16 +1,16 @@
-"""A session on a private MariaDB."""
+"""A session on a private server."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .mariadb import MariaDb
+from .private_server import PrivateServer
 
 
 class Client:
     """A session on a database of the server."""
 
-    def __init__(self, server: MariaDb, database: str) -> None:
+    def __init__(self, server: PrivateServer, database: str) -> None:
         self.server = server
         self.database = database
         self.reconnect()

@@ -28,7 +28,7 @@ def log_end(server: MariaDb) -> tuple[str, int]:
 
 
 def place(position: str) -> tuple[str, int]:
-    file, _, offset = position.rpartition(":")
+    file, _, offset = position.partition(" ")[0].rpartition(":")
     return file, int(offset or 0)
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from ...errors import SourceError
 from ...events import Column, Table
 from .definition import KINDS, parse_column
+from .mysql_default import default_sql
 from .tokens import NotUnderstood
 
 SYSTEM_SCHEMAS: Final = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
@@ -26,7 +27,7 @@ CHECKS_QUERY: Final = """
 SELECT CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS
 WHERE CONSTRAINT_SCHEMA = %s AND TABLE_NAME = %s
 """
-"""MariaDB's JSON type is a LONGTEXT with such a check."""
+"""MariaDB's JSON type is a LONGTEXT with such a check. In MySQL it is a type, and checks have no table."""
 
 _COMPRESSED: Final = "/*M!100301 COMPRESSED*/"
 _UNTOLD: Final = frozenset({"uuid", "inet4", "inet6"})
@@ -45,15 +46,16 @@ def table_from_information_schema(
     checks: Collection[str] = (),
     collation: str | None = None,
     *,
+    is_mariadb: bool = True,
     has_catalog: bool = False,
 ) -> Table:
     """Return the table described by rows of COLUMNS_QUERY, names of KEY_QUERY and texts of CHECKS_QUERY.
 
-    `collation` is the table's own; `has_catalog` is True if the rows of the binlog will be decoded with this
-    schema, without which some types aren't known. Raises SourceError, naming table, column and type, for a
-    column that isn't supported.
+    `collation` is the table's own; MySQL prints defaults differently from MariaDB, and needs no checks.
+    `has_catalog` is True if the rows of the binlog will be decoded with this schema, without which some types
+    aren't known. Raises SourceError, naming table, column and type, for a column that isn't supported.
     """
-    made = tuple(_column(f"{schema}.{name}", row, checks, has_catalog) for row in columns)
+    made = tuple(_column(f"{schema}.{name}", row, checks, is_mariadb, has_catalog) for row in columns)
     indexes = {column.name: i for i, column in enumerate(made)}
     return Table(
         schema,
@@ -65,7 +67,9 @@ def table_from_information_schema(
     )
 
 
-def _column(table: str, row: Sequence[Any], checks: Collection[str], has_catalog: bool) -> Column:
+def _column(
+    table: str, row: Sequence[Any], checks: Collection[str], is_mariadb: bool, has_catalog: bool
+) -> Column:
     name, type_text, charset, collation, nullable, default, extra = row
     definition = type_text
     if charset:
@@ -92,4 +96,8 @@ def _column(table: str, row: Sequence[Any], checks: Collection[str], has_catalog
     generated = "VIRTUAL GENERATED" in extra or "STORED GENERATED" in extra
     if generated:
         default = None
-    return replace(column, default=None if default == "NULL" else default, generated=generated)
+    elif is_mariadb:
+        default = None if default == "NULL" else default
+    else:
+        default = default_sql(column, default, extra)
+    return replace(column, default=default, generated=generated)

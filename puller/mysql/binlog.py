@@ -15,13 +15,15 @@ from struct import Struct
 from struct import error as struct_error
 from typing import Final
 
+from msgspec.structs import replace
+
 from ...codec.mysql.entry import DDL, ROWS, encode_statement
 from ...codec.mysql.table_map import names_of
 from ...errors import SourceError
 from ...events import Changes, Ts, compose_ts
 from .compression import ROWS_COMPRESSED, events_of_payload, uncompress_rows
 from .cursor import HEADER, Cursor
-from .position import CommitClock, Place, Position
+from .position import CommitClock, Place, Position, Rank
 from .prepared import COMMIT as XA_COMMIT
 from .prepared import ROLLBACK as XA_ROLLBACK
 from .prepared import Prepared, read_prepare
@@ -89,17 +91,22 @@ class BinlogDecoder:
         """True if the stream has reached the position given to stop_at(); later events were dropped."""
         self._output = transactions
         self._prepared = Prepared()
-        self._collects_until: tuple[int, int] | None = None
+        self._collects_until: Position | None = None
         self._out = transactions
         if position.prepared is not None:
+            if position.by_gtid:
+                raise SourceError(
+                    f"{position}: an XA transaction is prepared that another server's log began: start again "
+                    "with a new snapshot"
+                )
             # Prepared transactions are read again; anything else up to the position was already.
-            self._collects_until = position.rank
+            self._collects_until = position
             self._out = Transactions(CommitClock(), transactions.max_bytes)
             position = Position(*position.prepared)
         self._cursor = Cursor(position)
         self._follows = follows
         self._layout_number = layout_number
-        self._until: tuple[int, int] | None = None
+        self._until: Rank | None = None
         self._server_ts: Ts = 0
         self._zone = ServerZone()
         self._gtid = b""  # the body of the latest GTID event
@@ -113,8 +120,11 @@ class BinlogDecoder:
     @property
     def position(self) -> Position:
         """The position after the last complete transaction; before it while prepared ones are read again."""
-        place = self._cursor.position
-        return Position(place.file, place.offset, self._prepared.begin)
+        return replace(self._cursor.position, prepared=self._prepared.begin)
+
+    def _text(self) -> str:
+        """Return the position as text; faster than that of `position`."""
+        return str(self._cursor) if self._prepared.begin is None else str(self.position)
 
     def stop_at(self, position: Position | None) -> None:
         """Ignore everything after `position`, which lies between two transactions."""
@@ -127,6 +137,27 @@ class BinlogDecoder:
         self._server_ts = compose_ts(int(epoch_seconds * 1000))
         self._zone = zone
         self._out.interrupt()
+
+    @property
+    def has_gtids(self) -> bool:
+        """True if the set of GTIDs before the position is known."""
+        return self._cursor.has_gtids
+
+    def know_gtids(self, gtids: str, server: str) -> None:
+        """Learn the set of GTIDs before the position, and its server."""
+        self._cursor.know_gtids(gtids, server)
+
+    def move_to(self, server: str) -> None:
+        """Go on at another server, after the same GTIDs. Raises SourceError if a transaction of which a part
+        was sent would get a higher ts than some sink has for it."""
+        clock = self._out.clock
+        if self._out.is_begun and clock.has_checkpoints_ahead:
+            raise SourceError(
+                f"the transaction after {self._cursor} was sent in part, and can't go on at server {server} "
+                "while some sinks are ahead: start the feed again"
+            )
+        self._cursor.move_to(server)
+        clock.move()
 
     def feed(self, payloads: Iterable[bytes]) -> None:
         """Decode events. Raises SourceError for an event that can't be followed or read."""
@@ -181,7 +212,7 @@ class BinlogDecoder:
     def take(self) -> Changes | None:
         """Return the complete transactions and the received part of a large one; None if there are no
         changes."""
-        changes = self._out.take(str(self.position))
+        changes = self._out.take(self._text())
         return changes if self._collects_until is None else None
 
     # --- transactions ----------------------------------------------------------------------------
@@ -196,6 +227,7 @@ class BinlogDecoder:
                 "the connection was lost; start again with a new snapshot"
             )
         self._gtid = gtid
+        self._cursor.begin(event)
         flags = gtid[_GTID_FLAGS] if kind == GTID else 0
         self._is_statement = bool(flags & _STANDALONE) if kind == GTID else None
         self._is_half_of_alter = kind == GTID and _halves_alter(gtid)
@@ -205,8 +237,9 @@ class BinlogDecoder:
 
     def _commit(self, event: bytes) -> None:
         self._cursor.move(self._payload or event)
+        self._cursor.commit()
         self.transactions += 1
-        self._out.commit(str(self.position))
+        self._out.commit(self._text())
         self._arrive()
 
     def _prepare(self, event: bytes) -> None:
@@ -222,13 +255,16 @@ class BinlogDecoder:
         if self._cursor.rotate(payload):
             self._tables = dict.fromkeys(_NO_TABLES, _UNWANTED)
             if self._out.is_begun:  # the server crashed while it wrote a transaction
-                self._out.abandon(str(self.position))
+                self._out.abandon(self._text())
             self._arrive()
 
     def _arrive(self) -> None:
         """Note that the stream is between two transactions."""
-        if self._collects_until is not None and self._cursor.position.rank >= self._collects_until:
+        collected = self._collects_until
+        if collected is not None and self._cursor.position.rank >= collected.rank:
             self._collects_until = None
+            if collected.gtid:
+                self._cursor.know_gtids(collected.gtid, collected.server)
             self._out = self._output
         if self._out.clock.has_checkpoints_ahead:
             self._out.clock.pass_to(self.position)

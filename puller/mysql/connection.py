@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import ssl
 from collections.abc import Iterator
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import pymysql
 from msgspec import Struct
@@ -18,17 +19,28 @@ from .zone import SAMPLES_QUERY, ServerZone
 Session: TypeAlias = Any
 """A pymysql Connection; its type stubs lack some of the attributes used here."""
 
-# The server may wait up to a day for reads: backpressure must not cut the connection. Some values of sql_mode
-# change how information_schema writes strings and names.
-_SESSION: Final = "SET net_write_timeout = 86400, wait_timeout = 86400, time_zone = '+00:00', sql_mode = ''"
-_IDENTIFY: Final = "SELECT @@server_id, @@version, UNIX_TIMESTAMP(NOW(6))"
-_RETRYABLE: Final = frozenset({
+# The server may wait up to a day for reads: backpressure must not cut the connection. Some values of
+# sql_mode change how information_schema writes strings and names. MySQL may hide the keys that it generates,
+# which the binlog has.
+_SESSION: Final = """
+SET net_write_timeout = 86400, wait_timeout = 86400, time_zone = '+00:00', sql_mode = ''
+/*!80030 , show_gipk_in_create_table_and_information_schema = ON */
+"""
+_IDENTIFY: Final = "SELECT {}, @@version, UNIX_TIMESTAMP(NOW(6))"
+_UNAVAILABLE: Final = frozenset({
     CR.CR_CONNECTION_ERROR, CR.CR_CONN_HOST_ERROR, CR.CR_SERVER_GONE_ERROR, CR.CR_SERVER_LOST,
-    ER.CON_COUNT_ERROR, ER.SERVER_SHUTDOWN, ER.TOO_MANY_USER_CONNECTIONS, ER.LOCK_WAIT_TIMEOUT,
-    ER.LOCK_DEADLOCK, ER.QUERY_INTERRUPTED, ER.NET_READ_ERROR, ER.NET_WRITE_INTERRUPTED,
+    ER.CON_COUNT_ERROR, ER.SERVER_SHUTDOWN, ER.TOO_MANY_USER_CONNECTIONS, ER.NET_READ_ERROR,
+    ER.NET_WRITE_INTERRUPTED,
     1927,  # MariaDB: connection was killed
+})  # fmt: skip
+_RETRYABLE: Final = frozenset({
+    ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK, ER.QUERY_INTERRUPTED,
     ER.TABLE_DEF_CHANGED, ER.NO_SUCH_TABLE,  # the table's definition changed since the snapshot began
 })  # fmt: skip
+
+
+class Unavailable(Retryable):
+    """This server can't be followed now; another one of the same topology may be."""
 
 
 def connect(options: MysqlOptions) -> Session:
@@ -71,10 +83,23 @@ def query(session: Session, sql: str, *values: object) -> list[tuple[Any, ...]]:
         return list(cursor.fetchall())
 
 
+def is_mariadb(session: Session) -> bool:
+    """True for MariaDB, False for MySQL, by what the server said at login."""
+    return "mariadb" in session.get_server_info().lower()
+
+
+def version_numbers(version: str) -> tuple[int, int]:
+    """Return the first two numbers of a version such as "10.11.6-MariaDB-log"."""
+    major, minor, *_ = *map(int, re.findall(r"\d+", version)), 0, 0
+    return major, minor
+
+
 class Server(Struct, frozen=True):
     """The server behind a connection."""
 
-    server_id: int
+    vendor: Literal["MariaDB", "MySQL"]
+    identity: str
+    """The server_id of MariaDB, the server_uuid of MySQL."""
     version: str
     epoch_seconds: float
     """The server's clock when it was asked, in Unix seconds."""
@@ -83,14 +108,16 @@ class Server(Struct, frozen=True):
     @property
     def source(self) -> str:
         """The source's identity, as checkpoints carry it."""
-        return f"mariadb server {self.server_id}"
+        return f"{self.vendor.lower()} server {self.identity}"
 
 
 def identify(session: Session) -> Server:
     """Ask the server for its identity. Raises pymysql's errors: use it inside translated()."""
-    server_id, version, seconds = query(session, _IDENTIFY)[0]
+    vendor: Literal["MariaDB", "MySQL"] = "MariaDB" if is_mariadb(session) else "MySQL"
+    variable = "@@server_id" if vendor == "MariaDB" else "@@server_uuid"
+    identity, version, seconds = query(session, _IDENTIFY.format(variable))[0]
     samples = tuple((int(moment), int(offset)) for moment, offset in query(session, SAMPLES_QUERY))
-    return Server(int(server_id), version, float(seconds), ServerZone(samples))
+    return Server(vendor, str(identity), version, float(seconds), ServerZone(samples))
 
 
 @contextlib.contextmanager
@@ -106,6 +133,8 @@ def translation(options: MysqlOptions, error: pymysql.err.Error) -> TidemillErro
     code, message = error.args if len(error.args) == 2 else (0, str(error))
     if isinstance(getattr(error, "original_exception", None), ssl.SSLCertVerificationError):
         return SourceError(f"{options.address}: the server's certificate is not accepted: {message}")
+    if code in _UNAVAILABLE:
+        return Unavailable(f"{options.address}: {message}")
     if code in _RETRYABLE:
         return Retryable(f"{options.address}: {message}")
     if code == ER.ACCESS_DENIED_ERROR:

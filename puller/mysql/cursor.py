@@ -8,6 +8,7 @@ from zlib import crc32
 
 from ...errors import SourceError
 from ...events import Ts, compose_ts
+from .gtid import MARIADB_GTID, MYSQL_GTID, parse_gtids
 from .position import Position
 
 HEADER: Final = 19
@@ -23,16 +24,61 @@ class Cursor:
     def __init__(self, position: Position) -> None:
         self._file = position.file
         self._offset = position.offset
+        self._server = position.server
         self._from_start = position.offset <= _FILE_START
         self._created: Ts = 0  # creation time of the file; 0 while unknown
         self._checked = True  # events have a checksum
+        self._arrives_at: str | None = None  # the other server whose first file's name is to come
+        self._by_gtid = position.by_gtid
+        self._gtids = parse_gtids(position.gtid) if position.gtid else None
+        self._gtid = b""  # the GTID event of the open transaction
+        self._place = ""  # the end of the position's text
+        self._describe_place()
 
     @property
     def position(self) -> Position:
-        return Position(self._file, self._offset)
+        if not self._place:
+            return Position(self._file, self._offset)
+        return Position(self._file, self._offset, str(self._gtids), self._server, self._by_gtid)
+
+    @property
+    def has_gtids(self) -> bool:
+        """True if the set of GTIDs before the position is known."""
+        return self._gtids is not None
 
     def __str__(self) -> str:
-        return f"{self._file}:{self._offset}"
+        if not self._file:
+            return str(self.position)
+        return f"{self._file}:{self._offset}{self._place}"
+
+    def know_gtids(self, gtids: str, server: str) -> None:
+        """Learn the set of GTIDs before the position, and its server."""
+        self._gtids = parse_gtids(gtids)
+        self._server = server
+        self._describe_place()
+
+    def move_to(self, server: str) -> None:
+        """Go on at another server, after the same GTIDs: its first event names the file."""
+        self._arrives_at = server
+
+    def begin(self, event: bytes) -> None:
+        """Note the GTID event of a transaction."""
+        self._gtid = event
+
+    def commit(self) -> None:
+        """Note that this transaction is complete."""
+        if self._gtids is not None and self._gtid:
+            if self._gtid[4] in (MARIADB_GTID, MYSQL_GTID):
+                self._gtids.add(self._gtid)
+            else:  # without a GTID, or with a tagged one: the set before the next position isn't known
+                self._gtids = None
+            self._gtid = b""
+            self._describe_place()
+
+    def _describe_place(self) -> None:
+        gtids = "" if self._gtids is None else str(self._gtids)
+        by = " by=gtid" if self._by_gtid else ""
+        self._place = f" gtid={gtids} server={self._server}{by}" if gtids else ""
 
     def event(self, payload: bytes) -> bytes:
         """Return the event of a payload without its checksum. Raises SourceError if the checksum is wrong."""
@@ -67,7 +113,10 @@ class Cursor:
         # At the start of a dump, a checksum may be present before it is announced.
         event = payload[1:-4] if crc32(payload[1:-4]) == _u32(payload, len(payload) - 4)[0] else payload[1:]
         file = event[HEADER + 8 :].decode()
-        if file == self._file:
+        if self._arrives_at is not None:
+            self._server, self._arrives_at, self._by_gtid = self._arrives_at, None, True
+            self._describe_place()
+        elif file == self._file:
             return False
         self._file = file
         self._offset = _u64(event, HEADER)[0]
@@ -83,7 +132,7 @@ class Cursor:
         self._checked = payload[-5] == 1
         created_ms = _u32(payload, 1)[0] * 1000
         created = compose_ts(created_ms)
-        if not self._from_start:
+        if not self._from_start and not self._by_gtid:
             # A file with a later time is no proof: the server's clock may have been set back since. The
             # commit clock of an idle stream stops a millisecond before the second.
             younger = 0 < read_until < compose_ts(created_ms - 1) and created <= server_ts

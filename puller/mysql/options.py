@@ -1,16 +1,18 @@
-"""Options of a MariaDB source."""
+"""Options of a MariaDB or MySQL source."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from msgspec import Meta
 
+from ...errors import ConfigError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MysqlOptions:
-    """A MariaDB server to follow."""
+    """A MariaDB or MySQL server to follow."""
 
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=1, le=65535)] = 3306
@@ -27,10 +29,14 @@ class MysqlOptions:
     server_id: Annotated[int, Meta(ge=0, le=0xFFFFFFFF)] = 0
     """Server id of this replica; two replicas with the same id disconnect each other. 0 derives one from the
     process id and host name that is unlikely to collide."""
+    failover: tuple[str, ...] = ()
+    """Further servers of the same replication topology, "host:port". When the connection to one server is
+    lost, the next one is tried, and the feed goes on there after the same GTIDs."""
     snapshot: bool = True
     """Load the tables before following them. False follows only changes from now on."""
     position: str = ""
-    """Start position without a snapshot or checkpoint: "mysql-bin.000003:4711"."""
+    """Start position without a snapshot or checkpoint: "mysql-bin.000003:4711", or a set of GTIDs such as
+    "0-1-100" (MariaDB) or "uuid:1-100" (MySQL)."""
     chunk_rows: Annotated[int, Meta(ge=1)] = 20_000
     """Maximum number of rows per transaction when a table with a primary key of integers is loaded; other
     tables are loaded in one transaction."""
@@ -47,6 +53,17 @@ class MysqlOptions:
     retry_longest_seconds: Annotated[float, Meta(ge=0.01)] = 15.0
     """Maximum pause between reconnection attempts."""
 
+    def __post_init__(self) -> None:
+        """Raises ConfigError."""
+        for address in self.failover:
+            _host_and_port(address)
+
+    @property
+    def servers(self) -> list[MysqlOptions]:
+        """The options of each server, in the order in which they are tried."""
+        others = [_host_and_port(address) for address in self.failover]
+        return [self, *(replace(self, host=host, port=port) for host, port in others)]
+
     @property
     def loads(self) -> bool:
         """True if a feed without a checkpoint begins with a snapshot."""
@@ -55,3 +72,10 @@ class MysqlOptions:
     @property
     def address(self) -> str:
         return f"{self.host}:{self.port}"
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ConfigError(f"source.failover: {address!r} is not a server like 'replica1:3306'")
+    return host.removeprefix("[").removesuffix("]"), int(port)

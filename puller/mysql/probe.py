@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from contextlib import suppress
 
-from .connection import Server, connect, disconnect, identify, translated
+from msgspec import Struct
+from msgspec.structs import replace
+
+from .connection import Server, Unavailable, connect, disconnect, identify, translated
+from .failover import written_gtids
 from .options import MysqlOptions
 from .position import Position
-from .snapshot import begin
+from .snapshot import current_end
 from .tables import FoundTable, find_tables
 
 
@@ -16,6 +20,9 @@ class Probe(Struct, frozen=True):
     tables: list[FoundTable]
     """Tables that this user may see."""
     end: Position
+    """The binlog's end, with its GTIDs if they are known exactly."""
+    gtids: str
+    """The GTIDs in the binlog, or some fewer than at its end."""
 
     @property
     def source(self) -> str:
@@ -23,11 +30,25 @@ class Probe(Struct, frozen=True):
         return self.server.source
 
 
+def probe_any(options: MysqlOptions) -> Probe:
+    """Probe the first server that is available. Raises Retryable or SourceError."""
+    *others, last = options.servers
+    for server in others:
+        with suppress(Unavailable):
+            return probe(server)
+    return probe(last)
+
+
 def probe(options: MysqlOptions) -> Probe:
     """Connect and probe the server. Raises Retryable or SourceError."""
     session = connect(options)
     try:
         with translated(options):
-            return Probe(identify(session), find_tables(session), begin(session))
+            server, tables, gtids = identify(session), find_tables(session), written_gtids(session)
+            return Probe(server, tables, _with_server(current_end(session), server), gtids)
     finally:
         disconnect(session)
+
+
+def _with_server(position: Position, server: Server) -> Position:
+    return replace(position, server=server.identity) if position.gtid else position

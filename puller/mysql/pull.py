@@ -19,7 +19,7 @@ from ...events import REST, WHOLE, Changes, Checkpoint, SnapshotProgress, compos
 from ..lane import ALONE, Lane, LoadBarrier
 from ..puller import Connected, PullerStatistics, SnapshotReport, State
 from .binlog import BinlogDecoder
-from .connection import Server
+from .connection import Server, Unavailable
 from .load import Loader
 from .options import MysqlOptions
 from .position import CommitClock, Position
@@ -56,7 +56,9 @@ class Pull:
     ) -> None:
         """Raises CheckpointError if the position of `start` can't be read."""
         self.retries = 0
-        self._options = replace(options, server_id=options.server_id or own_server_id())
+        numbered = replace(options, server_id=options.server_id or own_server_id())
+        self._servers = numbered.servers
+        self._chosen = 0
         self._follows: Follows = lambda schema, table: is_user_schema(schema) and follows(schema, table)
         self._layouts = layouts
         self._now = now
@@ -82,8 +84,8 @@ class Pull:
         self._connected_at = 0.0
 
     def steps(self) -> Steps:
-        """Yield changes and events without end. Raises Retryable: call `steps` again to continue. Any other
-        error needs a person."""
+        """Yield changes and events without end. Raises Retryable: call `steps` again to continue, with the
+        next server if this one isn't available. Any other error needs a person."""
         try:
             if not self._checked:
                 self._check()
@@ -95,6 +97,9 @@ class Pull:
             if self._decoder is None:
                 self._begin()
             yield from self._follow(None)
+        except Unavailable:
+            self._chosen = (self._chosen + 1) % len(self._servers)
+            raise
         finally:
             self._state = "connecting"
             self._connected_at = 0.0
@@ -114,6 +119,11 @@ class Pull:
             retries=self.retries,
         )
 
+    @property
+    def _options(self) -> MysqlOptions:
+        """The options of the server in use."""
+        return self._servers[self._chosen]
+
     def _check(self) -> None:
         found = survey(self._options, self._follows, is_new=self._is_new)
         found.raise_errors()
@@ -124,7 +134,9 @@ class Pull:
 
     def _load(self, loading: SnapshotProgress) -> Steps:
         with closing(Snapshot(self._options, self._lacking(loading))) as snapshot:
-            yield self._connected(snapshot.server)
+            if self._decoder is not None:
+                snapshot.check_reached(self._decoder.position)
+            yield self._connected(snapshot.server, self._has_gtids)
             if self._decoder is None:
                 self._start_at(snapshot.position)
             else:
@@ -188,9 +200,10 @@ class Pull:
             )
         if decoder.reached:
             return
-        with closing(BinlogReader(self._options, decoder)) as reader:
+        had_gtids = self._has_gtids
+        with closing(BinlogReader(self._options, decoder, wants_gtids=True)) as reader:
             server = reader.connect()
-            yield self._connected(server)
+            yield self._connected(server, had_gtids)
             self._state = "catching up" if until else "following"
             before = self._bytes
             skew = server.epoch_seconds - self._now()
@@ -204,13 +217,18 @@ class Pull:
                     failpoint.reach("binlog.batch_read")
                 yield changes
 
-    def _connected(self, server: Server) -> Connected:
-        if self._source not in ("", server.source):
+    @property
+    def _has_gtids(self) -> bool:
+        return self._decoder is not None and self._decoder.has_gtids
+
+    def _connected(self, server: Server, is_proven: bool) -> Connected:
+        """Note the server. `is_proven` is True if GTIDs have shown that it is the same one, or a replica."""
+        if self._source not in ("", server.source) and not is_proven:
             raise CheckpointError(
                 f"{self._options.address} is {server.source}, but the checkpoint is of {self._source}: "
                 "connect to that server, or remove the checkpoint to begin with a new snapshot"
             )
-        self._source = server.source
+        self._source = self._source or server.source
         self._connected_at = self._now()
-        description = f"MariaDB {server.version} at {self._options.address}"
-        return Connected(server.source, description, self._lane.source)
+        description = f"{server.vendor} {server.version} at {self._options.address}"
+        return Connected(self._source, description, self._lane.source)

@@ -14,8 +14,10 @@ class BinlogReader:
     After an error the connection is closed; `read` opens a new one at the decoder's position.
     """
 
-    def __init__(self, options: MysqlOptions, decoder: BinlogDecoder) -> None:
+    def __init__(self, options: MysqlOptions, decoder: BinlogDecoder, *, wants_gtids: bool = False) -> None:
+        """With `wants_gtids`, the decoder's positions have GTIDs if the server can tell them."""
         self._options = options
+        self._wants_gtids = wants_gtids
         self._decoder = decoder
         self._dump: Dump | None = None
         self._bytes = 0  # bytes of earlier connections
@@ -28,9 +30,17 @@ class BinlogReader:
     def connect(self) -> Server:
         """Connect if necessary and return the server. Raises Retryable and SourceError."""
         if self._dump is None:
-            self._dump = Dump(self._options, self._decoder.position)
-            server = self._dump.server
-            self._decoder.resume(server.epoch_seconds, server.zone)
+            decoder = self._decoder
+            dump = Dump(
+                self._options, decoder.position, wants_gtids=self._wants_gtids and not decoder.has_gtids
+            )
+            self._dump = dump
+            server = dump.server
+            if dump.gtids is not None:
+                decoder.know_gtids(dump.gtids, server.identity)
+            if dump.is_by_gtid:
+                decoder.move_to(server.identity)
+            decoder.resume(server.epoch_seconds, server.zone)
         return self._dump.server
 
     def read(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import pymysql
@@ -11,17 +11,19 @@ from msgspec import Struct
 
 from ...config import Finding
 from ...errors import SourceError, TidemillError
-from .connection import Session, connect, disconnect, query, translated
+from .connection import Session, connect, disconnect, is_mariadb, query, translated, version_numbers
 from .options import MysqlOptions
 from .tables import Follows, FoundTable, SourceTable, find_tables, quoted, read_table
 
 _TRANSACTIONAL: Final = frozenset({"InnoDB", "ROCKSDB"})
-_OLDEST: Final = (10, 5)
+_OLDEST: Final = {"MariaDB": (10, 5), "MySQL": (8, 0)}
 _SETTINGS: Final = {
     "binlog_format": "ROW",
     "binlog_row_image": "FULL",
     "binlog_row_metadata": "FULL",
 }
+_EMPTY: Final = "''"
+_MYSQL_SETTINGS: Final = {**_SETTINGS, "binlog_row_value_options": ""}
 
 
 class Survey(Struct, frozen=True):
@@ -63,12 +65,14 @@ def survey(options: MysqlOptions, follows: Follows, *, is_new: bool = True) -> S
 def _survey(session: Session, options: MysqlOptions, follows: Follows, is_new: bool) -> Survey:
     version = str(query(session, "SELECT @@version")[0][0])
     server = f"{version} at {options.address}"
-    if "MariaDB" not in version or _numbers(version) < _OLDEST:
-        wanted = ".".join(map(str, _OLDEST))
-        error = Finding("error", f"{server} can't be followed: MariaDB {wanted} or later is needed")
+    mariadb = is_mariadb(session)
+    if version_numbers(version) < _OLDEST["MariaDB" if mariadb else "MySQL"]:
+        wanted = " or ".join(f"{vendor} {major}.{minor}" for vendor, (major, minor) in _OLDEST.items())
+        error = Finding("error", f"{server} can't be followed: {wanted}, or later, is needed")
         return Survey(server, [], [error])
     tables: list[SourceTable] = []
-    findings = [*_settings(session), *_rights(session)]
+    findings = [*_settings(session, _SETTINGS if mariadb else _MYSQL_SETTINGS)]
+    findings += _rights(session) if mariadb else _mysql_rights(session, options)
     found = find_tables(session)
     followed = [one for one in found if follows(one.schema, one.name)]
     if not followed and is_new:
@@ -92,20 +96,17 @@ def _survey(session: Session, options: MysqlOptions, follows: Follows, is_new: b
     return Survey(server, tables, findings)
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
-
-
-def _settings(session: Session) -> Iterator[Finding]:
+def _settings(session: Session, settings: Mapping[str, str]) -> Iterator[Finding]:
     if not query(session, "SELECT @@log_bin")[0][0]:
         yield Finding("error", "the server writes no binlog: set log_bin in its configuration and restart it")
         return
-    for name, wanted in _SETTINGS.items():
+    for name, wanted in settings.items():
         found = query(session, f"SELECT @@global.{name}")[0][0]
         if found != wanted:
+            value = wanted or _EMPTY
             yield Finding(
                 "error",
-                f"{name} is {found}: SET GLOBAL {name} = {wanted}, in the server's configuration too, and "
+                f"{name} is {found}: SET GLOBAL {name} = {value}, in the server's configuration too, and "
                 "reconnect the open sessions",
             )
 
@@ -125,12 +126,44 @@ def _rights(session: Session) -> Iterator[Finding]:
         )
 
 
+def _mysql_rights(session: Session, options: MysqlOptions) -> Iterator[Finding]:
+    user = query(session, "SELECT CURRENT_USER()")[0][0]
+    rights = _global_rights(session)
+
+    def lacks(*privileges: str) -> bool:
+        return not rights & {"ALL PRIVILEGES", *privileges}
+
+    if lacks("REPLICATION SLAVE"):
+        yield Finding(
+            "error", f"{user} may not read the binlog: GRANT REPLICATION SLAVE ON *.* TO {_account(user)}"
+        )
+    if lacks("REPLICATION CLIENT", "SUPER"):
+        yield Finding(
+            "error",
+            f"{user} may not ask where the binlog ends: GRANT REPLICATION CLIENT ON *.* TO {_account(user)}",
+        )
+    if not options.loads:
+        return
+    if lacks("RELOAD", "FLUSH_TABLES"):
+        yield Finding(
+            "error",
+            f"{user} may not take the read lock by which a snapshot knows its position (FLUSH TABLES WITH "
+            f"READ LOCK, for a moment): GRANT RELOAD ON *.* TO {_account(user)}, or set snapshot = false",
+        )
+    if lacks("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"):
+        yield Finding(
+            "warning",
+            f"{user} lacks the privilege SESSION_VARIABLES_ADMIN: until the first snapshot is complete, an "
+            "ALTER of a loaded table waits, and later statements on the table wait for that ALTER",
+        )
+
+
 def _global_rights(session: Session) -> set[str]:
     """Return the privileges on *.*, including those granted by roles."""
     rights: set[str] = set()
     for (grant,) in query(session, "SHOW GRANTS"):
         if match := re.match(r"GRANT (.+?) ON \*\.\* TO ", grant):
-            rights.update(match[1].split(", "))
+            rights.update(re.split(", ?", match[1]))
     return rights
 
 

@@ -1,7 +1,9 @@
 """A consistent view of the followed tables.
 
-`START TRANSACTION WITH CONSISTENT SNAPSHOT` takes no locks and reports the position of the binlog at its
-start: reads in the transaction return the tables' rows at that position.
+`START TRANSACTION WITH CONSISTENT SNAPSHOT` takes no locks, and MariaDB reports the position of the binlog at
+its start: reads in the transaction return the tables' rows at that position. MySQL doesn't report it, and its
+current position isn't exact: a transaction is in the binlog before it is visible. So there a global read
+lock, under which no commit is under way, is held for the two statements.
 """
 
 from __future__ import annotations
@@ -11,12 +13,24 @@ from collections.abc import Sequence
 from typing import Final
 
 import pymysql
+from msgspec.structs import replace
 
 from ...codec.mysql.text_rows import SESSION, select_expression
 from ...errors import Retryable, SourceError
 from ...events import Table
-from .connection import Server, Session, connect, disconnect, identify, query, translated
+from .connection import (
+    Server,
+    Session,
+    connect,
+    disconnect,
+    identify,
+    is_mariadb,
+    query,
+    translated,
+    version_numbers,
+)
 from .databases import read_databases
+from .failover import check_reached, gtids_at
 from .options import MysqlOptions
 from .position import Position
 from .stream import Result
@@ -24,6 +38,8 @@ from .tables import Follows, FoundTable, SourceTable, find_tables, quoted, read_
 
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _LOCK_SECONDS: Final = 10
+_BEGIN: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+_NO_BINLOG: Final = "the server writes no binlog: start it with log_bin"
 
 
 class Snapshot:
@@ -40,6 +56,11 @@ class Snapshot:
         except BaseException:
             self.close()
             raise
+
+    def _located(self, position: Position) -> Position:
+        """Return the position with its GTIDs and its server, if the server has GTIDs."""
+        gtid = gtids_at(self._session, position)
+        return replace(position, gtid=gtid, server=self.server.identity) if gtid else position
 
     def close(self) -> None:
         disconnect(self._session)
@@ -58,7 +79,7 @@ class Snapshot:
                 if tables.get(one) is None:
                     tables[one] = read_table(self._session, one)
             self.definitions = read_databases(self._session)
-            self.position = begin(self._session)
+            self.position = self._located(begin(self._session))
             if (self._find(follows), read_databases(self._session)) == (found, self.definitions):
                 self.tables = [table for one in found if (table := tables[one]) is not None]
                 return
@@ -66,6 +87,15 @@ class Snapshot:
 
     def _find(self, follows: Follows) -> list[FoundTable]:
         return [one for one in find_tables(self._session) if follows(one.schema, one.name)]
+
+    def check_reached(self, position: Position) -> None:
+        """Check that the server has what is before `position`, which may be another server's.
+
+        Raises Unavailable if it lags behind, and CheckpointError if it isn't known to be a replica.
+        """
+        if position.gtid and (position.by_gtid or position.server != self.server.identity):
+            with translated(self._options):
+                check_reached(self._session, self._options, position)
 
     def hold(self, source: SourceTable) -> None:
         """Prevent `source` from being altered. Raises Retryable if it was altered already."""
@@ -94,17 +124,38 @@ def begin(session: Session) -> Position:
     Raises SourceError, or pymysql's errors: use it inside translated().
     """
     query(session, SESSION)
-    query(session, f"SET lock_wait_timeout = {_LOCK_SECONDS}, idle_transaction_timeout = 0")
+    query(session, f"SET lock_wait_timeout = {_LOCK_SECONDS}")
     query(session, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     # A session that may write to the binlog keeps a table's metadata lock after it rolls back to a savepoint:
     # an ALTER of a loaded table would wait for the end of the snapshot.
     with contextlib.suppress(pymysql.err.OperationalError):
         query(session, "SET sql_log_bin = 0")
-    query(session, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
-    status = dict(query(session, "SHOW STATUS LIKE 'binlog_snapshot%'"))
-    if not status.get("Binlog_snapshot_file"):
-        raise SourceError("the server writes no binlog: start it with log_bin")
-    return Position(status["Binlog_snapshot_file"], int(status["Binlog_snapshot_position"]))
+    if is_mariadb(session):
+        query(session, "SET idle_transaction_timeout = 0")
+        query(session, _BEGIN)
+        status = dict(query(session, "SHOW STATUS LIKE 'binlog_snapshot%'"))
+        if not status.get("Binlog_snapshot_file"):
+            raise SourceError(_NO_BINLOG)
+        return Position(status["Binlog_snapshot_file"], int(status["Binlog_snapshot_position"]))
+    query(session, "FLUSH TABLES WITH READ LOCK")
+    query(session, _BEGIN)
+    position = current_end(session)
+    query(session, "UNLOCK TABLES")
+    return position
+
+
+def current_end(session: Session) -> Position:
+    """Return the end of the binlog, without a lock.
+
+    Raises SourceError, or pymysql's errors: use it inside translated().
+    """
+    if is_mariadb(session):
+        return begin(session)  # SHOW MASTER STATUS needs a privilege more
+    has_new_name = version_numbers(session.get_server_info()) >= (8, 2)
+    found = query(session, "SHOW BINARY LOG STATUS" if has_new_name else "SHOW MASTER STATUS")
+    if not found:
+        raise SourceError(_NO_BINLOG)
+    return Position(found[0][0], int(found[0][1]), "".join(found[0][4].split()))
 
 
 def has_integer_key(table: Table) -> bool:

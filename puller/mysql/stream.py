@@ -18,8 +18,9 @@ from pymysql.constants import ER
 from pymysql.constants.COMMAND import COM_QUERY
 from pymysqlreplication import BinLogStreamReader
 
-from ...errors import Retryable, SourceError, TidemillError
-from .connection import Session, connect, disconnect, identify, query, translated, translation
+from ...errors import SourceError, TidemillError
+from .connection import Session, Unavailable, connect, disconnect, identify, query, translated, translation
+from .failover import check_reached, gtids_at
 from .options import MysqlOptions
 from .packets import PacketCutter, RowCutter
 from .position import Position
@@ -38,10 +39,16 @@ def own_server_id() -> int:
 
 
 class Dump:
-    """The binlog from a position: the server sends events as they are written."""
+    """The binlog from a position: the server sends events as they are written.
 
-    def __init__(self, options: MysqlOptions, position: Position) -> None:
-        """Raises Retryable or SourceError."""
+    It starts at file and offset on the position's own server, and after the same GTIDs on another one.
+    """
+
+    def __init__(self, options: MysqlOptions, position: Position, *, wants_gtids: bool = False) -> None:
+        """With `wants_gtids`, the GTIDs before a position without them are looked up, if the server can.
+
+        Raises Retryable or SourceError.
+        """
         if position.offset > 0xFFFFFFFF:
             raise SourceError(
                 f"{position} is beyond 4 GiB, and no server can start a dump there: start again with a new "
@@ -52,6 +59,11 @@ class Dump:
         self._cutter = PacketCutter()
         self.bytes = 0
         """Bytes read."""
+        self.is_by_gtid = False
+        """True if the dump starts by GTID: its first event names the file."""
+        self.gtids: str | None = None
+        """The GTIDs before the position, if they were wanted and the server knows them."""
+        self._wants_gtids = wants_gtids
         self._end = b""
         self._silent_seconds = 0.0
         self._session = connect(options)
@@ -64,18 +76,26 @@ class Dump:
             raise
 
     def _start(self) -> None:
+        options, position = self._options, self._position
         self.server = identify(self._session)
-        # A server that no longer writes checksums may have older files with checksums.
-        self._session.query("SET @master_binlog_checksum = 'CRC32'")
+        self.is_by_gtid = position.by_gtid or position.server not in ("", self.server.identity)
+        if self.is_by_gtid:
+            check_reached(self._session, options, position)
+        elif self._wants_gtids:
+            self.gtids = gtids_at(self._session, position)
+        # A server that no longer writes checksums may have older files with checksums. MySQL has the settings
+        # under new names and reads the old ones too.
+        self._session.query("SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'")
         reader = BinLogStreamReader(
             connection_settings={},
-            server_id=self._options.server_id,
-            log_file=self._position.file,
-            log_pos=self._position.offset,
+            server_id=options.server_id,
+            log_file=position.file,
+            log_pos=position.offset,
+            auto_position=position.gtid if self.is_by_gtid else None,
             resume_stream=True,
             blocking=True,
-            slave_heartbeat=self._options.heartbeat_seconds,
-            is_mariadb=False,  # True requests by GTID only
+            slave_heartbeat=options.heartbeat_seconds,
+            is_mariadb=self.server.vendor == "MariaDB" and self.is_by_gtid,  # True requests by GTID only
             enable_logging=False,
             pymysql_wrapper=lambda **_: self._session,
         )
@@ -94,7 +114,7 @@ class Dump:
         if not data:
             self._silent_seconds += POLL_SECONDS
             if self._silent_seconds > 3 * self._options.heartbeat_seconds + 1:
-                raise Retryable(f"{self._options.address}: silent for {self._silent_seconds:.0f} s")
+                raise Unavailable(f"{self._options.address}: silent for {self._silent_seconds:.0f} s")
             return []
         self._silent_seconds = 0.0
         self.bytes += len(data)
@@ -109,7 +129,7 @@ class Dump:
 
     def _ended(self) -> TidemillError:
         if self._end[0] != _ERROR:
-            return Retryable(f"{self._options.address}: the server ended the stream")
+            return Unavailable(f"{self._options.address}: the server ended the stream")
         error = _error(self._end)
         if error.args[0] != ER.MASTER_FATAL_ERROR_READING_BINLOG:
             return translation(self._options, error)
@@ -180,9 +200,9 @@ def _receive(stream: socket.socket, options: MysqlOptions) -> bytes:
     except TimeoutError:
         return b""
     except OSError as error:
-        raise Retryable(f"{options.address}: connection lost: {error}") from error
+        raise Unavailable(f"{options.address}: connection lost: {error}") from error
     if not data:
-        raise Retryable(f"{options.address}: the server closed the connection")
+        raise Unavailable(f"{options.address}: the server closed the connection")
     return data
 
 

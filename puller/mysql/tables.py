@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...codec.mysql.schema import (
     CHECKS_QUERY,
@@ -15,7 +16,7 @@ from ...codec.mysql.schema import (
     table_from_information_schema,
 )
 from ...events import Table
-from .connection import Session, query
+from .connection import Session, is_mariadb, query
 
 Follows: TypeAlias = Callable[[str, str], bool]
 """True if a table, by schema and name, is followed."""
@@ -70,15 +71,37 @@ def read_table(session: Session, found: FoundTable) -> SourceTable | None:
         return None
     engine, rows, collation = details[0]
     columns = query(session, COLUMNS_QUERY, *names)
+    has_checks = is_mariadb(session)
     table = table_from_information_schema(
         *names,
         columns,
         [row[0] for row in query(session, KEY_QUERY, *names)],
-        [row[0] for row in query(session, CHECKS_QUERY, *names)],
+        [row[0] for row in query(session, CHECKS_QUERY, *names)] if has_checks else (),
         collation,
+        is_mariadb=has_checks,
     )
     auto_increment = next((row[0] for row in columns if "auto_increment" in (row[-1] or "").lower()), "")
+    if not has_checks:
+        table = _with_binary_defaults(session, table)
     return SourceTable(table, engine, int(rows or 0), auto_increment)
+
+
+def _with_binary_defaults(session: Session, table: Table) -> Table:
+    """Return the table with exact binary defaults: MySQL's information_schema cuts them at a zero byte."""
+    cut = [
+        column.name
+        for column in table.columns
+        if column.kind in ("binary", "varbinary") and (column.default or "").startswith("0x")
+    ]
+    if not cut:
+        return table
+    values = ", ".join(f"HEX(DEFAULT(cut.{quoted(name)}))" for name in cut)
+    name = quoted(table.schema, table.name)
+    # One row, even of an empty table.
+    row = query(session, f"SELECT {values} FROM (SELECT 1) AS one LEFT JOIN {name} AS cut ON FALSE")[0]
+    exact = {name: f"x'{value}'" for name, value in zip(cut, row, strict=True)}
+    columns = [replace(column, default=exact.get(column.name, column.default)) for column in table.columns]
+    return replace(table, columns=tuple(columns))
 
 
 def quoted(*names: str) -> str:

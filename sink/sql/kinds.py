@@ -26,7 +26,8 @@ def _open_sqlite(url: str, options: SqliteOptions, context: SinkContext) -> Sink
 def _open_mysql(url: str, options: MySqlOptions, context: SinkContext) -> Sink:
     from .mysql import MySqlTarget
 
-    return SqlSink(context.name, MySqlTarget(parsed(url), context.feed, options.schema or None))
+    target = MySqlTarget(parsed(url), context.feed, options.schema or None, options.collations)
+    return SqlSink(context.name, target)
 
 
 def _survey_sqlite(url: str, options: SqliteOptions, context: SinkContext) -> Iterator[Finding]:  # noqa: ARG001

@@ -6,7 +6,7 @@ number of rows that it must affect.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sqlalchemy import URL
@@ -18,6 +18,7 @@ from ..per_table import PerTable
 from . import mysql_text as text
 from .groups import Group
 from .mysql_changes import SchemaChanges
+from .mysql_fit import Fit
 from .mysql_home import Home
 from .mysql_plan import Plan, Statement
 from .mysql_session import MySqlSession
@@ -38,16 +39,19 @@ class MySqlTarget:
     max_rows = 1000
     ddl_commits = True
 
-    def __init__(self, url: URL, feed: str, schema: str | None = None) -> None:
+    def __init__(
+        self, url: URL, feed: str, schema: str | None = None, collations: Mapping[str, str] | None = None
+    ) -> None:
         self.feed = feed
         schema = schema or url.database
         host = "127.0.0.1" if url.host in (None, "localhost") else url.host
         server = url.query.get("unix_socket") or f"{host}:{url.port or 3306}"
         self.identity = f"mysql://{server}/{schema or ''}"
         self.session = MySqlSession(url, self.identity)
+        self._fit = Fit(self.session, collations or {})
         self.home = Home(self.session, schema or OWN_SCHEMA, feed)
-        self._tables = Tables(self.session, schema)
-        self._changes = SchemaChanges(self.session, self.home, self._tables)
+        self._tables = Tables(self.session, schema, self._fit)
+        self._changes = SchemaChanges(self.session, self.home, self._tables, self._fit)
         self._plans = PerTable(self._plan)
         self.folds_names = False
 
@@ -142,7 +146,7 @@ class MySqlTarget:
 
     def create_table(self, table: Table) -> None:
         self.session.create_schema(self._tables.schema_of((table.schema, table.name)))
-        self.session.define(text.create_table(table, self._qualified(table)))
+        self.session.define(text.create_table(self._fit.table(table), self._qualified(table)))
 
     def drop_table(self, table: Table) -> None:
         self.session.execute(f"DROP TABLE IF EXISTS {self._qualified(table)}")

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ...events import (
     Action,
+    AddColumn,
     ChangeColumn,
     ChangeKey,
     Ddl,
@@ -28,6 +29,7 @@ from . import mysql_text as text
 from .conversion import keeps_values
 from .mysql_conversion import unknown_to_mariadb
 from .mysql_ddl import alterations, known_column, session_zone
+from .mysql_fit import Fit
 from .mysql_home import Home, Intent
 from .mysql_modes import STRICT, converting
 from .mysql_session import UTC, MySqlSession, quoted
@@ -42,10 +44,11 @@ _MARIADB: Final = "mariadb "
 class SchemaChanges:
     """Applies the schema changes of one feed."""
 
-    def __init__(self, session: MySqlSession, home: Home, tables: Tables) -> None:
+    def __init__(self, session: MySqlSession, home: Home, tables: Tables, fit: Fit) -> None:
         self._session = session
         self._home = home
         self._tables = tables
+        self._fit = fit
         self._marker = f"{home.name}.{text.name(home.own_name)}"
         self._renamed_marker = f"{home.name}.{text.name(f'{home.own_name}_done')}"
 
@@ -121,7 +124,7 @@ class SchemaChanges:
         if self._tables.has_row(name):
             self._check(ddl, actions, have)
         zone, modes = session_zone(ddl, actions), self._modes(ddl, actions)
-        clauses = ", ".join([*alterations(actions, have), f"COMMENT={quoted(mark)}"])
+        clauses = ", ".join([*alterations(self._fitted(ddl, actions), have), f"COMMENT={quoted(mark)}"])
         intent = replace(intent, doing=change, comment=comment)
         self._home.intend(ddl, intent)
         reach("sink.altered")
@@ -130,6 +133,15 @@ class SchemaChanges:
         self._session.define(f"ALTER TABLE {self._tables.qualified(name)} {clauses}", modes)
         self._session.execute(f"SET timestamp=DEFAULT, time_zone='{UTC}'")
         return intent
+
+    def _fitted(self, ddl: Ddl, actions: Sequence[Action]) -> list[Action]:
+        """Return the actions with columns that this server can define."""
+        return [
+            replace(one, column=self._fit.column(one.column, ddl.full_name))
+            if isinstance(one, (AddColumn, ChangeColumn))
+            else one
+            for one in actions
+        ]
 
     def _restore_comment(self, name: TableName, intent: Intent) -> None:
         if self._tables.comment(name) == _mark(intent):

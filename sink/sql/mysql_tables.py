@@ -7,14 +7,16 @@ from collections.abc import Iterable
 
 from ...events import Column, TableName
 from . import mysql_text as text
+from .mysql_fit import Fit
 from .mysql_session import MySqlSession, quoted
 
 
 class Tables:
     """Looks tables up. `schema` is the target schema of all tables; None: each has its own."""
 
-    def __init__(self, session: MySqlSession, schema: str | None) -> None:
+    def __init__(self, session: MySqlSession, schema: str | None, fit: Fit) -> None:
         self._session = session
+        self._fit = fit
         self._schema = schema
 
     def schema_of(self, name: TableName) -> str:
@@ -36,7 +38,7 @@ class Tables:
 
     def types(self, columns: Iterable[Column]) -> list[str]:
         """Return the types that `columns` shows for columns of the source."""
-        types = [text.type_text(column) for column in columns]
+        types = [text.type_text(self._fit.typed(column)) for column in columns]
         if not self._session.is_mariadb:
             return types
         return ["longtext" if type_ == "json" else type_ for type_ in types]

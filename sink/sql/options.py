@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from string import Formatter
 
 from ...errors import ConfigError
@@ -29,3 +29,6 @@ class MySqlOptions:
 
     schema: str = ""
     """Target schema of all tables; empty: the URL's schema, or each table's own."""
+    collations: dict[str, str] = field(default_factory=dict)
+    """Substitutes for collations that the server lacks, such as utf8mb4_0900_ai_ci = "utf8mb4_nopad_bin".
+    They must tell apart all values of unique keys."""

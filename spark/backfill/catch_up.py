@@ -21,7 +21,7 @@ from ...events import Ddl, Item, RenameTables, Row, RowChange, Sorted, Table, Ta
 from ...mounter import Mounter
 from ...puller.mysql.binlog import BinlogDecoder
 from ...puller.mysql.options import MysqlOptions
-from ...puller.mysql.position import CommitClock, Position
+from ...puller.mysql.position import CommitClock, Position, Rank
 from ...puller.mysql.reader import BinlogReader
 from ...puller.mysql.stream import own_server_id
 from ...puller.mysql.transactions import Transactions
@@ -45,7 +45,7 @@ SCHEMA: Final = pa.schema(
 """`key` sorts as the table's keys do, and is empty without an integer key; `number` counts the changes."""
 
 _GROUP_ROWS: Final = 20_000
-_Rank: TypeAlias = tuple[int, int]
+_Rank: TypeAlias = Rank
 
 
 def collect(

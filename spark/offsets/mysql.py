@@ -16,6 +16,7 @@ from ...puller.mysql.connection import Session, connect, disconnect, identify, q
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import Position
 from ...puller.mysql.requirements import survey
+from ...puller.mysql.snapshot import current_end
 from ...puller.mysql.stream import own_server_id
 from ...puller.mysql.tables import find_tables
 from ...routing import TableFilter
@@ -29,8 +30,6 @@ IDLE_BYTES: Final = 16 << 20
 """Bytes of binlog without followed changes after which an empty batch advances the offset, before the server
 purges its position."""
 
-_VIEW: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
-_END: Final = "SHOW STATUS LIKE 'binlog_snapshot%'"
 _NOW: Final = "SELECT UNIX_TIMESTAMP(NOW(6))"
 
 
@@ -64,11 +63,9 @@ class MysqlOffsets:
 
     def latest(self) -> Offset:
         with self._connected() as session:
-            query(session, _VIEW)
-            status = dict(query(session, _END))
+            position = current_end(session)
             seconds = query(session, _NOW)[0][0]
             query(session, "COMMIT")
-        position = Position(status["Binlog_snapshot_file"], int(status["Binlog_snapshot_position"]))
         return Offset(compose_ts(int(seconds * 1000)), str(position), self.source)
 
     def earliest(self) -> Offset:
@@ -185,7 +182,7 @@ class MysqlOffsets:
             sizes = [
                 int(size)
                 for file, size in query(session, "SHOW BINARY LOGS")
-                if first.rank[0] <= Position(file, 0).rank[0] < last.rank[0]
+                if first.rank.number <= Position(file, 0).rank.number < last.rank.number
             ]
         return sum(sizes) - first.offset + last.offset
 

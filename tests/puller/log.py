@@ -46,7 +46,7 @@ class Log:
 
     def connect(self, start: Position) -> tuple[list[bytes], int]:
         """Return what a server sends first for `start`, and the number of the event that follows."""
-        number, offset = start.rank
+        number, offset = start.rank.number, start.rank.offset
         payloads = [self._rotation(number, offset)]
         if offset > 4:
             payloads.append(self._description(number, end=0))

@@ -32,6 +32,7 @@ from tidemill.puller.mysql.puller import MysqlPuller
 from tidemill.puller.puller import Retrying
 from tidemill.routing import TableFilter
 from tidemill.testing.mariadb import PASSWORD, MariaDb
+from tidemill.testing.private_server import PrivateServer
 from tidemill.testing.progress import STALL_SECONDS, changed_to
 from tidemill.testing.resumed import Resumed
 
@@ -109,7 +110,7 @@ class Pulling:
 
     def __init__(
         self,
-        server: MariaDb,
+        server: PrivateServer,
         *patterns: str,
         copies: Sequence[Copy] = (),
         start: Checkpoint | None = None,
@@ -250,7 +251,14 @@ def binlog_end(server: MariaDb) -> Position:
         return Position(file, offset)
 
 
-def source_rows(server: MariaDb, database: str) -> dict[str, Counter[Row]]:
+def mysql_end(server: PrivateServer) -> Position:
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW BINARY LOG STATUS")
+        file, offset = cursor.fetchall()[0][:2]
+        return Position(file, offset)
+
+
+def source_rows(server: PrivateServer, database: str) -> dict[str, Counter[Row]]:
     """Return the rows of the tables of `database`."""
     with server.connect(database=database) as connection, connection.cursor() as cursor:
         cursor.execute("SHOW TABLES")

@@ -85,7 +85,7 @@ def test_rows_of_other_tables_and_of_sequences_only_move_the_position(sql: Clien
         pulling.wait_until_told(Connected)
         sql("INSERT INTO tmp_x VALUES (1)", "CREATE SEQUENCE s", "SELECT NEXTVAL(s)")
         end = str(binlog_end(sql.server))
-        pulling.wait_for(lambda: pulling.items and pulling.items[-1].position == end)
+        pulling.wait_for(lambda: pulling.items and pulling.items[-1].position.startswith(f"{end} "))
     assert transactions(pulling) == []
     assert pulling.puller.actor_inbox.failures == 0
 
@@ -140,7 +140,7 @@ def test_an_idle_source_moves_the_resolved_ts(sql: Client) -> None:
         end = str(binlog_end(sql.server))
     last = pulling.batches[-1].changes[-1]
     assert last.key[8] == COMMIT
-    assert decode_commit(last.value).position == end
+    assert decode_commit(last.value).position.startswith(f"{end} ")
     assert physical_ms(pulling.resolved) > physical_ms(first)
 
 
@@ -151,7 +151,7 @@ def test_a_start_without_snapshot_begins_at_the_end_and_says_so_at_once(sql: Cli
         pulling.wait_for(lambda: pulling.items)
         sql("INSERT INTO t VALUES (2)")
         pulling.wait_for(lambda: transactions(pulling))
-    assert pulling.items[0].position == str(end)
+    assert pulling.items[0].position.partition(" ")[0] == str(end)
     assert transactions(pulling) == [[("insert", None, (2,))]]
     with follow(sql, position=str(end)) as again:
         again.wait_for(lambda: transactions(again))
@@ -196,7 +196,7 @@ def test_statistics_count_what_was_read(sql: Client) -> None:
         end = binlog_end(sql.server)
     assert found.state == "following"
     assert (found.row_events, found.transactions, found.retries) == (2, 2, 0)
-    assert found.position == str(end)
+    assert found.position.startswith(str(end))
     assert found.events >= 8
     assert found.bytes > 400
     assert 0 < found.ingress_ts <= found.resolved_ts

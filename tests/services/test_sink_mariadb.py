@@ -1,7 +1,8 @@
-"""The SQL sink into a real MariaDB."""
+"""The SQL sink into a real MariaDB and a real MySQL."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from contextlib import suppress
 from decimal import Decimal
@@ -59,15 +60,22 @@ class MariaDbPlace:
         return self.query(f"SELECT {names} FROM `{table.name}`")
 
 
-@pytest.fixture
-def place(mariadb, database):
-    return MariaDbPlace(mariadb, database)
+@pytest.fixture(params=["mariadb", "mysql"])
+def place(request):
+    return place_of(request)
+
+
+def place_of(request):
+    """A place on the server that the fixture's parameter names."""
+    if request.param == "mariadb":
+        return MariaDbPlace(request.getfixturevalue("mariadb"), request.getfixturevalue("database"))
+    return MariaDbPlace(request.getfixturevalue("mysql97"), request.getfixturevalue("mysql_database"))
 
 
 class TestMariaDb(SqlConformance):
-    @pytest.fixture
-    def place(self, mariadb, database):
-        return MariaDbPlace(mariadb, database)
+    @pytest.fixture(params=["mariadb", "mysql"])
+    def place(self, request):
+        return place_of(request)
 
 
 # --- values -----------------------------------------------------------------------------------------
@@ -106,13 +114,23 @@ def as_printed(rows):
     return [tuple(map(as_source_prints, kinds.KEYED.columns, row)) for row in rows]
 
 
+def of_mariadb(table):
+    """Return the table with MariaDB's JSON, which is text with a charset."""
+    utf8 = {"charset": "utf8mb4", "collation": "utf8mb4_bin"}
+    columns = [replace(column, **utf8) if column.kind == "json" else column for column in table.columns]
+    return replace(table, columns=tuple(columns))
+
+
 def test_every_value_is_stored_unchanged(place):
-    loaded(place, kinds.KEYED, kinds.KEYLESS, rows=[*kinds.ROWS, kinds.NULLS])
-    assert printed(place, kinds.KEYED) == as_printed([*kinds.ROWS, kinds.NULLS])
-    assert printed(place, kinds.KEYLESS) == as_printed([*kinds.ROWS, kinds.NULLS])
+    keyed, keyless = of_mariadb(kinds.KEYED), of_mariadb(kinds.KEYLESS)
+    loaded(place, keyed, keyless, rows=[*kinds.ROWS, kinds.NULLS])
+    assert printed(place, keyed) == as_printed([*kinds.ROWS, kinds.NULLS])
+    assert printed(place, keyless) == as_printed([*kinds.ROWS, kinds.NULLS])
 
 
-@pytest.mark.parametrize("table", [kinds.KEYED, kinds.KEYLESS], ids=["keyed", "keyless"])
+@pytest.mark.parametrize(
+    "table", [of_mariadb(kinds.KEYED), of_mariadb(kinds.KEYLESS)], ids=["keyed", "keyless"]
+)
 def test_a_row_of_every_value_is_found_again(place, table):
     loaded(place, table, rows=[*kinds.ROWS, kinds.NULLS])
     shifted = [*kinds.ROWS[1:], kinds.NULLS, kinds.ROWS[0]]
@@ -147,7 +165,9 @@ def test_decimals_that_are_the_same_as_doubles_are_told_apart(place, key):
 
 
 def definition(place, table):
-    return place.query(f"SHOW CREATE TABLE `{table}`")[0][1]
+    """Return the table's definition, without charsets beside collations, which only MySQL may print."""
+    text = place.query(f"SHOW CREATE TABLE `{table}`")[0][1]
+    return re.sub(r" CHARACTER SET \w+(?= COLLATE)", "", text)
 
 
 BY_HAND = r"""
