@@ -66,9 +66,11 @@ class Fit:
         for spelling in name, *_other_spellings(name):
             if spelling.lower() in self._collations():
                 return spelling
+        charset = name.partition("_")[0]
+        ending = "nopad_bin" if self._session.is_mariadb else "0900_bin" if charset == "utf8mb4" else "bin"
         raise SinkError(
             f"{where} has the collation {name}, which the target lacks: name one that it has in the sink's "
-            f"option collations, for instance {name} = {name.partition('_')[0]}_bin; it must tell apart all "
+            f"option collations, for instance {name} = {charset}_{ending}; it must tell apart all "
             "values of unique keys"
         )
 

@@ -17,15 +17,17 @@ from tidemill.events import Checkpoint
 from tidemill.puller.mysql.position import Position
 from tidemill.puller.puller import Connected, Retrying
 from tidemill.testing.mariadb import PASSWORD, MariaDb
+from tidemill.testing.mysql import MySql
+from tidemill.testing.private_server import PrivateServer
 from tidemill.testing.progress import eventually
 
-from .pulling import Copy, Pulling, binlog_end, rows_of, source_rows
+from .pulling import Copy, Pulling, binlog_end, mysql_end, rows_of, source_rows
 
 OPTIONS = ("--log-slave-updates", "--gtid-strict-mode=ON")
 INDEX = "id INT PRIMARY KEY AUTO_INCREMENT, a INT"
 
 
-def execute(server: MariaDb, *statements: str) -> list[tuple[Any, ...]]:
+def execute(server: PrivateServer, *statements: str) -> list[tuple[Any, ...]]:
     with server.connect() as connection, connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)
@@ -80,11 +82,11 @@ def end_of(server: MariaDb) -> Position:
     return replace(binlog_end(server), gtid=gtids, server=str(server.server_id))
 
 
-def addresses(*servers: MariaDb) -> tuple[str, ...]:
+def addresses(*servers: PrivateServer) -> tuple[str, ...]:
     return tuple(f"{server.host}:{server.port}" for server in servers)
 
 
-def write(server: MariaDb, count: int) -> None:
+def write(server: PrivateServer, count: int) -> None:
     """Transactions of several rows, until `count` are done or the server is gone."""
     try:
         with server.connect(autocommit=False) as connection, connection.cursor() as cursor:
@@ -97,7 +99,9 @@ def write(server: MariaDb, count: int) -> None:
         pass
 
 
-def following(server: MariaDb, *copies: Copy, others: tuple[MariaDb, ...] = (), **options: Any) -> Pulling:
+def following(
+    server: PrivateServer, *copies: Copy, others: tuple[PrivateServer, ...] = (), **options: Any
+) -> Pulling:
     return Pulling(
         server, "shop.*", copies=copies, failover=addresses(*others), retry_first_seconds=0.05, **options
     )
@@ -290,9 +294,9 @@ def mysqls(tmp_path: Path, mysql_template: Path) -> Iterator[list[MySql]]:
         execute(
             b,
             "RESET BINARY LOGS AND GTIDS",
-            f"CHANGE REPLICATION SOURCE TO source_host = '127.0.0.1', source_port = {a.port}, source_user = 'root', "
-            f"source_password = '{PASSWORD}', source_auto_position = 1, get_source_public_key = 1, "
-            "source_connect_retry = 1",
+            f"CHANGE REPLICATION SOURCE TO source_host = '127.0.0.1', source_port = {a.port}, "
+            f"source_user = 'root', source_password = '{PASSWORD}', source_auto_position = 1, "
+            "get_source_public_key = 1, source_connect_retry = 1",
             "START REPLICA",
         )
         execute(

@@ -182,12 +182,12 @@ def test_a_collation_that_the_target_lacks_is_named(
 
 def test_definitions_of_mariadb_become_mysql_s(mysql97: MySql, sql: Client, tmp_path: Path) -> None:
     sql(
-        """CREATE TABLE t (id VARCHAR(36) CHARACTER SET utf8mb3 DEFAULT uuid() PRIMARY KEY, doc JSON DEFAULT '{}',
-          at DATETIME DEFAULT current_timestamp() ON UPDATE current_timestamp(), day DATE DEFAULT curdate(),
-          y YEAR(4) DEFAULT 2001, n INT(5) DEFAULT (1 + 1), note TEXT DEFAULT 'it''s', raw BLOB DEFAULT x'00',
+        """CREATE TABLE t (id VARCHAR(36) CHARACTER SET utf8mb3 DEFAULT uuid() PRIMARY KEY,
+          doc JSON DEFAULT '{}', at DATETIME DEFAULT current_timestamp() ON UPDATE current_timestamp(),
+          day DATE DEFAULT curdate(), y YEAR(4) DEFAULT 2001, n INT(5) DEFAULT (1 + 1),
+          note TEXT DEFAULT 'it''s', raw BLOB DEFAULT x'00',
           zero DATE DEFAULT '0000-00-00', f FLOAT DEFAULT 1.5,
-          both_ CHAR(9) DEFAULT concat('a''', 'b'),
-           word VARCHAR(9) COLLATE utf8mb4_unicode_ci)"""
+          both_ CHAR(9) DEFAULT concat('a''', 'b'), word VARCHAR(9) COLLATE utf8mb4_unicode_ci)"""
     )
     sql("""INSERT INTO t (id, doc, zero) VALUES ('1', '{"b":1,  "a":1.50}', DEFAULT)""")
     name = f"{sql.database}_copy"
