@@ -65,8 +65,8 @@ class Prepared:
         self._bytes += size
 
     def check(self, open_bytes: int) -> None:
-        """Raise SourceError if the transactions, with that of which so many bytes were received, are larger
-        than memory may be."""
+        """Raise SourceError if the transactions are larger than MAX_BYTES, together with the `open_bytes` of
+        the one that is received."""
         if self._bytes + open_bytes > MAX_BYTES:
             raise SourceError(
                 f"XA transactions that are only prepared change more than {MAX_BYTES >> 20} MiB of rows: "

@@ -55,7 +55,7 @@ def test_rows_that_lack_columns_are_refused(log: Recorded) -> None:
 def test_the_columns_that_are_there_have_the_printed_values(
     log: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is missing is left open here, which no feed does."""
+    """The missing ones are left open here, which no feed does."""
     monkeypatch.setattr(RowsDecoder, "_require", lambda *_: None)
     check(log)
 
