@@ -73,6 +73,8 @@ class Query(Struct, frozen=True, tag="query"):
     """The session's collation_server: the default of a new database; None if it isn't known."""
     position: str = ""
     """The source's position after the statement."""
+    error: int = 0
+    """Number of the error with which the statement failed after a part of its effect; 0 if it succeeded."""
 
 
 class NewTable(Struct, frozen=True, tag="table"):

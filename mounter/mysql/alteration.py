@@ -30,7 +30,7 @@ from ...codec.mysql.entry import Query
 from ...codec.mysql.tokens import NO_AUTO_VALUE_ON_ZERO, NotUnderstood
 from ...events import Action, AddColumn, ChangeColumn, ChangeKey, Column, DropColumn, Table
 from .catalog import KnownTable
-from .defaults import check_added, check_text, same_definition
+from .defaults import check_added, check_text, is_moment, same_definition
 
 _TEXT_KINDS: Final = frozenset({"char", "varchar", "text", "enum", "set"})
 _MAX_BYTES: Final = {1: 0xFF, 2: 0xFFFF, 3: 0xFFFFFF, 4: 0xFFFFFFFF}
@@ -93,10 +93,13 @@ class _Alteration:
         self._changed: dict[str, int] = {}  # indexes of ChangeColumn in _actions, by the old name
         self._dropped: set[str] = set()
         self._added: set[str] = set()
+        self._renamed: set[str] = set()  # new names of changed columns
         self._key: tuple[str, ...] | None = None  # by a clause
         self._drops_key = False
 
     def run(self, clauses: Sequence[Clause]) -> Altered:
+        if sum(isinstance(clause, SetCharset | Convert) for clause in clauses) > 1:
+            raise NotUnderstood("two clauses about the character set")
         for clause in clauses:
             self._set_charset(clause)
         for clause in clauses:
@@ -158,7 +161,10 @@ class _Alteration:
                     self._change(name, replace(self._columns[name.lower()], name=to), None)
             case SetDefault(name, default, if_exists):
                 if self._has(name, if_exists):
-                    column = replace(self._columns[name.lower()], default=default)
+                    column = self._columns[name.lower()]
+                    # The server keeps both CURRENT_TIMESTAMPs of a column, or none.
+                    on_update = None if is_moment(column.default) else column.on_update
+                    column = replace(column, default=default, on_update=on_update)
                     check_text(column, self._query)
                     self._change(name, column, None)
             case AddKey(columns, unless_exists):
@@ -184,7 +190,7 @@ class _Alteration:
 
     def _add(self, definition: Definition, after: str | None, unless_exists: bool) -> None:
         low = definition.name.lower()
-        if unless_exists and (low in self._columns or low in self._added):
+        if unless_exists and (low in self._columns.keys() | self._added | self._renamed):
             return
         _check_alterable(definition)
         column = self._resolved(definition)
@@ -202,6 +208,8 @@ class _Alteration:
         column = definition.column(self._charset, self._defaults.collations)
         check_text(column, self._query)
         to = self._convert_to
+        if to is not None and column.kind == "json":
+            column = _converted(column, to)
         if to is not None and column.kind in _TEXT_KINDS and column.charset != to.name:
             raise NotUnderstood("CONVERT TO with a column of another CHARACTER SET")
         return column
@@ -209,6 +217,7 @@ class _Alteration:
     def _change(self, name: str, column: Column, after: str | None) -> None:
         before = self._columns[name.lower()]
         self._changed[name.lower()] = len(self._actions)
+        self._renamed.add(column.name.lower())
         self._actions.append(ChangeColumn(before.name, column, before, after))
 
     def _set_auto_increment(self, name: str, auto_increment: bool) -> None:

@@ -60,8 +60,7 @@ class Statements:
                     return self._rename(tokens, query)
                 case "TRUNCATE":
                     tokens.accept("TABLE")
-                    name = tokens.qualified_name(query.schema)
-                    return [Change(*name, (TruncateTable(),))] if self._follows(name) else []
+                    return list(self._truncate(tokens.qualified_name(query.schema), query))
         except NotUnderstood as reason:
             if self._touches(query.schema):
                 return [refused(query.schema, str(reason), query)]
@@ -76,6 +75,14 @@ class Statements:
     def _reload(self, name: TableName, why: str, query: Query, kind: str = "other") -> Change:
         self._catalog.forget(name)
         return reloaded(name, why, query, kind)
+
+    def _truncate(self, name: TableName, query: Query) -> Iterator[Change]:
+        if not self._follows(name):
+            return
+        if query.error:
+            yield self._reload(name, _failed(query), query, "truncate")
+        else:
+            yield Change(*name, (TruncateTable(),))
 
     # --- CREATE ------------------------------------------------------------------------------------
 
@@ -101,6 +108,11 @@ class Statements:
         self, tokens: Tokens, query: Query, name: TableName, unless_exists: bool, replaces: bool
     ) -> Iterator[Change]:
         catalog = self._catalog
+        if query.error:  # the server drops the table before it creates the new one
+            if replaces and not catalog.is_absent(name):
+                catalog.remove(name)
+                yield Change(*name, (DropTable(),), kind="create table")
+            return
         if unless_exists:
             if catalog.exists(name):
                 return
@@ -186,6 +198,9 @@ class Statements:
 
     def _renamed(self, pairs: list[tuple[TableName, TableName]], query: Query) -> list[Change]:
         """Return the net effect of renaming tables from left to right: drops, then renames, then reloads."""
+        if query.error:
+            names = {name: None for pair in pairs for name in pair if self._follows(name)}
+            return [self._reload(name, _failed(query), query, "rename table") for name in names]
         found = renamed(pairs, self._follows, self._catalog)
         changes = [Change(*name, (DropTable(),), kind="rename table") for name in found.dropped]
         if found.renamed:
@@ -226,6 +241,8 @@ class Statements:
         try:
             if tokens.was_read_otherwise:
                 raise NotUnderstood(_OTHER_SETTINGS)
+            if query.error:
+                raise NotUnderstood(_failed(query))
             clauses = read_clauses(tokens, query.schema, explicit_timestamps=query.explicit_timestamps)
             change, known = self._altered(name, clauses, query, is_ignore)
         except NotUnderstood as what:
@@ -282,6 +299,10 @@ class Statements:
                 yield Change(*other, (DropTable(),), kind="partition")
             elif self._follows(other):
                 yield self._reload(other, "the statement exchanges its rows", query, "partition")
+
+
+def _failed(query: Query) -> str:
+    return f"it failed with error {query.error}"
 
 
 def _names(tokens: Tokens, schema: str) -> Iterator[TableName]:

@@ -96,6 +96,11 @@ _MOMENT_CALL: Final = re.compile(
 )
 
 
+def is_moment(text: str | None) -> bool:
+    """Return True for CURRENT_TIMESTAMP and its synonyms."""
+    return _MOMENT_CALL.fullmatch(text or "") is not None
+
+
 def same_definition(one: Column, other: Column) -> bool:
     """Return True if two columns differ at most in the spelling of CURRENT_TIMESTAMP, or in the collation of
     JSON."""

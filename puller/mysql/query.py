@@ -73,7 +73,7 @@ class LoggedStatement:
     """The body of a query event."""
 
     def __init__(self, body: bytes, *, compressed: bool = False) -> None:
-        _, _, schema_length, _, status_length = _head(body)
+        _, _, schema_length, self._error, status_length = _head(body)
         status_end = _HEAD + status_length
         schema_end = status_end + schema_length
         self._status = dict(_variables(body[_HEAD:status_end]))
@@ -102,6 +102,7 @@ class LoggedStatement:
             ),
             server_charset=self._server_charset,
             position=position,
+            error=self._error,
         )
 
     @property

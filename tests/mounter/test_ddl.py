@@ -81,11 +81,13 @@ def shown(table: Table) -> str:
 
 
 def session(said: str) -> dict[str, Any]:
-    """Modes of sql_mode, "implicit timestamps", and "at" a time zone."""
+    """Modes of sql_mode, "implicit timestamps", "failed", and "at" a time zone."""
     made: dict[str, Any] = {"sql_mode": tokens.STRICT}
     for word in filter(None, said.split(", ")):
         if word == "implicit timestamps":
             made["explicit_timestamps"] = False
+        elif word == "failed":
+            made["error"] = 1067
         elif word == "converts_strings":
             made[word] = True
         elif word == "NOT_STRICT":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pymysql
 import pytest
 from msgspec.structs import replace
 
@@ -44,7 +45,11 @@ class Bed:
         end = f"end_{self._ends}"
         with self._connection.cursor() as cursor:
             for statement in [*statements, f"CREATE TABLE `{end}` (id INT)", f"DROP TABLE `{end}`"]:
-                cursor.execute(statement)
+                if statement.startswith("fails: "):
+                    with pytest.raises(pymysql.err.Error):
+                        cursor.execute(statement.removeprefix("fails: "))
+                else:
+                    cursor.execute(statement)
         self.pulling.wait_for(lambda: not self.catalog.exists((self.schema, end)) and self._ended(end))
         ddls = [item for item in self.pulling.items[begin:] if isinstance(item, Ddl)]
         return [ddl for ddl in ddls if ddl.table != end]
