@@ -13,6 +13,7 @@ from ...events import WHOLE, Changes, Chunk, SnapshotProgress, Table, TableProgr
 from ..puller import SnapshotReport
 from .packets import payload_of, text_values
 from .snapshot import Snapshot, has_integer_key
+from .tables import SourceTable
 from .transactions import Transactions
 
 Step: TypeAlias = Changes | SnapshotReport | None
@@ -55,7 +56,7 @@ class Loader:
             else:
                 yield self._progress(table.full_name)
                 self._snapshot.hold(source)
-                yield from self._load(table)
+                yield from self._load(source)
                 self._snapshot.let_go()
             self._tables_done += 1
         self._out.begin()
@@ -72,14 +73,15 @@ class Loader:
                 self._out.add(DDL, encode_statement(GoneTable(*name.split(".", 1))))
                 yield self._commit()
 
-    def _load(self, table: Table) -> Generator[Step, None, None]:
+    def _load(self, source: SourceTable) -> Generator[Step, None, None]:
+        table = source.table
         name = table.full_name
         loaded = progress_of(self._loading, name)
         if loaded is None:
             self._out.begin()
             self._out.add(DDL, encode_statement(NewTable(table)))
             yield self._commit()
-        limit = self._chunk_rows if has_integer_key(table) else None
+        limit = self._chunk_rows if source.has_primary and has_integer_key(table) else None
         while loaded != WHOLE:
             self._out.begin()
             try:

@@ -24,6 +24,10 @@ _DETAILS: Final = """
 SELECT ENGINE, TABLE_ROWS, TABLE_COLLATION FROM information_schema.TABLES
 WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
 """
+_PRIMARY: Final = """
+SELECT 1 FROM information_schema.STATISTICS
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND INDEX_NAME = 'PRIMARY' LIMIT 1
+"""
 
 
 class FoundTable(Struct, frozen=True):
@@ -44,6 +48,8 @@ class SourceTable(Struct, frozen=True):
     engine: str
     rows_estimated: int
     """Number of rows by the server's statistics, which may be off by some tens of percent."""
+    has_primary: bool = True
+    """False if a unique key takes the place of the primary key, or the table has no key."""
 
 
 def find_tables(session: Session) -> list[FoundTable]:
@@ -74,7 +80,8 @@ def read_table(session: Session, found: FoundTable) -> SourceTable | None:
         [row[0] for row in query(session, CHECKS_QUERY, *names)],
         collation,
     )
-    return SourceTable(table, engine, int(rows or 0))
+    has_primary = bool(query(session, _PRIMARY, *names))
+    return SourceTable(table, engine, int(rows or 0), has_primary)
 
 
 def quoted(*names: str) -> str:
