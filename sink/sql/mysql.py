@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Final
 
 from sqlalchemy import URL
@@ -20,6 +21,7 @@ from . import mysql_text as text
 from .groups import Group
 from .mysql_ddl import alteration, altered, session_zone
 from .mysql_home import Home
+from .mysql_keyless import FEWEST, KeylessTable
 from .mysql_plan import Plan, Statement
 from .mysql_session import UTC, MySqlSession, quoted
 from .target import MISSING, OWN_SCHEMA, StatementRejected, check_columns, effective
@@ -47,6 +49,7 @@ class MySqlTarget:
         self.session = MySqlSession(url, self.identity)
         self.home = Home(self.session, self._schema or OWN_SCHEMA, feed)
         self._plans = PerTable(self._plan)
+        self._keyless = PerTable(self._keyless_table)
         self.folds_names = False
 
     def connect(self) -> None:
@@ -56,6 +59,7 @@ class MySqlTarget:
 
     def close(self) -> None:
         self._plans.clear()
+        self._keyless.clear()
         self.session.close()
 
     def explain(self, error: Exception, doing: str) -> StatementRejected | Retryable | SinkError | None:
@@ -85,7 +89,7 @@ class MySqlTarget:
         most = min(_PACKET_CHARS, self.session.packet_bytes // _PACKET_SHARE)
         waiting: list[Statement] = []
         size = 0
-        for group in groups:
+        for group in self._apply_keyless(groups, most):
             for statement in self._plans[group.table].statements(group, most):
                 if waiting and size + len(statement.text) > most:
                     self._send(waiting)
@@ -94,6 +98,18 @@ class MySqlTarget:
                 size += len(statement.text) + 1
         if waiting:
             self._send(waiting)
+
+    def _apply_keyless(self, groups: Sequence[Group], max_chars: int) -> list[Group]:
+        """Apply many changes of a table without a key together; return the groups that are left."""
+        left: list[Group] = []
+        for _, run in groupby(groups, key=lambda group: group.table.full_name):
+            own = list(run)
+            table = own[0].table
+            to_find = sum(len(group.changes) for group in own if group.op != "insert")
+            is_one = not table.key and all(group.table == table for group in own)
+            if not (is_one and to_find >= FEWEST and self._keyless[table].apply(own, max_chars)):
+                left += own
+        return left
 
     def _send(self, statements: list[Statement]) -> None:
         packet = ";".join([statement.text for statement in statements])
@@ -119,6 +135,10 @@ class MySqlTarget:
     def _plan(self, table: Table) -> Plan:
         check_columns(self, table)
         return Plan(table, self._qualified(table))
+
+    def _keyless_table(self, table: Table) -> KeylessTable:
+        check_columns(self, table)
+        return KeylessTable(self.session, table, self._schema or table.schema, self.home.name)
 
     # --- tables
 

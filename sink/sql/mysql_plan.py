@@ -62,12 +62,12 @@ class Plan:
         changes = group.changes
         match group.op:
             case "insert":
-                yield from _joined(
+                yield from joined(
                     self._insert, ",", self._values([c.after or () for c in changes]), "", max_chars
                 )
             case "delete" if keyed and len(changes) > 1:
                 start = f"{self._delete}{text.key_columns(self._table)} IN ("
-                yield from _joined(start, ",", self._key([c.before or () for c in changes]), ")", max_chars)
+                yield from joined(start, ",", self._key([c.before or () for c in changes]), ")", max_chars)
             case "delete":
                 end = "" if keyed else " LIMIT 1"
                 for where in self._where([c.before or () for c in changes]):
@@ -80,8 +80,10 @@ class Plan:
                     yield Statement(f"UPDATE {self._name} SET {assignment} WHERE {where}{end}", 1)
 
 
-def _joined(start: str, comma: str, parts: list[str], end: str, max_chars: int) -> Iterator[Statement]:
-    """Yield groups of parts up to the maximum number of characters of a statement."""
+def joined(start: str, comma: str, parts: list[str], end: str, max_chars: int) -> Iterator[Statement]:
+    """Yield groups of parts up to the maximum number of characters of a statement; none without parts."""
+    if not parts:
+        return
     first = size = 0
     for index, part in enumerate(parts):
         if size + len(part) > max_chars and index > first:

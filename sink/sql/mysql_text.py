@@ -18,6 +18,8 @@ _TEXTS = {"char", "varchar", "text", "enum", "set", "json"}
 _NUMBERS = {"tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"}
 _LENGTHS = ("", "tiny", "", "medium", "long")
 _MAX_KEY_BYTES = 3072
+_HASHED = 64
+"""Number of characters or bytes of a long value that count for a row's hash."""
 
 
 def name(identifier: str) -> str:
@@ -114,6 +116,30 @@ def _same(column: Column, var: str) -> str:
     if column.kind == "decimal":
         return f"{column_name}<=>{{N if {var} is None else f'{{{var}:f}}'}}"
     return f"{column_name}<=>{{N if {var} is None else {_value(column, var)}}}"
+
+
+def same_columns(column: Column, table: str, other: str) -> str:
+    """Return a condition that is true only for exactly the same value in two tables, NULL included."""
+    one, two = f"{table}.{name(column.name)}", f"{other}.{name(column.name)}"
+    if column.kind in _TEXTS:
+        one, two = (
+            f"CAST(CONVERT({one} USING utf8mb4) AS BINARY)",
+            f"CAST(CONVERT({two} USING utf8mb4) AS BINARY)",
+        )
+    return f"{one}<=>{two}"
+
+
+def hash_of(columns: Iterable[Column], table: str) -> str:
+    """Return an expression that is equal for rows of equal columns."""
+    parts = []
+    for column in columns:
+        value = f"{table}.{name(column.name)}"
+        if column.kind in _TEXTS:
+            value = f"CONVERT(LEFT({value},{_HASHED}) USING utf8mb4)"
+        elif column.kind == "blob":
+            value = f"LEFT({value},{_HASHED})"
+        parts.append(f"CAST({value} AS BINARY)")
+    return f"CRC32(CONCAT_WS(',',{','.join(parts)}))"
 
 
 # --- definitions, for a session in which backslash escapes -----------------------------------------

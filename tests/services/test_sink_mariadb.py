@@ -38,6 +38,7 @@ from ..sink.sql_conformance import SqlConformance, assert_refused, loaded
 
 class MariaDbPlace:
     at_least_once = False
+    url = ""
 
     def __init__(self, server, database, feed="test"):
         self.server = server
@@ -45,7 +46,7 @@ class MariaDbPlace:
         self.feed = feed
 
     def sink(self, **options):
-        url = self.server.url(self.database)
+        url = self.url or self.server.url(self.database)
         return open_sink("copy", url, feed=self.feed, store=MemoryStore(), options=options)
 
     def query(self, sql):
