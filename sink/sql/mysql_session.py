@@ -19,6 +19,12 @@ UTC: Final = "+00:00"
 _MODES: Final = "NO_AUTO_VALUE_ON_ZERO,STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
 """SQL mode by which values are stored unchanged (a zero date, an id of 0) or rejected."""
 
+_PATIENCE: Final = "wait_timeout=86400"
+_MARIADB_PATIENCE: Final = (
+    f"{_PATIENCE}, max_statement_time=0, idle_transaction_timeout=0, idle_write_transaction_timeout=0"
+)
+"""Settings by which a long statement, or a transaction that waits for its next rows, isn't ended."""
+
 _WAITING_HELPS: Final = {
     1020,  # a row has changed since the transaction's snapshot (innodb_snapshot_isolation)
     1040,  # too many connections
@@ -83,6 +89,7 @@ class MySqlSession:
         self.packet_bytes = int(packet_bytes)
         self.folds_names = bool(lower_case)
         self.execute(f"SET time_zone='{UTC}', foreign_key_checks=0, sql_safe_updates=0")
+        self.execute(f"SET {_MARIADB_PATIENCE if self.is_mariadb else _PATIENCE}")
         self._set_modes(backslash_escapes=False)
 
     def close(self) -> None:

@@ -549,6 +549,16 @@ def test_a_server_that_comes_back_is_found_again(private_mariadb):
     assert {table.full_name: Counter(place.rows(table)) for table in STATES} == expected(HISTORY)
 
 
+def test_a_long_statement_or_transaction_is_not_ended_by_the_server(private_mariadb):
+    limits = ("max_statement_time", "idle_transaction_timeout", "idle_write_transaction_timeout")
+    private_mariadb.options = tuple(f"--{name.replace('_', '-')}=1" for name in limits)
+    sink = MariaDbPlace(private_mariadb.start(), "shop").sink()
+    sink.open()
+    names = ", ".join(f"@@{name}" for name in (*limits, "wait_timeout"))
+    assert sink._database.session.rows(f"SELECT {names}") == [(0, 0, 0, 86400)]
+    sink.close()
+
+
 def test_a_read_only_server_is_an_error_that_says_so(private_mariadb):
     private_mariadb.start()
     with private_mariadb.connect() as connection, connection.cursor() as cursor:
