@@ -22,6 +22,7 @@ from ...failpoint import reach
 from ..per_table import PerTable
 from .defaults import LOAD_AGAIN, default_for_existing_rows
 from .groups import Group
+from .sqlite_keyless import FEWEST, RowFinder
 from .sqlite_types import Encode, compile_encode, declared_type
 from .target import CHECKPOINT_TABLE, MISSING, StatementRejected, check_columns, effective
 
@@ -90,7 +91,11 @@ class SqliteTarget:
     def apply(self, groups: Sequence[Group]) -> None:
         assert self._connection is not None
         for group in groups:
-            sql, rows = self._plans[group.table].prepared(group)
+            plan = self._plans[group.table]
+            if group.op == "insert" or group.table.key or len(group.changes) < FEWEST:
+                sql, rows = plan.prepared(group)
+            else:
+                sql, rows = plan.found(group, self._connection)
             if self._connection.executemany(sql, rows).rowcount != len(rows):
                 raise StatementRejected(MISSING)
             reach("sink.mid_batch")
@@ -254,9 +259,26 @@ class Plan:
                 after, before = self._encode_all(_after(changes)), self._encode_key(_before(changes))
                 return self._update(self._every), [a + b for a, b in zip(after, before, strict=True)]
 
-    def _update(self, index: Sequence[int]) -> str:
+    @cached_property
+    def _finder(self) -> RowFinder:
+        return RowFinder(self._table, self._name, self._names, self._rowid)
+
+    def found(self, group: Group, connection: sqlite3.Connection) -> tuple[str, list[Row]]:
+        """Return the same for deletes or updates of a table without a key, whose rows are searched for here.
+
+        Raises StatementRejected if a row is missing.
+        """
+        changes = group.changes
+        ids = self._finder.find(connection, changes)
+        if group.op == "delete":
+            return f"DELETE FROM {self._name} WHERE {self._rowid}=?", [(row_id,) for row_id in ids]
+        after = self._encode_all(_after(changes))
+        rows = [(*row, row_id) for row, row_id in zip(after, ids, strict=True)]
+        return self._update(self._every, f"{self._rowid}=?"), rows
+
+    def _update(self, index: Sequence[int], where: str = "") -> str:
         names = ",".join(f"{self._names[i]}=?" for i in index)
-        return f"UPDATE {self._name} SET {names} WHERE {self._where}"
+        return f"UPDATE {self._name} SET {names} WHERE {where or self._where}"
 
 
 def _after(changes: list[RowChange]) -> list[Row]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
+from random import Random
 
 import pytest
 
@@ -11,6 +14,8 @@ from tidemill.events import Chunk, Row, RowChange, Table
 from tidemill.testing.changes import LOOSE, ORDERS, batch, chunk, create, delete, insert, transaction, update
 
 from .conformance import Conformance, Place, feed
+
+BATCH = 10_000
 
 
 def loaded(place: Place, *tables: Table, rows: Sequence[Row] = ()) -> None:
@@ -71,3 +76,48 @@ class SqlConformance(Conformance):
         with pytest.raises(SinkError, match="moved by somebody else"):
             two.flush()
         one.close()
+
+    # --- many changes of a table without a key
+
+    @pytest.mark.parametrize("gone", [4, 150, 899, 900, 901, 1_000])
+    def test_as_many_equal_rows_go_as_the_log_says(self, place, gone):
+        rows = [(1, "same")] * 1_000
+        loaded(place, LOOSE, rows=[*rows, (None, None), (2, "Same")])
+        feed(place.sink(), [transaction(30, *[delete(LOOSE, *one) for one in rows[:gone]])], max_rows=BATCH)
+        assert Counter(place.rows(LOOSE)) == Counter([*rows[gone:], (None, None), (2, "Same")])
+
+    def test_one_more_than_there_are_is_named_and_nothing_is_written(self, place):
+        loaded(place, LOOSE, rows=[(1, "same")] * 10)
+        with pytest.raises(SinkError, match=r"delete of shop.loose .n=1, word='same'.: there is no such row"):
+            feed(place.sink(), [transaction(30, *[delete(LOOSE, 1, "same")] * 11)], max_rows=BATCH)
+        assert place.rows(LOOSE) == [(1, "same")] * 10
+
+    def test_a_row_that_wanders_within_a_batch_is_followed(self, place):
+        loaded(place, LOOSE, rows=[(1, "a"), (9, "z")])
+        values = ["a", "b", "a", "c", "d", "e"]
+        moves = [update(LOOSE, (1, one), (1, other)) for one, other in pairwise(values)]
+        added = [insert(LOOSE, 5, "x"), delete(LOOSE, 5, "x"), insert(LOOSE, 5, "x"), delete(LOOSE, 9, "z")]
+        feed(place.sink(), [transaction(30, *moves, *added)], max_rows=BATCH)
+        assert Counter(place.rows(LOOSE)) == Counter([(1, "e"), (5, "x")])
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_any_changes_of_equal_rows_end_with_the_rows_of_the_source(self, place, seed):
+        random = Random(seed)
+        rows = [(random.choice([None, 1, 2]), random.choice([None, "", "a", "A", "a "])) for _ in range(60)]
+        loaded(place, LOOSE, rows=rows)
+        items = []
+        for ts in range(30, 36):
+            changes = []
+            for _ in range(random.choice([1, 5, 40])):
+                after = random.choice([None, 1, 2]), random.choice([None, "", "a", "A", "a "])
+                kind = random.choice(["insert", "update", "delete"]) if rows else "insert"
+                if kind == "insert":
+                    changes.append(insert(LOOSE, *after))
+                    rows.append(after)
+                    continue
+                before = rows.pop(random.randrange(len(rows)))
+                changes.append(delete(LOOSE, *before) if kind == "delete" else update(LOOSE, before, after))
+                rows += [] if kind == "delete" else [after]
+            items.append(transaction(ts, *changes))
+        feed(place.sink(), items, max_rows=random.choice([1, 7, BATCH]))
+        assert Counter(place.rows(LOOSE)) == Counter(rows)
