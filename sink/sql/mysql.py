@@ -14,7 +14,7 @@ from typing import Final
 from sqlalchemy import URL
 
 from ...errors import Retryable, SinkError
-from ...events import Ddl, Table
+from ...events import Ddl, RowChange, Table
 from ...failpoint import reach
 from ..per_table import PerTable
 from . import mysql_text as text
@@ -24,7 +24,8 @@ from .mysql_home import Home
 from .mysql_keyless import FEWEST, KeylessTable
 from .mysql_plan import Plan, Statement
 from .mysql_session import UTC, MySqlSession, quoted
-from .target import MISSING, OWN_SCHEMA, StatementRejected, check_columns, effective
+from .options import Verify
+from .target import MISSING, OWN_SCHEMA, Comparison, StatementRejected, check_columns, effective
 
 _PACKET_CHARS: Final = 1 << 20
 """Maximum number of characters of a packet; larger packets are hardly faster."""
@@ -40,8 +41,9 @@ class MySqlTarget:
     max_rows = 1000
     ddl_commits = True
 
-    def __init__(self, url: URL, feed: str, schema: str | None = None) -> None:
+    def __init__(self, url: URL, feed: str, schema: str | None = None, verify: Verify = "key") -> None:
         self.feed = feed
+        self._whole = verify == "before"
         self._schema = schema or url.database
         host = "127.0.0.1" if url.host in (None, "localhost") else url.host
         server = url.query.get("unix_socket") or f"{host}:{url.port or 3306}"
@@ -134,7 +136,11 @@ class MySqlTarget:
 
     def _plan(self, table: Table) -> Plan:
         check_columns(self, table)
-        return Plan(table, self._qualified(table))
+        return Plan(table, self._qualified(table), whole=self._whole)
+
+    def compare(self, change: RowChange) -> list[Comparison] | None:
+        rows = self.session.rows(self._plans[change.table].comparison(change.before or ()))
+        return [Comparison(*pair) for pair in zip(rows[0][::2], rows[0][1::2], strict=True)] if rows else None
 
     def _keyless_table(self, table: Table) -> KeylessTable:
         check_columns(self, table)

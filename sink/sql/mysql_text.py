@@ -47,13 +47,21 @@ def compile_key(table: Table) -> Render:
     return _compile(table, parts[0] if len(parts) == 1 else f"({','.join(parts)})")
 
 
-def compile_where(table: Table) -> Render:
-    """Return a function that renders the condition for each row: its key, or every byte of every column."""
-    if table.key:
-        parts = [f"{_name(table.columns[i])}={_operand(table.columns[i], f'c{i}')}" for i in table.key]
-    else:
-        parts = [_same(c, f"c{i}") for i, c in enumerate(table.columns)]
+def compile_where(table: Table, *, whole: bool = False) -> Render:
+    """Return a function that renders the condition for each row: its key, or every byte of every column.
+
+    With `whole` it is both.
+    """
+    parts = [f"{_name(table.columns[i])}={_operand(table.columns[i], f'c{i}')}" for i in table.key]
+    if whole or not parts:
+        parts += [_same(c, f"c{i}") for i, c in enumerate(table.columns)]
     return _compile(table, " AND ".join(parts))
+
+
+def compile_comparison(table: Table) -> Render:
+    """Return a function that renders a list for a SELECT: for each column of each row its value in the table,
+    and 1 if that is exactly the row's."""
+    return _compile(table, ",".join([f"{_name(c)},{_same(c, f'c{i}')}" for i, c in enumerate(table.columns)]))
 
 
 def key_columns(table: Table) -> str:

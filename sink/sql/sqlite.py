@@ -22,9 +22,10 @@ from ...failpoint import reach
 from ..per_table import PerTable
 from .defaults import LOAD_AGAIN, default_for_existing_rows
 from .groups import Group
+from .options import Verify
 from .sqlite_keyless import FEWEST, RowFinder
 from .sqlite_types import Encode, compile_encode, declared_type
-from .target import CHECKPOINT_TABLE, MISSING, StatementRejected, check_columns, effective
+from .target import CHECKPOINT_TABLE, MISSING, Comparison, StatementRejected, check_columns, effective
 
 _BUSY_SECONDS: Final = 1.0
 """Timeout of a call that waits for another writer; after it the work is retried from the start."""
@@ -37,11 +38,14 @@ class SqliteTarget:
     ddl_commits = False
     folds_names = True
 
-    def __init__(self, url: URL, feed: str, table_name: str = "{schema}.{table}") -> None:
+    def __init__(
+        self, url: URL, feed: str, table_name: str = "{schema}.{table}", verify: Verify = "key"
+    ) -> None:
         if not url.database or url.database == ":memory:":
             raise ConfigError("an SQLite sink needs a file: sqlite:///here.db or sqlite:////var/lib/here.db")
         self.feed = feed
         self._table_name = table_name
+        self._whole = verify == "before"
         self.identity = f"sqlite:{Path(url.database).absolute().resolve()}"
         self._engine = create_engine(
             url,
@@ -102,7 +106,12 @@ class SqliteTarget:
 
     def _plan(self, table: Table) -> Plan:
         check_columns(self, table)
-        return Plan(table, self._qualified(table))
+        return Plan(table, self._qualified(table), whole=self._whole)
+
+    def compare(self, change: RowChange) -> list[Comparison] | None:
+        sql, values = self._plans[change.table].comparison(change.before or ())
+        row = self._execute(sql, *values).fetchone()
+        return [Comparison(*pair) for pair in zip(row[::2], row[1::2], strict=True)] if row else None
 
     # --- checkpoint
 
@@ -211,8 +220,10 @@ class SqliteTarget:
 class Plan:
     """The prepared statements of one table, at one version of its schema, and their parameters."""
 
-    def __init__(self, table: Table, quoted_name: str) -> None:
+    def __init__(self, table: Table, quoted_name: str, *, whole: bool = False) -> None:
+        """With `whole`, updates and deletes compare the whole row."""
         self._table = table
+        self._whole = whole
         self._name = quoted_name
         self._names = [_name(column.name) for column in table.columns]
         self._every = range(len(table.columns))
@@ -222,11 +233,15 @@ class Plan:
         self._insert = f"INSERT INTO {quoted_name} ({','.join(self._names)}) VALUES ({marks})"
 
     @cached_property
+    def _key(self) -> str:
+        return " AND ".join(f"{self._names[i]}=?" for i in self._table.key)
+
+    @cached_property
     def _where(self) -> str:
-        if self._table.key:
-            return " AND ".join(f"{self._names[i]}=?" for i in self._table.key)
-        rowid = self._rowid
         same = " AND ".join(f"{name} IS ?" for name in self._names)
+        if self._table.key:
+            return f"{self._key} AND {same}" if self._whole else self._key
+        rowid = self._rowid
         return f"{rowid}=(SELECT {rowid} FROM {self._name} WHERE {same} LIMIT 1)"
 
     @property
@@ -238,8 +253,9 @@ class Plan:
         raise SinkError(f"{self._table.full_name} has no key, and its columns hide SQLite's row id")
 
     @cached_property
-    def _encode_key(self) -> Encode:
-        return compile_encode(self._table.columns, self._table.key or self._every)
+    def _encode_where(self) -> Encode:
+        key = self._table.key
+        return compile_encode(self._table.columns, [*key, *self._every] if self._whole or not key else key)
 
     @cached_property
     def _encode_update(self) -> Encode:
@@ -252,12 +268,18 @@ class Plan:
             case "insert":
                 return self._insert, self._encode_all(_after(changes))
             case "delete":
-                return f"DELETE FROM {self._name} WHERE {self._where}", self._encode_key(_before(changes))
-            case "update" if self._table.key:
+                return f"DELETE FROM {self._name} WHERE {self._where}", self._encode_where(_before(changes))
+            case "update" if self._table.key and not self._whole:
                 return self._update(self._rest), self._encode_update(_after(changes))
             case "update" | "move":
-                after, before = self._encode_all(_after(changes)), self._encode_key(_before(changes))
+                after, before = self._encode_all(_after(changes)), self._encode_where(_before(changes))
                 return self._update(self._every), [a + b for a, b in zip(after, before, strict=True)]
+
+    def comparison(self, row: Row) -> tuple[str, Row]:
+        """Return the SELECT of the row with this key: each value, and 1 if it is exactly this row's."""
+        values = ",".join(f"{name},{name} IS ?" for name in self._names)
+        (parameters,) = compile_encode(self._table.columns, [*self._every, *self._table.key])([row])
+        return f"SELECT {values} FROM {self._name} WHERE {self._key}", parameters
 
     @cached_property
     def _finder(self) -> RowFinder:

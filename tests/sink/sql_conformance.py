@@ -10,12 +10,21 @@ from random import Random
 import pytest
 
 from tidemill.errors import SinkError
-from tidemill.events import Chunk, Row, RowChange, Table
+from tidemill.events import Chunk, Column, Row, RowChange, Table
+from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import LOOSE, ORDERS, batch, chunk, create, delete, insert, transaction, update
 
 from .conformance import Conformance, Place, feed
 
 BATCH = 10_000
+NOTED = Table(
+    "shop",
+    "noted",
+    (*ORDERS.columns, Column("n", "int")),
+    key=(0,),
+    charset="utf8mb4",
+    collation="utf8mb4_general_ci",
+)
 
 
 def loaded(place: Place, *tables: Table, rows: Sequence[Row] = ()) -> None:
@@ -121,3 +130,34 @@ class SqlConformance(Conformance):
             items.append(transaction(ts, *changes))
         feed(place.sink(), items, max_rows=random.choice([1, 7, BATCH]))
         assert Counter(place.rows(LOOSE)) == Counter(rows)
+
+    # --- rows that were changed by hand
+
+    def test_with_verification_every_value_is_as_it_was(self, place):
+        table, rows = kinds.KEYED, [*kinds.ROWS, kinds.NULLS]
+        loaded(place, table, rows=rows)
+        new = [(row[0], *other[1:]) for row, other in zip(rows, [*rows[1:], rows[0]], strict=True)]
+        updates = [update(table, before, after) for before, after in zip(rows, new, strict=True)]
+        feed(place.sink(verify="before"), [transaction(30, *updates)], max_rows=1000)
+        feed(place.sink(verify="before"), [transaction(31, *[delete(table, *row) for row in new[1:]])])
+        assert [row[0] for row in place.rows(table)] == [new[0][0]]
+
+    @pytest.mark.parametrize("others", [1, 20])
+    @pytest.mark.parametrize("value", ["Z", "A", "z ", None])
+    def test_with_verification_a_row_that_differs_is_named_with_its_columns(self, place, value, others):
+        rows = [(1, "z", 5), *[(n, "x", n) for n in range(2, 2 + others)]]
+        differing = [(1, value, 5), *rows[1:]]
+        loaded(place, NOTED, rows=differing)
+        differs = f"note is {value!r} here, and was 'z' in the source; was the target changed by something"
+        for change in update(NOTED, rows[0], (1, "y", 8)), delete(NOTED, *rows[0]):
+            changes = [*[delete(NOTED, *row) for row in rows[1:]], change]
+            with pytest.raises(SinkError, match=f"{change.op} of shop.noted .id=1.: {differs}"):
+                feed(place.sink(verify="before"), [transaction(40, *changes)], max_rows=1000)
+            assert place.rows(NOTED) == differing
+
+    def test_with_verification_several_columns_and_missing_rows_are_named(self, place):
+        loaded(place, NOTED, rows=[(1, None, 5)])
+        with pytest.raises(SinkError, match=r"note is None here, and was '' in the source, n is 5 here, and"):
+            feed(place.sink(verify="before"), [transaction(30, update(NOTED, (1, "", 6), (9, "", 6)))])
+        with pytest.raises(SinkError, match=r"delete of shop.noted .id=2.: there is no such row"):
+            feed(place.sink(verify="before"), [transaction(30, delete(NOTED, 2, "", 6))])
