@@ -28,6 +28,7 @@ FORMAT_DESCRIPTION: Final = 15
 XID: Final = 16
 EXECUTE_LOAD_QUERY: Final = 18
 TABLE_MAP: Final = 19
+INCIDENT: Final = 26
 HEARTBEAT: Final = 27
 XA_PREPARE: Final = 38
 GTID: Final = 162
@@ -228,6 +229,10 @@ class BinlogDecoder:
                 self._add_rows(uncompress_rows(event), layout)
         elif kind == XA_PREPARE:
             self._commit(event)
+        elif kind == INCIDENT:
+            raise SourceError(
+                f"after {self._cursor} the server says that it lost events: start again with a new snapshot"
+            )
         elif kind not in WITHOUT_EFFECT and not _u16(event, 17)[0] & _IGNORABLE:
             raise SourceError(
                 f"after {self._cursor} the binlog has an event of type {kind}, which can't be followed"
