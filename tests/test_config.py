@@ -31,7 +31,9 @@ def test_an_unknown_key_names_the_nearest_and_all_that_are_accepted():
 
 
 def test_a_key_that_resembles_nothing_still_lists_what_there_is():
-    with pytest.raises(ConfigError, match=r"^sorter\.zzz: no such key \(accepted: memory_bytes, order, snapshot"):
+    with pytest.raises(
+        ConfigError, match=r"^sorter\.zzz: no such key \(accepted: memory_bytes, order, snapshot"
+    ):
         config.build(Options, {"zzz": 1}, "sorter")
 
 
