@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import MISSING, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, TypeVar, get_args, get_type_hints
+from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -88,6 +88,8 @@ def _value(cls: type, name: str, value: Any, where: str, form: Form) -> Any:
             return text.parse(value)
         if field_name.endswith("_bytes"):
             value = _bytes(value)
+        if get_origin(hint) is Literal and value not in get_args(hint):
+            raise ValueError(f"{value!r} is none of {', '.join(map(repr, get_args(hint)))}")
         return msgspec.convert(value, hint, strict=not form.is_text, dec_hook=_path)
     except msgspec.ValidationError as error:
         why, _, at = str(error).partition(" - at ")

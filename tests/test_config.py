@@ -1,6 +1,6 @@
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pytest
 
@@ -14,6 +14,7 @@ class Options:
     memory_bytes: int = 1 << 20
     workers: int = 2
     snapshot: bool = True
+    order: Literal["commit", "arrival"] = "commit"
 
 
 def test_a_section_fills_its_options():
@@ -30,13 +31,21 @@ def test_an_unknown_key_names_the_nearest_and_all_that_are_accepted():
 
 
 def test_a_key_that_resembles_nothing_still_lists_what_there_is():
-    with pytest.raises(ConfigError, match=r"^sorter\.zzz: no such key \(accepted: memory_bytes, snapshot"):
+    with pytest.raises(
+        ConfigError, match=r"^sorter\.zzz: no such key \(accepted: memory_bytes, order, snapshot"
+    ):
         config.build(Options, {"zzz": 1}, "sorter")
 
 
 def test_a_wrong_type_is_named_with_its_key_and_the_type_that_is_wanted():
     with pytest.raises(ConfigError, match=r"^sorter\.workers: expected `int`, got `str`"):
         config.build(Options, {"workers": "two"}, "sorter")
+
+
+def test_a_value_that_is_none_of_several_lists_them():
+    with pytest.raises(ConfigError, match=r"^sorter\.order: 'any' is none of 'commit', 'arrival'"):
+        config.build(Options, {"order": "any"}, "sorter")
+    assert config.build(Options, {"order": "arrival"}, "sorter").order == "arrival"
 
 
 @pytest.mark.parametrize(

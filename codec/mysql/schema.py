@@ -20,8 +20,26 @@ SELECT COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, IS_NULLABLE
 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION
 """
 KEY_QUERY: Final = """
-SELECT COLUMN_NAME FROM information_schema.STATISTICS
-WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND INDEX_NAME = 'PRIMARY' ORDER BY SEQ_IN_INDEX
+SELECT COLUMN_NAME FROM (
+  SELECT COLUMN_NAME, SEQ_IN_INDEX,
+    DENSE_RANK() OVER (ORDER BY INDEX_NAME <> 'PRIMARY', parts DESC, INDEX_NAME) AS choice
+  FROM (
+    SELECT i.INDEX_NAME, i.COLUMN_NAME, i.SEQ_IN_INDEX,
+      COUNT(*) OVER (PARTITION BY i.INDEX_NAME) AS parts,
+      MIN(c.COLUMN_KEY = 'PRI') OVER (PARTITION BY i.INDEX_NAME) AS is_key
+    FROM (SELECT %s AS in_schema, %s AS in_table) AS wanted
+    JOIN information_schema.STATISTICS AS i ON i.TABLE_SCHEMA = in_schema AND i.TABLE_NAME = in_table
+    JOIN information_schema.COLUMNS AS c
+      ON c.TABLE_SCHEMA = in_schema AND c.TABLE_NAME = in_table AND c.COLUMN_NAME = i.COLUMN_NAME
+    WHERE i.NON_UNIQUE = 0
+  ) AS unique_indexes WHERE is_key
+) AS key_parts WHERE choice = 1 ORDER BY SEQ_IN_INDEX
+"""
+"""Columns of the primary key, or without one of the unique key that takes its place.
+
+That is the first unique key of whole NOT NULL columns, in the server's order: its columns are marked PRI, and
+a Table_map names them as the primary key. The names are given by a derived table, as MariaDB otherwise opens
+every table of the server.
 """
 CHECKS_QUERY: Final = """
 SELECT CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS

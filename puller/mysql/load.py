@@ -91,7 +91,7 @@ class Loader:
             self._begin()
             self._out.add(DDL, encode_statement(NewTable(table, source.auto_increment)))
             yield self._commit()
-        limit = self._chunk_rows if has_integer_key(table) else None
+        limit = self._chunk_rows if source.has_primary and has_integer_key(table) else None
         while loaded != WHOLE:
             self._begin()
             try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -37,6 +37,10 @@ class MysqlOptions:
     position: str = ""
     """Start position without a snapshot or checkpoint: "mysql-bin.000003:4711", or a set of GTIDs such as
     "0-1-100" (MariaDB) or "uuid:1-100" (MySQL)."""
+    cascades: Literal["refuse", "ignore"] = "refuse"
+    """Treatment of a foreign key that changes rows of a followed table (CASCADE or SET NULL) on a server that
+    doesn't log these changes. "refuse" is an error at the start. With "ignore" the copies keep such rows
+    as they were, and the feed fails at the first logged change that finds a row missing, or in its way."""
     chunk_rows: Annotated[int, Meta(ge=1)] = 20_000
     """Maximum number of rows per transaction when a table with a primary key of integers is loaded; other
     tables are loaded in one transaction."""

@@ -11,6 +11,8 @@ from msgspec import Struct
 
 from ...config import Finding
 from ...errors import SourceError, TidemillError
+from ...events import Table
+from .cascades import unlogged_cascades
 from .connection import Session, connect, disconnect, is_mariadb, query, translated, version_numbers
 from .options import MysqlOptions
 from .tables import Follows, FoundTable, SourceTable, find_tables, quoted, read_table
@@ -93,6 +95,8 @@ def _survey(session: Session, options: MysqlOptions, follows: Follows, is_new: b
                     "it while it is loaded",
                 )
             )
+    findings += unlogged_cascades(session, options, followed)
+    findings += without_key(table.table for table in tables)
     return Survey(server, tables, findings)
 
 
@@ -190,6 +194,18 @@ def same_names(tables: Iterable[FoundTable]) -> Iterator[Finding]:
             yield Finding(
                 "error", f"{both} can't both be followed, as {one.full_name} may be either: leave one out"
             )
+
+
+def without_key(tables: Iterable[Table]) -> Iterator[Finding]:
+    """Yield a warning that names the tables without a key; none if all have one."""
+    names = [table.full_name for table in tables if not table.key]
+    if names:
+        yield Finding(
+            "warning",
+            f"no primary key, and no unique key of NOT NULL columns: {', '.join(names)}. A database searches "
+            "the whole table for rows to update or delete, once or twice for each thousand of them: give it "
+            "a key, or leave it out if it is large and its rows change",
+        )
 
 
 def _look_at(session: Session, found: FoundTable) -> SourceTable:

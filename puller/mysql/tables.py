@@ -29,6 +29,10 @@ _DETAILS: Final = """
 SELECT ENGINE, TABLE_ROWS, TABLE_COLLATION FROM information_schema.TABLES
 WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
 """
+_PRIMARY: Final = """
+SELECT 1 FROM information_schema.STATISTICS
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND INDEX_NAME = 'PRIMARY' LIMIT 1
+"""
 
 
 class FoundTable(Struct, frozen=True):
@@ -51,6 +55,8 @@ class SourceTable(Struct, frozen=True):
     """Number of rows by the server's statistics, which may be off by some tens of percent."""
     auto_increment: str = ""
     """Name of the AUTO_INCREMENT column; empty if there is none."""
+    has_primary: bool = True
+    """False if a unique key takes the place of the primary key, or the table has no key."""
 
 
 def find_tables(session: Session) -> list[FoundTable]:
@@ -83,7 +89,8 @@ def read_table(session: Session, found: FoundTable) -> SourceTable | None:
     auto_increment = next((row[0] for row in columns if "auto_increment" in (row[-1] or "").lower()), "")
     if not has_checks:
         table = _with_binary_defaults(session, table)
-    return SourceTable(table, engine, int(rows or 0), auto_increment)
+    has_primary = bool(query(session, _PRIMARY, *names))
+    return SourceTable(table, engine, int(rows or 0), auto_increment, has_primary)
 
 
 def _with_binary_defaults(session: Session, table: Table) -> Table:

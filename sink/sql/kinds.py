@@ -20,13 +20,14 @@ from .sql import SqlSink
 def _open_sqlite(url: str, options: SqliteOptions, context: SinkContext) -> Sink:
     from .sqlite import SqliteTarget
 
-    return SqlSink(context.name, SqliteTarget(parsed(url), context.feed, options.table_name))
+    return SqlSink(context.name, SqliteTarget(parsed(url), context.feed, options.table_name, options.verify))
 
 
 def _open_mysql(url: str, options: MySqlOptions, context: SinkContext) -> Sink:
     from .mysql import MySqlTarget
 
-    target = MySqlTarget(parsed(url), context.feed, options.schema or None, options.collations)
+    schema = options.schema or None
+    target = MySqlTarget(parsed(url), context.feed, schema, options.collations, options.verify)
     return SqlSink(context.name, target)
 
 

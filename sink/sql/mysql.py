@@ -7,12 +7,13 @@ number of rows that it must affect.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Final
 
 from sqlalchemy import URL
 
 from ...errors import Retryable, SinkError
-from ...events import Ddl, Table
+from ...events import Ddl, RowChange, Table
 from ...failpoint import reach
 from ..per_table import PerTable
 from . import mysql_text as text
@@ -20,10 +21,12 @@ from .groups import Group
 from .mysql_changes import SchemaChanges
 from .mysql_fit import Fit
 from .mysql_home import Home
+from .mysql_keyless import FEWEST, KeylessTable
 from .mysql_plan import Plan, Statement
 from .mysql_session import MySqlSession
 from .mysql_tables import Tables
-from .target import MISSING, OWN_SCHEMA, StatementRejected, check_columns
+from .options import Verify
+from .target import MISSING, OWN_SCHEMA, Comparison, StatementRejected, check_columns
 
 _PACKET_CHARS: Final = 1 << 20
 """Maximum number of characters of a packet; larger packets are hardly faster."""
@@ -40,9 +43,15 @@ class MySqlTarget:
     ddl_commits = True
 
     def __init__(
-        self, url: URL, feed: str, schema: str | None = None, collations: Mapping[str, str] | None = None
+        self,
+        url: URL,
+        feed: str,
+        schema: str | None = None,
+        collations: Mapping[str, str] | None = None,
+        verify: Verify = "key",
     ) -> None:
         self.feed = feed
+        self._whole = verify == "before"
         schema = schema or url.database
         host = "127.0.0.1" if url.host in (None, "localhost") else url.host
         server = url.query.get("unix_socket") or f"{host}:{url.port or 3306}"
@@ -53,6 +62,7 @@ class MySqlTarget:
         self._tables = Tables(self.session, schema, self._fit)
         self._changes = SchemaChanges(self.session, self.home, self._tables, self._fit)
         self._plans = PerTable(self._plan)
+        self._keyless = PerTable(self._keyless_table)
         self.folds_names = False
 
     def connect(self) -> None:
@@ -62,6 +72,7 @@ class MySqlTarget:
 
     def close(self) -> None:
         self._plans.clear()
+        self._keyless.clear()
         self.session.close()
 
     def explain(self, error: Exception, doing: str) -> StatementRejected | Retryable | SinkError | None:
@@ -91,7 +102,7 @@ class MySqlTarget:
         most = min(_PACKET_CHARS, self.session.packet_bytes // _PACKET_SHARE)
         waiting: list[Statement] = []
         size = 0
-        for group in groups:
+        for group in self._apply_keyless(groups, most):
             for statement in self._plans[group.table].statements(group, most):
                 if waiting and size + len(statement.text) > most:
                     self._send(waiting)
@@ -100,6 +111,18 @@ class MySqlTarget:
                 size += len(statement.text) + 1
         if waiting:
             self._send(waiting)
+
+    def _apply_keyless(self, groups: Sequence[Group], max_chars: int) -> list[Group]:
+        """Apply many changes of a table without a key together; return the groups that are left."""
+        left: list[Group] = []
+        for _, run in groupby(groups, key=lambda group: group.table.full_name):
+            own = list(run)
+            table = own[0].table
+            to_find = sum(len(group.changes) for group in own if group.op != "insert")
+            is_one = not table.key and all(group.table == table for group in own)
+            if not (is_one and to_find >= FEWEST and self._keyless[table].apply(own, max_chars)):
+                left += own
+        return left
 
     def _send(self, statements: list[Statement]) -> None:
         packet = ";".join([statement.text for statement in statements])
@@ -124,7 +147,17 @@ class MySqlTarget:
 
     def _plan(self, table: Table) -> Plan:
         check_columns(self, table)
-        return Plan(table, self._qualified(table))
+        return Plan(table, self._qualified(table), whole=self._whole)
+
+    def compare(self, change: RowChange) -> list[Comparison] | None:
+        rows = self.session.rows(self._plans[change.table].comparison(change.before or ()))
+        return [Comparison(*pair) for pair in zip(rows[0][::2], rows[0][1::2], strict=True)] if rows else None
+
+    def _keyless_table(self, table: Table) -> KeylessTable:
+        check_columns(self, table)
+        return KeylessTable(
+            self.session, table, self._tables.schema_of((table.schema, table.name)), self.home.name
+        )
 
     # --- tables
 

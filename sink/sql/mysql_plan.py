@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from ...events import Table
+from ...events import Row, Table
 from . import mysql_text as text
 from .groups import Group
 
@@ -19,8 +19,10 @@ class Statement(NamedTuple):
 class Plan:
     """Renders the statements of one table, at one version of its schema, by generated code."""
 
-    def __init__(self, table: Table, qualified_name: str) -> None:
+    def __init__(self, table: Table, qualified_name: str, *, whole: bool = False) -> None:
+        """With `whole`, updates and deletes compare the whole row."""
         self._table = table
+        self._whole = whole
         self._name = qualified_name
         names = ",".join(text.name(column.name) for column in table.columns)
         self._insert = f"INSERT INTO {qualified_name} ({names}) VALUES "
@@ -32,7 +34,7 @@ class Plan:
 
     @cached_property
     def _where(self) -> text.Render:
-        return text.compile_where(self._table)
+        return text.compile_where(self._table, whole=self._whole)
 
     @cached_property
     def _key(self) -> text.Render:
@@ -57,17 +59,25 @@ class Plan:
     def _set_all(self) -> text.Render:
         return text.compile_set(self._table, range(len(self._table.columns)))
 
+    def comparison(self, row: Row) -> str:
+        """Return the SELECT of the row with this key: each value, and 1 if it is exactly this row's."""
+        (values,), (where,) = (
+            text.compile_comparison(self._table)([row]),
+            text.compile_where(self._table)([row]),
+        )
+        return f"SELECT {values} FROM {self._name} WHERE {where} FOR UPDATE"
+
     def statements(self, group: Group, max_chars: int) -> Iterator[Statement]:
         keyed = bool(self._table.key)
         changes = group.changes
         match group.op:
             case "insert":
-                yield from _joined(
+                yield from joined(
                     self._insert, ",", self._values([c.after or () for c in changes]), "", max_chars
                 )
-            case "delete" if keyed and len(changes) > 1:
+            case "delete" if keyed and not self._whole and len(changes) > 1:
                 start = f"{self._delete}{text.key_columns(self._table)} IN ("
-                yield from _joined(start, ",", self._key([c.before or () for c in changes]), ")", max_chars)
+                yield from joined(start, ",", self._key([c.before or () for c in changes]), ")", max_chars)
             case "delete":
                 end = "" if keyed else " LIMIT 1"
                 for where in self._where([c.before or () for c in changes]):
@@ -80,8 +90,10 @@ class Plan:
                     yield Statement(f"UPDATE {self._name} SET {assignment} WHERE {where}{end}", 1)
 
 
-def _joined(start: str, comma: str, parts: list[str], end: str, max_chars: int) -> Iterator[Statement]:
-    """Yield groups of parts up to the maximum number of characters of a statement."""
+def joined(start: str, comma: str, parts: list[str], end: str, max_chars: int) -> Iterator[Statement]:
+    """Yield groups of parts up to the maximum number of characters of a statement; none without parts."""
+    if not parts:
+        return
     first = size = 0
     for index, part in enumerate(parts):
         if size + len(part) > max_chars and index > first:

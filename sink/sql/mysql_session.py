@@ -17,6 +17,12 @@ from .target import StatementRejected
 
 UTC: Final = "+00:00"
 
+_PATIENCE: Final = "wait_timeout=86400"
+_MARIADB_PATIENCE: Final = (
+    f"{_PATIENCE}, max_statement_time=0, idle_transaction_timeout=0, idle_write_transaction_timeout=0"
+)
+"""Settings by which a long statement, or a transaction that waits for its next rows, isn't ended."""
+
 _WAITING_HELPS: Final = {
     1020,  # a row has changed since the transaction's snapshot (innodb_snapshot_isolation)
     1040,  # too many connections
@@ -81,6 +87,7 @@ class MySqlSession:
         self.packet_bytes = int(packet_bytes)
         self.folds_names = bool(lower_case)
         self.execute(f"SET time_zone='{UTC}', foreign_key_checks=0, sql_safe_updates=0")
+        self.execute(f"SET {_MARIADB_PATIENCE if self.is_mariadb else _PATIENCE}")
         self._set_modes(f"{STRICT},NO_BACKSLASH_ESCAPES")
 
     def close(self) -> None:

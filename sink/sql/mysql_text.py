@@ -19,6 +19,8 @@ _BINARIES = {"binary", "varbinary", "blob", "geometry", "vector"}
 _NUMBERS = {"tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"}
 _LENGTHS = ("", "tiny", "", "medium", "long")
 _MAX_KEY_BYTES = 3072
+_HASHED = 64
+"""Number of characters or bytes of a long value that count for a row's hash."""
 
 
 def name(identifier: str) -> str:
@@ -46,13 +48,21 @@ def compile_key(table: Table) -> Render:
     return _compile(table, parts[0] if len(parts) == 1 else f"({','.join(parts)})")
 
 
-def compile_where(table: Table) -> Render:
-    """Return a function that renders the condition for each row: its key, or every byte of every column."""
-    if table.key:
-        parts = [f"{_name(table.columns[i])}={_operand(table.columns[i], f'c{i}')}" for i in table.key]
-    else:
-        parts = [_same(c, f"c{i}") for i, c in enumerate(table.columns)]
+def compile_where(table: Table, *, whole: bool = False) -> Render:
+    """Return a function that renders the condition for each row: its key, or every byte of every column.
+
+    With `whole` it is both.
+    """
+    parts = [f"{_name(table.columns[i])}={_operand(table.columns[i], f'c{i}')}" for i in table.key]
+    if whole or not parts:
+        parts += [_same(c, f"c{i}") for i, c in enumerate(table.columns)]
     return _compile(table, " AND ".join(parts))
+
+
+def compile_comparison(table: Table) -> Render:
+    """Return a function that renders a list for a SELECT: for each column of each row its value in the table,
+    and 1 if that is exactly the row's."""
+    return _compile(table, ",".join([f"{_name(c)},{_same(c, f'c{i}')}" for i, c in enumerate(table.columns)]))
 
 
 def key_columns(table: Table) -> str:
@@ -115,6 +125,30 @@ def _same(column: Column, var: str) -> str:
     if column.kind == "decimal":
         return f"{column_name}<=>{{N if {var} is None else f'{{{var}:f}}'}}"
     return f"{column_name}<=>{{N if {var} is None else {_value(column, var)}}}"
+
+
+def same_columns(column: Column, table: str, other: str) -> str:
+    """Return a condition that is true only for exactly the same value in two tables, NULL included."""
+    one, two = f"{table}.{name(column.name)}", f"{other}.{name(column.name)}"
+    if column.kind in _TEXTS:
+        one, two = (
+            f"CAST(CONVERT({one} USING utf8mb4) AS BINARY)",
+            f"CAST(CONVERT({two} USING utf8mb4) AS BINARY)",
+        )
+    return f"{one}<=>{two}"
+
+
+def hash_of(columns: Iterable[Column], table: str) -> str:
+    """Return an expression that is equal for rows of equal columns."""
+    parts = []
+    for column in columns:
+        value = f"{table}.{name(column.name)}"
+        if column.kind in _TEXTS:
+            value = f"CONVERT(LEFT({value},{_HASHED}) USING utf8mb4)"
+        elif column.kind == "blob":
+            value = f"LEFT({value},{_HASHED})"
+        parts.append(f"CAST({value} AS BINARY)")
+    return f"CRC32(CONCAT_WS(',',{','.join(parts)}))"
 
 
 # --- definitions, for a session in which backslash escapes -----------------------------------------

@@ -23,7 +23,15 @@ from ...events import (
 from ...failpoint import reach
 from ..resume_filter import lacking
 from .groups import cut_groups
-from .target import CHECKPOINT_TABLE, StatementRejected, Target, describe, difference
+from .target import (
+    CHECKPOINT_TABLE,
+    MISSING,
+    StatementRejected,
+    Target,
+    describe,
+    describe_differences,
+    difference,
+)
 
 
 class SqlSink:
@@ -143,7 +151,16 @@ class SqlSink:
                 refused = self._explain(error, "writing")
                 if not isinstance(refused, StatementRejected):
                     raise
-                raise SinkError(f"{self.target}: {change.op} of {describe(change)}: {refused}") from error
+                why = (str(refused) == MISSING and self._differences(change)) or refused
+                raise SinkError(f"{self.target}: {change.op} of {describe(change)}: {why}") from error
+
+    def _differences(self, change: RowChange) -> str:
+        """Return the differences of the target's row; empty if it is the source's, or not there."""
+        if change.before is None or not change.table.key:
+            return ""
+        here = self._database.compare(change)
+        found = describe_differences(change, here) if here else ""
+        return f"{found}; was the target changed by something else?" if found else ""
 
     # --- tables
 

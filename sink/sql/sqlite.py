@@ -21,10 +21,12 @@ from ...events import Ddl, Row, RowChange, Table
 from ...failpoint import reach
 from ..per_table import PerTable
 from .groups import Group
+from .options import Verify
 from .sqlite_changes import SchemaChanges
+from .sqlite_keyless import FEWEST, RowFinder
 from .sqlite_table import column_text, create_text, quoted
 from .sqlite_types import Encode, compile_encode, declared_type
-from .target import CHECKPOINT_TABLE, MISSING, StatementRejected, check_columns
+from .target import CHECKPOINT_TABLE, MISSING, Comparison, StatementRejected, check_columns
 
 _BUSY_SECONDS: Final = 1.0
 """Timeout of a call that waits for another writer; after it the work is retried from the start."""
@@ -37,11 +39,14 @@ class SqliteTarget:
     ddl_commits = False
     folds_names = True
 
-    def __init__(self, url: URL, feed: str, table_name: str = "{schema}.{table}") -> None:
+    def __init__(
+        self, url: URL, feed: str, table_name: str = "{schema}.{table}", verify: Verify = "key"
+    ) -> None:
         if not url.database or url.database == ":memory:":
             raise ConfigError("an SQLite sink needs a file: sqlite:///here.db or sqlite:////var/lib/here.db")
         self.feed = feed
         self._table_name = table_name
+        self._whole = verify == "before"
         self.identity = f"sqlite:{Path(url.database).absolute().resolve()}"
         self._engine = create_engine(
             url,
@@ -92,14 +97,23 @@ class SqliteTarget:
     def apply(self, groups: Sequence[Group]) -> None:
         assert self._connection is not None
         for group in groups:
-            sql, rows = self._plans[group.table].prepared(group)
+            plan = self._plans[group.table]
+            if group.op == "insert" or group.table.key or len(group.changes) < FEWEST:
+                sql, rows = plan.prepared(group)
+            else:
+                sql, rows = plan.found(group, self._connection)
             if self._connection.executemany(sql, rows).rowcount != len(rows):
                 raise StatementRejected(MISSING)
             reach("sink.mid_batch")
 
     def _plan(self, table: Table) -> Plan:
         check_columns(self, table)
-        return Plan(table, self._qualified(table))
+        return Plan(table, self._qualified(table), whole=self._whole)
+
+    def compare(self, change: RowChange) -> list[Comparison] | None:
+        sql, values = self._plans[change.table].comparison(change.before or ())
+        row = self._execute(sql, *values).fetchone()
+        return [Comparison(*pair) for pair in zip(row[::2], row[1::2], strict=True)] if row else None
 
     # --- checkpoint
 
@@ -180,8 +194,10 @@ class SqliteTarget:
 class Plan:
     """The prepared statements of one table, at one version of its schema, and their parameters."""
 
-    def __init__(self, table: Table, quoted_name: str) -> None:
+    def __init__(self, table: Table, quoted_name: str, *, whole: bool = False) -> None:
+        """With `whole`, updates and deletes compare the whole row."""
         self._table = table
+        self._whole = whole
         self._name = quoted_name
         self._names = [quoted(column.name) for column in table.columns]
         self._every = range(len(table.columns))
@@ -191,11 +207,15 @@ class Plan:
         self._insert = f"INSERT INTO {quoted_name} ({','.join(self._names)}) VALUES ({marks})"
 
     @cached_property
+    def _key(self) -> str:
+        return " AND ".join(f"{self._names[i]}=?" for i in self._table.key)
+
+    @cached_property
     def _where(self) -> str:
-        if self._table.key:
-            return " AND ".join(f"{self._names[i]}=?" for i in self._table.key)
-        rowid = self._rowid
         same = " AND ".join(f"{name} IS ?" for name in self._names)
+        if self._table.key:
+            return f"{self._key} AND {same}" if self._whole else self._key
+        rowid = self._rowid
         return f"{rowid}=(SELECT {rowid} FROM {self._name} WHERE {same} LIMIT 1)"
 
     @property
@@ -207,8 +227,9 @@ class Plan:
         raise SinkError(f"{self._table.full_name} has no key, and its columns hide SQLite's row id")
 
     @cached_property
-    def _encode_key(self) -> Encode:
-        return compile_encode(self._table.columns, self._table.key or self._every)
+    def _encode_where(self) -> Encode:
+        key = self._table.key
+        return compile_encode(self._table.columns, [*key, *self._every] if self._whole or not key else key)
 
     @cached_property
     def _encode_update(self) -> Encode:
@@ -221,16 +242,39 @@ class Plan:
             case "insert":
                 return self._insert, self._encode_all(_after(changes))
             case "delete":
-                return f"DELETE FROM {self._name} WHERE {self._where}", self._encode_key(_before(changes))
-            case "update" if self._table.key:
+                return f"DELETE FROM {self._name} WHERE {self._where}", self._encode_where(_before(changes))
+            case "update" if self._table.key and not self._whole:
                 return self._update(self._rest), self._encode_update(_after(changes))
             case "update" | "move":
-                after, before = self._encode_all(_after(changes)), self._encode_key(_before(changes))
+                after, before = self._encode_all(_after(changes)), self._encode_where(_before(changes))
                 return self._update(self._every), [a + b for a, b in zip(after, before, strict=True)]
 
-    def _update(self, index: Sequence[int]) -> str:
+    def comparison(self, row: Row) -> tuple[str, Row]:
+        """Return the SELECT of the row with this key: each value, and 1 if it is exactly this row's."""
+        values = ",".join(f"{name},{name} IS ?" for name in self._names)
+        (parameters,) = compile_encode(self._table.columns, [*self._every, *self._table.key])([row])
+        return f"SELECT {values} FROM {self._name} WHERE {self._key}", parameters
+
+    @cached_property
+    def _finder(self) -> RowFinder:
+        return RowFinder(self._table, self._name, self._names, self._rowid)
+
+    def found(self, group: Group, connection: sqlite3.Connection) -> tuple[str, list[Row]]:
+        """Return the same for deletes or updates of a table without a key, whose rows are searched for here.
+
+        Raises StatementRejected if a row is missing.
+        """
+        changes = group.changes
+        ids = self._finder.find(connection, changes)
+        if group.op == "delete":
+            return f"DELETE FROM {self._name} WHERE {self._rowid}=?", [(row_id,) for row_id in ids]
+        after = self._encode_all(_after(changes))
+        rows = [(*row, row_id) for row, row_id in zip(after, ids, strict=True)]
+        return self._update(self._every, f"{self._rowid}=?"), rows
+
+    def _update(self, index: Sequence[int], where: str = "") -> str:
         names = ",".join(f"{self._names[i]}=?" for i in index)
-        return f"UPDATE {self._name} SET {names} WHERE {self._where}"
+        return f"UPDATE {self._name} SET {names} WHERE {where or self._where}"
 
 
 def _after(changes: list[RowChange]) -> list[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ...errors import Retryable, SinkError
 from ...events import Action, AddColumn, ChangeColumn, Ddl, DropColumn, RowChange, Table
@@ -22,6 +22,14 @@ CHECKPOINT_TABLE = "tidemill_checkpoint"
 
 class StatementRejected(Exception):
     """The database rejected a group of changes. The change at fault is known only in a group of one."""
+
+
+class Comparison(NamedTuple):
+    """A value of a row here, and whether it is exactly the source's."""
+
+    value: Any
+    same: Any
+    """True, or 1."""
 
 
 class Target(Protocol):
@@ -59,6 +67,9 @@ class Target(Protocol):
 
     def apply(self, groups: Sequence[Group]) -> None:
         """Make exactly one row change for each change, in order. Raises StatementRejected."""
+
+    def compare(self, change: RowChange) -> list[Comparison] | None:
+        """Compare the row here that has the key of `change` before it; None if there is none."""
 
     def load_checkpoint(self) -> str | None:
         """Return the stored text of the checkpoint; None if there is none."""
@@ -163,6 +174,16 @@ def describe(change: RowChange) -> str:
     assert row is not None
     index = table.key or range(len(table.columns))
     return f"{table.full_name} ({', '.join(f'{table.columns[i].name}={_shortened(row[i])}' for i in index)})"
+
+
+def describe_differences(change: RowChange, here: Sequence[Comparison]) -> str:
+    """Return the columns that differ from the source's before the change, with both values, as a phrase."""
+    assert change.before is not None
+    return ", ".join(
+        f"{column.name} is {_shortened(one.value)} here, and was {_shortened(before)} in the source"
+        for column, before, one in zip(change.table.columns, change.before, here, strict=True)
+        if not one.same
+    )
 
 
 def _shortened(value: object) -> str:

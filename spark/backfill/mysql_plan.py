@@ -96,7 +96,7 @@ def _plan_table(
             "key, or leave it out of tables"
         )
     own = number()
-    by_key = has_integer_key(table)
+    by_key = source.has_primary and has_integer_key(table)
     cuts = _cuts(session, table, _chunk_rows(session, source, settings)) if by_key else []
     bounds: list[int | None] = [None, *cuts, None]
     chunks = tuple(ChunkPlan(number(), after, up_to) for after, up_to in pairwise(bounds))

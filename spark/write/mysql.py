@@ -24,8 +24,8 @@ DDL_SECONDS: Final = 30
 class SharedMySql(MySqlTarget):
     """A target of one partition, to which several attempts at its task may be connected."""
 
-    def __init__(self, place: Place, url: URL, schema: str | None = None) -> None:
-        super().__init__(url, place.feed, schema)
+    def __init__(self, place: Place, url: URL, options: MySqlOptions) -> None:
+        super().__init__(url, place.feed, options.schema or None, options.collations, options.verify)
         self._place = place
         self._start = encode_checkpoint(place.start).replace("'", "''")
         self._known = ""
@@ -78,4 +78,4 @@ class SharedMySql(MySqlTarget):
 
 def open_mysql(url: str, options: MySqlOptions, place: Place, host: str) -> SqlSink:  # noqa: ARG001
     """Return the sink, not opened yet."""
-    return SharedSqlSink(NAME, SharedMySql(place, parsed(url), options.schema or None))
+    return SharedSqlSink(NAME, SharedMySql(place, parsed(url), options))

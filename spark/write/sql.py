@@ -36,8 +36,8 @@ class Shared(Target, Protocol):
 
 
 class SharedSqlite(SqliteTarget):
-    def __init__(self, place: Place, url: URL, table_name: str) -> None:
-        super().__init__(url, place.feed, table_name)
+    def __init__(self, place: Place, url: URL, options: SqliteOptions) -> None:
+        super().__init__(url, place.feed, options.table_name, options.verify)
         self._place = place
         self._start = encode_checkpoint(place.start)
         self._known: str | None = None
@@ -99,4 +99,4 @@ def open_sqlite(url: str, options: SqliteOptions, place: Place, host: str) -> Sq
             f"{url} is a file of the driver's host {host}, and this task runs on {socket.gethostname()}: "
             "SQLite is for masters such as local[2]; name a server's database"
         )
-    return SharedSqlSink(NAME, SharedSqlite(place, parsed(url), options.table_name))
+    return SharedSqlSink(NAME, SharedSqlite(place, parsed(url), options))

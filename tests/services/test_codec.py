@@ -151,6 +151,28 @@ def test_a_table_is_the_same_in_the_schema_and_in_the_binlog(source: Source) -> 
         assert parse_table_map(payload).table == source.table("v"), vector.definition
 
 
+@pytest.mark.parametrize(
+    ("definition", "key"),
+    [
+        ("x INT, y INT NOT NULL, z CHAR(5) NOT NULL, UNIQUE b (z), UNIQUE a (y), UNIQUE (x)", ["z"]),
+        ("x INT NOT NULL, y INT NOT NULL, UNIQUE (y, x), UNIQUE (x)", ["y", "x"]),
+        ("x INT, y INT NOT NULL, z INT, UNIQUE (y), PRIMARY KEY (z, x)", ["z", "x"]),
+        ("x INT, y INT NOT NULL, UNIQUE (x), UNIQUE (x, y), KEY (y)", []),
+        ("z VARCHAR(50) NOT NULL, UNIQUE (z(5))", []),
+    ],
+)
+def test_a_unique_key_takes_the_place_of_a_primary_key(
+    source: Source, definition: str, key: list[str]
+) -> None:
+    source.query(f"CREATE TABLE v ({definition})")
+    with source.recorded() as events:
+        source.query(f"INSERT INTO v VALUES ({', '.join('1' for _ in source.table('v').columns)})")
+    (payload,) = (event[27:] for event in events if event[4] == TABLE_MAP)
+    table = source.table("v")
+    assert [table.columns[i].name for i in table.key] == key
+    assert parse_table_map(payload).table.key == table.key
+
+
 def test_both_decoders_agree_on_random_changes_of_every_type(source: Source) -> None:
     rng = Random(7)
     layouts = Layouts()

@@ -36,7 +36,11 @@ def warnings(found: Survey) -> list[str]:
 
 
 def test_a_server_that_has_all_shows_the_tables_that_match(mariadb: MariaDb, database: str) -> None:
-    execute(mariadb, f"CREATE TABLE {database}.t (id INT PRIMARY KEY)", f"CREATE TABLE {database}.u (a INT)")
+    execute(
+        mariadb,
+        f"CREATE TABLE {database}.t (id INT PRIMARY KEY)",
+        f"CREATE TABLE {database}.u (a INT NOT NULL UNIQUE)",
+    )
     end = binlog_end(mariadb)
     found = look(mariadb, database)
     assert (errors(found), warnings(found)) == ([], [])
@@ -47,8 +51,21 @@ def test_a_server_that_has_all_shows_the_tables_that_match(mariadb: MariaDb, dat
     assert binlog_end(mariadb) == end
 
 
+def test_tables_without_a_key_are_warned_of(mariadb: MariaDb, database: str) -> None:
+    execute(
+        mariadb,
+        f"CREATE TABLE {database}.a (id INT)",
+        f"CREATE TABLE {database}.b (id INT UNIQUE)",
+        f"CREATE TABLE {database}.c (id INT NOT NULL UNIQUE)",
+    )
+    (warning,) = warnings(look(mariadb, database))
+    assert warning.startswith(
+        f"no primary key, and no unique key of NOT NULL columns: {database}.a, {database}.b. "
+    )
+
+
 def test_tables_without_transactions_are_warned_of(mariadb: MariaDb, database: str) -> None:
-    execute(mariadb, f"CREATE TABLE {database}.t (id INT) ENGINE = MyISAM")
+    execute(mariadb, f"CREATE TABLE {database}.t (id INT PRIMARY KEY) ENGINE = MyISAM")
     (warning,) = warnings(look(mariadb, database))
     assert warning.startswith(f"{database}.t is a table of MyISAM, which has no transactions")
 

@@ -39,6 +39,7 @@ from ..sink.sql_conformance import SqlConformance, assert_refused, loaded
 
 class MariaDbPlace:
     at_least_once = False
+    url = ""
 
     def __init__(self, server, database, feed="test"):
         self.server = server
@@ -46,7 +47,7 @@ class MariaDbPlace:
         self.feed = feed
 
     def sink(self, **options):
-        url = self.server.url(self.database)
+        url = self.url or self.server.url(self.database)
         return open_sink("copy", url, feed=self.feed, store=MemoryStore(), options=options)
 
     def query(self, sql):
@@ -637,6 +638,16 @@ def test_a_server_that_comes_back_is_found_again(private_mariadb):
     work.run(0)
     sink.close()
     assert {table.full_name: Counter(place.rows(table)) for table in STATES} == expected(HISTORY)
+
+
+def test_a_long_statement_or_transaction_is_not_ended_by_the_server(private_mariadb):
+    limits = ("max_statement_time", "idle_transaction_timeout", "idle_write_transaction_timeout")
+    private_mariadb.options = tuple(f"--{name.replace('_', '-')}=1" for name in limits)
+    sink = MariaDbPlace(private_mariadb.start(), "shop").sink()
+    sink.open()
+    names = ", ".join(f"@@{name}" for name in (*limits, "wait_timeout"))
+    assert sink._database.session.rows(f"SELECT {names}") == [(0, 0, 0, 86400)]
+    sink.close()
 
 
 def test_a_read_only_server_is_an_error_that_says_so(private_mariadb):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import count
+from itertools import count, pairwise
+from random import Random
 
 import pytest
 from msgspec.structs import replace
@@ -18,6 +19,7 @@ from tidemill.events import (
     Batch,
     ChangeColumn,
     Chunk,
+    Column,
     CreateTable,
     DropTable,
     RenameTables,
@@ -26,6 +28,7 @@ from tidemill.events import (
     Table,
 )
 from tidemill.sink import NotReproducible
+from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import (
     LOOSE,
     ORDERS,
@@ -42,6 +45,16 @@ from tidemill.testing.changes import (
 )
 
 from .conformance import Conformance, Killed, Place, feed
+
+BATCH = 10_000
+NOTED = Table(
+    "shop",
+    "noted",
+    (*ORDERS.columns, Column("n", "int")),
+    key=(0,),
+    charset="utf8mb4",
+    collation="utf8mb4_general_ci",
+)
 
 
 def loaded(place: Place, *tables: Table, rows: Sequence[Row] = ()) -> None:
@@ -167,3 +180,79 @@ class SqlConformance(Conformance):
         with pytest.raises(SinkError, match="moved by somebody else"):
             two.flush()
         one.close()
+
+    # --- many changes of a table without a key
+
+    @pytest.mark.parametrize("gone", [4, 150, 899, 900, 901, 1_000])
+    def test_as_many_equal_rows_go_as_the_log_says(self, place, gone):
+        rows = [(1, "same")] * 1_000
+        loaded(place, LOOSE, rows=[*rows, (None, None), (2, "Same")])
+        feed(place.sink(), [transaction(30, *[delete(LOOSE, *one) for one in rows[:gone]])], max_rows=BATCH)
+        assert Counter(place.rows(LOOSE)) == Counter([*rows[gone:], (None, None), (2, "Same")])
+
+    def test_one_more_than_there_are_is_named_and_nothing_is_written(self, place):
+        loaded(place, LOOSE, rows=[(1, "same")] * 10)
+        with pytest.raises(SinkError, match=r"delete of shop.loose .n=1, word='same'.: there is no such row"):
+            feed(place.sink(), [transaction(30, *[delete(LOOSE, 1, "same")] * 11)], max_rows=BATCH)
+        assert place.rows(LOOSE) == [(1, "same")] * 10
+
+    def test_a_row_that_wanders_within_a_batch_is_followed(self, place):
+        loaded(place, LOOSE, rows=[(1, "a"), (9, "z")])
+        values = ["a", "b", "a", "c", "d", "e"]
+        moves = [update(LOOSE, (1, one), (1, other)) for one, other in pairwise(values)]
+        added = [insert(LOOSE, 5, "x"), delete(LOOSE, 5, "x"), insert(LOOSE, 5, "x"), delete(LOOSE, 9, "z")]
+        feed(place.sink(), [transaction(30, *moves, *added)], max_rows=BATCH)
+        assert Counter(place.rows(LOOSE)) == Counter([(1, "e"), (5, "x")])
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_any_changes_of_equal_rows_end_with_the_rows_of_the_source(self, place, seed):
+        random = Random(seed)
+        rows = [(random.choice([None, 1, 2]), random.choice([None, "", "a", "A", "a "])) for _ in range(60)]
+        loaded(place, LOOSE, rows=rows)
+        items = []
+        for ts in range(30, 36):
+            changes = []
+            for _ in range(random.choice([1, 5, 40])):
+                after = random.choice([None, 1, 2]), random.choice([None, "", "a", "A", "a "])
+                kind = random.choice(["insert", "update", "delete"]) if rows else "insert"
+                if kind == "insert":
+                    changes.append(insert(LOOSE, *after))
+                    rows.append(after)
+                    continue
+                before = rows.pop(random.randrange(len(rows)))
+                changes.append(delete(LOOSE, *before) if kind == "delete" else update(LOOSE, before, after))
+                rows += [] if kind == "delete" else [after]
+            items.append(transaction(ts, *changes))
+        feed(place.sink(), items, max_rows=random.choice([1, 7, BATCH]))
+        assert Counter(place.rows(LOOSE)) == Counter(rows)
+
+    # --- rows that were changed by hand
+
+    def test_with_verification_every_value_is_as_it_was(self, place):
+        table, rows = kinds.KEYED, [*kinds.ROWS, kinds.NULLS]
+        loaded(place, table, rows=rows)
+        new = [(row[0], *other[1:]) for row, other in zip(rows, [*rows[1:], rows[0]], strict=True)]
+        updates = [update(table, before, after) for before, after in zip(rows, new, strict=True)]
+        feed(place.sink(verify="before"), [transaction(30, *updates)], max_rows=1000)
+        feed(place.sink(verify="before"), [transaction(31, *[delete(table, *row) for row in new[1:]])])
+        assert [row[0] for row in place.rows(table)] == [new[0][0]]
+
+    @pytest.mark.parametrize("others", [1, 20])
+    @pytest.mark.parametrize("value", ["Z", "A", "z ", None])
+    def test_with_verification_a_row_that_differs_is_named_with_its_columns(self, place, value, others):
+        rows = [(1, "z", 5), *[(n, "x", n) for n in range(2, 2 + others)]]
+        differing = [(1, value, 5), *rows[1:]]
+        loaded(place, NOTED, rows=differing)
+        differs = f"note is {value!r} here, and was 'z' in the source; was the target changed by something"
+        for change in update(NOTED, rows[0], (1, "y", 8)), delete(NOTED, *rows[0]):
+            changes = [*[delete(NOTED, *row) for row in rows[1:]], change]
+            with pytest.raises(SinkError, match=f"{change.op} of shop.noted .id=1.: {differs}"):
+                feed(place.sink(verify="before"), [transaction(40, *changes)], max_rows=1000)
+            assert place.rows(NOTED) == differing
+
+    def test_with_verification_several_columns_and_missing_rows_are_named(self, place):
+        loaded(place, NOTED, rows=[(1, None, 5)])
+        with pytest.raises(SinkError, match=r"note is None here, and was '' in the source, n is 5 here, and"):
+            feed(place.sink(verify="before"), [transaction(30, update(NOTED, (1, "", 6), (9, "", 6)))])
+        with pytest.raises(SinkError, match=r"delete of shop.noted .id=2.: there is no such row"):
+            feed(place.sink(verify="before"), [transaction(30, delete(NOTED, 2, "", 6))])

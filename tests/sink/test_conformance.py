@@ -21,8 +21,9 @@ class SqlitePlace:
     def __init__(self, path):
         self.path = path
 
-    def sink(self):
-        return open_sink("copy", f"sqlite:///{self.path}", feed="test", store=MemoryStore())
+    def sink(self, **options):
+        url = f"sqlite:///{self.path}"
+        return open_sink("copy", url, feed="test", store=MemoryStore(), options=options)
 
     def rows(self, table: Table):
         names = ", ".join(f'"{column.name}"' for column in table.columns)

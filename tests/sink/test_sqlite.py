@@ -14,6 +14,7 @@ from tidemill.events import AddColumn, ChangeColumn, ChangeKey, Column, DropColu
 from tidemill.sink import Delivery, open_sink
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import (
+    LOOSE,
     ORDERS,
     MemoryStore,
     alter,
@@ -351,3 +352,51 @@ def test_killed_at_any_point_it_goes_on_where_it_was(place, point):
         kills += status == -signal.SIGKILL
     assert kills >= 3
     assert {table.full_name: Counter(place.rows(table)) for table in STATES} == expected(HISTORY)
+
+
+# --- tables without a key ---------------------------------------------------------------------------
+
+
+def steps(place, *changes):
+    """Apply the changes in one batch; return the number of steps of SQLite's machine."""
+    sink = place.sink()
+    sink.open()
+    count = 0
+
+    def counted():
+        nonlocal count
+        count += 1_000
+
+    sink._database._connection.set_progress_handler(counted, 1_000)
+    sink.write(batch(transaction(30, *changes)))
+    sink.flush()
+    sink.close()
+    return count
+
+
+@pytest.mark.parametrize("copies", [1, 2, 40])
+def test_many_changes_of_a_table_without_a_key_read_it_once_for_each_operation(place, copies):
+    rows = [(number // copies, f"row {number // copies}") for number in range(20_000)]
+    loaded(place, LOOSE, rows=rows)
+    gone, changed, left = rows[:5_000], rows[5_000:9_000], rows[9_000:]
+    changes = [
+        *[delete(LOOSE, *row) for row in gone],
+        *[update(LOOSE, row, (row[0], "new")) for row in changed],
+    ]
+    assert steps(place, *changes) < 100 * len(rows)
+    assert Counter(place.rows(LOOSE)) == Counter([*left, *[(number, "new") for number, _ in changed]])
+
+
+def test_triggers_fire_once_for_each_change_of_a_table_without_a_key(place):
+    loaded(place, LOOSE, rows=[(1, "a")] * 9)
+    query(place, "CREATE TABLE counted (what TEXT)")
+    for what in ("INSERT", "UPDATE", "DELETE"):
+        query(
+            place,
+            f'CREATE TRIGGER loose_{what} AFTER {what} ON "shop.loose" '
+            f"BEGIN INSERT INTO counted VALUES ('{what}'); END",
+        )
+    changes = [update(LOOSE, (1, "a"), (1, "b"))] * 5 + [delete(LOOSE, 1, "a")] * 4
+    feed(place.sink(), [transaction(30, *changes)], max_rows=1000)
+    assert Counter(query(place, "SELECT * FROM counted")) == {("UPDATE",): 5, ("DELETE",): 4}
+    assert Counter(place.rows(LOOSE)) == {(1, "b"): 5}

@@ -1,0 +1,61 @@
+"""Foreign keys that change rows of followed tables without a word in the binlog.
+
+InnoDB carries out ON DELETE and ON UPDATE by itself: MariaDB and MySQL before 9.6 log the parent's rows only.
+MySQL 9.6 and later log the child's rows, too, unless it was started with innodb_native_foreign_keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from ...config import Finding
+from .connection import Session, query
+from .options import MysqlOptions
+from .tables import FoundTable
+
+_CHANGING: Final = ("CASCADE", "SET NULL", "SET DEFAULT")
+
+_CONSTRAINTS: Final = """
+SELECT TABLE_NAME, CONSTRAINT_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME, DELETE_RULE, UPDATE_RULE
+FROM information_schema.REFERENTIAL_CONSTRAINTS
+WHERE CONSTRAINT_SCHEMA = %s ORDER BY TABLE_NAME, CONSTRAINT_NAME
+"""
+
+
+def logs_cascades(session: Session) -> bool:
+    """Return True if the server logs the rows that its foreign keys change."""
+    found = query(session, "SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'")
+    return bool(found) and found[0][1] == "OFF"
+
+
+def unlogged_cascades(
+    session: Session, options: MysqlOptions, followed: Iterable[FoundTable]
+) -> Iterator[Finding]:
+    """Yield a finding for each foreign key of a followed table whose changes of it aren't logged.
+
+    The parent needn't be followed. In a chain of tables each has a foreign key of its own.
+    """
+    if logs_cascades(session):
+        return
+    children = {(table.schema, table.name) for table in followed}
+    for schema in sorted({schema for schema, _ in children}):
+        for child, name, parent_schema, parent, on_delete, on_update in query(session, _CONSTRAINTS, schema):
+            rules = {"ON DELETE": on_delete, "ON UPDATE": on_update}
+            changing = [f"{event} {rule}" for event, rule in rules.items() if rule in _CHANGING]
+            if (schema, child) in children and changing:
+                what = f"constraint {name} of {schema}.{child} changes its rows"
+                yield _finding(options, what, f"{parent_schema}.{parent}", " ".join(changing))
+
+
+def _finding(options: MysqlOptions, what: str, parent: str, rules: str) -> Finding:
+    unlogged = f"{what} with those of {parent} ({rules}), and the server doesn't log that"
+    if options.cascades == "ignore":
+        return Finding("warning", f"{unlogged}: copies will differ, as source.cascades is 'ignore'")
+    return Finding(
+        "error",
+        f"{unlogged}: copies would differ. Make it RESTRICT and change these rows by statements or a "
+        "trigger, which are logged; or leave the table out of source.tables; or follow MySQL 9.6 or later, "
+        "which logs it (innodb_native_foreign_keys = OFF); or set source.cascades = 'ignore' to accept the "
+        "difference",
+    )

@@ -1,0 +1,51 @@
+"""Tables without a primary key, from a real MariaDB into both kinds of SQL targets."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tidemill.testing.feeds import Place
+from tidemill.testing.mariadb import MariaDb
+
+
+@pytest.fixture(params=["sqlite", "mariadb"])
+def place(request: pytest.FixtureRequest, mariadb: MariaDb, database: str, tmp_path: Path) -> Iterator[Place]:
+    """A feed that wasn't started yet."""
+    place = Place(tmp_path, mariadb, database)
+    if request.param == "mariadb":
+        place.copy_server, place.copy_schema = mariadb, f"{database}_copy"
+        place.configure(sinks=[mariadb.url(place.copy_schema)], source="chunk_rows = 10")
+    yield place
+    place.execute(f"DROP DATABASE IF EXISTS {database}_copy")
+
+
+def key_of_copy(place: Place) -> list[str]:
+    if place.copy_server is None:
+        with closing(sqlite3.connect(place.copy)) as connection:
+            sql = f"SELECT name FROM pragma_table_info('{place.schema}.item') WHERE pk ORDER BY pk"
+            return [name for (name,) in connection.execute(sql)]
+    return [row[4] for row in place.execute(f"SHOW INDEX FROM {place.copy_schema}.item")]
+
+
+def test_a_unique_key_is_the_copy_s_primary_key(place: Place) -> None:
+    place.execute(
+        f"USE {place.schema}",
+        "DROP TABLE item",
+        "CREATE TABLE item (name VARCHAR(40), id INT NOT NULL, at INT NOT NULL, "
+        "UNIQUE (name), UNIQUE (at, id))",
+        "INSERT INTO item SELECT CONCAT('item ', seq), seq, seq % 7 FROM seq_1_to_500",
+    )
+    place.continues()
+    place.execute(
+        f"USE {place.schema}",
+        "DELETE FROM item WHERE at = 3",
+        "UPDATE item SET at = at + 10, name = NULL WHERE id > 300",
+        "INSERT INTO item VALUES ('new', 1, 8)",
+    )
+    place.continues()
+    assert key_of_copy(place) == ["at", "id"]
