@@ -14,8 +14,8 @@ from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.schema_copies import SchemaCopies
 
 KILLS = tuple(point for point in POINTS if point.startswith(("sink.", "snapshot.", "binlog.")))
-ROUNDS = 4
-STATEMENTS = 12
+ROUNDS = 3
+STATEMENTS = 15
 
 
 @pytest.fixture
@@ -31,11 +31,11 @@ def replay(copies: SchemaCopies, seed: int) -> None:
     history = History(copies.server, copies.schema, seed)
     try:
         history.advance(2 * STATEMENTS)
-        copies.follow_in_process()
+        copies.follow()
         for _ in range(ROUNDS):
             history.advance(STATEMENTS)
             copies.follow_in_process(f"{random.choice(KILLS)}:{random.randint(1, 6)}")
-        copies.follow_in_process()
+        copies.follow()
         differences = copies.differences()
     finally:
         history.close()
