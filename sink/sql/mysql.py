@@ -144,7 +144,7 @@ class MySqlTarget:
 
     def _keyless_table(self, table: Table) -> KeylessTable:
         check_columns(self, table)
-        return KeylessTable(self.session, table, self._schema or table.schema, self.home.name)
+        return KeylessTable(self.session, self._send, table, self._schema or table.schema, self.home.name)
 
     # --- tables
 

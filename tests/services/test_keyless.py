@@ -52,7 +52,8 @@ def test_a_unique_key_is_the_copy_s_primary_key(place: Place) -> None:
     assert key_of_copy(place) == ["at", "id"]
 
 
-def test_a_large_transaction_without_a_key_survives_a_kill(place: Place) -> None:
+@pytest.mark.parametrize("passes", [1, 2])
+def test_a_large_transaction_without_a_key_survives_a_kill(place: Place, passes: int) -> None:
     place.execute(
         f"USE {place.schema}",
         "DROP TABLE item",
@@ -67,7 +68,7 @@ def test_a_large_transaction_without_a_key_survives_a_kill(place: Place) -> None
         "DELETE FROM item LIMIT 12500",
         "COMMIT",
     )
-    with place.start(failpoint="sink.mid_batch:1") as running:
+    with place.start(failpoint=f"sink.mid_batch:{passes}") as running:
         running.dies()
     done = place.run()
     assert done.status == 0, done
