@@ -136,7 +136,7 @@ class MySqlTarget:
 
     def _plan(self, table: Table) -> Plan:
         check_columns(self, table)
-        return Plan(table, self._qualified(table), whole=self._whole)
+        return Plan(table, self._qualified(table), whole=self._whole, native_json=not self.session.is_mariadb)
 
     def compare(self, change: RowChange) -> list[Comparison] | None:
         rows = self.session.rows(self._plans[change.table].comparison(change.before or ()))

@@ -74,7 +74,7 @@ class KeylessTable:
             f"event_object_schema={quoted(schema)} AND event_object_table={quoted(table.name)} LIMIT 1"
         )
         self._values = text.compile_values(table)
-        self._where = text.compile_where(table)
+        self._where = text.compile_where(table, native_json=not session.is_mariadb)
         self._rows = f"{home}.tidemill_rows"
         taken = {column.name.lower() for column in table.columns}
         self._number, self._hash = (_free(name, taken) for name in ("tidemill_number", "tidemill_hash"))
