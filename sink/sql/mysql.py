@@ -147,7 +147,7 @@ class MySqlTarget:
 
     def _plan(self, table: Table) -> Plan:
         check_columns(self, table)
-        return Plan(table, self._qualified(table), whole=self._whole)
+        return Plan(table, self._qualified(table), whole=self._whole, native_json=not self.session.is_mariadb)
 
     def compare(self, change: RowChange) -> list[Comparison] | None:
         rows = self.session.rows(self._plans[change.table].comparison(change.before or ()))
@@ -155,9 +155,8 @@ class MySqlTarget:
 
     def _keyless_table(self, table: Table) -> KeylessTable:
         check_columns(self, table)
-        return KeylessTable(
-            self.session, table, self._tables.schema_of((table.schema, table.name)), self.home.name
-        )
+        schema = self._tables.schema_of((table.schema, table.name))
+        return KeylessTable(self.session, self._send, table, schema, self.home.name)
 
     # --- tables
 

@@ -9,16 +9,15 @@ equal them are deleted, and those of them that stay are inserted again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import pymysql
 
 from ...events import Row, Table
-from ...failpoint import reach
 from . import mysql_text as text
 from .groups import Group
-from .mysql_plan import joined
+from .mysql_plan import Statement, joined
 from .mysql_session import MySqlSession, quoted
 from .target import MISSING, StatementRejected
 
@@ -56,9 +55,18 @@ def net_of(groups: Sequence[Group]) -> Net:
 class KeylessTable:
     """One table without a key, at one version of its schema."""
 
-    def __init__(self, session: MySqlSession, table: Table, schema: str, home: str) -> None:
-        """`schema` is the table's schema in the target, `home` the quoted name of the temporary table's."""
+    def __init__(
+        self,
+        session: MySqlSession,
+        send: Callable[[list[Statement]], None],
+        table: Table,
+        schema: str,
+        home: str,
+    ) -> None:
+        """`send` runs statements, and raises StatementRejected for one of another number of rows. `schema` is
+        the table's schema in the target, `home` the quoted name of the temporary table's."""
         self._session = session
+        self._send = send
         self._names = [text.name(column.name) for column in table.columns]
         self._table = f"{text.name(schema)}.{text.name(table.name)}"
         self._triggers = (
@@ -66,7 +74,7 @@ class KeylessTable:
             f"event_object_schema={quoted(schema)} AND event_object_table={quoted(table.name)} LIMIT 1"
         )
         self._values = text.compile_values(table)
-        self._where = text.compile_where(table)
+        self._where = text.compile_where(table, native_json=not session.is_mariadb)
         self._rows = f"{home}.tidemill_rows"
         taken = {column.name.lower() for column in table.columns}
         self._number, self._hash = (_free(name, taken) for name in ("tidemill_number", "tidemill_hash"))
@@ -87,7 +95,6 @@ class KeylessTable:
         gone, come = net_of(groups)
         if gone:
             come += self._delete(gone, max_chars)
-        reach("sink.mid_batch")
         self._insert(list(come.elements()), max_chars)
         self._session.execute(f"DROP TEMPORARY TABLE {self._rows}")
         return True
@@ -104,7 +111,8 @@ class KeylessTable:
         alone = [number for number, count in enumerate(spare) if count > _MOST_SPARE]
         self._delete_all(alone, sum(found.values()) - sum(found[number] for number in alone))
         for number, where in zip(alone, self._where([rows[number] for number in alone]), strict=True):
-            self._expect(f"DELETE FROM {self._table} WHERE {where} LIMIT {wanted[number]}", wanted[number])
+            delete = f"DELETE FROM {self._table} WHERE {where} LIMIT {wanted[number]}"
+            self._send([Statement(delete, wanted[number])])
             spare[number] = 0
         return Counter(dict(zip(rows, spare, strict=True)))
 
@@ -124,25 +132,19 @@ class KeylessTable:
 
     def _fill(self, rows: Sequence[Row], max_chars: int) -> None:
         values = [f"({number},{value[1:]}" for number, value in enumerate(self._values(rows))]
-        names = ",".join([self._number, *self._names])
-        for statement, count in joined(
-            f"INSERT INTO {self._rows} ({names}) VALUES ", ",", values, "", max_chars
-        ):
-            self._expect(statement, count)
+        start = f"INSERT INTO {self._rows} ({','.join([self._number, *self._names])}) VALUES "
+        for statement in joined(start, ",", values, "", max_chars):
+            self._send([statement])
         self._session.execute(self._set_hash)
 
     def _delete_all(self, but: Sequence[int], count: int) -> None:
         others = f" WHERE r.{self._number} NOT IN ({','.join(map(str, but))})" if but else ""
-        self._expect(f"DELETE {self._table} FROM {self._same_rows}{others}", count)
+        self._send([Statement(f"DELETE {self._table} FROM {self._same_rows}{others}", count)])
 
     def _insert(self, rows: Sequence[Row], max_chars: int) -> None:
         start = f"INSERT INTO {self._table} ({','.join(self._names)}) VALUES "
-        for statement, count in joined(start, ",", self._values(rows), "", max_chars):
-            self._expect(statement, count)
-
-    def _expect(self, statement: str, rows: int) -> None:
-        if self._session.execute(statement) != rows:
-            raise StatementRejected(MISSING)
+        for statement in joined(start, ",", self._values(rows), "", max_chars):
+            self._send([statement])
 
 
 def _free(name: str, taken: set[str]) -> str:

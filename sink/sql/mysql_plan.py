@@ -19,10 +19,13 @@ class Statement(NamedTuple):
 class Plan:
     """Renders the statements of one table, at one version of its schema, by generated code."""
 
-    def __init__(self, table: Table, qualified_name: str, *, whole: bool = False) -> None:
-        """With `whole`, updates and deletes compare the whole row."""
+    def __init__(
+        self, table: Table, qualified_name: str, *, whole: bool = False, native_json: bool = False
+    ) -> None:
+        """With `whole`, updates and deletes compare the whole row. `native_json`: see compile_where."""
         self._table = table
         self._whole = whole
+        self._native_json = native_json
         self._name = qualified_name
         names = ",".join(text.name(column.name) for column in table.columns)
         self._insert = f"INSERT INTO {qualified_name} ({names}) VALUES "
@@ -34,7 +37,7 @@ class Plan:
 
     @cached_property
     def _where(self) -> text.Render:
-        return text.compile_where(self._table, whole=self._whole)
+        return text.compile_where(self._table, whole=self._whole, native_json=self._native_json)
 
     @cached_property
     def _key(self) -> text.Render:
@@ -62,7 +65,7 @@ class Plan:
     def comparison(self, row: Row) -> str:
         """Return the SELECT of the row with this key: each value, and 1 if it is exactly this row's."""
         (values,), (where,) = (
-            text.compile_comparison(self._table)([row]),
+            text.compile_comparison(self._table, native_json=self._native_json)([row]),
             text.compile_where(self._table)([row]),
         )
         return f"SELECT {values} FROM {self._name} WHERE {where} FOR UPDATE"

@@ -48,21 +48,22 @@ def compile_key(table: Table) -> Render:
     return _compile(table, parts[0] if len(parts) == 1 else f"({','.join(parts)})")
 
 
-def compile_where(table: Table, *, whole: bool = False) -> Render:
+def compile_where(table: Table, *, whole: bool = False, native_json: bool = False) -> Render:
     """Return a function that renders the condition for each row: its key, or every byte of every column.
 
-    With `whole` it is both.
+    With `whole` it is both. With `native_json` the server prints documents in its own way, as MySQL does.
     """
     parts = [f"{_name(table.columns[i])}={_operand(table.columns[i], f'c{i}')}" for i in table.key]
     if whole or not parts:
-        parts += [_same(c, f"c{i}") for i, c in enumerate(table.columns)]
+        parts += [_same(c, f"c{i}", native_json) for i, c in enumerate(table.columns)]
     return _compile(table, " AND ".join(parts))
 
 
-def compile_comparison(table: Table) -> Render:
+def compile_comparison(table: Table, *, native_json: bool = False) -> Render:
     """Return a function that renders a list for a SELECT: for each column of each row its value in the table,
     and 1 if that is exactly the row's."""
-    return _compile(table, ",".join([f"{_name(c)},{_same(c, f'c{i}')}" for i, c in enumerate(table.columns)]))
+    parts = [f"{_name(c)},{_same(c, f'c{i}', native_json)}" for i, c in enumerate(table.columns)]
+    return _compile(table, ",".join(parts))
 
 
 def key_columns(table: Table) -> str:
@@ -114,9 +115,13 @@ def _operand(column: Column, var: str) -> str:
     return f"{{{var}:f}}" if column.kind == "decimal" else f"{{{_value(column, var)}}}"
 
 
-def _same(column: Column, var: str) -> str:
+def _same(column: Column, var: str, native_json: bool) -> str:
     """Return a template's condition that is true only for exactly this value, NULL included."""
     column_name = _name(column)
+    if column.kind == "json" and native_json:
+        value = f"CAST({{N if {var} is None else {_value(column, var)}}} AS JSON)"
+        printed = [f"CAST(CONVERT({one} USING utf8mb4) AS BINARY)" for one in (column_name, value)]
+        return "<=>".join(printed)
     if column.kind in _TEXTS:  # case, accents and trailing spaces count
         return (
             f"CAST(CONVERT({column_name} USING utf8mb4) AS BINARY)"

@@ -97,3 +97,17 @@ def test_a_feed_that_is_resumed_is_checked_again(sql: Client, tmp_path: Path) ->
     sql("ALTER TABLE kid DROP FOREIGN KEY of")
     sql("ALTER TABLE kid ADD CONSTRAINT new FOREIGN KEY (p) REFERENCES par (id) ON DELETE CASCADE")
     assert f"constraint new of {sql.database}.kid changes its rows" in place.run().sentence
+
+
+def test_one_that_came_and_went_in_the_log_is_refused(sql: Client, tmp_path: Path) -> None:
+    place = Place(tmp_path, sql.server, sql.database)
+    family(sql, "")
+    sql("INSERT INTO par VALUES (1)", "INSERT INTO kid VALUES (1, 1)")
+    place.continues()
+    sql(
+        "ALTER TABLE kid ADD CONSTRAINT new FOREIGN KEY (p) REFERENCES par (id) ON DELETE CASCADE",
+        "ALTER TABLE kid DROP FOREIGN KEY of",
+        "DELETE FROM par",
+        "ALTER TABLE kid DROP FOREIGN KEY new",
+    )
+    assert "ON DELETE CASCADE" in place.run().sentence

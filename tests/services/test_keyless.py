@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -49,3 +50,26 @@ def test_a_unique_key_is_the_copy_s_primary_key(place: Place) -> None:
     )
     place.continues()
     assert key_of_copy(place) == ["at", "id"]
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_a_large_transaction_without_a_key_survives_a_kill(place: Place, passes: int) -> None:
+    place.execute(
+        f"USE {place.schema}",
+        "DROP TABLE item",
+        "CREATE TABLE item (id INT, name VARCHAR(40))",
+        "INSERT INTO item SELECT seq DIV 2, IF(seq % 3, 'x', NULL) FROM seq_1_to_15000",
+    )
+    place.continues()
+    place.execute(
+        f"USE {place.schema}",
+        "BEGIN",
+        "UPDATE item SET name = 'y' WHERE id < 1000 LIMIT 1500",
+        "DELETE FROM item LIMIT 12500",
+        "COMMIT",
+    )
+    with place.start(failpoint=f"sink.mid_batch:{passes}") as running:
+        running.dies()
+    done = place.run()
+    assert done.status == 0, done
+    assert Counter(place.copied()) == Counter(place.present())

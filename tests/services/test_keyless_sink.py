@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidemill.errors import SinkError
 from tidemill.events import Column, Table, runs_of
 from tidemill.sink.sql.groups import cut_groups
 from tidemill.sink.sql.mysql_keyless import net_of
@@ -94,6 +95,17 @@ def test_without_the_right_to_create_temporary_tables_rows_are_changed_one_by_on
     assert place.rows(LOOSE) == [(1, "a")] * 2
 
 
+def test_a_row_larger_than_a_packet_says_what_to_raise(private_mariadb):
+    private_mariadb.options = ("--max-allowed-packet=1M",)
+    place = MariaDbPlace(private_mariadb.start(), "shop")
+    loaded(place, LUMPS, rows=[(number, None) for number in range(8)])
+    changes = [update(LUMPS, (number, None), (number, b"x" * 600_000)) for number in range(8)]
+    with pytest.raises(SinkError, match=r"raise its max_allowed_packet \(now 1048576\) to at least 1200"):
+        feed(place.sink(), [transaction(30, *changes)], max_rows=BATCH)
+    assert place.rows(LUMPS) == [(number, None) for number in range(8)]
+
+
+LUMPS = Table("shop", "lumps", (Column("n", "int"), Column("lump", "blob", length=4)))
 ANY = Table("shop", "any", (Column("n", "int"),))
 
 
