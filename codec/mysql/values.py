@@ -11,9 +11,10 @@ import zlib
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from socket import AF_INET, AF_INET6, inet_ntop
+from socket import AF_INET, inet_ntop
 from typing import Final
 
+_inet6_words: Final = struct.Struct(">8H").unpack
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SETS_KEPT: Final = 1024
 _DATE: Final = re.compile(r"\d{4}-(?:0\d|1[0-2])-(?:[0-2]\d|3[01])")
@@ -129,8 +130,19 @@ def printed_inet4(data: bytes) -> str:
 
 
 def printed_inet6(data: bytes) -> str:
-    """Print an address without its longest run of zeros; an IPv4 address in it is printed as such."""
-    return inet_ntop(AF_INET6, data)
+    """Print an address without its first longest run of zeros, even of a single one; an IPv4 address in it is
+    printed as such."""
+    words = [f"{word:x}" for word in _inet6_words(data)]
+    start = size = 0
+    for i in range(8):
+        run = next((k for k in range(8 - i) if words[i + k] != "0"), 8 - i)
+        if run > size:
+            start, size = i, run
+    if start == 0 and (size == 6 or (size == 5 and words[5] == "ffff")):
+        words[6:] = [printed_inet4(data[12:])]
+    if not size:
+        return ":".join(words)
+    return f"{':'.join(words[:start])}::{':'.join(words[start + size :])}"
 
 
 def set_printer(members: Sequence[str]) -> Callable[[int], str]:

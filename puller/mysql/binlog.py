@@ -15,13 +15,18 @@ from struct import Struct
 from struct import error as struct_error
 from typing import Final
 
+from msgspec.structs import replace
+
 from ...codec.mysql.entry import DDL, ROWS, encode_statement
 from ...codec.mysql.table_map import names_of
 from ...errors import SourceError
 from ...events import Changes, Ts, compose_ts
 from .compression import ROWS_COMPRESSED, events_of_payload, uncompress_rows
 from .cursor import HEADER, Cursor
-from .position import Position, Rank
+from .position import CommitClock, Place, Position, Rank
+from .prepared import COMMIT as XA_COMMIT
+from .prepared import ROLLBACK as XA_ROLLBACK
+from .prepared import Prepared, read_prepare
 from .query import DDL_VERBS, DML_VERBS, LoggedStatement, changed_tables, verb
 from .transactions import Transactions
 from .zone import ServerZone
@@ -84,8 +89,16 @@ class BinlogDecoder:
         """True if the last payloads end with a heartbeat: the source has nothing more."""
         self.reached = False
         """True if the stream has reached the position given to stop_at(); later events were dropped."""
-        self._cursor = Cursor(position)
+        self._output = transactions
+        self._prepared = Prepared()
+        self._collects_until: Position | None = None
         self._out = transactions
+        if position.prepared is not None:
+            # Prepared transactions are read again; anything else up to the position was already.
+            self._collects_until = position
+            self._out = Transactions(CommitClock(), transactions.max_bytes)
+            position = Position(*position.prepared)
+        self._cursor = Cursor(position)
         self._follows = follows
         self._layout_number = layout_number
         self._until: Rank | None = None
@@ -95,15 +108,19 @@ class BinlogDecoder:
         self._layouts: dict[bytes, int] = {}  # layout numbers by the payload of a Table_map
         self._tables = dict.fromkeys(_NO_TABLES, _UNWANTED)  # layout numbers by table id
         self._is_statement: bool | None = None  # the transaction is a single statement; None if not known yet
-        self._is_prepared = False  # the transaction is an XA transaction that is only prepared
         self._is_half_of_alter = False
         self._payload = b""  # the event whose payload is read
         self._arrive()
 
     @property
     def position(self) -> Position:
-        """The position after the last complete transaction."""
-        return self._cursor.position
+        """The position after the last complete transaction; before it while prepared ones are read again."""
+        begin = self._prepared.begin
+        return self._cursor.position if begin is None else replace(self._cursor.position, prepared=begin)
+
+    def _text(self) -> str:
+        """Return the position as text, which the cursor keeps ready."""
+        return str(self._cursor) if self._prepared.begin is None else str(self.position)
 
     def stop_at(self, position: Position | None) -> None:
         """Ignore everything after `position`, which lies between two transactions."""
@@ -130,6 +147,11 @@ class BinlogDecoder:
         """Go on at another server, after the same GTIDs. Raises SourceError if a transaction of which a part
         was sent would get a higher ts than some sink has for it."""
         clock = self._out.clock
+        if self._prepared.begin is not None or self._collects_until is not None:
+            raise SourceError(
+                f"an XA transaction is prepared at {self.position}, which can't go on at server {server}: "
+                "start again with a new snapshot, or connect to the server that was followed before"
+            )
         if self._out.is_begun and clock.has_checkpoints_ahead:
             raise SourceError(
                 f"the transaction after {self._cursor} was sent in part, and can't go on at server {server} "
@@ -181,13 +203,18 @@ class BinlogDecoder:
         The commit clock advances to a millisecond before that second: a transaction of the second gets the
         same ts as without this call, and an older transaction gets a ts above it.
         """
-        if not self._out.is_begun and not self._out.clock.has_checkpoints_ahead:
+        if (
+            self._collects_until is None
+            and not self._out.is_begun
+            and not self._out.clock.has_checkpoints_ahead
+        ):
             self._out.advance_watermark(compose_ts(int(epoch_seconds) * 1000 - 1))
 
     def take(self) -> Changes | None:
         """Return the complete transactions and the received part of a large one; None if there are no
         changes."""
-        return self._out.take(str(self._cursor))
+        changes = self._out.take(self._text())
+        return changes if self._collects_until is None else None
 
     # --- transactions ----------------------------------------------------------------------------
 
@@ -204,27 +231,42 @@ class BinlogDecoder:
         self._cursor.begin(event)
         flags = gtid[_GTID_FLAGS] if kind == GTID else 0
         self._is_statement = bool(flags & _STANDALONE) if kind == GTID else None
-        self._is_prepared = bool(flags & _PREPARED_XA)
         self._is_half_of_alter = kind == GTID and _halves_alter(gtid)
         self.epoch_seconds = _u32(event)[0]
         self._out.begin(self.epoch_seconds)
+        self._out.is_kept_whole = bool(flags & _PREPARED_XA)
 
     def _commit(self, event: bytes) -> None:
         self._cursor.move(self._payload or event)
         self._cursor.commit()
         self.transactions += 1
-        self._out.commit(str(self._cursor))
+        self._out.commit(self._text())
         self._arrive()
+
+    def _prepare(self, event: bytes) -> None:
+        if not self._out.is_open:
+            raise self._inside()
+        prepare = read_prepare(event[HEADER:])
+        if not prepare.commits:
+            place = self._cursor.position
+            self._prepared.hold(prepare.xid, Place(place.file, place.offset), self._out.withdraw())
+        self._commit(event)
 
     def _rotate(self, payload: bytes) -> None:
         if self._cursor.rotate(payload):
             self._tables = dict.fromkeys(_NO_TABLES, _UNWANTED)
             if self._out.is_begun:  # the server crashed while it wrote a transaction
-                self._out.abandon(str(self._cursor))
+                self._out.abandon(self._text())
             self._arrive()
 
     def _arrive(self) -> None:
         """Note that the stream is between two transactions."""
+        until = self._collects_until
+        if until is not None and self._cursor.is_at(until):
+            if until.gtid:
+                self._cursor.know_gtids(until.gtid, until.server)
+            self._collects_until = None
+            self._out = self._output
         if self._out.clock.has_checkpoints_ahead:
             self._out.clock.pass_to(self.position)
         if self._until is not None:
@@ -257,13 +299,10 @@ class BinlogDecoder:
     def _add_rows(self, event: bytes, layout: int) -> None:
         if not self._out.is_open:
             raise self._inside()
-        if self._is_prepared:
-            raise SourceError(
-                f"the transaction after {self._cursor} is an XA transaction that is only prepared, which "
-                "can't be followed; change the followed tables in ordinary transactions"
-            )
         self.row_events += 1
         self._out.add(ROWS, event, layout)
+        if self._out.is_kept_whole:
+            self._prepared.check(self._out.open_bytes)
 
     # --- the rarer events ------------------------------------------------------------------------
 
@@ -278,7 +317,7 @@ class BinlogDecoder:
             if layout != _UNWANTED:
                 self._add_rows(uncompress_rows(event), layout)
         elif kind == XA_PREPARE:
-            self._commit(event)
+            self._prepare(event)
         elif kind == TRANSACTION_PAYLOAD:
             self._take_payload(event)
         elif kind == INCIDENT:
@@ -329,14 +368,18 @@ class BinlogDecoder:
             raise self._inside()
         text = logged.text
         if self._is_statement is None:
-            self._is_prepared = text.startswith("XA START ")
-            self._is_statement = text != "BEGIN" and not self._is_prepared
+            out.is_kept_whole = text.startswith("XA START ")
+            self._is_statement = text != "BEGIN" and not out.is_kept_whole
         if text == "ROLLBACK":
             out.roll_back()
         elif text.startswith("SAVEPOINT "):
             out.save(text.removeprefix("SAVEPOINT "))
         elif text.startswith("ROLLBACK TO "):
             out.roll_back_to(text.removeprefix("ROLLBACK TO "))
+        elif text.startswith(XA_COMMIT):
+            out.restore(self._prepared.release(text.removeprefix(XA_COMMIT)))
+        elif text.startswith(XA_ROLLBACK):
+            self._prepared.drop(text.removeprefix(XA_ROLLBACK))
         elif (first := verb(logged.without_settings)) in DDL_VERBS:
             if not self._is_half_of_alter:
                 out.add(DDL, encode_statement(logged.as_query(_u32(event)[0], self._zone)))

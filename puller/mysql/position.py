@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import total_ordering
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -14,14 +15,23 @@ from ...events import Checkpoint, Ts, compose_ts
 from ..lane import ALONE, Lane
 from .gtid import parse_gtids
 
-_POSITION = re.compile(r"(.+?\.\d+):(\d+)(?: gtid=(\S+))?(?: server=(\S+))?( by=gtid)?")
+_PLACE = r"(.+?\.\d+):(\d+)"
+_POSITION = re.compile(rf"{_PLACE}(?: gtid=(\S+))?(?: server=(\S+))?( by=gtid)?(?: prepared {_PLACE})?")
+
+
+class Place(NamedTuple):
+    """A byte in a binlog."""
+
+    file: str
+    offset: int
 
 
 class Position(Struct, frozen=True):
-    """A position between two events, written "mysql-bin.000003:4711 gtid=0-1-100 server=1".
+    """A position between two transactions, written "mysql-bin.000003:4711 gtid=0-1-100 server=1".
 
     File and offset are those of one server. The GTIDs are the same on every server of a replication topology;
-    they are left out where they aren't known. GTIDs alone are a position too, "0-1-100".
+    they are left out where they aren't known. GTIDs alone are a position too, "0-1-100". While an XA
+    transaction is prepared, " prepared mysql-bin.000002:815" follows.
     """
 
     file: str
@@ -33,12 +43,15 @@ class Position(Struct, frozen=True):
     by_gtid: bool = False
     """True if a dump must start by GTID on every server. That is so after a change of servers: the new
     one's file may have some of these GTIDs after the offset too."""
+    prepared: Place | None = None
+    """Where the oldest XA transaction begins that is prepared and not ended."""
 
     @classmethod
     def parse(cls, text: str) -> Position:
         """Parse a position. Raises CheckpointError if `text` isn't one."""
         if match := _POSITION.fullmatch(text):
-            return cls(match[1], int(match[2]), match[3] or "", match[4] or "", bool(match[5]))
+            prepared = Place(match[6], int(match[7])) if match[6] else None
+            return cls(match[1], int(match[2]), match[3] or "", match[4] or "", bool(match[5]), prepared)
         try:
             if not text:
                 raise ValueError
@@ -60,7 +73,9 @@ class Position(Struct, frozen=True):
             return self.gtid
         gtid = f" gtid={self.gtid}" if self.gtid else ""
         server = f" server={self.server}" if self.server else ""
-        return f"{self.file}:{self.offset}{gtid}{server}{' by=gtid' if self.by_gtid else ''}"
+        by = " by=gtid" if self.by_gtid else ""
+        since = f" prepared {self.prepared.file}:{self.prepared.offset}" if self.prepared else ""
+        return f"{self.file}:{self.offset}{gtid}{server}{by}{since}"
 
 
 @total_ordering

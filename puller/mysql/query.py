@@ -20,10 +20,32 @@ DML_VERBS: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "
 """SELECT and DO are logged where a stored function changes data."""
 
 _head = Struct("<IIBHH").unpack_from  # thread, duration in seconds, length of schema, error, length of status
-_STATUS_WIDTHS: Final = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 128: 3, 129: 8}
-_FLAGS, _SQL_MODE, _CHARSET, _TIME_ZONE, _CATALOG, _MICROSECONDS = 0, 1, 4, 5, 6, 128
+_STATUS_WIDTHS: Final = {
+    0: 4,
+    1: 8,
+    3: 4,
+    4: 6,
+    7: 2,
+    8: 2,
+    9: 8,
+    10: 4,
+    13: 3,
+    14: 8,
+    15: 8,
+    16: 1,
+    17: 8,
+    18: 2,
+    19: 1,
+    20: 1,
+    128: 3,
+    129: 8,
+}
+_FLAGS, _SQL_MODE, _CHARSET, _TIME_ZONE, _CATALOG, _INVOKER, _DATABASES = 0, 1, 4, 5, 6, 11, 12
+_MICROSECONDS, _MYSQL_MICROSECONDS, _MYSQL_EXPLICIT_TIMESTAMPS = 128, 13, 16
 _EXPLICIT_TIMESTAMPS: Final = 1 << 24
 """A bit of _FLAGS. Servers before 10.10 don't log it; there the variable is off unless it was set."""
+_TOO_MANY_DATABASES: Final = 254
+"""MySQL's number of databases if it doesn't list them."""
 _HEAD: Final = 13
 
 # Tokens that may precede the first word; the server executes the content of /*! */ and /*M! */.
@@ -69,10 +91,10 @@ class LoggedStatement:
         return Query(
             schema=self.schema,
             query=self.text,
-            epoch_seconds=epoch_seconds + _number(status.get(_MICROSECONDS, b"")) / 1e6,
+            epoch_seconds=epoch_seconds + self._micros / 1e6,
             sql_mode=self._sql_mode,
             converts_strings=self._converts_strings,
-            explicit_timestamps=bool(_number(status.get(_FLAGS, b"")) & _EXPLICIT_TIMESTAMPS),
+            explicit_timestamps=self._explicit_timestamps,
             time_zone=zone,
             utc_offset_seconds=(
                 system.offset_at(epoch_seconds) if is_system else offset_of(zone, epoch_seconds)
@@ -93,6 +115,16 @@ class LoggedStatement:
     @property
     def _sql_mode(self) -> int:
         return _number(self._status.get(_SQL_MODE, b""))
+
+    @property
+    def _micros(self) -> int:
+        return _number(self._status.get(_MICROSECONDS) or self._status.get(_MYSQL_MICROSECONDS, b""))
+
+    @property
+    def _explicit_timestamps(self) -> bool:
+        if _MYSQL_EXPLICIT_TIMESTAMPS in self._status:
+            return self._status[_MYSQL_EXPLICIT_TIMESTAMPS] == b"\1"
+        return bool(_number(self._status.get(_FLAGS, b"")) & _EXPLICIT_TIMESTAMPS)
 
     @property
     def _converts_strings(self) -> bool:
@@ -117,12 +149,25 @@ def _variables(data: bytes) -> Iterator[tuple[int, bytes]]:
         if code in (_TIME_ZONE, _CATALOG):
             width = data[at]
             at += 1
+        elif code == _INVOKER:  # a user and a host
+            width = 1 + data[at]
+            width += 1 + data[at + width]
+        elif code == _DATABASES:
+            width = _databases_width(data, at)
         elif code in _STATUS_WIDTHS:
             width = _STATUS_WIDTHS[code]
         else:
             return
         yield code, data[at : at + width]
         at += width
+
+
+def _databases_width(data: bytes, at: int) -> int:
+    """Return the size of MySQL's list of changed databases: their number, then names that a zero ends."""
+    end = at + 1
+    for _ in range(data[at] if data[at] != _TOO_MANY_DATABASES else 0):
+        end = data.index(0, end) + 1
+    return end - at
 
 
 def _charset(collation: int) -> str:

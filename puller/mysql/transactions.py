@@ -22,7 +22,9 @@ class Transactions:
     def __init__(self, clock: CommitClock, max_bytes: int) -> None:
         self.clock = clock
         self.is_open = False
-        self._max_bytes = max_bytes
+        self.is_kept_whole = False
+        """True if no part of the open transaction is sent before its end."""
+        self.max_bytes = max_bytes
         self._changes: list[KvChange] = []
         self._whole = 0  # number of these changes that belong to complete transactions
         self._passed = False  # the position moved without a COMMIT
@@ -42,6 +44,7 @@ class Transactions:
         """Begin a transaction at that time of the source's clock; 0 for just after the last one."""
         self._ts = self.clock.next(epoch_seconds)
         self.is_open = True
+        self.is_kept_whole = False
 
     def add(self, kind: int, value: bytes, layout: int = 0) -> None:
         self._number = number = self._number + 1
@@ -86,6 +89,23 @@ class Transactions:
             self._changes.append(KvChange(self._ts, self._ts, PUT, entry_key(0, ROLLBACK_MARKER), b""))
         self._number = self._handed
 
+    def withdraw(self) -> list[KvChange]:
+        """Take the changes out of a transaction that is kept whole and still to be committed; `restore` adds
+        them to another one."""
+        withdrawn = self._changes[self._whole :]
+        del self._changes[self._whole :]
+        self._number = self._bytes = 0
+        return withdrawn
+
+    def restore(self, withdrawn: list[KvChange]) -> None:
+        for change in withdrawn:
+            self.add(change.key[-1], change.value, change.region_id)
+
+    @property
+    def open_bytes(self) -> int:
+        """Bytes of the open transaction's changes that weren't sent."""
+        return self._bytes
+
     def save(self, savepoint: str) -> None:
         self._savepoints[savepoint.casefold()] = self._number
 
@@ -100,7 +120,7 @@ class Transactions:
             )
         if number < self._handed:
             raise SourceError(
-                f"a transaction of more than {self._max_bytes} bytes rolls back to its savepoint {savepoint}:"
+                f"a transaction of more than {self.max_bytes} bytes rolls back to its savepoint {savepoint}:"
                 " start again with a new snapshot and a larger max_batch_bytes"
             )
         del self._changes[len(self._changes) - (self._number - number) :]
@@ -125,7 +145,7 @@ class Transactions:
             commit = encode_commit(Commit(position))
             changes.insert(whole, KvChange(ts, ts, PUT, entry_key(_NUMBER_OF_EMPTY, COMMIT), commit))
             whole += 1
-        if self._bytes > self._max_bytes:
+        if self._bytes > self.max_bytes and not self.is_kept_whole:
             whole = len(changes)
             self._handed = self._number
             self._bytes = 0

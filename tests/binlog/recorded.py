@@ -63,8 +63,9 @@ class Recorded:
 
     @property
     def unfollowed(self) -> set[str]:
-        """Tables that are versioned by transactions, whose changes are logged as statements; one whose generated
-        columns the server left out; and one for which it isn't recorded which columns are in the rows."""
+        """Tables that are versioned by transactions, whose changes are logged as statements; one whose
+        generated columns the server left out; and one for which it isn't recorded which columns are in the
+        rows."""
         also = {"mariadb-11.8.9/misc": "gen", "mysql-9.7.4/types_image_minimal": "t_geo"}.get(str(self), "")
         return {"svt", also}
 
@@ -91,6 +92,7 @@ class Recorded:
         """The rows in the log, but none that was rolled back after it was logged."""
         lines = gzip.decompress((VECTORS / self.server / f"{self.name}.expected.jsonl.gz").read_bytes())
         columns: dict[str, list[dict[str, Any]]] = {}
+        keys: dict[str, list[str]] = {}
         found: list[Expected] = []
         for line in map(json.loads, lines.splitlines()):
             if line["kind"] == "unlogged":
@@ -101,7 +103,10 @@ class Recorded:
                 continue
             name = line["table"]
             columns[name] = line.get("columns") or columns[name]
-            found.append(Expected(line["op"], name, columns[name], list(line.get("key") or ()), line))
+            keys.setdefault(name, list(line.get("key") or ()))
+            if (line["after"] or {}).get("label") == "undone":  # by ROLLBACK TO
+                continue
+            found.append(Expected(line["op"], name, columns[name], keys[name], line))
         return found
 
 
@@ -146,6 +151,7 @@ class Reader:
             TableFilter([f"{DATABASE}.*"]),
             schema_of=None if recorded.name == "ddl" else self._schema_of,  # its keys aren't recorded
         )
+        self.checks_positions = True
         self.count = 0
         """Number of rows read so far."""
 
@@ -171,7 +177,8 @@ class Reader:
             if changes is None:
                 continue
             position = self.decoder.position
-            assert position.offset == at or position.file != self._recorded.file
+            if self.checks_positions:
+                assert position.offset == at or position.file != self._recorded.file
             for item in self._mounter.mount(Sorted(changes.changes, changes.resolved)):
                 yield item
                 if isinstance(item, Transaction):

@@ -85,6 +85,9 @@ class Log:
             case "load":
                 query = _query(" ".join(rest))
                 self._append(name, query[:13] + bytes(13) + query[13:])
+            case "xa_prepare":  # its name, and "once" for ONE PHASE
+                name_, *once = rest
+                self._append(name, pack("<BIII", bool(once), 1, len(name_), 0) + name_.encode())
             case "incident":
                 self._append(name, b"\1\0\x0bLOST_EVENTS")
             case _:

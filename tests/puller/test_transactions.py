@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tidemill.errors import SourceError
+from tidemill.puller.mysql.position import Position
 from tidemill.testing import cases
 
 from .log import Log, Reader, in_words
@@ -22,7 +23,7 @@ def run(commands: str) -> str:
     `lose`                    the connection is lost, and made again
     `idle T`                  the server has nothing more at second T
     `until`                   stop at the log's present end
-    `start`                   begin with a new decoder at the log's present end
+    `start [POSITION]`        begin with a new decoder there, or at the log's present end
     `forge`                   replace the last transaction by another, as no server does
     """
     lines = commands.splitlines()
@@ -46,7 +47,7 @@ def run(commands: str) -> str:
                 case "forge":
                     log.forget_last_transaction()
                 case "start":
-                    reader = Reader(log, log.end)
+                    reader = Reader(log, Position.parse(" ".join(values)) if values else log.end)
                 case _:
                     log.add(line)
         except SourceError as error:

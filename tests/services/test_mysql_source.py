@@ -172,7 +172,7 @@ def test_a_collation_that_the_target_lacks_is_named(
     try:
         with pytest.raises(
             SinkError,
-            match="column word of table .* has the collation utf8mb4_0900_as_cs, which the target lacks",
+            match=r"column word of table .* has the collation utf8mb4_0900_as_cs, which the target lacks",
         ):
             copied(mysql_sql, tmp_path, {"url": mariadb.url(name)})
     finally:
