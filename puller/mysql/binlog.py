@@ -120,10 +120,11 @@ class BinlogDecoder:
     @property
     def position(self) -> Position:
         """The position after the last complete transaction; before it while prepared ones are read again."""
-        return replace(self._cursor.position, prepared=self._prepared.begin)
+        begin = self._prepared.begin
+        return self._cursor.position if begin is None else replace(self._cursor.position, prepared=begin)
 
     def _text(self) -> str:
-        """Return the position as text; faster than that of `position`."""
+        """Return the position as text, which the cursor keeps ready."""
         return str(self._cursor) if self._prepared.begin is None else str(self.position)
 
     def stop_at(self, position: Position | None) -> None:
@@ -151,6 +152,11 @@ class BinlogDecoder:
         """Go on at another server, after the same GTIDs. Raises SourceError if a transaction of which a part
         was sent would get a higher ts than some sink has for it."""
         clock = self._out.clock
+        if self._prepared.begin is not None or self._collects_until is not None:
+            raise SourceError(
+                f"an XA transaction is prepared at {self.position}, which can't go on at server {server}: "
+                "start again with a new snapshot, or connect to the server that was followed before"
+            )
         if self._out.is_begun and clock.has_checkpoints_ahead:
             raise SourceError(
                 f"the transaction after {self._cursor} was sent in part, and can't go on at server {server} "
@@ -260,11 +266,11 @@ class BinlogDecoder:
 
     def _arrive(self) -> None:
         """Note that the stream is between two transactions."""
-        collected = self._collects_until
-        if collected is not None and self._cursor.position.rank >= collected.rank:
+        until = self._collects_until
+        if until is not None and self._cursor.is_at(until):
+            if until.gtid:
+                self._cursor.know_gtids(until.gtid, until.server)
             self._collects_until = None
-            if collected.gtid:
-                self._cursor.know_gtids(collected.gtid, collected.server)
             self._out = self._output
         if self._out.clock.has_checkpoints_ahead:
             self._out.clock.pass_to(self.position)

@@ -51,6 +51,10 @@ class Cursor:
             return str(self.position)
         return f"{self._file}:{self._offset}{self._place}"
 
+    def is_at(self, position: Position) -> bool:
+        """True if the cursor is at or after a position on the same server, by file and offset."""
+        return Position(self._file, self._offset).rank >= Position(position.file, position.offset).rank
+
     def know_gtids(self, gtids: str, server: str) -> None:
         """Learn the set of GTIDs before the position, and its server."""
         self._gtids = parse_gtids(gtids)

@@ -15,10 +15,8 @@ from ...events import Checkpoint, Ts, compose_ts
 from ..lane import ALONE, Lane
 from .gtid import parse_gtids
 
-_PLACE = r"(\S+\.\d+):(\d+)"
-_POSITION = re.compile(
-    rf"(.+?\.\d+):(\d+)(?: gtid=(\S+))?(?: server=(\S+))?( by=gtid)?(?: prepared {_PLACE})?"
-)
+_PLACE = r"(.+?\.\d+):(\d+)"
+_POSITION = re.compile(rf"{_PLACE}(?: gtid=(\S+))?(?: server=(\S+))?( by=gtid)?(?: prepared {_PLACE})?")
 
 
 class Place(NamedTuple):
@@ -75,8 +73,9 @@ class Position(Struct, frozen=True):
             return self.gtid
         gtid = f" gtid={self.gtid}" if self.gtid else ""
         server = f" server={self.server}" if self.server else ""
+        by = " by=gtid" if self.by_gtid else ""
         since = f" prepared {self.prepared.file}:{self.prepared.offset}" if self.prepared else ""
-        return f"{self.file}:{self.offset}{gtid}{server}{' by=gtid' if self.by_gtid else ''}{since}"
+        return f"{self.file}:{self.offset}{gtid}{server}{by}{since}"
 
 
 @total_ordering

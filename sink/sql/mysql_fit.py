@@ -25,6 +25,8 @@ _COLLATIONS: Final = "SELECT COLLATION_NAME FROM information_schema.COLLATIONS"
 _APPLICABILITY: Final = "information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
 """Where MariaDB since 10.10 has the full names of collations that several charsets share."""
 _LONGTEXT_BYTES: Final = 4
+_TEXT_LENGTHS: Final = {"uuid": 36, "inet4": 15, "inet6": 45}
+"""Characters of MariaDB's types that MySQL lacks and that are stored as text there."""
 
 
 class Fit:
@@ -54,7 +56,11 @@ class Fit:
 
     def typed(self, column: Column) -> Column:
         """Return the column with a type of the server that holds the same values."""
-        if column.kind == "json" and column.charset is not None and not self._session.is_mariadb:
+        if self._session.is_mariadb:
+            return column
+        if length := _TEXT_LENGTHS.get(column.kind):
+            return replace(column, kind="char", length=length, charset="ascii", collation="ascii_bin")
+        if column.kind == "json" and column.charset is not None:
             # MariaDB's JSON is the text as it was written; MySQL's type writes it in its own way.
             return replace(column, kind="text", length=_LONGTEXT_BYTES)
         return column

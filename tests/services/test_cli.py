@@ -229,7 +229,7 @@ def test_check_says_where_each_sink_goes_on(place):
     found = [json.loads(line) for line in done.out.splitlines()]
     texts = {line["about"]: line["text"] for line in found}
     for name in "abcd":
-        assert re.fullmatch(r"goes on from binlog\.\d+:\d+", texts[f"sink {name}"])
+        assert re.fullmatch(r"goes on from binlog\.\d+:\d+ gtid=\S+ server=\d+", texts[f"sink {name}"])
     assert {path: path.read_bytes() for path in place.directory.rglob("*") if path.is_file()} == before
     place.execute(f"DROP DATABASE {place.schema}_copy")
 

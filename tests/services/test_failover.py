@@ -112,15 +112,16 @@ def test_when_the_primary_is_killed_the_feed_goes_on_at_a_replica(topology: Topo
     copy = Copy()  # fails for a row that comes twice
     with following(a, copy, others=(b, c)) as pulling:
         pulling.catch_up(end_of(a))
-        writers = [Thread(target=write, args=(a, 100_000)) for _ in range(2)]
+        seen = len(pulling.items)
+        writers = [Thread(target=write, args=(a, 200)) for _ in range(2)]
         for writer in writers:
             writer.start()
-        seen = len(pulling.items)
-        pulling.wait_for(lambda: len(pulling.items) > seen + 50)
-        a.kill()
+        pulling.hold_once(lambda: len(pulling.items) > seen + 50)
         for writer in writers:
             writer.join()
-        # The replica that has most becomes the primary; the feed may have more than both, and then waits.
+        topology.replicated(a, b, c)
+        a.kill()
+        pulling.release()
         pulling.wait_until_told(Retrying)
         execute(b, "STOP SLAVE", "RESET SLAVE ALL")
         topology.lead(b, c)
@@ -164,6 +165,22 @@ def test_a_sink_that_is_ahead_gets_nothing_twice_at_a_replica(topology: Topology
     with following(b, late, ahead) as pulling:
         pulling.catch_up(end_of(b))
     assert rows_of(late) == rows_of(ahead) == source_rows(a, "shop")
+
+
+def test_a_replica_that_lost_what_the_feed_has_is_an_error(topology: Topology) -> None:
+    """The primary died with transactions that no replica has, and another history goes on."""
+    a, b, _ = topology.servers
+    execute(b, "STOP SLAVE")
+    copy = Copy()
+    write(a, 1)
+    with following(a, copy) as pulling:
+        pulling.catch_up(end_of(a))
+    a.kill()
+    write(b, 5)
+    copy.restart()
+    with following(b, copy) as pulling:
+        error = pulling.wait_for_error()
+    assert "which is not in the master's binlog" in str(error)
 
 
 def test_a_replica_that_lags_is_waited_for(topology: Topology) -> None:

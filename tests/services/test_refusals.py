@@ -54,7 +54,8 @@ def test_a_position_within_a_transaction(own: Client) -> None:
     events = own("SHOW BINLOG EVENTS")
     inside = [row[4] for row in events if row[2] == "Gtid"][-1]
     message = failure(own, resumed(own.server, f"binlog.000001:{inside}"))
-    assert message == f"binlog.000001:{inside} is inside a transaction: start between two"
+    assert message.startswith(f"binlog.000001:{inside} ")
+    assert message.endswith(" is inside a transaction: start between two")
 
 
 def test_a_checkpoint_of_another_server(own: Client) -> None:
