@@ -56,6 +56,7 @@ class MysqlSource:
     def look(self) -> SourceInfo:
         found = probe_any(self._options)
         self._identity = found.source
+        self._refuses_cascades = self._options.cascades == "refuse" and not found.logs_cascades
         names = [(table.schema, table.name) for table in found.tables]
         end = replace(found.end, gtid=found.end.gtid or found.gtids, server=found.server.identity)
         return SourceInfo(found.source, str(end), names, lambda at: _is_of(found.gtids, at))
@@ -97,6 +98,7 @@ class MysqlSource:
             catalog=self._restored(context, identity),
             history=self._history,
             policy=self._on_ddl.of_source(self._name),
+            refuses_cascades=self._refuses_cascades,
         )
         writer = context.sorter.add_table(
             BINLOG_KEYSPACE + self._lane.index, start.ts if start is not None else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -65,6 +66,17 @@ def refused(schema: str, what: str, query: Query) -> Change:
     way_out = "to go on, give every sink of the feed an empty target, and a new snapshot is taken"
     said = f"schema {schema}: this can't be followed ({what}); {way_out}: {quoted(query)}"
     return Change(schema, "", refusal=said, kind="other")
+
+
+def cascading(name: TableName, rules: Sequence[str], query: Query) -> Change:
+    """Return the change that stops the feed at a foreign key whose changes of rows aren't logged."""
+    schema, table = name
+    said = (
+        f"table {schema}.{table}: a foreign key will change its rows ({', '.join(rules)}), and the server "
+        "doesn't log that: copies would differ; make it RESTRICT, or set source.cascades = 'ignore' to accept "
+        f"the difference: {quoted(query)}"
+    )
+    return Change(schema, table, refusal=said, kind="other")
 
 
 def quoted(query: Query) -> str:

@@ -14,12 +14,13 @@ from ...codec.mysql.alter import AddKey, AddUnique, Clause, RenameTo, read_claus
 from ...codec.mysql.collation import Charset
 from ...codec.mysql.create import CharsetChoice, read_charset_option, read_table, skip_condition
 from ...codec.mysql.entry import Query
+from ...codec.mysql.foreign_key import changing_rules
 from ...codec.mysql.schema import is_user_schema
 from ...codec.mysql.tokens import NotUnderstood, Tokens
 from ...events import ChangeColumn, ChangeKey, CreateTable, DropTable, RenameTables, TableName, TruncateTable
 from .alteration import Defaults, alter, alter_unknown
 from .catalog import Catalog, KnownTable
-from .change import Change, refused, reloaded
+from .change import Change, cascading, refused, reloaded
 from .creation import created, like
 from .renaming import renamed
 
@@ -39,7 +40,9 @@ class Tables(Protocol):
 class Statements:
     """Reads the statements of a log in order, and keeps the catalog up to date."""
 
-    def __init__(self, tables: Tables, catalog: Catalog) -> None:
+    def __init__(self, tables: Tables, catalog: Catalog, *, refuses_cascades: bool = False) -> None:
+        """With `refuses_cascades`, foreign keys that change rows of followed tables are refused."""
+        self._refuses_cascades = refuses_cascades
         self._tables = tables
         self._catalog = catalog
 
@@ -135,6 +138,11 @@ class Statements:
             return
         catalog.put(known.table, known.auto_increment)
         yield Change(*name, (CreateTable(known.table, replaces),))
+        yield from self._cascades(name, query)
+
+    def _cascades(self, name: TableName, query: Query) -> Iterator[Change]:
+        if self._refuses_cascades and (rules := changing_rules(query.query, query.sql_mode)):
+            yield cascading(name, rules, query)
 
     def _defaults(self, schema: str) -> Defaults:
         return Defaults(self._catalog.databases.get(schema), self._catalog.collations)
@@ -226,6 +234,7 @@ class Statements:
             yield from self._alter_other(tokens, query, name)
         elif not (if_exists and self._catalog.is_absent(name)):
             yield from self._alter_table(tokens, query, name, is_ignore=is_ignore)
+            yield from self._cascades(name, query)
 
     def _alter_database(self, tokens: Tokens, query: Query) -> None:
         named = tokens.next.value not in ("CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "COMMENT", "UPGRADE")

@@ -62,6 +62,7 @@ class Mounter:
         catalog: Catalog | None = None,
         history: History | None = None,
         policy: Policy = APPLY_ALL,
+        refuses_cascades: bool = False,
     ) -> None:
         """`source` is the name in every item. `catalog` has the tables as of the first change to be mounted;
         its changes are added to `history`.
@@ -73,7 +74,7 @@ class Mounter:
         """
         self.decodes = decodes
         self.catalog = catalog or Catalog()
-        self._statements = Statements(tables, self.catalog)
+        self._statements = Statements(tables, self.catalog, refuses_cascades=refuses_cascades)
         self._history = history
         self._policy = policy
         self._changes: list[tuple[Ts, CatalogChange]] = []

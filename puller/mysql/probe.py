@@ -7,6 +7,7 @@ from contextlib import suppress
 from msgspec import Struct
 from msgspec.structs import replace
 
+from .cascades import logs_cascades
 from .connection import Server, Unavailable, connect, disconnect, identify, translated
 from .failover import written_gtids
 from .options import MysqlOptions
@@ -23,6 +24,8 @@ class Probe(Struct, frozen=True):
     """The binlog's end, with its GTIDs if they are known exactly."""
     gtids: str
     """The GTIDs in the binlog, or some fewer than at its end."""
+    logs_cascades: bool = False
+    """True if the server logs the rows that its foreign keys change."""
 
     @property
     def source(self) -> str:
@@ -45,7 +48,8 @@ def probe(options: MysqlOptions) -> Probe:
     try:
         with translated(options):
             server, tables, gtids = identify(session), find_tables(session), written_gtids(session)
-            return Probe(server, tables, _with_server(current_end(session), server), gtids)
+            end = _with_server(current_end(session), server)
+            return Probe(server, tables, end, gtids, logs_cascades(session))
     finally:
         disconnect(session)
 
