@@ -81,6 +81,8 @@ class Pipeline:
         self._seek = seek
         self._requested = load_again
         self._asked = {table for tables in load_again.values() for table in tables}
+        self._awaits_load = False
+        """True if a sink was asked to load tables again: then this pipeline ends by LoadRequired."""
         self._source = source or open_source(options, clock)
         with ExitStack() as stack:
             self._start(stack, sinks)
@@ -212,7 +214,7 @@ class Pipeline:
 
     def _is_at_end(self, at: Checkpoint) -> bool:
         until = self._until
-        if until is None or at.loading is not None or not at.position:
+        if self._awaits_load or until is None or at.loading is not None or not at.position:
             return False
         return bool(self._source.rank(at.resume.position) >= until)
 
@@ -257,6 +259,7 @@ class Pipeline:
         if not getattr(self._source, "reloads", False):
             log.warning("%s: this source can't load single tables again", ", ".join(wanted))
             return
+        self._awaits_load = True
         index = [delivery.sink.name for delivery in self.deliveries].index(sink)
         self._sinks[index].try_tell(LoadAgain(wanted))
 

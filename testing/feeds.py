@@ -151,7 +151,10 @@ class Place:
         return self.call("run", str(self.config), "--until", "now", *more)
 
     def start(self, *more: str, **options: Any) -> Running:
-        return Running(self, self.command("run", str(self.config), *more), **options)
+        return self.start_command("run", str(self.config), *more, **options)
+
+    def start_command(self, *arguments: str, **options: Any) -> Running:
+        return Running(self, self.command(*arguments), **options)
 
     def shell(self, script: str) -> None:
         completed([*self.inside, "sh", "-c", script]).check_returncode()

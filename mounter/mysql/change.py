@@ -73,8 +73,8 @@ def cascading(name: TableName, rules: Sequence[str], query: Query) -> Change:
     schema, table = name
     said = (
         f"table {schema}.{table}: a foreign key will change its rows ({', '.join(rules)}), and the server "
-        "doesn't log that: copies would differ; make it RESTRICT, or set source.cascades = 'ignore' to accept "
-        f"the difference: {quoted(query)}"
+        "doesn't log that: copies would differ; make it RESTRICT, or set source.cascades = 'ignore' to "
+        f"accept the difference: {quoted(query)}"
     )
     return Change(schema, table, refusal=said, kind="other")
 
