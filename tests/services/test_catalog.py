@@ -17,6 +17,7 @@ from tidemill.events import ChangeColumn, Column, CreateTable, Ddl, Item, Table,
 from tidemill.mounter.mysql.catalog import Catalog, KnownTable
 from tidemill.mounter.mysql.defaults import plain_default
 from tidemill.puller.mysql.connection import Session, connect, disconnect
+from tidemill.puller.mysql.position import Position
 from tidemill.puller.mysql.tables import find_tables, read_table
 from tidemill.testing import cases
 from tidemill.testing.mariadb import MariaDb
@@ -160,7 +161,7 @@ def test_a_statement_s_position_is_that_after_its_transaction(bed: Bed) -> None:
         if change.commit_ts == ddl.commit_ts and change.key[-1] == DDL
     ]
     assert isinstance(query, Query)
-    assert query.position == ddl.position
+    assert Position.parse(query.position).rank == Position.parse(ddl.position).rank
 
 
 def test_a_restarted_feed_knows_its_tables(mariadb: MariaDb, database: str, tmp_path: Path) -> None:
