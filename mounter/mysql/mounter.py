@@ -35,7 +35,7 @@ from ...events import (
     Transaction,
     Ts,
 )
-from .catalog import Catalog, CatalogChange
+from .catalog import Catalog, CatalogChange, KnownTable
 from .change import Change
 from .ddl import Statements, Tables
 from .history import History
@@ -201,10 +201,10 @@ class Mounter:
                 loading=statement.loading,
             )
             for one in statement.tables:
-                self.catalog.put(one.table, one.auto_increment)
+                self.catalog.put(_known(one))
         elif isinstance(statement, NewTable):
             table = statement.table
-            self.catalog.put(table, statement.auto_increment)
+            self.catalog.put(_known(statement))
             ddls = [self._ddl(change, Change(table.schema, table.name, (CreateTable(table),)))]
         elif isinstance(statement, GoneTable):
             self.catalog.remove((statement.schema, statement.name))
@@ -237,3 +237,7 @@ class Mounter:
             sql_mode=query.sql_mode,
             logged_at=query.position,
         )
+
+
+def _known(new: NewTable) -> KnownTable:
+    return KnownTable(new.table, new.auto_increment, new.has_primary, new.has_unique)

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from msgspec import structs
 
 from ... import failpoint
-from ...codec.mysql.entry import DDL, NewTable, encode_statement
+from ...codec.mysql.entry import DDL, encode_statement
 from ...codec.mysql.layout import Layouts
 from ...codec.mysql.schema import is_user_schema
 from ...errors import CheckpointError, SourceError
@@ -178,7 +178,7 @@ class Pull:
                 snapshot.let_go()
         # Send a first checkpoint, so that a restart doesn't begin later than this start.
         self._start_at(snapshot.position).idle(snapshot.server.epoch_seconds)
-        tables = tuple(NewTable(source.table, source.auto_increment) for source in snapshot.tables)
+        tables = tuple(source.new_table for source in snapshot.tables)
         out = self._transactions
         out.begin()
         out.add(DDL, encode_statement(structs.replace(snapshot.definitions, tables=tables)))

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 import tidemill
 from tests.services.pulling import Pulling
-from tidemill.codec.mysql.entry import DDL, Query, decode_statement
+from tidemill.codec.mysql.entry import DDL, NewTable, Query, decode_statement
 from tidemill.errors import SourceError
-from tidemill.events import ChangeColumn, Column, CreateTable, Ddl, Item, Table, Transaction
+from tidemill.events import ChangeColumn, Column, CreateTable, Ddl, Item, Transaction
 from tidemill.mounter.mysql.catalog import Catalog, KnownTable
 from tidemill.mounter.mysql.defaults import plain_default
 from tidemill.puller.mysql.connection import Session, connect, disconnect
@@ -74,13 +74,15 @@ class Bed:
                 continue
             assert source is not None
             if self.catalog.get(name) is None and self.catalog.exists(name):
-                self.catalog.put(source.table, source.auto_increment)
-            there[found.name] = KnownTable(plain(source.table), source.auto_increment)
-        known = {
-            table.name: KnownTable(plain(table), self.catalog.get((self.schema, table.name)).auto_increment)  # type: ignore[union-attr]
-            for table in self.catalog.tables()
-            if table.schema == self.schema
-        }
+                self.catalog.put(known_of(source.new_table))
+            there[found.name] = plain(known_of(source.new_table))
+        names = [table.name for table in self.catalog.tables() if table.schema == self.schema]
+        known: dict[str, KnownTable] = {}
+        for name in names:
+            one = self.catalog.get((self.schema, name))
+            assert one is not None
+            assert one.has_unique or not there[name].has_unique
+            known[name] = plain(replace(one, has_unique=there[name].has_unique))
         assert known == there
 
     def close(self) -> None:
@@ -102,15 +104,17 @@ def bed(mariadb: MariaDb, database: str) -> Iterator[Bed]:
         disconnect(session)
 
 
-def plain(table: Table) -> Table:
+def known_of(new: NewTable) -> KnownTable:
+    return KnownTable(new.table, new.auto_increment, new.has_primary, new.has_unique)
+
+
+def plain(known: KnownTable) -> KnownTable:
     """Return a table with one spelling of CURRENT_TIMESTAMP."""
-    return replace(
-        table,
-        columns=tuple(
-            replace(column, default=plain_default(column.default), on_update=plain_default(column.on_update))
-            for column in table.columns
-        ),
+    columns = tuple(
+        replace(column, default=plain_default(column.default), on_update=plain_default(column.on_update))
+        for column in known.table.columns
     )
+    return replace(known, table=replace(known.table, columns=columns))
 
 
 def described(ddl: Ddl) -> str:
