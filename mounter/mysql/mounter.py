@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
@@ -62,9 +63,11 @@ class Mounter:
         catalog: Catalog | None = None,
         history: History | None = None,
         policy: Policy = APPLY_ALL,
+        reloading: Iterable[str] = (),
     ) -> None:
         """`source` is the name in every item. `catalog` has the tables as of the first change to be mounted;
         its changes are added to `history`.
+        `reloading` are full names of tables that every target loads again.
         Rows need the catalog if the binlog holds no names (binlog_row_metadata), or for types that it doesn't
         tell apart.
 
@@ -75,6 +78,7 @@ class Mounter:
         self.catalog = catalog or Catalog()
         self._statements = Statements(tables, self.catalog)
         self._history = history
+        self._reloading = set(reloading)
         self._policy = policy
         self._changes: list[tuple[Ts, CatalogChange]] = []
         """Changes of the catalog that aren't in the history yet."""
@@ -109,10 +113,13 @@ class Mounter:
             elif self._rolled_back:
                 continue
             elif kind == ROWS:
+                found = layout(change.region_id)
+                if found is None:
+                    continue
                 if decodes:
-                    runs += layout(change.region_id).read(change.value, commit_ts, start_ts)
+                    runs += found.read(change.value, commit_ts, start_ts)
                 else:
-                    runs.append(layout(change.region_id).run(change.value, commit_ts, start_ts))
+                    runs.append(found.run(change.value, commit_ts, start_ts))
             elif kind == TEXT_ROWS:
                 self._loads = True
                 run = self._layouts.layout(change.region_id).text_run(change.value, commit_ts, start_ts)
@@ -138,10 +145,15 @@ class Mounter:
             self._history.append(self._changes)
         self._changes = []
 
-    def _layout(self, number: int) -> Layout:
-        """Return the layout of rows events, with the catalog's schema if the events don't tell it."""
+    def _layout(self, number: int) -> Layout | None:
+        """Return the layout of rows events, with the catalog's schema if the events don't tell it.
+
+        None if nothing tells it and the table is loaded again: then no target needs these rows.
+        """
         layout = self._layouts.layout(number)
         known = self.catalog.get(layout.names)
+        if known is None and not layout.has_names and ".".join(layout.names) in self._reloading:
+            return None
         if known is None or not layout.needs_schema(known.table):
             return layout
         return layout.with_schema(known.table)
@@ -204,6 +216,7 @@ class Mounter:
                 self.catalog.put(_known(one))
         elif isinstance(statement, NewTable):
             table = statement.table
+            self._reloading.discard(table.full_name)
             self.catalog.put(_known(statement))
             ddls = [self._ddl(change, Change(table.schema, table.name, (CreateTable(table),)))]
         elif isinstance(statement, GoneTable):
@@ -212,6 +225,7 @@ class Mounter:
         else:
             changes = self._policy.apply(self._statements.changes(statement), statement)
             ddls = [self._ddl(change, one, statement) for one in changes]
+            self._reloading.update(ddl.full_name for ddl in ddls if ddl.reload)
         self._note(change)
         return ddls
 
