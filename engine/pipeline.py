@@ -47,6 +47,9 @@ class Pipeline:
     `close` stops everything. Its `course` changes in the Coordinator's turns, the rest in the feed's thread.
     """
 
+    keeps_state = True
+    """True if the source keeps its state in the feed's directory."""
+
     def __init__(
         self,
         options: FeedOptions,
@@ -174,7 +177,7 @@ class Pipeline:
                     start,
                     sink_checkpoints,
                     decodes=all(reads_rows),
-                    state_dir=options.data_dir,
+                    state_dir=options.data_dir if self.keeps_state else None,
                 )
             )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 import pykka
@@ -90,15 +90,17 @@ class MysqlSource:
     def start(self, context: StartContext) -> None:
         start = context.start
         identity = start.source if start is not None and start.source else self._identity
+        catalog = self._restored(context, identity)
         self._mounter = Mounter(
             self._layouts,
             identity,
             self._tables,
             decodes=context.decodes,
-            catalog=self._restored(context, identity),
+            catalog=catalog,
             history=self._history,
             policy=self._on_ddl.of_source(self._name),
             refuses_cascades=self._refuses_cascades,
+            reloading=_reloading(context.sink_checkpoints),
         )
         writer = context.sorter.add_table(
             BINLOG_KEYSPACE + self._lane.index, start.ts if start is not None else 0
@@ -114,6 +116,7 @@ class MysqlSource:
             sink_checkpoints=context.sink_checkpoints,
             lane=self._lane,
             load_barrier=context.load_barrier,
+            knows=_known_tables(catalog),
             name="puller" if self._lane.count == 1 else self._lane.source,
             supervisor=context.coordinator,
         )
@@ -167,3 +170,19 @@ def _is_of(gtids: str, at: Checkpoint) -> bool:
     """True if a checkpoint's GTIDs and those of a server are of one replication topology."""
     wanted = Position.parse(at.position).gtid if at.position else ""
     return bool(wanted) and parse_gtids(gtids).meets(parse_gtids(wanted))
+
+
+def _known_tables(catalog: Catalog | None) -> Callable[[str, str], bool] | None:
+    """Return the choice of tables that the catalog knows at the start; None if there is no catalog."""
+    if catalog is None:
+        return None
+    if catalog.state != "unknown":
+        return lambda _schema, _table: True
+    known = {(table.schema, table.name) for table in catalog.tables()}
+    return lambda schema, table: (schema, table) in known
+
+
+def _reloading(checkpoints: Sequence[Checkpoint]) -> set[str]:
+    """Return the full names of tables that every sink loads again."""
+    stale = [{name for name, one in (at.loading or {}).items() if one.stale} for at in checkpoints]
+    return set.intersection(*stale) if stale else set()

@@ -32,7 +32,7 @@ class SchemaCopies:
     The copy in MariaDB is in the schema `{schema}_copy` of the same server.
     """
 
-    def __init__(self, server: MariaDb, schema: str, directory: Path) -> None:
+    def __init__(self, server: MariaDb, schema: str, directory: Path, **source: Any) -> None:
         self.server = server
         self.schema = schema
         self.copy = f"{schema}_copy"
@@ -43,7 +43,7 @@ class SchemaCopies:
         self._config: dict[str, Any] = {
             "name": "copies",
             "data_dir": str(directory / "state"),
-            "source": {"url": server.url(), "tables": [f"{schema}.*"], "retry_longest_seconds": 1},
+            "source": {"url": server.url(), "tables": [f"{schema}.*"], "retry_longest_seconds": 1, **source},
             "sink": [
                 {"name": "mariadb", "url": server.url(self.copy)},
                 {"name": "sqlite", "url": f"sqlite:///{self.file}"},

@@ -63,7 +63,12 @@ class DropKey(Struct, frozen=True):
 
 
 class AddUnique(Struct, frozen=True):
-    """A unique index: without effect, unless the statement is ALTER IGNORE TABLE, which then deletes rows."""
+    """A unique index, also that of a column with UNIQUE. It may take the place of a missing primary key, and
+    ALTER IGNORE TABLE deletes rows for it."""
+
+
+class ChangeIndex(Struct, frozen=True):
+    """An index is dropped, hidden or shown: it may be one that takes the place of the primary key."""
 
 
 class RenameTo(Struct, frozen=True):
@@ -91,8 +96,8 @@ class ChangeRows(Struct, frozen=True):
 
 
 Clause: TypeAlias = (
-    Add | Drop | Change | Rename | SetDefault | AddKey | DropKey | AddUnique | RenameTo | Convert | SetCharset
-    | ChangeRows
+    Add | Drop | Change | Rename | SetDefault | AddKey | DropKey | AddUnique | ChangeIndex | RenameTo
+    | Convert | SetCharset | ChangeRows
 )  # fmt: skip
 
 _INDEXES: Final = frozenset(
@@ -141,7 +146,7 @@ def _read_clause(tokens: Tokens, schema: str, explicit_timestamps: bool) -> Iter
         case "DROP":
             yield from _read_drop(tokens)
         case "MODIFY" | "CHANGE":
-            yield _read_change(tokens, verb, explicit_timestamps)
+            yield from _read_change(tokens, verb, explicit_timestamps)
         case "ALTER":
             yield from _read_alter_column(tokens)
         case "RENAME":
@@ -173,10 +178,7 @@ def _read_add(tokens: Tokens, explicit_timestamps: bool) -> Iterator[Clause]:
         yield AddKey(read_key(tokens), unless_exists)
         tokens.skip_clause()
     elif ahead.kind == "word" and ahead.value in _INDEXES:
-        if key := read_constraint(tokens):
-            yield AddKey(key)
-        elif "UNIQUE" in tokens.text_since(ahead).upper():
-            yield AddUnique()
+        yield from _read_index(tokens)
     elif tokens.accept("PERIOD") or tokens.accept("SYSTEM", "VERSIONING"):
         raise NotUnderstood(f"ADD {ahead.value}")
     elif tokens.accept("VECTOR", "INDEX") or tokens.accept("VECTOR", "KEY"):
@@ -189,19 +191,29 @@ def _read_add(tokens: Tokens, explicit_timestamps: bool) -> Iterator[Clause]:
         else:
             definition = read_definition(tokens, explicit_timestamps=explicit_timestamps)
             yield Add(definition, _read_place(tokens), unless_exists)
+            if definition.unique:
+                yield AddUnique()
 
 
 def _read_elements(tokens: Tokens, unless_exists: bool, explicit_timestamps: bool) -> Iterator[Clause]:
     """Read columns and indexes of an ADD in parentheses."""
     while True:
         if tokens.next.kind == "word" and tokens.next.value in _INDEXES | {"PRIMARY"}:
-            if key := read_constraint(tokens):
-                yield AddKey(key)
+            yield from _read_index(tokens)
         else:
-            yield Add(read_definition(tokens, explicit_timestamps=explicit_timestamps), None, unless_exists)
+            definition = read_definition(tokens, explicit_timestamps=explicit_timestamps)
+            yield Add(definition, None, unless_exists)
+            if definition.unique:
+                yield AddUnique()
         if not tokens.accept(","):
             break
     tokens.expect(")")
+
+
+def _read_index(tokens: Tokens) -> Iterator[Clause]:
+    """Read an added index or constraint."""
+    if key := read_constraint(tokens):
+        yield AddKey(key.columns) if key.primary else AddUnique()
 
 
 def _read_drop(tokens: Tokens) -> Iterator[Clause]:
@@ -213,10 +225,12 @@ def _read_drop(tokens: Tokens) -> Iterator[Clause]:
         yield DropKey()
     elif tokens.accept("FOREIGN", "KEY"):
         tokens.skip_clause()
-    elif tokens.accept_any("INDEX", "KEY", "CONSTRAINT", "CHECK"):
+    elif tokens.accept("CHECK"):
         skip_condition(tokens)
-        if tokens.name().upper() == "PRIMARY":
-            yield DropKey()
+        tokens.name()
+    elif tokens.accept_any("INDEX", "KEY", "CONSTRAINT"):
+        skip_condition(tokens)
+        yield DropKey() if tokens.name().upper() == "PRIMARY" else ChangeIndex()
     elif tokens.accept("SYSTEM", "VERSIONING") or tokens.accept("PERIOD", "FOR"):
         raise NotUnderstood(f"DROP {ahead.value}")
     else:
@@ -226,12 +240,14 @@ def _read_drop(tokens: Tokens) -> Iterator[Clause]:
         tokens.accept_any("RESTRICT", "CASCADE")
 
 
-def _read_change(tokens: Tokens, verb: str, explicit_timestamps: bool) -> Change:
+def _read_change(tokens: Tokens, verb: str, explicit_timestamps: bool) -> Iterator[Clause]:
     tokens.accept("COLUMN")
     if_exists = skip_condition(tokens)
     name = tokens.name() if verb == "CHANGE" else ""
     definition = read_definition(tokens, explicit_timestamps=explicit_timestamps)
-    return Change(name or definition.name, definition, _read_place(tokens), if_exists)
+    yield Change(name or definition.name, definition, _read_place(tokens), if_exists)
+    if definition.unique:
+        yield AddUnique()
 
 
 def _read_place(tokens: Tokens) -> str | None:
@@ -241,7 +257,11 @@ def _read_place(tokens: Tokens) -> str | None:
 
 
 def _read_alter_column(tokens: Tokens) -> Iterator[Clause]:
-    if tokens.accept_any("INDEX", "KEY", "CHECK", "CONSTRAINT"):
+    if tokens.accept_any("INDEX", "KEY"):
+        tokens.skip_clause()
+        yield ChangeIndex()
+        return
+    if tokens.accept_any("CHECK", "CONSTRAINT"):
         tokens.skip_clause()
         return
     tokens.accept("COLUMN")

@@ -49,12 +49,22 @@ class CharsetChoice(Struct, frozen=True):
         return bool(self.name or self.collation)
 
 
+class Key(Struct, frozen=True):
+    """A primary or unique key."""
+
+    columns: tuple[str, ...]
+    """Their names in key order; of a unique key that isn't plain, none."""
+    primary: bool = False
+
+
 class TableDefinition(Struct, frozen=True):
     """A table as CREATE TABLE defines it."""
 
     columns: tuple[Definition, ...] = ()
     key: tuple[str, ...] = ()
     """Names of the primary key's columns in key order."""
+    unique: tuple[Key, ...] = ()
+    """The unique keys."""
     charset: CharsetChoice = CharsetChoice()
     like: TableName | None = None
     """The table of CREATE TABLE ... LIKE."""
@@ -70,46 +80,73 @@ def read_table(tokens: Tokens, schema: str, *, explicit_timestamps: bool = True)
     if tokens.accept("LIKE"):
         return TableDefinition(like=tokens.qualified_name(schema))
     columns: list[Definition] = []
-    key: tuple[str, ...] = ()
+    keys: list[Key] = []
     if tokens.accept("("):
         if tokens.accept("LIKE"):
             return TableDefinition(like=tokens.qualified_name(schema))
         if tokens.next.value == "SELECT":
             raise NotUnderstood("CREATE TABLE ... SELECT")
         while True:
-            key = _read_element(tokens, columns, explicit_timestamps) or key
+            keys += _read_element(tokens, columns, explicit_timestamps)
             if not tokens.accept(","):
                 break
         tokens.expect(")")
-        inline = tuple(one.name for one in columns if one.primary)
-        key = key or inline
     if not columns:
         raise NotUnderstood("CREATE TABLE ... SELECT")
     charset, is_sequence = _read_options(tokens)
-    return TableDefinition(tuple(columns), key, charset, is_sequence=is_sequence)
+    key = next((one.columns for one in keys if one.primary), ())
+    unique = tuple(one for one in keys if not one.primary)
+    return TableDefinition(tuple(columns), key, unique, charset, is_sequence=is_sequence)
 
 
-def _read_element(tokens: Tokens, columns: list[Definition], explicit_timestamps: bool) -> tuple[str, ...]:
-    """Read a column, index or constraint; return the columns of a primary key."""
+def _read_element(tokens: Tokens, columns: list[Definition], explicit_timestamps: bool) -> list[Key]:
+    """Read a column, index or constraint; return its primary and unique keys."""
     ahead = tokens.next
     if ahead.kind == "word" and ahead.value in _ELEMENTS:
-        return read_constraint(tokens)
+        found = read_constraint(tokens)
+        return [found] if found is not None else []
     if tokens.accept("PERIOD", "FOR"):
         raise NotUnderstood("PERIOD")
-    columns.append(read_definition(tokens, explicit_timestamps=explicit_timestamps))
-    return ()
+    column = read_definition(tokens, explicit_timestamps=explicit_timestamps)
+    columns.append(column)
+    kinds = [primary for primary, has in ((True, column.primary), (False, column.unique)) if has]
+    return [Key((column.name,), primary) for primary in kinds]
 
 
-def read_constraint(tokens: Tokens) -> tuple[str, ...]:
-    """Read an index or constraint; return the columns of a primary key, nothing for any other."""
+def read_constraint(tokens: Tokens) -> Key | None:
+    """Read an index or constraint; return a primary or unique key, None for any other."""
     if tokens.accept("CONSTRAINT") and not (
         tokens.next.kind == "word" and tokens.next.value in ("PRIMARY", "UNIQUE", "FOREIGN", "CHECK")
     ):
         skip_condition(tokens)
         tokens.name()
-    key = read_key(tokens) if tokens.accept("PRIMARY", "KEY") else ()
+    key = None
+    if tokens.accept("PRIMARY", "KEY"):
+        key = Key(read_key(tokens), primary=True)
+    elif tokens.accept("UNIQUE"):
+        key = _read_unique(tokens)
     tokens.skip_clause()
     return key
+
+
+def _read_unique(tokens: Tokens) -> Key:
+    """Read a unique key; if it isn't plainly one of whole columns, its columns aren't read."""
+    tokens.accept_any("KEY", "INDEX")
+    skip_condition(tokens)
+    if not (tokens.next.kind == "mark" and tokens.next.value == "("):
+        tokens.name()
+    if not tokens.accept("("):  # USING BTREE
+        return Key(())
+    names = []
+    while tokens.next.kind in ("word", "name"):
+        names.append(tokens.name())
+        if not tokens.accept(","):
+            break
+    if not tokens.accept(")"):  # the length of a prefix, an order or an expression
+        tokens.skip_to_closing()
+        return Key(())
+    ends = tokens.next.kind == "end" or (tokens.next.kind == "mark" and tokens.next.value in ",)")
+    return Key(tuple(names) if ends else ())
 
 
 def read_key(tokens: Tokens) -> tuple[str, ...]:

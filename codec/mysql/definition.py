@@ -61,6 +61,7 @@ class Definition(Struct, frozen=True):
     details: dict[str, Any]
     """Fields of the Column as far as they are written, and sizes that depend on the character set."""
     primary: bool = False
+    unique: bool = False
     auto_increment: bool = False
     strict: bool = True
     """True if the session's sql_mode was strict."""
@@ -118,6 +119,7 @@ def _read_definition(name: str, tokens: Tokens, explicit_timestamps: bool) -> De
         name,
         details,
         primary=details.pop("primary", False),
+        unique=details.pop("unique", False),
         auto_increment=details.pop("auto_increment", False),
         strict=bool(tokens.sql_mode & STRICT),
         implicit_timestamp=implicit,
@@ -206,7 +208,7 @@ def _read_type(tokens: Tokens) -> dict[str, Any]:
         case "DOUBLE":
             tokens.accept("PRECISION")
         case "SERIAL":
-            details |= {"unsigned": True, "nullable": False, "auto_increment": True}
+            details |= {"unsigned": True, "nullable": False, "auto_increment": True, "unique": True}
         case "REAL" if tokens.sql_mode & REAL_AS_FLOAT:
             details["kind"] = "float"
     _read_size(tokens, token.value, details)
@@ -277,7 +279,7 @@ def _read_attribute(tokens: Tokens, name: str, details: dict[str, Any]) -> bool:
     elif tokens.accept("NULL"):
         details["nullable"] = True
     elif tokens.accept("SERIAL", "DEFAULT", "VALUE"):
-        details |= {"auto_increment": True, "nullable": False}
+        details |= {"auto_increment": True, "nullable": False, "unique": True}
     elif tokens.accept("DEFAULT"):
         details["default"] = read_default(tokens)
     elif tokens.accept("ON", "UPDATE"):
@@ -286,6 +288,7 @@ def _read_attribute(tokens: Tokens, name: str, details: dict[str, Any]) -> bool:
         details |= {"auto_increment": True, "nullable": False}
     elif tokens.accept("UNIQUE"):
         tokens.accept("KEY")
+        details["unique"] = True
     elif tokens.accept("PRIMARY", "KEY") or tokens.accept("PRIMARY") or tokens.accept("KEY"):
         details |= {"primary": True, "nullable": False}
     else:

@@ -83,6 +83,10 @@ class NewTable(Struct, frozen=True, tag="table"):
     table: Table
     auto_increment: str = ""
     """Name of the AUTO_INCREMENT column; empty if there is none."""
+    has_primary: bool = True
+    """False if a unique key takes the place of the primary key, or the table has no key."""
+    has_unique: bool = True
+    """False if it has no unique keys besides the primary key."""
 
 
 class GoneTable(Struct, frozen=True, tag="gone"):

@@ -36,10 +36,11 @@ class Layout:
 
     def needs_schema(self, known: Table) -> bool:
         """Return True if the Table_map doesn't tell all of the table's schema."""
-        return not self._has_names or any(c.generated or c.kind in UNTOLD_KINDS for c in known.columns)
+        return not self.has_names or any(c.generated or c.kind in UNTOLD_KINDS for c in known.columns)
 
     @cached_property
-    def _has_names(self) -> bool:
+    def has_names(self) -> bool:
+        """True if the columns' names are known without a catalog."""
         return not isinstance(self._source, bytes) or has_names(self._source)
 
     def with_schema(self, known: Table) -> Layout:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from ...errors import SourceError
 from ...events import Column, Table
 from .definition import KINDS, parse_column
+from .known import UNTOLD_KINDS
 from .mysql_default import default_sql
 from .tokens import NotUnderstood
 
@@ -48,8 +49,6 @@ WHERE CONSTRAINT_SCHEMA = %s AND TABLE_NAME = %s
 """MariaDB's JSON type is a LONGTEXT with such a check. In MySQL it is a type, and checks have no table."""
 
 _COMPRESSED: Final = "/*M!100301 COMPRESSED*/"
-_UNTOLD: Final = frozenset({"uuid", "inet4", "inet6"})
-"""Kinds that look like BINARY in a binlog."""
 
 
 def is_user_schema(schema: str) -> bool:
@@ -102,8 +101,10 @@ def _column(
             # The binlog doesn't contain the number of fractional digits of such a column.
             raise NotUnderstood("a fraction in the format of mysql56_temporal_format=OFF")
         column = parse_column(name, definition.replace(_COMPRESSED, ""))
-        if column.kind in _UNTOLD and not has_catalog:
-            raise NotUnderstood(f"type {column.kind}, which a binlog doesn't tell from BINARY,")
+        if is_mariadb and column.kind in UNTOLD_KINDS and not has_catalog:
+            raise NotUnderstood(
+                f"type {column.kind} looks like others in a binlog and needs the local engine; without, it"
+            )
     except NotUnderstood as what:
         raise SourceError(
             f"column {name} of table {table} is {type_text}: {what} isn't supported; leave the table out of "

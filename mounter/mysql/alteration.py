@@ -13,6 +13,7 @@ from ...codec.mysql.alter import (
     AddKey,
     AddUnique,
     Change,
+    ChangeIndex,
     ChangeRows,
     Clause,
     Convert,
@@ -33,6 +34,10 @@ from .catalog import KnownTable
 from .defaults import check_added, check_text, is_moment, same_definition
 
 _TEXT_KINDS: Final = frozenset({"char", "varchar", "text", "enum", "set"})
+_PREFIX_KINDS: Final = frozenset(
+    {"char", "varchar", "text", "binary", "varbinary", "blob", "json", "geometry"}
+)
+"""Kinds of which an index may have a prefix only."""
 _MAX_BYTES: Final = {1: 0xFF, 2: 0xFFFF, 3: 0xFFFFFF, 4: 0xFFFFFFFF}
 """Maximum bytes of a TEXT by the bytes of its length."""
 
@@ -86,6 +91,8 @@ class _Alteration:
         self._query = query
         self._defaults = defaults
         self._auto_increment = known.auto_increment
+        self._has_primary = known.has_primary
+        self._has_unique = known.has_unique
         self._charset = Charset(table.charset, table.collation) if table.charset else defaults.database
         self._convert_to: Charset | None = None
         self._columns = {column.name.lower(): column for column in table.columns}
@@ -108,6 +115,8 @@ class _Alteration:
             self._convert(self._convert_to)
         old_key = tuple(self._table.columns[i].name for i in self._table.key)
         followed = tuple(self._new_name(name) for name in old_key if self._keeps(name))
+        if self._key is None and (not self._has_primary or self._drops_key or len(followed) < len(old_key)):
+            self._check_unique(clauses)
         key = self._key if self._key is not None else () if self._drops_key else followed
         self._forbid_null(key)
         columns = self._placed()
@@ -129,7 +138,26 @@ class _Alteration:
         )
         auto = self._new_name(self._auto_increment) if self._keeps(self._auto_increment) else ""
         actions = tuple(action for action in self._actions if not _is_idle(action))
-        return Altered(KnownTable(table, auto), actions)
+        has_primary = bool(key) and (self._has_primary or self._key is not None)
+        has_unique = self._has_unique or AddUnique() in clauses
+        return Altered(KnownTable(table, auto, has_primary, has_unique), actions)
+
+    def _check_unique(self, clauses: Sequence[Clause]) -> None:
+        """Raise NotUnderstood if the table has no primary key now and another unique key than before may take
+        its place."""
+        if AddUnique() in clauses:
+            raise NotUnderstood("a unique key of a table without a primary key")
+        if not self._has_unique:
+            return
+        if self._has_primary:
+            raise NotUnderstood("DROP PRIMARY KEY of a table with a unique key")
+        for clause in clauses:
+            if isinstance(clause, ChangeIndex | DropKey | Drop):
+                raise NotUnderstood("an index or column of a table without a primary key")
+        for i in self._changed.values():
+            action = self._actions[i]
+            if isinstance(action, ChangeColumn) and not _is_alike(action):
+                raise NotUnderstood("a column of a table whose unique key may be its key")
 
     def _set_charset(self, clause: Clause) -> None:
         if isinstance(clause, SetCharset | Convert):
@@ -168,7 +196,7 @@ class _Alteration:
                     check_text(column, self._query)
                     self._change(name, column, None)
             case AddKey(columns, unless_exists):
-                if not (unless_exists and self._table.key):
+                if not (unless_exists and self._has_primary and self._table.key):
                     self._key = columns
             case DropKey():
                 self._drops_key = True
@@ -311,6 +339,16 @@ def _is_idle(action: Action) -> bool:
     )
 
 
+def _is_alike(action: ChangeColumn) -> bool:
+    """Return True if a key has the column as before: whole or a prefix, and with or without NULL."""
+    before, after = action.before, action.column
+    assert before is not None
+    if before.nullable != after.nullable:
+        return False
+    sizes = [(column.kind, column.length, column.charset) for column in (before, after)]
+    return sizes[0] == sizes[1] or not {before.kind, after.kind} & _PREFIX_KINDS
+
+
 def _check_alterable(definition: Definition) -> None:
     if definition.auto_increment:
         raise NotUnderstood("AUTO_INCREMENT")
@@ -343,6 +381,7 @@ def _spelled(clause: Clause) -> str:
         SetDefault: "ALTER COLUMN",
         AddKey: "ADD PRIMARY KEY",
         DropKey: "DROP PRIMARY KEY",
+        ChangeIndex: "DROP INDEX",
         Convert: "CONVERT TO CHARACTER SET",
     }
     return clause.what if isinstance(clause, ChangeRows) else words[type(clause)]

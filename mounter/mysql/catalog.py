@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...codec.mysql.collation import Charset
 from ...events import Table, TableName
@@ -19,6 +20,14 @@ class KnownTable(Struct, frozen=True):
     table: Table
     auto_increment: str = ""
     """Name of the AUTO_INCREMENT column; empty if there is none."""
+    has_primary: bool = True
+    """False if a unique key takes the place of the primary key, or the table has no key."""
+    has_unique: bool = True
+    """False if it certainly has no unique keys besides the primary key."""
+
+    def named(self, name: TableName) -> KnownTable:
+        """Return the same table under another name."""
+        return replace(self, table=replace(self.table, schema=name[0], name=name[1]))
 
 
 class TableChange(Struct, frozen=True):
@@ -80,9 +89,8 @@ class Catalog:
         """Return True if the table is known not to exist."""
         return self.state == "complete" and name not in self._tables
 
-    def put(self, table: Table, auto_increment: str = "") -> None:
-        known = KnownTable(table, auto_increment)
-        self._change(TableChange(table.schema, table.name, known))
+    def put(self, known: KnownTable) -> None:
+        self._change(TableChange(known.table.schema, known.table.name, known))
 
     def forget(self, name: TableName) -> None:
         """Note that the table exists, and that its definition isn't known."""

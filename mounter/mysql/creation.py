@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Final
+
 from msgspec.structs import replace
 
+from ...codec.mysql.charset import max_bytes
 from ...codec.mysql.create import TableDefinition
 from ...codec.mysql.entry import Query
 from ...codec.mysql.tokens import NotUnderstood
@@ -12,6 +16,8 @@ from .alteration import Defaults
 from .catalog import Catalog, KnownTable
 from .defaults import check_text
 
+_KEY_BYTES: Final = 767
+"""Size up to which every engine and row format has a plain key."""
 _TEXT_KINDS = frozenset({"char", "varchar", "text", "enum", "set"})
 
 
@@ -38,14 +44,49 @@ def created(name: TableName, definition: TableDefinition, query: Query, defaults
     indexes = {column.name.lower(): i for i, column in enumerate(columns)}
     if unknown := key.keys() - indexes.keys():
         raise NotUnderstood(f"column {min(unknown)} of the key isn't known")
+    numbers = tuple(indexes[column] for column in key) or _promoted(definition, columns, indexes)
     table = Table(
         *name,
         tuple(columns),
-        tuple(indexes[column] for column in key),
+        numbers,
         charset.name if charset else None,
         charset.collation if charset else None,
     )
-    return KnownTable(table, auto_increment)
+    return KnownTable(table, auto_increment, bool(key), bool(definition.unique))
+
+
+def _promoted(
+    definition: TableDefinition, columns: Sequence[Column], indexes: Mapping[str, int]
+) -> tuple[int, ...]:
+    """Return the unique key that takes the place of the missing primary key: one of whole NOT NULL columns.
+
+    Raises NotUnderstood if it may be one of several, or one that the server can't use as a key.
+    """
+    found: list[tuple[int, ...]] = []
+    for unique in definition.unique:
+        try:
+            numbers = tuple(indexes[name.lower()] for name in unique.columns)
+        except KeyError as name:
+            raise NotUnderstood(f"column {name} of a unique key isn't known") from None
+        if not numbers or not any(columns[i].nullable for i in numbers):
+            found.append(numbers)
+    if not found:
+        return ()
+    if len(found) > 1 or not found[0] or sum(_key_bytes(columns[i]) for i in found[0]) > _KEY_BYTES:
+        raise NotUnderstood("a unique key that may take the place of the primary key")
+    return found[0]
+
+
+def _key_bytes(column: Column) -> int:
+    """Return an upper bound of a column's bytes in a key."""
+    match column.kind:
+        case "char" | "varchar":
+            return column.length * max_bytes(column.charset or "utf8mb4")
+        case "binary" | "varbinary":
+            return column.length
+        case "text" | "blob" | "json" | "geometry" | "vector":
+            return _KEY_BYTES + 1
+    return 32
 
 
 def _with_implicit_default(column: Column, *, is_first: bool) -> Column:
@@ -62,4 +103,4 @@ def like(name: TableName, model: TableName, catalog: Catalog) -> KnownTable:
     known = catalog.get(model)
     if known is None:
         raise NotUnderstood(f"LIKE {model[0]}.{model[1]}, whose definition isn't known")
-    return replace(known, table=replace(known.table, schema=name[0], name=name[1]))
+    return known.named(name)

@@ -91,8 +91,16 @@ class Statements:
 
     def _create(self, tokens: Tokens, query: Query) -> Iterator[Change]:
         replaces = tokens.accept("OR", "REPLACE")
-        tokens.accept_any("UNIQUE", "FULLTEXT", "SPATIAL")
-        match tokens.accept_any("TABLE", "DATABASE", "SCHEMA"):
+        kind = tokens.accept_any("UNIQUE", "FULLTEXT", "SPATIAL")
+        match tokens.accept_any("TABLE", "DATABASE", "SCHEMA", "INDEX"):
+            case "INDEX" if kind == "UNIQUE" or replaces:
+                while not tokens.accept("ON"):
+                    if tokens.take().kind == "end":
+                        raise tokens.unexpected()
+                name = tokens.qualified_name(query.schema)
+                if self._follows(name):
+                    clauses = ["DROP INDEX x"] * replaces + ["ADD UNIQUE (x)"] * (kind == "UNIQUE")
+                    yield from self._alter_table(Tokens(", ".join(clauses)), query, name)
             case "TABLE":
                 unless_exists = skip_condition(tokens)
                 name = tokens.qualified_name(query.schema)
@@ -136,7 +144,7 @@ class Statements:
         except NotUnderstood as what:
             yield self._reload(name, str(what), query, "create table")
             return
-        catalog.put(known.table, known.auto_increment)
+        catalog.put(known)
         yield Change(*name, (CreateTable(known.table, replaces),))
         yield from self._cascades(name, query)
 
@@ -171,8 +179,9 @@ class Statements:
                 index = tokens.name()
                 tokens.expect("ON")
                 name = tokens.qualified_name(query.schema)
-                if index.upper() == "PRIMARY" and self._follows(name):
-                    yield from self._alter_table(Tokens("DROP PRIMARY KEY"), query, name)
+                if self._follows(name):
+                    clause = "DROP PRIMARY KEY" if index.upper() == "PRIMARY" else "DROP INDEX x"
+                    yield from self._alter_table(Tokens(clause), query, name)
             case "DATABASE" | "SCHEMA":
                 skip_condition(tokens)
                 yield from self._drop_database(tokens.stored_name(), query)
@@ -259,7 +268,7 @@ class Statements:
             yield from self._not_followed(tokens, query, name, str(what))
             return
         if known is not None:
-            self._catalog.put(known.table, known.auto_increment)
+            self._catalog.put(known)
         if change.actions:
             yield change
         for clause in clauses:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
@@ -35,7 +36,7 @@ from ...events import (
     Transaction,
     Ts,
 )
-from .catalog import Catalog, CatalogChange
+from .catalog import Catalog, CatalogChange, KnownTable
 from .change import Change
 from .ddl import Statements, Tables
 from .history import History
@@ -63,9 +64,11 @@ class Mounter:
         history: History | None = None,
         policy: Policy = APPLY_ALL,
         refuses_cascades: bool = False,
+        reloading: Iterable[str] = (),
     ) -> None:
         """`source` is the name in every item. `catalog` has the tables as of the first change to be mounted;
         its changes are added to `history`.
+        `reloading` are full names of tables that every target loads again.
         Rows need the catalog if the binlog holds no names (binlog_row_metadata), or for types that it doesn't
         tell apart.
 
@@ -76,6 +79,7 @@ class Mounter:
         self.catalog = catalog or Catalog()
         self._statements = Statements(tables, self.catalog, refuses_cascades=refuses_cascades)
         self._history = history
+        self._reloading = set(reloading)
         self._policy = policy
         self._changes: list[tuple[Ts, CatalogChange]] = []
         """Changes of the catalog that aren't in the history yet."""
@@ -110,10 +114,13 @@ class Mounter:
             elif self._rolled_back:
                 continue
             elif kind == ROWS:
+                found = layout(change.region_id)
+                if found is None:
+                    continue
                 if decodes:
-                    runs += layout(change.region_id).read(change.value, commit_ts, start_ts)
+                    runs += found.read(change.value, commit_ts, start_ts)
                 else:
-                    runs.append(layout(change.region_id).run(change.value, commit_ts, start_ts))
+                    runs.append(found.run(change.value, commit_ts, start_ts))
             elif kind == TEXT_ROWS:
                 self._loads = True
                 run = self._layouts.layout(change.region_id).text_run(change.value, commit_ts, start_ts)
@@ -139,10 +146,15 @@ class Mounter:
             self._history.append(self._changes)
         self._changes = []
 
-    def _layout(self, number: int) -> Layout:
-        """Return the layout of rows events, with the catalog's schema if the events don't tell it."""
+    def _layout(self, number: int) -> Layout | None:
+        """Return the layout of rows events, with the catalog's schema if the events don't tell it.
+
+        None if nothing tells it and the table is loaded again: then no target needs these rows.
+        """
         layout = self._layouts.layout(number)
         known = self.catalog.get(layout.names)
+        if known is None and not layout.has_names and ".".join(layout.names) in self._reloading:
+            return None
         if known is None or not layout.needs_schema(known.table):
             return layout
         return layout.with_schema(known.table)
@@ -202,10 +214,11 @@ class Mounter:
                 loading=statement.loading,
             )
             for one in statement.tables:
-                self.catalog.put(one.table, one.auto_increment)
+                self.catalog.put(_known(one))
         elif isinstance(statement, NewTable):
             table = statement.table
-            self.catalog.put(table, statement.auto_increment)
+            self._reloading.discard(table.full_name)
+            self.catalog.put(_known(statement))
             ddls = [self._ddl(change, Change(table.schema, table.name, (CreateTable(table),)))]
         elif isinstance(statement, GoneTable):
             self.catalog.remove((statement.schema, statement.name))
@@ -213,6 +226,7 @@ class Mounter:
         else:
             changes = self._policy.apply(self._statements.changes(statement), statement)
             ddls = [self._ddl(change, one, statement) for one in changes]
+            self._reloading.update(ddl.full_name for ddl in ddls if ddl.reload)
         self._note(change)
         return ddls
 
@@ -238,3 +252,7 @@ class Mounter:
             sql_mode=query.sql_mode,
             logged_at=query.position,
         )
+
+
+def _known(new: NewTable) -> KnownTable:
+    return KnownTable(new.table, new.auto_increment, new.has_primary, new.has_unique)

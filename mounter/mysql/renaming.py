@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ...events import TableName
 from .catalog import Catalog, KnownTable
@@ -52,4 +51,4 @@ def _put(catalog: Catalog, name: TableName, known: KnownTable | None) -> None:
     if known is None:
         catalog.forget(name)
     else:
-        catalog.put(replace(known.table, schema=name[0], name=name[1]), known.auto_increment)
+        catalog.put(known.named(name))

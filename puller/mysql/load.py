@@ -8,10 +8,10 @@ from typing import Final, TypeAlias
 from msgspec.structs import replace
 
 from ... import failpoint
-from ...codec.mysql.entry import DDL, TEXT_ROWS, Definitions, GoneTable, NewTable, encode_statement
+from ...codec.mysql.entry import DDL, TEXT_ROWS, Definitions, GoneTable, encode_statement
 from ...codec.mysql.layout import Layouts
 from ...errors import Retryable
-from ...events import WHOLE, Changes, Chunk, SnapshotProgress, Table, TableProgress, progress_of
+from ...events import REST, WHOLE, Changes, Chunk, SnapshotProgress, Table, TableProgress, progress_of
 from ..puller import SnapshotReport
 from .packets import payload_of, text_values
 from .snapshot import Snapshot, has_integer_key
@@ -39,7 +39,7 @@ class Loader:
         chunk_rows: int,
     ) -> None:
         self._snapshot = snapshot
-        self._definitions: Definitions | None = snapshot.definitions
+        self._definitions: Definitions | None = None if REST in loading else snapshot.definitions
         self._position = str(snapshot.position)
         self._loading = loading
         self._out = transactions
@@ -89,7 +89,7 @@ class Loader:
         loaded = progress_of(self._loading, name)
         if loaded is None:
             self._begin()
-            self._out.add(DDL, encode_statement(NewTable(table, source.auto_increment)))
+            self._out.add(DDL, encode_statement(source.new_table))
             yield self._commit()
         limit = self._chunk_rows if source.has_primary and has_integer_key(table) else None
         while loaded != WHOLE:

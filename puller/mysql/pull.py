@@ -11,11 +11,11 @@ from typing import TypeAlias
 from msgspec import structs
 
 from ... import failpoint
-from ...codec.mysql.entry import DDL, NewTable, encode_statement
+from ...codec.mysql.entry import DDL, encode_statement
 from ...codec.mysql.layout import Layouts
 from ...codec.mysql.schema import is_user_schema
 from ...errors import CheckpointError, SourceError
-from ...events import REST, WHOLE, Changes, Checkpoint, SnapshotProgress, compose_ts
+from ...events import REST, WHOLE, Changes, Checkpoint, SnapshotProgress, compose_ts, progress_of
 from ..lane import ALONE, Lane, LoadBarrier
 from ..puller import Connected, PullerStatistics, SnapshotReport, State
 from .binlog import BinlogDecoder
@@ -53,8 +53,10 @@ class Pull:
         now: Callable[[], float],
         lane: Lane = ALONE,
         load_barrier: LoadBarrier | None = None,
+        knows: Follows | None = None,
     ) -> None:
-        """Raises CheckpointError if the position of `start` can't be read."""
+        """`knows` is True for a table whose definition as of the start the catalog has or gets; None if there
+        is no catalog. Raises CheckpointError if the position of `start` can't be read."""
         self.retries = 0
         numbered = replace(options, server_id=options.server_id or own_server_id())
         self._servers = numbered.servers
@@ -64,6 +66,7 @@ class Pull:
         self._now = now
         self._lane = lane
         self._load_barrier = load_barrier
+        self._knows = knows
         clock = CommitClock(start.ts if start else 0, sink_checkpoints, lane)
         self._transactions = Transactions(clock, options.max_batch_bytes)
         self._source = ""
@@ -125,12 +128,26 @@ class Pull:
         return self._servers[self._chosen]
 
     def _check(self) -> None:
-        found = survey(self._options, self._follows, is_new=self._is_new)
+        found = survey(
+            self._options,
+            self._follows,
+            is_new=self._is_new,
+            has_catalog=self._knows is not None,
+            knows=self._is_known,
+        )
         found.raise_errors()
         self._checked = True
         if self._loading is not None:
             for finding in found.findings:
                 log.warning("%s: %s", self._options.address, finding.text)
+
+    def _is_known(self, schema: str, table: str) -> bool:
+        """True if the catalog has a table's definition, or gets it before its first row that matters."""
+        if self._loading is not None and progress_of(self._loading, f"{schema}.{table}") is None:
+            return True
+        if self._decoder is None and not self._options.position:
+            return True
+        return self._knows is not None and self._knows(schema, table)
 
     def _load(self, loading: SnapshotProgress) -> Steps:
         with closing(Snapshot(self._options, self._lacking(loading))) as snapshot:
@@ -178,7 +195,7 @@ class Pull:
                 snapshot.let_go()
         # Send a first checkpoint, so that a restart doesn't begin later than this start.
         self._start_at(snapshot.position).idle(snapshot.server.epoch_seconds)
-        tables = tuple(NewTable(source.table, source.auto_increment) for source in snapshot.tables)
+        tables = tuple(source.new_table for source in snapshot.tables)
         out = self._transactions
         out.begin()
         out.add(DDL, encode_statement(structs.replace(snapshot.definitions, tables=tables)))

@@ -45,11 +45,13 @@ class MysqlPuller(PooledActor):
         sink_checkpoints: Sequence[Checkpoint] = (),
         lane: Lane = ALONE,
         load_barrier: LoadBarrier | None = None,
+        knows: Follows | None = lambda _schema, _table: True,
     ) -> None:
         """`follows` tells by schema and table if a table is followed. `start` is the checkpoint to resume
         from, None for a new feed; `sink_checkpoints` are the checkpoints of all sinks. `coordinator` gets
         Connected, Retrying and SnapshotReport. One of several sources keeps to its `lane`, and waits at the
-        `load_barrier`. Raises CheckpointError for a position that can't be read."""
+        `load_barrier`. `knows` tells if the catalog has a table's definition as of the start; None without a
+        catalog. Raises CheckpointError for a position that can't be read."""
         super().__init__()
         self._options = options
         self._output = output
@@ -57,7 +59,7 @@ class MysqlPuller(PooledActor):
         self._failures = 0
         self._who = lane.source
         self._pull = Pull(
-            options, follows, layouts, start, sink_checkpoints, self.clock.now, lane, load_barrier
+            options, follows, layouts, start, sink_checkpoints, self.clock.now, lane, load_barrier, knows
         )
         self._steps = self._pull.steps()
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import pymysql
 from msgspec import Struct
 
+from ...codec.mysql.known import UNTOLD_KINDS
 from ...config import Finding
 from ...errors import SourceError, TidemillError
 from ...events import Table
@@ -22,8 +23,11 @@ _OLDEST: Final = {"MariaDB": (10, 5), "MySQL": (8, 0)}
 _SETTINGS: Final = {
     "binlog_format": "ROW",
     "binlog_row_image": "FULL",
-    "binlog_row_metadata": "FULL",
 }
+_FULL: Final = (
+    "SET GLOBAL binlog_row_metadata = FULL, in the server's configuration too, and reconnect the open "
+    "sessions"
+)
 _EMPTY: Final = "''"
 _MYSQL_SETTINGS: Final = {**_SETTINGS, "binlog_row_value_options": ""}
 
@@ -50,21 +54,36 @@ def check(options: MysqlOptions, follows: Follows) -> Survey:
         return Survey("", [], [Finding("error", str(error))])
 
 
-def survey(options: MysqlOptions, follows: Follows, *, is_new: bool = True) -> Survey:
+def survey(
+    options: MysqlOptions,
+    follows: Follows,
+    *,
+    is_new: bool = True,
+    has_catalog: bool = True,
+    knows: Follows = lambda _schema, _table: True,
+) -> Survey:
     """Check the server, its settings, the user's privileges and the followed tables.
 
-    That there are no such tables is an error of a new feed only. Raises Retryable or SourceError if the
-    server can't be reached.
+    That there are no such tables is an error of a new feed only. `has_catalog` is True if the rows will be
+    decoded with a catalog; it has, or gets before their first row, the tables that it `knows`. Raises
+    Retryable or SourceError if the server can't be reached.
     """
     session = connect(options)
     try:
         with translated(options):
-            return _survey(session, options, follows, is_new)
+            return _survey(session, options, follows, is_new, has_catalog, knows)
     finally:
         disconnect(session)
 
 
-def _survey(session: Session, options: MysqlOptions, follows: Follows, is_new: bool) -> Survey:
+def _survey(
+    session: Session,
+    options: MysqlOptions,
+    follows: Follows,
+    is_new: bool,
+    has_catalog: bool,
+    knows: Follows,
+) -> Survey:
     version = str(query(session, "SELECT @@version")[0][0])
     server = f"{version} at {options.address}"
     mariadb = is_mariadb(session)
@@ -82,7 +101,7 @@ def _survey(session: Session, options: MysqlOptions, follows: Follows, is_new: b
     findings += same_names(followed)
     for one in followed:
         try:
-            table = _look_at(session, one)
+            table = _look_at(session, one, has_catalog)
         except SourceError as error:
             findings.append(Finding("error", str(error)))
             continue
@@ -95,6 +114,8 @@ def _survey(session: Session, options: MysqlOptions, follows: Follows, is_new: b
                     "it while it is loaded",
                 )
             )
+    unknown = [one.table for one in tables if not (has_catalog and knows(one.table.schema, one.table.name))]
+    findings += _undescribed(session, unknown, has_catalog)
     findings += unlogged_cascades(session, options, followed)
     findings += without_key(table.table for table in tables)
     return Survey(server, tables, findings)
@@ -113,6 +134,38 @@ def _settings(session: Session, settings: Mapping[str, str]) -> Iterator[Finding
                 f"{name} is {found}: SET GLOBAL {name} = {value}, in the server's configuration too, and "
                 "reconnect the open sessions",
             )
+
+
+def _undescribed(session: Session, tables: Sequence[Table], has_catalog: bool) -> Iterator[Finding]:
+    """Yield errors for tables whose definitions aren't known while the binlog doesn't tell enough."""
+    found = query(session, "SELECT @@global.binlog_row_metadata")[0][0]
+    if not has_catalog:
+        if found != "FULL":
+            yield Finding(
+                "error",
+                f"binlog_row_metadata is {found}, which is enough for the local engine only: {_FULL}",
+            )
+        return
+    names = ", ".join(table.full_name for table in tables)
+    if names and found != "FULL":
+        yield Finding(
+            "error",
+            f"binlog_row_metadata is {found}, and the definitions of {names} as of the start aren't known: "
+            f"begin with a snapshot, or restore the feed's catalog file, or {_FULL}",
+        )
+    untold = [
+        table.full_name
+        for table in tables
+        if is_mariadb(session) and any(column.kind in UNTOLD_KINDS for column in table.columns)
+    ]
+    if untold:
+        again = " ".join(f"--resnapshot {name}" for name in untold)
+        yield Finding(
+            "error",
+            f"the definitions of {', '.join(untold)} as of the start aren't known, and columns of "
+            f"{', '.join(sorted(UNTOLD_KINDS))} look like others in a binlog: load the tables again "
+            f"(tidemill resume FEED {again}), or restore the feed's catalog file",
+        )
 
 
 def _rights(session: Session) -> Iterator[Finding]:
@@ -208,7 +261,7 @@ def without_key(tables: Iterable[Table]) -> Iterator[Finding]:
         )
 
 
-def _look_at(session: Session, found: FoundTable) -> SourceTable:
+def _look_at(session: Session, found: FoundTable, has_catalog: bool) -> SourceTable:
     """Describe a followed table. Raises SourceError if it can't be followed."""
     if found.versioned:
         raise SourceError(f"{found.full_name} is system versioned, which isn't supported: leave it out")
@@ -216,7 +269,7 @@ def _look_at(session: Session, found: FoundTable) -> SourceTable:
         query(session, f"SELECT 1 FROM {quoted(found.schema, found.name)} LIMIT 0")
     except pymysql.err.OperationalError as error:
         raise SourceError(f"{found.full_name} can't be read: {error.args[1]}: GRANT SELECT on it") from None
-    table = read_table(session, found)
+    table = read_table(session, found, has_catalog=has_catalog)
     if table is None:
         raise SourceError(f"{found.full_name} was just dropped")
     return table

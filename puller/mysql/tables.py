@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...codec.mysql.entry import NewTable
 from ...codec.mysql.schema import (
     CHECKS_QUERY,
     COLUMNS_QUERY,
@@ -29,9 +30,9 @@ _DETAILS: Final = """
 SELECT ENGINE, TABLE_ROWS, TABLE_COLLATION FROM information_schema.TABLES
 WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
 """
-_PRIMARY: Final = """
-SELECT 1 FROM information_schema.STATISTICS
-WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND INDEX_NAME = 'PRIMARY' LIMIT 1
+_KEYS: Final = """
+SELECT DISTINCT INDEX_NAME FROM information_schema.STATISTICS
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND NON_UNIQUE = 0
 """
 
 
@@ -57,6 +58,12 @@ class SourceTable(Struct, frozen=True):
     """Name of the AUTO_INCREMENT column; empty if there is none."""
     has_primary: bool = True
     """False if a unique key takes the place of the primary key, or the table has no key."""
+    has_unique: bool = True
+    """False if it has no unique keys besides the primary key."""
+
+    @property
+    def new_table(self) -> NewTable:
+        return NewTable(self.table, self.auto_increment, self.has_primary, self.has_unique)
 
 
 def find_tables(session: Session) -> list[FoundTable]:
@@ -69,8 +76,11 @@ def find_tables(session: Session) -> list[FoundTable]:
     ]
 
 
-def read_table(session: Session, found: FoundTable) -> SourceTable | None:
-    """Describe a table; None if it was dropped. Raises SourceError for a column that isn't supported."""
+def read_table(session: Session, found: FoundTable, *, has_catalog: bool = True) -> SourceTable | None:
+    """Describe a table; None if it was dropped. Raises SourceError for a column that isn't supported.
+
+    `has_catalog` is True if the rows of the binlog will be decoded with this schema.
+    """
     names = found.schema, found.name
     details = query(session, _DETAILS, *names)
     if not details:
@@ -85,12 +95,14 @@ def read_table(session: Session, found: FoundTable) -> SourceTable | None:
         [row[0] for row in query(session, CHECKS_QUERY, *names)] if has_checks else (),
         collation,
         is_mariadb=has_checks,
+        has_catalog=has_catalog,
     )
     auto_increment = next((row[0] for row in columns if "auto_increment" in (row[-1] or "").lower()), "")
     if not has_checks:
         table = _with_binary_defaults(session, table)
-    has_primary = bool(query(session, _PRIMARY, *names))
-    return SourceTable(table, engine, int(rows or 0), auto_increment, has_primary)
+    keys = {row[0] for row in query(session, _KEYS, *names)}
+    has_primary, has_unique = "PRIMARY" in keys, bool(keys - {"PRIMARY"})
+    return SourceTable(table, engine, int(rows or 0), auto_increment, has_primary, has_unique)
 
 
 def _with_binary_defaults(session: Session, table: Table) -> Table:

@@ -55,7 +55,7 @@ def _check_server(session: Session, options: MysqlOptions, plan: Plan) -> None:
 
 def _check_table(session: Session, planned: TablePlan) -> None:
     table = planned.table
-    present = read_table(session, FoundTable(table.schema, table.name))
+    present = read_table(session, FoundTable(table.schema, table.name), has_catalog=False)
     if present is None or present.table != table:
         raise SchemaChanged(table.full_name)
 

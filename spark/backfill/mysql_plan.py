@@ -56,7 +56,11 @@ def with_tables(plan: Plan, options: MysqlOptions, wanted: TableFilter, settings
         return is_user_schema(schema) and wanted.matches(schema, name) and f"{schema}.{name}" not in have
 
     since = str(probe(options).end)
-    found = survey(options, lambda schema, name: is_user_schema(schema) and wanted.matches(schema, name))
+    found = survey(
+        options,
+        lambda schema, name: is_user_schema(schema) and wanted.matches(schema, name),
+        has_catalog=False,
+    )
     found.raise_errors()
     numbers = count(plan.next_number)
     session = connect(options)

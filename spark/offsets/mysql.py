@@ -53,7 +53,11 @@ class MysqlOffsets:
             self.source = identify(session).source
 
     def tables(self) -> list[Table]:
-        found = survey(self._options, lambda *name: is_user_schema(name[0]) and self._filter.matches(*name))
+        found = survey(
+            self._options,
+            lambda *name: is_user_schema(name[0]) and self._filter.matches(*name),
+            has_catalog=False,
+        )
         with self._connected() as session:
             names = [(one.schema, one.name) for one in find_tables(session)]
         if unmatched := self._filter.unmatched(names):

@@ -63,6 +63,8 @@ class Task(Pipeline):
     """A pipeline that ends where a feed would restart: items already yielded can't be taken back, and Spark
     repeats the whole task."""
 
+    keeps_state = False  # tasks side by side would write one file
+
     def __init__(
         self, options: FeedOptions, start: Checkpoint | None, handover: Handover, patience_seconds: float
     ) -> None:
