@@ -237,6 +237,20 @@ def test_a_server_of_another_topology_is_refused(topology: Topology, private_mar
     assert "don't show that it replicates the same changes" in str(error)
 
 
+def test_an_unrelated_server_of_the_same_domain_is_refused(
+    topology: Topology, private_mariadb: MariaDb
+) -> None:
+    copy = Copy()
+    with following(topology.servers[0], copy) as pulling:
+        pulling.catch_up(end_of(topology.servers[0]))
+    execute(private_mariadb.start(), "CREATE DATABASE shop", f"CREATE TABLE shop.t ({INDEX})")
+    write(private_mariadb, 20)
+    copy.restart()
+    with following(private_mariadb, copy) as pulling:
+        error = pulling.wait_for_error()
+    assert "which is not in the master's binlog" in str(error)
+
+
 def test_a_checkpoint_without_gtids_resumes_on_its_server_only(topology: Topology) -> None:
     a, b, _ = topology.servers
     copy = Copy()

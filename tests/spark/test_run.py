@@ -278,7 +278,7 @@ def test_all_sinks_read_from_one_capture_and_it_keeps_what_one_of_them_lacks(
         assert after.answered == before.answered + len(sinks)
         assert after.lease.lease == f"copy of {tmp_path / 'state'}"
         ends = {sink.position for sink in StatusFile(tmp_path / "state").load().sinks}
-        assert {after.held.base.position} == ends
+        assert {after.held.base.position.partition(" ")[0]} == {end.partition(" ")[0] for end in ends}
     for table in ("item", "other"):
         copy = in_sqlite(tmp_path / "a.db", f"{sql.database}.{table}")
         assert copy == sql(f"SELECT * FROM {table} ORDER BY id")
