@@ -414,7 +414,8 @@ class BinlogDecoder:
 def _halves_alter(gtid: bytes) -> bool:
     """True for the first half of an ALTER, which binlog_alter_two_phase logs at its start and at its end."""
     at = _GTID_FLAGS + 1 + (8 if gtid[_GTID_FLAGS] & _GROUP_COMMIT else 0)
-    return bool(gtid[at] & (_START_ALTER | _ROLLBACK_ALTER))
+    # A group commit's event ends there unless it has further flags.
+    return len(gtid) > at and bool(gtid[at] & (_START_ALTER | _ROLLBACK_ALTER))
 
 
 def _incident(event: bytes) -> str:
