@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ..actors import Clock, SystemClock
 from ..chain import Stage
 from ..errors import CheckpointError, ConfigError, InvariantViolated, SinkError, TidemillError
-from ..events import TablePosition, Ts, Wait, physical_ms
+from ..events import STALE, TablePosition, Ts, Wait, physical_ms
 from ..puller.puller import SnapshotReport
 from ..sink import Delivery, LoadRequired, Sink
 from ..store.plan import Outcome
@@ -164,8 +164,9 @@ class Feed:
                         return
                 except SeekRequested as error:
                     self._seek = error.at
-                except LoadRequired as error:
-                    self._note_load(error)
+                except LoadRequired:
+                    assert pipeline is not None
+                    self._note_load(pipeline)
                 except Unavailable as error:
                     if pipeline is not None and pipeline.course.progressed:
                         self._failures, self._retry = 0, None
@@ -190,10 +191,15 @@ class Feed:
             for sink in self._sinks
         }
 
-    def _note_load(self, error: LoadRequired) -> None:
-        self._begun.update((error.sink, table) for table in error.tables)
+    def _note_load(self, pipeline: Pipeline) -> None:
+        """Note which requested loads have begun; other sinks may have begun at the same time."""
+        requested = self._requests.load().load_again
+        for delivery in pipeline.deliveries:
+            at = delivery.statistics().checkpoint
+            loading = (at.loading if at is not None else None) or {}
+            self._begun.update((delivery.sink.name, name) for name in requested if loading.get(name) == STALE)
         left = {table for tables in self._requested().values() for table in tables}
-        done = error.tables - left
+        done = frozenset(requested) - left
         self._requests.remove(done)
         self._begun = {(sink, table) for sink, table in self._begun if table not in done}
 

@@ -84,9 +84,9 @@ class Pipeline:
         self._seek = seek
         self._requested = load_again
         self._asked = {table for tables in load_again.values() for table in tables}
-        self._awaits_load = False
-        """True if a sink was asked to load tables again: then this pipeline ends by LoadRequired."""
         self._source = source or open_source(options, clock)
+        self._awaits_load = bool(self._asked) and getattr(self._source, "reloads", False)
+        """True if a sink is asked to load tables again: then this pipeline ends by LoadRequired."""
         with ExitStack() as stack:
             self._start(stack, sinks)
             self._stack = stack.pop_all()
@@ -149,8 +149,6 @@ class Pipeline:
             for sink in sinks
         ]
         self._sinks = [spawn_sink(self.blocking, delivery, coordinator) for delivery in self.deliveries]
-        for name, tables in self._requested.items():
-            self._ask(name, tables)
         reads_rows = [getattr(sink, "reads_rows", True) for sink in sinks]
         self.decoder = self.compute.spawn(
             DecodeActor,
@@ -166,6 +164,8 @@ class Pipeline:
         )
         self.sorter = open_sorter(options.sorter, self.compute, self.decoder, coordinator)
         stack.callback(self.sorter.close)
+        for name, tables in self._requested.items():
+            self._ask(name, tables)
         with blamed("source"):
             self._source.start(
                 StartContext(
