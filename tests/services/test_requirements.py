@@ -36,7 +36,11 @@ def warnings(found: Survey) -> list[str]:
 
 
 def test_a_server_that_has_all_shows_the_tables_that_match(mariadb: MariaDb, database: str) -> None:
-    execute(mariadb, f"CREATE TABLE {database}.t (id INT PRIMARY KEY)", f"CREATE TABLE {database}.u (a INT NOT NULL UNIQUE)")
+    execute(
+        mariadb,
+        f"CREATE TABLE {database}.t (id INT PRIMARY KEY)",
+        f"CREATE TABLE {database}.u (a INT NOT NULL UNIQUE)",
+    )
     end = binlog_end(mariadb)
     found = look(mariadb, database)
     assert (errors(found), warnings(found)) == ([], [])
