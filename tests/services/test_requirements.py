@@ -36,7 +36,11 @@ def warnings(found: Survey) -> list[str]:
 
 
 def test_a_server_that_has_all_shows_the_tables_that_match(mariadb: MariaDb, database: str) -> None:
-    execute(mariadb, f"CREATE TABLE {database}.t (id INT PRIMARY KEY)", f"CREATE TABLE {database}.u (a INT)")
+    execute(
+        mariadb,
+        f"CREATE TABLE {database}.t (id INT PRIMARY KEY)",
+        f"CREATE TABLE {database}.u (a INT NOT NULL UNIQUE)",
+    )
     end = binlog_end(mariadb)
     found = look(mariadb, database)
     assert (errors(found), warnings(found)) == ([], [])
@@ -48,9 +52,25 @@ def test_a_server_that_has_all_shows_the_tables_that_match(mariadb: MariaDb, dat
 
 
 def test_tables_without_transactions_are_warned_of(mariadb: MariaDb, database: str) -> None:
-    execute(mariadb, f"CREATE TABLE {database}.t (id INT) ENGINE = MyISAM")
+    execute(mariadb, f"CREATE TABLE {database}.t (id INT PRIMARY KEY) ENGINE = MyISAM")
     (warning,) = warnings(look(mariadb, database))
     assert warning.startswith(f"{database}.t is a table of MyISAM, which has no transactions")
+
+
+def test_tables_without_a_key_are_warned_of(mariadb: MariaDb, database: str) -> None:
+    execute(
+        mariadb,
+        f"CREATE TABLE {database}.a (id INT)",
+        f"CREATE TABLE {database}.b (id INT UNIQUE)",
+        f"CREATE TABLE {database}.c (id INT NOT NULL UNIQUE)",
+        f"CREATE TABLE {database}.d (id INT PRIMARY KEY)",
+    )
+    found = look(mariadb, database)
+    (warning,) = warnings(found)
+    named, _, cost = warning.partition(". ")
+    assert named.endswith(f": {database}.a, {database}.b")
+    assert cost.startswith("A database searches the whole table for rows to update or delete")
+    assert errors(found) == []
 
 
 def test_a_pattern_that_matches_nothing_shows_what_there_is(mariadb: MariaDb, database: str) -> None:
@@ -125,12 +145,10 @@ def test_binlog_settings(private_mariadb: MariaDb) -> None:
         "CREATE TABLE shop.t (id INT)",
         "SET GLOBAL binlog_format = MIXED",
         "SET GLOBAL binlog_row_image = MINIMAL",
-        "SET GLOBAL binlog_row_metadata = MINIMAL",
     )
     assert [text.partition(",")[0] for text in errors(look(server, "shop"))] == [
         "binlog_format is MIXED: SET GLOBAL binlog_format = ROW",
         "binlog_row_image is MINIMAL: SET GLOBAL binlog_row_image = FULL",
-        "binlog_row_metadata is MINIMAL: SET GLOBAL binlog_row_metadata = FULL",
     ]
 
 

@@ -183,7 +183,9 @@ def test_lost_events_are_said_to_be_lost(tmp_path: Path, private_mariadb: MariaD
     place.continues()
     with pytest.raises(Exception, match="max_binlog_stmt_cache_size"):
         in_session(place, "INSERT INTO item SELECT seq, REPEAT('x', 1000) FROM seq_10_to_100")
-    assert "the server says that it lost events: start again with a new snapshot" in place.run().sentence
+    sentence = place.run().sentence
+    assert "the server says that it lost events (" in sentence
+    assert sentence.endswith("): start again with a new snapshot")
 
 
 def test_a_reader_that_waits_a_day_is_not_cut_off(private_mariadb: MariaDb) -> None:
