@@ -67,12 +67,15 @@ class Feed:
         clock: Clock | None = None,
         *,
         stages: Mapping[str, Sequence[Stage]] | None = None,
+        keeps_state: bool = True,
     ) -> None:
-        """`stages` contains additional stages of sinks' chains, by the sink's name.
+        """`stages` contains additional stages of sinks' chains, by the sink's name. With `keeps_state`, the
+        source keeps its state in the data directory.
 
         Raises ConfigError if there is no sink, or two have the same name or target.
         """
         self._stages = stages or {}
+        self._keeps_state = keeps_state
         self._seek: TablePosition | None = None
         self.options = options
         self.error: TidemillError | None = None
@@ -157,6 +160,7 @@ class Feed:
                         stages=self._stages,
                         seek=self._seek,
                         load_again=self._requested(),
+                        keeps_state=self._keeps_state,
                     )
                     self._seek = None
                     if self._attend(pipeline):

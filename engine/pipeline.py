@@ -47,9 +47,6 @@ class Pipeline:
     `close` stops everything. Its `course` changes in the Coordinator's turns, the rest in the feed's thread.
     """
 
-    keeps_state = True
-    """True if the source keeps its state in the feed's directory."""
-
     def __init__(
         self,
         options: FeedOptions,
@@ -61,13 +58,14 @@ class Pipeline:
         stages: Mapping[str, Sequence[Stage]] = _NO_STAGES,
         seek: TablePosition | None = None,
         load_again: Mapping[str, Collection[str]] = _NO_TABLES,
+        keeps_state: bool = True,
     ) -> None:
         """Connect and start.
 
         `source` replaces the one that the options name, `course` a new one. `stages` contains additional
         stages of sinks' chains, by the sink's name. The source begins no later than at `seek`. `load_again`
-        contains full names of tables to load again, by the sink's name. Raises Retryable and Fatal; then
-        nothing is left running.
+        contains full names of tables to load again, by the sink's name. With `keeps_state`, the source keeps
+        its state in the feed's directory. Raises Retryable and Fatal; then nothing is left running.
         """
         self.course = course or Course(clock)
         self.source = ""
@@ -83,6 +81,7 @@ class Pipeline:
         self._stages = stages
         self._seek = seek
         self._requested = load_again
+        self._keeps_state = keeps_state
         self._asked = {table for tables in load_again.values() for table in tables}
         self._source = source or open_source(options, clock)
         self._awaits_load = bool(self._asked) and getattr(self._source, "reloads", False)
@@ -177,7 +176,7 @@ class Pipeline:
                     start,
                     sink_checkpoints,
                     decodes=all(reads_rows),
-                    state_dir=options.data_dir if self.keeps_state else None,
+                    state_dir=options.data_dir if self._keeps_state else None,
                 )
             )
 

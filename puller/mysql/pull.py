@@ -145,9 +145,9 @@ class Pull:
         """True if the catalog has a table's definition, or gets it before its first row that matters."""
         if self._loading is not None and progress_of(self._loading, f"{schema}.{table}") is None:
             return True
-        if self._decoder is None and not self._options.position:
-            return True
-        return self._knows is not None and self._knows(schema, table)
+        if self._knows is None:
+            return False
+        return (self._decoder is None and not self._options.position) or self._knows(schema, table)
 
     def _load(self, loading: SnapshotProgress) -> Steps:
         with closing(Snapshot(self._options, self._lacking(loading))) as snapshot:
@@ -198,7 +198,8 @@ class Pull:
         tables = tuple(source.new_table for source in snapshot.tables)
         out = self._transactions
         out.begin()
-        out.add(DDL, encode_statement(structs.replace(snapshot.definitions, tables=tables)))
+        if self._knows is not None:
+            out.add(DDL, encode_statement(structs.replace(snapshot.definitions, tables=tables)))
         out.commit(str(snapshot.position))
 
     def _start_at(self, position: Position) -> BinlogDecoder:

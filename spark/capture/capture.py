@@ -101,7 +101,8 @@ class Capture:
             raise ConfigError(f"capture.{what}: {location}: {error}") from None
         self.port: int = self.server.port
         sink.target = f"flight://{capture.listen.rpartition(':')[0]}:{self.port}"
-        self.feed = Feed(options, [sink], clock)
+        # Tasks have no catalog: with one, a capture would leave out statements that change nothing.
+        self.feed = Feed(options, [sink], clock, keeps_state=False)
         self._thread = Thread(target=self.server.serve, name="tidemill-capture", daemon=True)
         self._thread.start()
 

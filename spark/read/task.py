@@ -63,8 +63,6 @@ class Task(Pipeline):
     """A pipeline that ends where a feed would restart: items already yielded can't be taken back, and Spark
     repeats the whole task."""
 
-    keeps_state = False  # tasks side by side would write one file
-
     def __init__(
         self, options: FeedOptions, start: Checkpoint | None, handover: Handover, patience_seconds: float
     ) -> None:
@@ -72,7 +70,8 @@ class Task(Pipeline):
         self._unrefused = _Unrefused(open_source(options, clock))
         sink = PythonSink("spark", handover.put, _Start(start), reads_rows=False)
         course = _TaskCourse(clock, handover, patience_seconds)
-        super().__init__(options, [sink], clock, source=self._unrefused, course=course)
+        # Tasks side by side would write one file.
+        super().__init__(options, [sink], clock, source=self._unrefused, course=course, keeps_state=False)
 
     def with_refusals(self, items: Sequence[Item]) -> Sequence[Item]:
         return [self._unrefused.restored(item) if isinstance(item, Ddl) else item for item in items]

@@ -45,7 +45,7 @@ ALWAYS: Final = {
     40: "INSERT INTO events_log (at, what) SELECT '2026-01-01', seq FROM seq_1_to_700",
 }
 """In every history, before this transaction: dates that no calendar has, and a large transaction."""
-REFUSED: Final = (
+FOLLOWED: Final = (
     "DROP TABLE IF EXISTS nosuch",
     "RENAME TABLE IF EXISTS nosuch TO nosuch2",
     "CREATE TABLE made (id INT PRIMARY KEY, note TEXT)",
@@ -55,7 +55,7 @@ REFUSED: Final = (
     "CREATE INDEX made ON orders (total)",
     "DROP TABLE customers",
 )
-"""Statements at which a local feed into a Python sink stops: it can't query its target."""
+"""Schema changes that a local feed applies, or loads the table again for."""
 
 
 class MariaLife:

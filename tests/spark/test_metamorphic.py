@@ -35,7 +35,7 @@ from tidemill.testing.progress import eventually
 
 from ..puller.tikv.test_metamorphic import ORDINARY, SEEDS, SOAK
 from . import history, queries, ways
-from .maria_life import REFUSED, MariaLife
+from .maria_life import FOLLOWED, MariaLife
 from .tikv_life import WORDS, TikvLife, Written, feed_options
 
 if TYPE_CHECKING:
@@ -260,25 +260,41 @@ def test_mariadb_by_queries(
         by_queries(life, wanted, capture, spark, tmp_path)
 
 
-SOAKED = [pytest.param(statement, marks=pytest.mark.soak) for statement in REFUSED[1:]]
-
-
-@pytest.mark.parametrize("statement", [REFUSED[0], *SOAKED])
-def test_spark_goes_on_where_a_local_feed_is_refused(
-    statement: str, tmp_path: Path, mariadb: MariaDb, database: str
-) -> None:
+def test_spark_goes_on_where_a_local_feed_is_refused(tmp_path: Path, mariadb: MariaDb, database: str) -> None:
     with MariaLife(7, mariadb, database) as life:
         life.live()
-        life.execute(statement)
-        life.execute("UPDATE stock SET amount = 77 WHERE sku = 'sku-00007'")
-        life.until_now()
+        ends_with(life, "TRUNCATE TABLE order_lines")
+        until = life.end.position
+        rule = {"tables": [life.tables], "kinds": ["truncate"], "action": "stop"}
         with (
-            history.Local(life.url, [life.tables], life.start, tmp_path, life.end.position) as feed,
-            pytest.raises(SinkError, match="this can't be followed"),
+            history.Local(life.url, [life.tables], life.start, tmp_path, until, on_ddl=[rule]) as feed,
+            pytest.raises(SinkError, match="as on_ddl says"),
         ):
             feed.until_end()
         ((found,),) = ways.batch({"source": life.url, "tables": life.tables, **life.bounds})
         rows, wanted = found.to_pylist(), Encoder().encode(feed.items).to_pylist()
         assert rows[: len(wanted)] == wanted
-        assert [row["op"] for row in rows[len(wanted) :]] == ["ddl", "update"]
-        assert statement.split()[0] in rows[len(wanted)]["query"]
+        check_end(rows[len(wanted) :], "TRUNCATE TABLE order_lines")
+
+
+SOAKED = [pytest.param(statement, marks=pytest.mark.soak) for statement in FOLLOWED[1:]]
+
+
+@pytest.mark.parametrize("statement", [FOLLOWED[0], *SOAKED])
+def test_spark_gives_every_schema_change_as_a_row(statement: str, mariadb: MariaDb, database: str) -> None:
+    with MariaLife(7, mariadb, database) as life:
+        ends_with(life, statement)
+        ((found,),) = ways.batch({"source": life.url, "tables": life.tables, **life.bounds})
+        check_end(found.to_pylist(), statement)
+
+
+def ends_with(life: MariaLife, statement: str) -> None:
+    """Run a schema change and change a row, which end the history."""
+    life.execute(statement)
+    life.execute("UPDATE stock SET amount = 77 WHERE sku = 'sku-00007'")
+    life.until_now()
+
+
+def check_end(rows: list[dict[str, Any]], statement: str) -> None:
+    assert [row["op"] for row in rows] == ["ddl", "update"]
+    assert statement.split()[0] in rows[0]["query"]

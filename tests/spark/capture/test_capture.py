@@ -13,7 +13,7 @@ from tidemill.spark.offsets.offset import Offset
 from tidemill.spark.read.parts import WHOLE
 from tidemill.testing.progress import completed, ended, eventually
 
-from .beds import LEASE, Bed, Running, TikvBed
+from .beds import LEASE, Bed, MariaBed, Running, TikvBed
 from .history import rows_of
 
 PARTS = [WHOLE, *WHOLE.divided(2)]
@@ -175,6 +175,8 @@ def test_the_status_command_has_a_line_for_it(bed):
 
 
 def test_when_its_feed_fails_the_capture_ends_with_the_sentence(bed):
+    if isinstance(bed, MariaBed):  # follows the statement without a rule
+        bed.configure("[[on_ddl]]", 'tables = ["*.*"]', 'kinds = ["truncate"]', 'action = "stop"')
     with Running(bed).begun() as capture:
         start = bed.latest()
         end = batch(bed, start, 1)
