@@ -101,6 +101,8 @@ class MysqlOffsets:
             place = Position.parse(position)
         except CheckpointError as error:
             raise ConfigError(str(error)) from None
+        if not place.file:
+            raise ConfigError(f"{position!r} is a set of GTIDs: Spark begins at a file and offset")
         end = self.latest().position
         if place.rank > Position.parse(end).rank:
             raise ConfigError(f"{position} is yet to come: the binlog of {self.source} ends at {end}")

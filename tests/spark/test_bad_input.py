@@ -90,6 +90,10 @@ def test_a_position_that_is_yet_to_come_or_none(sql: Client) -> None:
         offsets.at_position("binlog.999999:4")
     with pytest.raises(ConfigError, match="'4711' is not a binlog position"):
         offsets.at_position("4711")
+    with pytest.raises(
+        ConfigError, match=r"^'0-1-100' is a set of GTIDs: Spark begins at a file and offset$"
+    ):
+        offsets.at_position("0-1-100")
     offsets.close()
 
 
