@@ -127,7 +127,8 @@ def test_rows_of_a_transaction_are_numbered_through_its_pieces(path, store):
 
 def json_value(column, text):
     """The value that a reader gets from a line, by the rules of docs/ndjson.md."""
-    if text is None or column.kind not in ("bigint", "bit", "decimal", "binary", "varbinary", "blob"):
+    binary = ("binary", "varbinary", "blob", "geometry")
+    if text is None or column.kind not in ("bigint", "bit", "decimal", *binary):
         return text
     if column.kind == "decimal":
         return Decimal(text)
