@@ -30,7 +30,7 @@ demo-mysql: install services
 	$(BIN)/python -m tidemill.benchmarks.demo_mysql
 
 test: install services
-	$(BIN)/pytest -n $(WORKERS) -m 'not soak'
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not soak'
 
 check: install
 	$(BIN)/ruff check
