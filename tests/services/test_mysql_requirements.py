@@ -30,7 +30,7 @@ def texts(found: Survey, level: str) -> list[str]:
 
 
 def test_a_server_that_has_all_shows_the_tables_that_match(mysql_sql: Client) -> None:
-    mysql_sql("CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE u (a INT)")
+    mysql_sql("CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE u (a INT NOT NULL UNIQUE)")
     found = look(mysql_sql)
     assert (texts(found, "error"), texts(found, "warning")) == ([], [])
     assert [table.table.name for table in found.tables] == ["t", "u"]
