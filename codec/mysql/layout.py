@@ -22,7 +22,8 @@ class Layout:
     def __init__(self, source: bytes | Table, known: Table | None = None) -> None:
         self._source: Final = source
         self._known: Final = known
-        self._with_schema: Layout | None = None
+        self._last_known: Table | None = None
+        self._with_schema: Layout = self
 
     @cached_property
     def names(self) -> tuple[str, str]:
@@ -34,21 +35,18 @@ class Layout:
         except (IndexError, UnicodeDecodeError):
             raise SourceError("a Table_map event of the binlog can't be read") from None
 
-    def needs_schema(self, known: Table) -> bool:
-        """Return True if the Table_map doesn't tell all of the table's schema."""
-        return not self.has_names or any(c.generated or c.kind in UNTOLD_KINDS for c in known.columns)
-
     @cached_property
     def has_names(self) -> bool:
         """True if the columns' names are known without a catalog."""
         return not isinstance(self._source, bytes) or has_names(self._source)
 
     def with_schema(self, known: Table) -> Layout:
-        """Return the layout for a table whose schema is known, which its Table_map may not tell."""
-        made = self._with_schema
-        if made is None or made._known is not known:
-            made = self._with_schema = Layout(self._source, known)
-        return made
+        """Return the layout of a table whose schema is known: this one if the Table_map tells all of it."""
+        if known is not self._last_known:  # asked for each rows event, mostly with the same table
+            is_told = self.has_names and not any(c.generated or c.kind in UNTOLD_KINDS for c in known.columns)
+            self._with_schema = self if is_told else Layout(self._source, known)
+            self._last_known = known
+        return self._with_schema
 
     @cached_property
     def table(self) -> Table:

@@ -67,10 +67,9 @@ class Mounter:
         reloading: Iterable[str] = (),
     ) -> None:
         """`source` is the name in every item. `catalog` has the tables as of the first change to be mounted;
-        its changes are added to `history`.
-        `reloading` are full names of tables that every target loads again.
-        Rows need the catalog if the binlog holds no names (binlog_row_metadata), or for types that it doesn't
-        tell apart.
+        its changes are added to `history`. Rows need it if the binlog holds no names (binlog_row_metadata),
+        or for types that it doesn't tell apart. `reloading` has the full names of tables that every target
+        loads again.
 
         With `decodes`, rows are decoded at once, which saves 3 µs per one-row transaction if they are read as
         tuples later.
@@ -153,11 +152,10 @@ class Mounter:
         """
         layout = self._layouts.layout(number)
         known = self.catalog.get(layout.names)
-        if known is None and not layout.has_names and ".".join(layout.names) in self._reloading:
-            return None
-        if known is None or not layout.needs_schema(known.table):
-            return layout
-        return layout.with_schema(known.table)
+        if known is not None:
+            return layout.with_schema(known.table)
+        is_unreadable = not layout.has_names and ".".join(layout.names) in self._reloading
+        return None if is_unreadable else layout
 
     def _part(self, change: KvChange, runs: _Found, items: list[Item]) -> None:
         """Emit the rows so far of a transaction that continues."""
