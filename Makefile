@@ -1,26 +1,30 @@
 # Everything runs in .venv, which is made on first use. See README.md.
 PYTHON ?= python3
-# Tests side by side: many of them wait for something, so one more than the cores of a small machine.
-WORKERS ?= 3
+# Tests side by side: many of them wait for something, so twice the cores of a small machine.
+WORKERS ?= 4
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install services proto demo demo-mysql test check bench bench-sorter soak clean
+.PHONY: install services proto demo demo-mysql demo-drainer demo-shards demo-kafka test check bench bench-sorter soak clean
 .DEFAULT_GOAL := install
 
 install: $(STAMP)
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml $(wildcard codec/native/source/*)
 	$(PYTHON) -m venv $(VENV) 2>/dev/null || { tests/services/install python3-venv && $(PYTHON) -m venv $(VENV); }
 	$(BIN)/pip install --quiet --editable '.[test]'
 	mkdir -p build/types && ln -sfn ../.. build/types/tidemill
 	touch $@
 
-# MariaDB's programs, and MySQL in build/mysql97; nothing is started and no system service is set up.
+# The programs of MariaDB, PostgreSQL and etcd, Java with Maven, and in build/ MySQL, MariaDB 11.8, Kafka and Avro; the
+# tests start servers of their own.
 services:
-	tests/services/install mariadb-server-core mariadb-client
+	tests/services/install mariadb-server-core mariadb-client postgresql etcd-server maven default-jdk-headless
 	tests/services/mysql97 || true
+	tests/services/mariadb118 || true
+	tests/services/kafka4 || true
+	tests/services/avro-java || true
 
 # The embedded cluster: needs nothing but PyPI.
 demo: install
@@ -28,6 +32,15 @@ demo: install
 
 demo-mysql: install services
 	$(BIN)/python -m tidemill.benchmarks.demo_mysql
+
+demo-drainer: install services
+	GRPC_VERBOSITY=ERROR $(BIN)/python -m tidemill.benchmarks.demo_drainer
+
+demo-shards: install services
+	$(BIN)/python -m tidemill.benchmarks.demo_shards
+
+demo-kafka: install services
+	$(BIN)/python -m tidemill.benchmarks.demo_kafka
 
 test: install services
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not soak'
@@ -50,7 +63,7 @@ bench-sorter: install
 	$(BIN)/python -m tidemill.benchmarks.sorter_table build/bench
 
 soak: install services
-	$(BIN)/pytest -m soak
+	$(BIN)/pytest -m soak -o faulthandler_timeout=0
 
 clean:
 	rm -rf $(VENV) build *.egg-info .demo

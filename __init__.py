@@ -7,13 +7,22 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .chain import Barrier as Barrier
+    from .chain import Keep as Keep
     from .chain import Lag as Lag
     from .chain import Stage as Stage
     from .chain import StageContext as StageContext
+    from .compare import Diff as Diff
+    from .compare import Difference as Difference
+    from .compare import TableResult as TableResult
+    from .compare import open_diff as diff  # noqa: F401
     from .embedded import FollowHandle as FollowHandle
+    from .embedded import MergeHandle as MergeHandle
     from .embedded import OpenFeed as OpenFeed
     from .embedded import follow as follow
+    from .embedded import merge as merge
     from .embedded import open_feed as open  # noqa: A004, F401
+    from .engine.locks import locks as locks
+    from .engine.locks import unlock as unlock
     from .engine.status import FeedStatus as FeedStatus
     from .engine.status import SinkStatus as SinkStatus
     from .engine.status import SnapshotStatus as SnapshotStatus
@@ -48,8 +57,18 @@ if TYPE_CHECKING:
     from .events import timestamp as timestamp
     from .puller.mysql.options import MysqlOptions as MysqlOptions
     from .puller.tikv.options import TikvOptions as TikvOptions
+    from .sharding import FeedWait as FeedWait
+    from .sharding import LockStatus as LockStatus
     from .sink import Sink as Sink
+    from .sink.dead_letters import DeadLetter as DeadLetter
+    from .sink.dead_letters import DeadLetters as DeadLetters
+    from .sink.dead_letters import Retried as Retried
+    from .sink.event_sink import EventSink as EventSink
+    from .sink.handlers import EmptyTransactions as EmptyTransactions
+    from .sink.handlers import Handler as Handler
+    from .sink.registry import open_dead_letters as open_dead_letters
     from .sorter import SorterOptions as SorterOptions
+    from .timeline import GroupOptions as GroupOptions
 
 __version__ = "0.1.0"
 
@@ -57,13 +76,22 @@ __version__ = "0.1.0"
 # runners that start inside the package import every module twice.
 _HOMES = {
     "Barrier": ".chain",
+    "Keep": ".chain",
     "Lag": ".chain",
     "Stage": ".chain",
     "StageContext": ".chain",
+    "Diff": ".compare",
+    "Difference": ".compare",
+    "TableResult": ".compare",
+    "diff": ".compare",
     "FollowHandle": ".embedded",
+    "MergeHandle": ".embedded",
     "OpenFeed": ".embedded",
     "follow": ".embedded",
+    "merge": ".embedded",
     "open": ".embedded",
+    "locks": ".engine.locks",
+    "unlock": ".engine.locks",
     "FeedStatus": ".engine.status",
     "SinkStatus": ".engine.status",
     "SnapshotStatus": ".engine.status",
@@ -98,16 +126,29 @@ _HOMES = {
     "timestamp": ".events",
     "MysqlOptions": ".puller.mysql.options",
     "TikvOptions": ".puller.tikv.options",
+    "FeedWait": ".sharding",
+    "LockStatus": ".sharding",
     "Sink": ".sink",
+    "DeadLetter": ".sink.dead_letters",
+    "DeadLetters": ".sink.dead_letters",
+    "Retried": ".sink.dead_letters",
+    "open_dead_letters": ".sink.registry",
+    "EventSink": ".sink.event_sink",
+    "EmptyTransactions": ".sink.handlers",
+    "Handler": ".sink.handlers",
     "SorterOptions": ".sorter",
+    "GroupOptions": ".timeline",
 }
+
+_INSIDE = {"diff": "open_diff", "open": "open_feed"}
+"""Names that are other ones where they are defined."""
 
 __all__ = [*_HOMES, "__version__"]
 
 
 def __getattr__(name: str) -> object:
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name], __name__), "open_feed" if name == "open" else name)
+        return getattr(import_module(_HOMES[name], __name__), _INSIDE.get(name, name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -11,12 +11,10 @@ a page that shows the contents of the archive of all changes.
 from __future__ import annotations
 
 import argparse
-import sqlite3
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -29,6 +27,7 @@ from ..events import Column, Row, Ts
 from ..testing import tikv_shop
 from ..testing.compare import Comparison, Printed, PrintedColumn, Rows, compare, printed, sqlite_rows
 from ..testing.following import following, until_all_at
+from . import demo_run
 
 FEED = """\
 name = "demo"
@@ -66,19 +65,12 @@ url = "sqlite:///{directory}/spark.db"
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the demo; return 0 if the copy is identical to the source and every sum was right."""
-    parser = argparse.ArgumentParser(prog="tidemill-demo", description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=20.0, help="seconds during which the writers run")
-    parser.add_argument("--large", type=int, default=20_000, help="rows of the one large transaction")
+    parser = demo_run.parser(str(__doc__), seconds=20.0, large=20_000)
     parser.add_argument("--seed", type=int, default=1, help="seed of all randomness")
-    parser.add_argument("--spoil", action="store_true", help="change one copied row, to see it found")
     parser.add_argument("--without-spark", action="store_true", help="skip the part that runs on Spark")
     options = parser.parse_args(arguments)
-    Path(".demo").mkdir(exist_ok=True)
-    with (
-        tempfile.TemporaryDirectory(dir=".demo", prefix="run-") as folder,
-        world(options.seed) as (pipe, pd),
-    ):
-        return run(Path(folder).absolute(), pipe, pd, options)
+    with demo_run.folder() as directory, world(options.seed) as (pipe, pd):
+        return run(directory, pipe, pd, options)
 
 
 @contextmanager
@@ -121,9 +113,7 @@ def run(directory: Path, pipe: Connection, pd: str, options: argparse.Namespace)
         until_all_at(directory / "state", process.pid, lambda position: int(position or 0) >= end)
         bank.until(end)
     if options.spoil:
-        with closing(sqlite3.connect(directory / "copy.db")) as copy:
-            copy.execute('UPDATE "bank.accounts" SET balance = balance + 1 WHERE id = 471')
-            copy.commit()
+        demo_run.spoil(directory / "copy.db")
     faults = ", ".join(f"{count} {fault}" for fault, count in sorted(ask(pipe, "faults").items()))
     print(f"{ask(pipe, 'transactions'):,} transactions were committed, among faults: {faults}")
     print(

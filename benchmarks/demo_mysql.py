@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from pathlib import Path
 from time import sleep as pause
 
 from ..testing import shop
 from ..testing.compare import Comparison
 from ..testing.following import following
-from ..testing.mariadb import MariaDb, missing
+from ..testing.mariadb import MariaDb
 from ..testing.shop_copies import COPY, compare_copies, until_caught_up
+from . import demo_run
 
 FEED = """\
 name = "demo"
@@ -44,23 +44,10 @@ schema = "{copy}"
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the demo; return 0 if both copies are identical to the source."""
-    parser = argparse.ArgumentParser(prog="tidemill-demo", description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=30.0, help="seconds during which the writers run")
+    parser = demo_run.parser(str(__doc__), seconds=30.0, large=200_000)
     parser.add_argument("--rows", type=int, default=20_000, help="orders created before the feed starts")
-    parser.add_argument("--large", type=int, default=200_000, help="rows of the one large transaction")
-    parser.add_argument("--spoil", action="store_true", help="change one copied row, to see it found")
     options = parser.parse_args(arguments)
-    if reason := missing():
-        print(f"the demo needs MariaDB: {reason}", file=sys.stderr)
-        return 2
-    Path(".demo").mkdir(exist_ok=True)
-    with (
-        tempfile.TemporaryDirectory(dir=".demo", prefix="run-") as folder,
-        MariaDb(Path(folder).absolute() / "mariadb") as server,
-    ):
-        result = run(Path(folder).absolute(), server, options)
-    print(result)
-    return 0 if result.identical else 1
+    return demo_run.with_mariadb(lambda directory, server: run(directory, server, options))
 
 
 def run(directory: Path, server: MariaDb, options: argparse.Namespace) -> Comparison:

@@ -49,9 +49,8 @@ def run(
         MariaDb(Path(folder) / "mariadb") as server,
     ):
         _create(server)
-        large = _write(server, large_rows, 1_000)
-        small = _write(server, small_rows, 1)
-        for name, span, rows in (("large", large, large_rows), ("small", small, small_rows)):
+        for name, rows, size in (("large", large_rows, 1_000), ("small", small_rows, 1)):
+            span = _write(server, rows, size)  # at the log's end: a puller reads on while it is stopped
             ours, theirs = _in_turn(
                 rounds,
                 partial(_follow, server, Path(folder), span, rows),

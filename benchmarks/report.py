@@ -15,6 +15,12 @@ def _actors(**settings: Any) -> Result:
     return actors.run(**settings)
 
 
+def _columns(**settings: Any) -> Result:
+    from . import columns
+
+    return columns.run(**settings)
+
+
 def _sorter(**settings: Any) -> Result:
     from . import sorter
 
@@ -27,16 +33,64 @@ def _mysql(**settings: Any) -> Result:
     return mysql.run(**settings)
 
 
+def _catalog(**settings: Any) -> Result:
+    from . import catalog
+
+    return catalog.run(**settings)
+
+
+def _snapshot(**settings: Any) -> Result:
+    from . import snapshot
+
+    return snapshot.run(**settings)
+
+
 def _sink(**settings: Any) -> Result:
     from . import sink
 
     return sink.run(**settings)
 
 
+def _kafka(**settings: Any) -> Result:
+    from . import kafka
+
+    return kafka.run(**settings)
+
+
+def _encodings(**settings: Any) -> Result:
+    from . import encodings
+
+    return encodings.run(**settings)
+
+
+def _merge(**settings: Any) -> Result:
+    from . import merge
+
+    return merge.run(**settings)
+
+
+def _diff(**settings: Any) -> Result:
+    from . import diff
+
+    return diff.run(**settings)
+
+
+def _shards(**settings: Any) -> Result:
+    from . import shards
+
+    return shards.run(**settings)
+
+
 def _puller(**settings: Any) -> Result:
     from . import puller
 
     return puller.run(**settings)
+
+
+def _pump(**settings: Any) -> Result:
+    from . import pump
+
+    return pump.run(**settings)
 
 
 def _mount(**settings: Any) -> Result:
@@ -71,10 +125,19 @@ def _spark(**settings: Any) -> Result:
 
 BENCHES: Mapping[str, Callable[..., Result]] = {
     "actors": _actors,
+    "columns": _columns,
     "sorter": _sorter,
     "mysql": _mysql,
+    "catalog": _catalog,
+    "snapshot": _snapshot,
     "sink": _sink,
+    "encodings": _encodings,
+    "kafka": _kafka,
+    "merge": _merge,
+    "diff": _diff,
+    "shards": _shards,
     "puller": _puller,
+    "pump": _pump,
     "mount": _mount,
     "tikv": _tikv,
     "flight": _flight,

@@ -3,6 +3,11 @@
 * `sqlite`: inserts, against `sqlite3.executemany` of the tuples that the sink makes of them.
 * `mariadb`: inserts, against the client `mariadb` with a dump of the same rows by `mariadb-dump`.
 * `mariadb_update`: an update of each row by its key, against the client with a file of UPDATEs.
+* `postgres_load`: existing rows, against multi-row INSERTs of plain psycopg.
+* `postgres_copy`: the same, against COPY of plain psycopg.
+* `postgres_update`: an update of each row by its key, against psycopg's `executemany`.
+* `workers_small`, `workers_large`, `updates`, `load`: see `sink_workers.py`.
+* `diff`, `diff_sqlite`: see `diff.py`.
 """
 
 from __future__ import annotations
@@ -27,6 +32,9 @@ from ..events import Chunk, Column, CreateTable, Ddl, Item, Row, RowChange, Tabl
 from ..sink import Delivery, open_sink
 from ..sink.sql.sqlite_types import compile_encode, declared_type
 from ..testing.mariadb import PASSWORD, MariaDb
+from ..testing.postgres import PostgreSql
+from . import sink_workers
+from .sink_postgres import Psycopg
 
 TABLE: Final = Table(
     "bench",
@@ -47,14 +55,30 @@ _BATCH: Final = 10_000
 _MOMENT: Final = datetime(2026, 3, 1, 4, 5, 6, tzinfo=UTC).replace(tzinfo=None)
 
 
-def run(*, rows: int = 200_000, updates: int = 50_000, rounds: int = 3) -> dict[str, Any]:
+def run(
+    *, rows: int = 200_000, updates: int = 50_000, small: int = 2_000, parallel: int = 30_000, rounds: int = 3
+) -> dict[str, Any]:
     """Return one result in the form that all benchmarks share; a ratio above 1 is better than the
     yardstick."""
+    from . import diff  # which compares this table
+
     before = [_row(key, "n" * 40) for key in range(rows)]
     after = [_row(key, "m" * 40) for key in range(updates)]
-    ours: dict[str, list[float]] = {"sqlite": [], "mariadb": [], "mariadb_update": []}
-    theirs: dict[str, list[float]] = {name: [] for name in ours}
-    with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name, MariaDb(Path(name, "db")) as server:
+    counts = {
+        "sqlite": rows,
+        "mariadb": rows,
+        "mariadb_update": updates,
+        "postgres_load": rows,
+        "postgres_copy": rows,
+        "postgres_update": updates,
+    }
+    ours: dict[str, list[float]] = {name: [] for name in counts}
+    theirs: dict[str, list[float]] = {name: [] for name in counts}
+    with (
+        tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name,
+        MariaDb(Path(name, "db")) as server,
+        PostgreSql(Path(name, "postgres")) as postgres,
+    ):
         for number in range(rounds):
             folder = Path(name, str(number))
             folder.mkdir()
@@ -66,15 +90,35 @@ def run(*, rows: int = 200_000, updates: int = 50_000, rounds: int = 3) -> dict[
             theirs["mariadb"].append(_load(server, _dump(server, folder, copy), dumped))
             ours["mariadb_update"].append(_deliver(server.url(copy), _updates(before, after)))
             theirs["mariadb_update"].append(_load(server, _statements(folder, after), dumped))
-    counts = {"sqlite": rows, "mariadb": rows, "mariadb_update": updates}
+            with postgres.connect() as connection:
+                connection.execute(f"CREATE DATABASE {copy}")
+            url = postgres.url(copy)
+            plain = Psycopg(url, TABLE)
+            ours["postgres_load"].append(_deliver(url, _loads(before)))
+            ours["postgres_copy"].append(ours["postgres_load"][-1])
+            theirs["postgres_load"].append(plain.insert(before))
+            theirs["postgres_copy"].append(plain.copy(before))
+            theirs["postgres_update"].append(plain.update(after))
+            ours["postgres_update"].append(_deliver(url, _updates(before, after)))
+    parallel_rows = before[:parallel]
+    workers, one = sink_workers.run(TABLE, parallel_rows, _loads, small=small, rounds=rounds)
+    compared = diff.run(rows=rows, rounds=rounds)
     figures = {name: round(counts[name] / statistics.median(ours[name])) for name in ours}
     yardstick = {name: round(counts[name] / statistics.median(theirs[name])) for name in ours}
     return {
         "bench": "sink",
-        "settings": {"rows": rows, "updates": updates, "rounds": rounds},
-        "figures": figures,
-        "yardstick": yardstick,
-        "ratio": {name: round(figures[name] / yardstick[name], 2) for name in ours},
+        "settings": {
+            "rows": rows,
+            "updates": updates,
+            "small": small,
+            "parallel": parallel,
+            "rounds": rounds,
+        },
+        "figures": figures | workers | compared["figures"],
+        "yardstick": yardstick | one | compared["yardstick"],
+        "ratio": {name: round(figures[name] / yardstick[name], 2) for name in ours}
+        | sink_workers.ratios(workers, one)
+        | compared["ratio"],
     }
 
 
@@ -113,15 +157,18 @@ def _updates(before: Sequence[Row], after: Sequence[Row]) -> list[Item]:
 
 
 def _deliver(url: str, items: list[Item]) -> float:
-    """Return the seconds to write all items, without the first one, which may create the table."""
+    """Return the seconds to write all items, without a first one that creates the table."""
+    created = 1 if isinstance(items[0], Ddl) else 0
     sink = open_sink("bench", url, feed="bench", store=CheckpointFile(Path("unused")))
     with closing(sink):
         work = Delivery(sink, sink.open(), "bench")
-        work.accept(items[:1])
+        work.accept(items[:created])
         work.run(0)
-        work.accept(items[1:])
+        work.flush(0)
+        work.accept(items[created:])
         begun = time.perf_counter()
         work.run(0)
+        work.flush(0)
         return time.perf_counter() - begun
 
 

@@ -15,7 +15,7 @@ from ..spark.read.options import read_options
 from ..spark.read.output import Output
 from ..spark.read.partition import TaskPartition
 from ..spark.read.parts import WHOLE
-from ..spark.read.schema import envelope_type
+from ..spark.read.schema import exact_type
 from ..spark.read.stream_task import batches
 from .flight import TABLES, TRANSACTION_ROWS, answer, offset
 
@@ -29,7 +29,7 @@ class CaptureSource(DataSource):
         return "bench-capture"
 
     def schema(self) -> StructType:
-        return envelope_type()
+        return exact_type()
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return _CaptureReader(self.options, schema)
@@ -69,7 +69,7 @@ class FileSource(DataSource):
         return "bench-file"
 
     def schema(self) -> StructType:
-        return envelope_type()
+        return exact_type()
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
         return _FileReader(self.options["path"], int(self.options["tasks"]))

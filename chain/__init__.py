@@ -1,6 +1,7 @@
 """Stages between decoding and one sink, which filter, route, hold back or seek."""
 
 from .chain import Chain
-from .stage import Barrier, Element, Lag, Stage, StageContext
+from .emptied import emptied
+from .stage import Barrier, Element, Keep, Lag, Mark, Stage, StageContext
 
-__all__ = ["Barrier", "Chain", "Element", "Lag", "Stage", "StageContext"]
+__all__ = ["Barrier", "Chain", "Element", "Keep", "Lag", "Mark", "Stage", "StageContext", "emptied"]

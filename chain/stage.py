@@ -17,6 +17,9 @@ class Barrier(Struct, frozen=True):
     Never between the parts of a transaction. `durable` tells the stage that sent it when it is passed.
     """
 
+    passed: Callable[[], object] | None = None
+    """Called in the sink's thread when everything before it is durable, before `durable`."""
+
 
 class Lag(Struct, frozen=True):
     """A mark between items: `table` lags, applied only up to `at`, while other tables continue.
@@ -28,11 +31,21 @@ class Lag(Struct, frozen=True):
     """
 
     table: str
-    """Full name of the table."""
+    """Origin name of the table."""
     at: TablePosition | None
 
 
-Element: TypeAlias = Item | Barrier | Lag
+class Keep(Struct, frozen=True):
+    """A mark between items: the checkpoint contains this state of a stage from the next item on."""
+
+    key: str
+    """Unique among all stages of a chain, and the same after a restart."""
+    state: str
+    """Empty to remove it."""
+
+
+Mark: TypeAlias = Barrier | Lag | Keep
+Element: TypeAlias = Item | Mark
 """An element that passes through a chain."""
 
 

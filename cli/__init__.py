@@ -8,8 +8,10 @@ import sys
 import typer
 
 from ..errors import ConfigError, TidemillError
-from . import feed, requests, spark
+from . import diff, feed, locks, replay, requests, spark
 from .bench import bench
+from .dead_letters import dead_letters
+from .drainer import drainer
 
 app = typer.Typer(
     name="tidemill",
@@ -19,8 +21,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(bench, name="bench")
+app.add_typer(dead_letters, name="dead-letters")
+app.add_typer(drainer, name="drainer")
 feed.add_commands(app)
 requests.add_commands(app)
+locks.add_commands(app)
+diff.add_commands(app)
+replay.add_commands(app)
 spark.add_commands(app)
 
 

@@ -33,22 +33,92 @@ def bench_sorter(
     _bench("sorter", as_json, engine=engine, tables=tables, events=events, mode=mode, memory_tier=size)
 
 
+@bench.command("snapshot")
+def bench_snapshot(as_json: Json = False) -> None:
+    """Four MariaDB tables to Python, against a plain SELECT by pymysql."""
+    _bench("snapshot", as_json)
+
+
 @bench.command("mysql")
 def bench_mysql(as_json: Json = False) -> None:
     """MariaDB to Python and to MariaDB, against mysql-replication and mariadb-dump."""
     _bench("mysql", as_json)
 
 
+@bench.command("columns")
+def bench_columns(as_json: Json = False) -> None:
+    """Rows of MariaDB to tuples and Arrow columns natively, against the decoder in Python."""
+    _bench("columns", as_json)
+
+
+@bench.command("catalog")
+def bench_catalog(
+    tables: Annotated[int, typer.Option(min=1)] = 10_000,
+    as_json: Json = False,
+) -> None:
+    """A feed of very many MariaDB tables: start, an ALTER of each, memory, lag, restart."""
+    _bench("catalog", as_json, tables=tables)
+
+
 @bench.command("sink")
 def bench_sink(as_json: Json = False) -> None:
-    """Rows into SQLite and MariaDB, against bare drivers."""
+    """Rows into SQLite, MariaDB and PostgreSQL, and their comparison, against bare drivers."""
     _bench("sink", as_json)
+
+
+@bench.command("encodings")
+def bench_encodings(
+    rows: Annotated[int, typer.Option(min=1)] = 50_000,
+    as_json: Json = False,
+) -> None:
+    """Rows to messages of each encoding, against json.dumps of the same dictionaries."""
+    _bench("encodings", as_json, rows=rows)
+
+
+@bench.command("kafka")
+def bench_kafka(
+    rows: Annotated[int, typer.Option(min=1)] = 200_000,
+    encoding: Annotated[str, typer.Option(help="one row a message: any but open-protocol")] = "canal-json",
+    as_json: Json = False,
+) -> None:
+    """Rows into a private Kafka, against a bare loop of its driver with the same messages."""
+    _bench("kafka", as_json, rows=rows, encoding=encoding)
+
+
+@bench.command("merge")
+def bench_merge(
+    entries: Annotated[int, typer.Option(min=1)] = 200_000,
+    as_json: Json = False,
+) -> None:
+    """The merge queue of several sources, against a barrier at which their threads wait."""
+    _bench("merge", as_json, entries=entries)
+
+
+@bench.command("diff")
+def bench_diff(as_json: Json = False) -> None:
+    """Comparison of equal tables, against a plain SELECT of all columns on both sides."""
+    _bench("diff", as_json)
+
+
+@bench.command("shards")
+def bench_shards(
+    rows: Annotated[int, typer.Option(min=1)] = 100_000,
+    as_json: Json = False,
+) -> None:
+    """Twelve shards of MariaDB into one table, against one table, and while a schema change waits."""
+    _bench("shards", as_json, rows=rows)
 
 
 @bench.command("puller")
 def bench_puller(as_json: Json = False) -> None:
     """TiKV's change feed up to a table's writer, against a bare gRPC client."""
     _bench("puller", as_json)
+
+
+@bench.command("pump")
+def bench_pump(as_json: Json = False) -> None:
+    """Three pumps to their merged order, against bare gRPC clients."""
+    _bench("pump", as_json)
 
 
 @bench.command("mount")

@@ -13,6 +13,7 @@ import typer
 from msgspec.structs import replace
 from rich.console import Console
 
+from ..engine.metrics import metrics_text
 from ..engine.progress import explanation, open_progress, panel
 from ..engine.status import FeedStatus, StatusFile
 from ..engine.stopping import set_by_signals
@@ -119,10 +120,20 @@ def run_local(found: dict[str, Any], as_json: bool) -> None:
         raise feed.error
 
 
-def status(file: FeedFile = None, name: Name = None, data_dir: DataDir = None, as_json: Json = False) -> None:
+def status(
+    file: FeedFile = None,
+    name: Name = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    prometheus: Annotated[
+        bool, typer.Option("--prometheus", help="metrics as Prometheus reads them")
+    ] = False,
+) -> None:
     """Print the state of a feed, running or not."""
     found = _load(file, name, data_dir)
-    if as_json:
+    if prometheus:
+        typer.echo(metrics_text(found))
+    elif as_json:
         typer.echo(msgspec.json.encode(found))
     else:
         Console(width=None if sys.stdout.isatty() else 160).print(panel(found))

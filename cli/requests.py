@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..engine.requests import RequestFile
-from ..engine.status import StatusFile
+from ..engine.status import RUNNING, StatusFile
 from ..errors import CheckpointError, ConfigError
 from .feed import run_local
 from .flags import DataDir, Json, Name, RequiredFile, feed_tables
@@ -42,7 +42,7 @@ def snapshot(
     options = feed_options(feed_tables(file, None, None, None, name, data_dir))
     request_load(options, table)
     state = _state(options)
-    when = "now" if state in ("starting", "normal", "warning") else f"when the feed runs; it is {state}"
+    when = "now" if state in RUNNING else f"when the feed runs; it is {state}"
     typer.echo(f"{', '.join(table)}: loaded again {when}")
 
 
@@ -63,7 +63,7 @@ def resume(
 
     found = feed_tables(file, None, None, None, name, data_dir)
     options = feed_options(found)
-    if _state(options) in ("starting", "normal", "warning"):
+    if _state(options) in RUNNING:
         raise ConfigError(f"feed {options.name} is running: only a stopped feed can be resumed")
     if resnapshot:
         request_load(options, resnapshot)

@@ -12,6 +12,7 @@ import msgspec
 
 from ..errors import CheckpointError
 from ..events import (
+    PENDING,
     STALE,
     WHOLE,
     Checkpoint,
@@ -32,6 +33,7 @@ _BATCH: Final = re.compile(r"batch (\d+) of (\S+)")
 """The position in a checkpoint of version 1 that a task of Spark wrote."""
 _WHOLE: Final = "whole"
 _STALE: Final = "stale"
+_PENDING: Final = "pending"
 
 
 def encode_checkpoint(checkpoint: Checkpoint, length: int = 0) -> str:
@@ -46,6 +48,8 @@ def encode_checkpoint(checkpoint: Checkpoint, length: int = 0) -> str:
         "owner": msgspec.to_builtins(checkpoint.owner),
         "tables": msgspec.to_builtins(checkpoint.tables),
     }
+    if checkpoint.stages:
+        document["stages"] = checkpoint.stages
     if length:
         document["length"] = length
     return json.dumps(document | {"checksum": _checksum(document)}, ensure_ascii=False)
@@ -75,6 +79,7 @@ def decode_checkpoint(text: str, where: str) -> tuple[Checkpoint, int]:
         document["source"],
         msgspec.convert(document["owner"], Owner | None),
         msgspec.convert(document["tables"], dict[str, TablePosition]),
+        document.get("stages", {}),
     )
     return checkpoint, document.get("length", 0)
 
@@ -115,9 +120,11 @@ def _loading_to_json(loading: SnapshotProgress | None) -> dict[str, Any] | None:
     return {name: _progress_to_json(loaded) for name, loaded in loading.items()}
 
 
-def _progress_to_json(loaded: TableProgress) -> str | list[int]:
+def _progress_to_json(loaded: TableProgress) -> str | list[int | str]:
     if loaded.stale:
         return _STALE
+    if loaded.pending:
+        return _PENDING
     return _WHOLE if loaded.last is None else list(loaded.last)
 
 
@@ -130,4 +137,6 @@ def _loading_from_json(loading: dict[str, Any] | None) -> SnapshotProgress | Non
 def _progress_from_json(loaded: Any) -> TableProgress:
     if loaded == _STALE:
         return STALE
+    if loaded == _PENDING:
+        return PENDING
     return WHOLE if loaded == _WHOLE else TableProgress(tuple(loaded))

@@ -4,6 +4,7 @@ from .build import build, keys, option_fields, parse_bytes, reject_unknown
 from .file import read
 from .finding import Finding
 from .form import FILE, Form, Text
+from .query import with_query
 from .registry import Registry
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "parse_bytes",
     "read",
     "reject_unknown",
+    "with_query",
 ]

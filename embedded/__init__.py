@@ -4,3 +4,5 @@ from .callback import FollowHandle as FollowHandle
 from .callback import follow as follow
 from .embedded import OpenFeed as OpenFeed
 from .embedded import open_feed as open_feed
+from .merged import MergeHandle as MergeHandle
+from .merged import merge as merge

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
@@ -57,7 +58,14 @@ def read_arguments(
     else:
         options = feed_options(found, source_given=checked_options(source))
     opened = iter(open_sinks(options))
-    return options, [next(opened) if isinstance(sink, str | Mapping) else sink for sink in sinks]
+    objects: list[Sink] = []
+    for sink in sinks:
+        if isinstance(sink, str | Mapping):
+            urls = sink.get("urls", ()) if isinstance(sink, Mapping) else ()
+            objects += islice(opened, len(urls) or 1)
+        else:
+            objects.append(sink)
+    return options, objects
 
 
 def _source_sections(sources: Sequence[Mapping[str, Any]], tables: Sequence[str]) -> list[dict[str, Any]]:

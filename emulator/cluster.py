@@ -26,6 +26,8 @@ from .options import CommitMode, Options
 from .oracle import Oracle
 from .pd import Member, PlacementDriver
 from .percolator import Row
+from .pump import Pump
+from .pumps import Pumps
 from .region import Region
 from .resolved import Resolved
 from .server import Server
@@ -63,6 +65,7 @@ class Cluster(Faults):
             self.keyspace, self.oracle, self._apply, self.resolved, self.options.congestion_seconds
         )
         self._loop = LoopThread("tidemill-emulator")
+        self.pumps = Pumps(self.options, self.oracle, self._loop, seed)
         try:
             self._loop.run(self._start())
         except BaseException:
@@ -100,6 +103,7 @@ class Cluster(Faults):
     async def _stop(self) -> None:
         self._ticker.cancel()
         await asyncio.gather(self._ticker, return_exceptions=True)
+        await self.pumps.close()
         await asyncio.gather(*(server.stop() for server in self._servers()))
         for store in self.stores.values():
             await store.change_data.scans.close()
@@ -116,6 +120,14 @@ class Cluster(Faults):
     def pd_address(self) -> str:
         """The host:port of every PD member, separated by commas, as clients accept it."""
         return ",".join(member.server.address for member in self.pd.members)
+
+    def add_pump(self, node_id: str = "", *, serving: bool = True) -> Pump:
+        """Start a pump that is online: from now on it gets a part of the binlogs that a TiDB writes.
+
+        While clusters have drainers, a pump gets binlogs only once all of them have been notified: add it
+        without `serving`, and set that later.
+        """
+        return self.pumps.add(node_id, serving=serving)
 
     # --- transactions
 

@@ -10,6 +10,7 @@ from .keyspace import Keyspace
 from .loop import LoopThread
 from .oracle import Oracle
 from .pd import PlacementDriver
+from .pumps import Pumps
 from .resolved import Resolved
 from .store import Store
 from .topology import Topology
@@ -25,6 +26,7 @@ class Parts:
     keyspace: Keyspace
     oracle: Oracle
     pd: PlacementDriver
+    pumps: Pumps
     stores: dict[int, Store]
     injected: Injected
     resolved: Resolved

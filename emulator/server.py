@@ -90,3 +90,9 @@ def stream(method: Method, behaviour: Any, *, raw: bool = False) -> Any:
     """Return a handler of `async behaviour(requests, context)`, which writes; messages are bytes if `raw`."""
     serialize = None if raw else method.response.SerializeToString
     return grpc.stream_stream_rpc_method_handler(behaviour, method.request.FromString, serialize)
+
+
+def unary_stream(method: Method, behaviour: Any, *, raw: bool = False) -> Any:
+    """Return a handler of `async behaviour(request, context)`, which writes; messages are bytes if `raw`."""
+    serialize = None if raw else method.response.SerializeToString
+    return grpc.unary_stream_rpc_method_handler(behaviour, method.request.FromString, serialize)

@@ -54,7 +54,7 @@ def lowest(
     """Return the checkpoint from which the source serves every sink; None: with a first snapshot.
 
     `checkpoints` has one entry per sink, None for a sink without one. `order` is a sort key for the source's
-    positions. `wants` has a function per sink that returns True if the sink is given the table of a full
+    positions. `wants` has a function per sink that returns True if the sink is given the table of an origin
     name; empty: every sink is given all tables. The content of each sink is an invariant: the rows of the
     tables in its `loading` (up to the key given there), as of its position, and nothing else; with `loading`
     None, the rows of all tables. A table in its `tables` is at the position given there. So

@@ -9,8 +9,8 @@ from typing import Any
 from ..actors import Clock, Failed, PooledActor
 from ..errors import InvariantViolated, TidemillError
 from ..events import Checkpoint, TablePosition, Ts
-from ..puller.puller import Connected, Retrying, SnapshotReport
-from ..sink import Acknowledged, Seek
+from ..puller.puller import Connected, Retrying, SnapshotReport, StopRequested
+from ..sink import Acknowledged, Review, Seek
 from .status import Retry
 from .unavailable import accounted
 
@@ -31,6 +31,8 @@ class Course:
         self.over = Event()
         self.error: BaseException | None = None
         """Reason of the end; None if the pipeline reached its end or was stopped."""
+        self.stop_requested = False
+        """True if the feed is to be stopped with this pipeline."""
         self.progressed = False
         """True if a sink has acknowledged a checkpoint."""
         self.retries: dict[str, Retry] = {}
@@ -65,13 +67,13 @@ class Coordinator(PooledActor):
         course: Course,
         sinks_count: int,
         acknowledged: Callable[[Ts], None],
-        is_at_end: Callable[[Checkpoint], bool],
+        is_at_end: Callable[[str, Checkpoint], bool],
         check_seek: Callable[[str], None],
     ) -> None:
         """`acknowledged` is called with each ts up to which every sink is complete.
 
-        `is_at_end` returns True for the checkpoint of a finished sink; `check_seek` raises SourceError for a
-        position from which the source can't be read again.
+        `is_at_end` returns True for the name and checkpoint of a finished sink; `check_seek` raises
+        SourceError for a position from which the source can't be read again.
         """
         super().__init__()
         self._course = course
@@ -93,6 +95,8 @@ class Coordinator(PooledActor):
                 if len(course.checkpoints) == self._sinks_count:
                     self._acknowledged(min(at.resume.ts for at in course.checkpoints.values()))
                 self._finish_if_done()
+            case Review():
+                self._finish_if_done()
             case Seek(sink, at):
                 self._seek(sink, at)
             case Failed(error=error, name=name, restart_seconds=None):
@@ -103,6 +107,9 @@ class Coordinator(PooledActor):
                 course.recovers(who)
             case Retrying(error, seconds, who):
                 course.fails(who, error, seconds)
+            case StopRequested():
+                course.stop_requested = True
+                course.end(None)
             case SnapshotReport():
                 course.snapshot = message
             case _:
@@ -118,5 +125,7 @@ class Coordinator(PooledActor):
 
     def _finish_if_done(self) -> None:
         checkpoints = self._course.checkpoints
-        if len(checkpoints) == self._sinks_count and all(map(self._is_at_end, checkpoints.values())):
+        if len(checkpoints) == self._sinks_count and all(
+            self._is_at_end(sink, at) for sink, at in checkpoints.items()
+        ):
             self._course.end(None)

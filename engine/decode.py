@@ -79,6 +79,9 @@ class DecodeActor(PooledActor):
     def _up_to(self, items: list[Item], until: Any) -> list[Item]:
         if self._passed:
             return []
+        last = items[-1].position if items and not self._loading else ""
+        if last and self._source.rank(last) < until:
+            return items  # positions only grow
         for number, item in enumerate(items):
             if self._loading:
                 self._loading = not _ends_snapshot(item)

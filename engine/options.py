@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +12,35 @@ from .. import config
 from ..actors import Clock
 from ..errors import ConfigError
 from ..mounter import DDL_ACTIONS, DDL_KINDS, Policy, Rule
-from ..routing import TableFilter
+from ..routing import CanalFilter, RowFilter, TableFilter, Transform
+from ..sharding import Routes
+from ..sharding.options import RouteRule, ShardingOptions, sharding_options
 from ..sink import Sink
 from ..sink.kind import SinkContext
+from ..sink.omissions import MARK_SCHEMA, MARK_TABLE, MARKS, OmissionOptions
 from ..sink.registry import GivenSink, given_sink, open_given
+from ..sink.relay.options import RelayOptions
 from ..sorter import SorterOptions
 from ..sources.kind import SourceContext, SourceKind, SourceOptions
 from ..sources.registry import OF_ANY, missing_url, open_kind, source_options
 from ..sources.several_options import SEVERAL, several_options
 from ..sources.source import Source
 from .checkpoint import CheckpointFile
+from .filters import NO_FILTERS, Filters, filters_of
 from .requests import RequestFile
+from .sink_rows import rows_of, shares_of
+from .transforms import transforms_of
 
 DEFAULT_NAME = "tidemill"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 DATA_DIR = Path("tidemill-data")
-KEYS = ("name", "data_dir", "until", "on_ddl", "source", "sink", "sorter", "capture", "spark")
+_TABLES = ("tables", "regex", "black_regex")
+_SHARED = ("urls", "split_by")
+_OMISSIONS = tuple(config.keys(OmissionOptions))
+KEYS = (
+    "name", "data_dir", "until", "on_ddl", "filter", "transform", "source", "sink", "sorter", "sharding",
+    "route", "capture", "spark",
+)  # fmt: skip
 """Sections of a feed.toml; `capture` and `spark` are read by the commands that need them."""
 
 
@@ -39,6 +52,12 @@ class SinkOptions:
     url: str
     tables: TableFilter | None = None
     """Patterns of the feed's tables for this sink; None: all."""
+    rows: tuple[RowFilter, ...] = ()
+    """Rows and changes that aren't for this sink."""
+    relay: RelayOptions | None = None
+    """Durable copy of what the sink is about to apply; None: none."""
+    omissions: OmissionOptions = field(default_factory=OmissionOptions)
+    """Transactions and schema changes that the sink isn't to get."""
     section: Mapping[str, Any] = field(default_factory=dict)
     """The rest of its section, unparsed."""
     given: GivenSink
@@ -61,12 +80,54 @@ class FeedOptions:
     sorter: SorterOptions
     on_ddl: tuple[Rule, ...] = ()
     """Rules about schema changes of tables; the last one that matches wins. Without one they are applied."""
+    filters: Filters = NO_FILTERS
+    """Events that are dropped."""
+    transforms: tuple[Transform, ...] = ()
+    """Changes of columns and values, before any sink."""
+    sharding: ShardingOptions = field(default_factory=ShardingOptions)
+    routes: tuple[RouteRule, ...] = ()
+    """Merged tables, and the tables that go into each."""
     until: str = ""
     """A position at which the feed is finished; "now" is the source's end when it starts; empty: none."""
+
+    @property
+    def merging(self) -> Routes:
+        return Routes(self.routes, online_ddl=self.sharding.online_ddl)
+
+    def reject_local_only(self, who: str) -> None:
+        """Raise ConfigError if tables are merged or transformed, or events filtered, which `who` can't do."""
+        if self.routes:
+            raise ConfigError(f"route: {who} can't merge tables: only tidemill run with --engine local can")
+        self.reject_filters(who)
+
+    def reject_filters(self, who: str) -> None:
+        """Raise ConfigError if events are filtered, which `who` can't do."""
+        if self.filters:
+            raise ConfigError(f"filter: {who} has no filters: only tidemill run with --engine local has")
+        if self.transforms:
+            raise ConfigError(f"transform: {who} can't do that: only tidemill run with --engine local can")
+        for sink in self.sinks:
+            if sink.rows:
+                raise ConfigError(
+                    f"sink {sink.name}: rows and urls: {who} can't choose among rows: only tidemill run with "
+                    "--engine local can"
+                )
 
     def sink_tables(self, sink: str) -> TableFilter | None:
         """Return the tables of the sink with this name; None: all of the feed."""
         return next((one.tables for one in self.sinks if one.name == sink), None)
+
+    def sink_rows(self, sink: str) -> tuple[RowFilter, ...]:
+        """Return the filters of the rows of the sink with this name."""
+        return next((one.rows for one in self.sinks if one.name == sink), ())
+
+    def sink_omissions(self, sink: str) -> OmissionOptions:
+        """Return the omissions of the sink with this name."""
+        return next((one.omissions for one in self.sinks if one.name == sink), OmissionOptions())
+
+    def sink_relay(self, sink: str) -> RelayOptions | None:
+        """Return the relay of the sink with this name; None if it has none."""
+        return next((one.relay for one in self.sinks if one.name == sink), None)
 
     def wants(self, sink: str, table: str) -> bool:
         """Return True if the sink is given the table of this full name."""
@@ -100,38 +161,56 @@ def feed_options(
     source_kind, options, tables = _sources(source, source_form, source_given)
     if rules and not source_kind.ddl_policies:
         raise ConfigError(f"on_ddl: a {source_kind.name} source has no such rules; leave the section out")
+    filters = filters_of(_sections("filter", found.get("filter", [])))
+    if filters.statements and not source_kind.ddl_policies:
+        raise ConfigError(f"filter: of a {source_kind.name} source only changes of rows can be dropped")
+    sharding, routes = sharding_options(found.get("sharding", {}), found.get("route", []))
+    sinks = tuple(_sinks(found.get("sink", [])))
+    if routes:
+        _reject_unroutable(source_kind, sinks)
     sorter = {"directory": str(directory / "scratch"), **found.get("sorter", {})}
+    if any(sink.omissions.loopback_channel for sink in sinks) and not tables.matches(MARK_SCHEMA, MARK_TABLE):
+        raise ConfigError(f'loopback_channel: add "{MARKS}" to source.tables: the marks must be followed')
     return FeedOptions(
         name=found.get("name", DEFAULT_NAME),
         data_dir=directory,
         source_kind=source_kind,
         source=options,
         tables=tables,
-        sinks=tuple(_sinks(found.get("sink", []))),
+        sinks=sinks,
         sorter=config.build(SorterOptions, sorter, "sorter"),
         on_ddl=rules,
+        filters=filters,
+        transforms=transforms_of(_sections("transform", found.get("transform", []))),
+        sharding=sharding,
+        routes=routes,
         until=found.get("until", ""),
     )
 
 
+def _reject_unroutable(source: SourceKind, sinks: Sequence[SinkOptions]) -> None:
+    """Raise ConfigError unless tables of this source can be merged in these sinks."""
+    if not source.routable:
+        raise ConfigError(f"route: tables of a {source.name} source can't be merged: only MySQL's")
+    for sink in sinks:
+        if getattr(sink.given.options, "copy", "") == "definition":
+            raise ConfigError(
+                f'sink {sink.name}: copy = "definition": indexes of shards may not be those of a merged '
+                'table: use copy = "columns" with [[route]], and create the indexes yourself'
+            )
+
+
 def _rules(sections: Any) -> Iterator[Rule]:
     """Yield the rules of the [[on_ddl]] sections. Raises ConfigError."""
-    if not isinstance(sections, list) or not all(isinstance(section, dict) for section in sections):
-        raise ConfigError("on_ddl: expected [[on_ddl]] tables")
-    for number, section in enumerate(sections, 1):
+    for number, section in enumerate(_sections("on_ddl", sections), 1):
         where = f"on_ddl {number}"
         config.reject_unknown(section, ("tables", "kinds", "action"), where)
-        patterns, kinds = section.get("tables"), section.get("kinds", list(DDL_KINDS))
-        if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
-            raise ConfigError(f'{where}: tables: expected a list of patterns, for instance ["shop.*"]')
+        kinds = section.get("kinds", list(DDL_KINDS))
+        tables = _filter(where, section.get("tables"))
         if not isinstance(kinds, list) or not set(map(str, kinds)) <= set(DDL_KINDS):
             raise ConfigError(f"{where}: kinds = {kinds!r}: expected a list of: {', '.join(DDL_KINDS)}")
         if (action := section.get("action")) not in DDL_ACTIONS:
             raise ConfigError(f"{where}: action = {action!r}: one of {', '.join(DDL_ACTIONS)}")
-        try:
-            tables = TableFilter(patterns)
-        except ConfigError as error:
-            raise ConfigError(f"{where}: {error}") from None
         yield Rule(tables, action, frozenset(kinds))
 
 
@@ -157,16 +236,37 @@ def _source(section: Mapping[str, Any], form: config.Form) -> tuple[SourceKind, 
 
 
 def _patterns(section: Mapping[str, Any]) -> list[str]:
-    patterns = section.get("tables", [])
+    return _strings("source.tables", section.get("tables", []))
+
+
+def _strings(where: str, patterns: Any) -> list[str]:
     if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
-        raise ConfigError('source.tables: expected a list of patterns, for instance ["shop.*"]')
+        raise ConfigError(f'{where}: expected a list of patterns, for instance ["shop.*"]')
     return patterns
 
 
-def _sinks(sections: Any) -> list[SinkOptions]:
+def _filter(where: str, patterns: Any) -> TableFilter:
+    """Return the tables of the section `where`. Raises ConfigError that names it."""
+    strings = _strings(f"{where}: tables", patterns)
+    try:
+        return TableFilter(strings)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+
+
+def _sections(name: str, sections: Any) -> list[dict[str, Any]]:
+    """Return sections that may be given more than once. Raises ConfigError for anything else."""
     if not isinstance(sections, list) or not all(isinstance(section, dict) for section in sections):
-        raise ConfigError("sink: expected [[sink]] tables")
-    found = [_sink(number, section) for number, section in enumerate(sections, 1)]
+        raise ConfigError(f"{name}: expected [[{name}]] tables")
+    return sections
+
+
+def _sinks(sections: Any) -> list[SinkOptions]:
+    found = [
+        sink
+        for number, section in enumerate(_sections("sink", sections), 1)
+        for sink in _shared(number, section)
+    ]
     names = [sink.name for sink in found]
     for name in names:
         if names.count(name) > 1:
@@ -174,27 +274,77 @@ def _sinks(sections: Any) -> list[SinkOptions]:
     return found
 
 
+def _shared(number: int, section: Mapping[str, Any]) -> Iterator[SinkOptions]:
+    """Yield the sink of a section, or one for each of its `urls`."""
+    if "urls" not in section:
+        yield _sink(number, section)
+        return
+    name = section.get("name", f"sink-{number}")
+    if "relay" in section:
+        raise ConfigError(f"sink {name}: relay: not with urls, which would share its directory")
+    rest = {key: value for key, value in section.items() if key not in _SHARED}
+    for part, (url, share) in enumerate(shares_of(f"sink {name}", section)):
+        one = _sink(number, {**rest, "name": f"{name}-{part}", "url": url})
+        yield replace(one, rows=(share, *one.rows))
+
+
 def _sink(number: int, section: Mapping[str, Any]) -> SinkOptions:
     url = section.get("url")
     if url is None:
-        config.reject_unknown(section, ("name", "url", "tables"), f"sink {number}")
+        known = ("name", "url", *_SHARED, *_TABLES, "rows", "relay", *_OMISSIONS)
+        config.reject_unknown(section, known, f"sink {number}")
     if not isinstance(url, str) or not url:
         raise ConfigError(f'sink {number}: url: missing; for instance "sqlite:///copy.db"')
+    if "split_by" in section:
+        raise ConfigError(f"sink {number}: split_by: only with urls, among which rows are divided")
     name = section.get("name", f"sink-{number}")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ConfigError(f"sink {number}: name: expected up to 64 letters, digits, - and _")
-    tables = _sink_tables(name, section["tables"]) if "tables" in section else None
-    rest = {key: value for key, value in section.items() if key not in ("url", "name", "tables")}
-    return SinkOptions(name=name, url=url, tables=tables, section=rest, given=given_sink(name, url, rest))
+    tables = _sink_tables(f"sink {name}", section)
+    relay = _relay(f"sink {name}: relay", section["relay"]) if "relay" in section else None
+    omitted = {key: section[key] for key in _OMISSIONS if key in section}
+    omissions = config.build(OmissionOptions, omitted, f"sink {name}")
+    own = {"url", "name", *_TABLES, "rows", "relay", *_OMISSIONS} - ({"loopback_channel"} & section.keys())
+    rest = {key: value for key, value in section.items() if key not in own}
+    return SinkOptions(
+        name=name,
+        url=url,
+        tables=tables,
+        rows=rows_of(f"sink {name}", section.get("rows", [])),
+        relay=relay,
+        omissions=omissions,
+        section=rest,
+        given=given_sink(name, url, rest),
+    )
 
 
-def _sink_tables(name: str, patterns: Any) -> TableFilter:
-    if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
-        raise ConfigError(f'sink {name}: tables: expected a list of patterns, for instance ["shop.*"]')
+def _sink_tables(where: str, section: Mapping[str, Any]) -> TableFilter | None:
+    """Return the tables of a sink, by patterns or by Canal's expressions; None: all."""
+    given = {key: section[key] for key in ("regex", "black_regex") if key in section}
+    if not given:
+        return _filter(where, section["tables"]) if "tables" in section else None
+    if "tables" in section:
+        raise ConfigError(f"{where}: tables and regex: give one of them")
+    for key, text in given.items():
+        if not isinstance(text, str):
+            raise ConfigError(f"{where}: {key}: expected expressions in one string, separated by commas")
     try:
-        return TableFilter(patterns)
+        return CanalFilter(given.get("regex", ""), given.get("black_regex", ""))
     except ConfigError as error:
-        raise ConfigError(f"sink {name}: {error}") from None
+        raise ConfigError(f"{where}: {error}") from None
+
+
+def _relay(where: str, section: Any) -> RelayOptions:
+    """Return the options of a relay, or those of a directory. Raises ConfigError."""
+    if isinstance(section, str):
+        section = {"directory": section}
+    if not isinstance(section, dict):
+        raise ConfigError(f'{where}: expected a directory, or a table such as {{ directory = "relay" }}')
+    try:
+        return config.build(RelayOptions, section, where)
+    except ConfigError as error:
+        said = str(error)
+        raise ConfigError(said if said.startswith(where) else f"{where}: {said}") from None
 
 
 def open_source(options: FeedOptions, clock: Clock) -> Source:
@@ -204,9 +354,16 @@ def open_source(options: FeedOptions, clock: Clock) -> Source:
 
 def source_context(options: FeedOptions, clock: Clock) -> SourceContext:
     directory = options.data_dir / f"scratch-{options.source_kind.name}"
-    policy = Policy(options.on_ddl, RequestFile(options.data_dir).load().skip)
+    skipped = RequestFile(options.data_dir).load().skip
+    policy = Policy(options.on_ddl, skipped, filters=options.filters.statements)
     return SourceContext(
-        tables=options.tables, feed=options.name, directory=directory, clock=clock, on_ddl=policy
+        tables=options.tables,
+        feed=options.name,
+        directory=directory,
+        clock=clock,
+        on_ddl=policy,
+        routes=options.merging,
+        details=any(getattr(sink.given.options, "copy", "") == "definition" for sink in options.sinks),
     )
 
 

@@ -14,15 +14,18 @@ from msgspec.structs import replace
 from ..actors import ActorSystem, Clock, MailboxFull
 from ..chain import Stage
 from ..errors import CheckpointError
-from ..events import Checkpoint, SparkQuery, TablePosition, Ts, Wait, room_wait
+from ..events import Checkpoint, SparkQuery, TablePosition, Ts, Wait, room_wait, source_and_table
 from ..puller.puller import PullerStatistics
-from ..routing import TableStage
-from ..sink import Delivery, Flush, LoadAgain, Sink, spawn_sink
+from ..sharding import LockStatus, Unlock
+from ..sink import Delivery, Flush, LoadAgain, Review, Sink, spawn_sink
 from ..sorter import open_sorter
 from ..sources.source import Source, SourceInfo, StartContext
+from .chains import Chains
 from .checkpoint import lowest
+from .coordination import Coordination
 from .coordinator import Coordinator, Course
 from .decode import Counts, DecodeActor
+from .merge import check_merge, with_shards
 from .options import FeedOptions, open_source
 from .patterns import check_patterns, reject_unmatched
 from .unavailable import blamed
@@ -74,6 +77,10 @@ class Pipeline:
         self.unanswered: list[str] = []
         """Abandoned sinks that still wait for their targets; they must not be used any more."""
         self.puller_statistics: PullerStatistics | None = None
+        self._coordination: Coordination | None = None
+        """Coordination with other feeds that write into the same merged tables; None if there are none."""
+        self._names: Sequence[str] = ()
+        """Names of several sources whose tables may have equal names."""
         self._options = options
         self._clock = clock
         self._until: Any = None
@@ -84,7 +91,9 @@ class Pipeline:
         self._keeps_state = keeps_state
         self._asked = {table for tables in load_again.values() for table in tables}
         self._source = source or open_source(options, clock)
-        self._awaits_load = bool(self._asked) and getattr(self._source, "reloads", False)
+        # A shard is a part of a table, and can't be loaded again by itself.
+        self._can_reload = getattr(self._source, "reloads", False) and not options.routes
+        self._awaits_load = bool(self._asked) and self._can_reload
         """True if a sink is asked to load tables again: then this pipeline ends by LoadRequired."""
         with ExitStack() as stack:
             self._start(stack, sinks)
@@ -100,32 +109,43 @@ class Pipeline:
         stack.callback(self._source.close)
         with blamed("source"):
             there = self._source.look()
+        self._names = there.names if options.routes else ()
+        found = {name: None if at is None else there.adopts(at) for name, at in found.items()}
         for name, at in found.items():
             if at is not None:
                 self._reject_foreign(name, at, there)
                 if at.source and at.source != there.source:
                     there = replace(there, source=at.source)  # a replica of it: the identity stays
+        for sink in sinks:
+            if (at := found[sink.name]) is not None:
+                found[sink.name] = with_shards(options, self._source, sink, at)
         self.source = there.source
+        if options.sharding.is_shared:
+            self._coordinate(stack, there.names)
         rank = self._source.rank
         if options.until:
             self._until = rank(there.end if options.until == "now" else options.until)
         if not options.source.loads:
             found = {name: at or Checkpoint(0, "", None, there.source) for name, at in found.items()}
-        wants = [partial(options.wants, sink.name) for sink in sinks]
+        wants = [partial(self._wants, sink.name) for sink in sinks]
         start = lowest(found.values(), order=rank, wants=wants)
         if start is not None and self._seek is not None and rank(self._seek.position) < rank(start.position):
             start = replace(start, ts=self._seek.ts, position=self._seek.position)
         sink_checkpoints = [at for at in found.values() if at is not None and at.position]
         if not sink_checkpoints:  # later all tables of a pattern may have been dropped
             self.admit(there)
+            if options.routes:
+                check_merge(options, self._source)
         check_patterns(options, is_new=not sink_checkpoints)
         self.course.checkpoints = {name: at for name, at in found.items() if at is not None}
 
+        self._chains = Chains(options, self._names, self._stages, self._coordination, self._look_for_end)
+        stack.callback(self._chains.close, self.unanswered)
         self.compute = ActorSystem("compute", workers=2, clock=clock)
         self.blocking = ActorSystem("blocking", workers=len(sinks) + 1, clock=clock)
         stack.callback(_stop_system, self.blocking, LEAVE_SECONDS)
         stack.callback(_stop_system, self.compute, STOP_SECONDS)
-        coordinator = self.compute.spawn(
+        coordinator = self._coordinator = self.compute.spawn(
             Coordinator,
             self.course,
             len(sinks),
@@ -135,18 +155,7 @@ class Pipeline:
             name="coordinator",
             capacity=1024,
         )
-        self.deliveries = [
-            Delivery(
-                sink,
-                found[sink.name],
-                there.source,
-                stages=self._chain(sink.name),
-                feed=options.name,
-                now=clock.now,
-                can_reload=getattr(self._source, "reloads", False),
-            )
-            for sink in sinks
-        ]
+        self.deliveries = [self._deliver(sink, found[sink.name], there.source) for sink in sinks]
         self._sinks = [spawn_sink(self.blocking, delivery, coordinator) for delivery in self.deliveries]
         reads_rows = [getattr(sink, "reads_rows", True) for sink in sinks]
         self.decoder = self.compute.spawn(
@@ -163,8 +172,7 @@ class Pipeline:
         )
         self.sorter = open_sorter(options.sorter, self.compute, self.decoder, coordinator)
         stack.callback(self.sorter.close)
-        for name, tables in self._requested.items():
-            self._ask(name, tables)
+        self._ask(self._requested)
         with blamed("source"):
             self._source.start(
                 StartContext(
@@ -177,14 +185,45 @@ class Pipeline:
                     sink_checkpoints,
                     decodes=all(reads_rows),
                     state_dir=options.data_dir if self._keeps_state else None,
+                    requested=self._requested_of_all,
                 )
             )
 
-    def _chain(self, sink: str) -> list[Stage]:
-        """Return the stages of a sink after its resume filter."""
-        tables = self._options.sink_tables(sink)
-        own = [] if tables is None else [TableStage(tables)]
-        return [*own, *self._stages.get(sink, ())]
+    @property
+    def _requested_of_all(self) -> frozenset[str]:
+        """Tables that every sink that wants them is asked to load again."""
+        names = [delivery.sink.name for delivery in self.deliveries]
+        return frozenset(
+            table
+            for table in self._asked
+            if self._can_reload
+            and all(
+                table in self._requested.get(name, ()) for name in names if self._options.wants(name, table)
+            )
+        )
+
+    def _coordinate(self, stack: ExitStack, names: Sequence[str]) -> None:
+        """Claim the feed among those that share its merged tables."""
+        self._coordination = Coordination(self._options, names, self._clock)
+        stack.callback(self._let_others_go_on, self._coordination)
+        with blamed("coordination"):
+            self._coordination.open()
+
+    def _deliver(self, sink: Sink, at: Checkpoint | None, source: str) -> Delivery:
+        with blamed(f"sink {sink.name}"):
+            return Delivery(
+                sink,
+                at,
+                source,
+                stages=self._chains.chain(sink.name, at, needs_key=getattr(sink, "needs_key", True)),
+                feed=self._options.name,
+                now=self._clock.now,
+                can_reload=self._can_reload,
+            )
+
+    def _wants(self, sink: str, name: str) -> bool:
+        """Return True if the sink is given the table of this origin name."""
+        return self._options.wants(sink, source_and_table(name, self._names)[1])
 
     def admit(self, found: SourceInfo) -> None:
         """Raise ConfigError if the feed can't follow this source."""
@@ -214,11 +253,14 @@ class Pipeline:
         self.sorter.acknowledge(ts)
         self._source.acknowledged(ts)
 
-    def _is_at_end(self, at: Checkpoint) -> bool:
+    def _is_at_end(self, sink: str, at: Checkpoint) -> bool:
         until = self._until
         if self._awaits_load or until is None or at.loading is not None or not at.position:
             return False
-        return bool(self._source.rank(at.resume.position) >= until)
+        rank = self._source.rank
+        waiting = self._chains.waiting_shards(sink)
+        lags = [own.position for name, own in at.tables.items() if own.ts < at.ts and name not in waiting]
+        return all(rank(position) >= until for position in [at.position, *lags])
 
     # --- in the feed's thread --------------------------------------------------------------------
 
@@ -239,31 +281,49 @@ class Pipeline:
         if sink.name not in self.unanswered:  # else a thread still uses it
             sink.close()
 
+    def _let_others_go_on(self, coordination: Coordination) -> None:
+        coordination.close(releases=not self.unanswered)
+
     def flush(self) -> None:
         """Ask the sinks to save their checkpoints; a busy sink flushes after its current batch."""
         for ref in self._sinks:
             with suppress(MailboxFull, pykka.ActorDeadError):
                 ref.try_tell(Flush())
 
+    def unlock(self, requests: Sequence[Unlock]) -> None:
+        """Resolve schema changes of merged tables by request; called about twice a second, as a feed whose
+        shards wait may have no other items."""
+        if not self._chains.shards:
+            return
+        for stage in self._chains.shards.values():
+            stage.unlock(requests)
+        with suppress(MailboxFull, pykka.ActorDeadError):
+            for ref in self._sinks:
+                ref.try_tell(Review())
+        self._look_for_end()
+
+    def _look_for_end(self) -> None:
+        """Ask the coordinator if the feed has ended: shards that wait don't keep it from that. Any thread."""
+        with suppress(MailboxFull, pykka.ActorDeadError):
+            self._coordinator.try_tell(Review())
+
     def load_again(self, tables: Collection[str]) -> None:
         """Ask the sinks to load tables again, by full name, each table once."""
         new = [table for table in tables if table not in self._asked]
         if new:
             with suppress(MailboxFull, pykka.ActorDeadError):
-                for delivery in self.deliveries:
-                    self._ask(delivery.sink.name, new)
+                self._ask({delivery.sink.name: new for delivery in self.deliveries})
                 self._asked.update(new)
 
-    def _ask(self, sink: str, tables: Collection[str]) -> None:
-        wanted = tuple(table for table in tables if self._options.wants(sink, table))
-        if not wanted:
-            return
-        if not getattr(self._source, "reloads", False):
-            log.warning("%s: this source can't load single tables again", ", ".join(wanted))
-            return
-        self._awaits_load = True
-        index = [delivery.sink.name for delivery in self.deliveries].index(sink)
-        self._sinks[index].try_tell(LoadAgain(wanted))
+    def _ask(self, load_again: Mapping[str, Collection[str]]) -> None:
+        for delivery, ref in zip(self.deliveries, self._sinks, strict=True):
+            name = delivery.sink.name
+            wanted = tuple([table for table in load_again.get(name, ()) if self._options.wants(name, table)])
+            if wanted and self._can_reload:
+                self._awaits_load = True
+                ref.try_tell(LoadAgain(wanted))
+            elif wanted:
+                log.warning("%s: this source can't load single tables again", ", ".join(wanted))
 
     def ask_puller(self) -> None:
         self.puller_statistics = self._source.statistics() or self.puller_statistics
@@ -300,6 +360,10 @@ class Pipeline:
         known = {wait.stage for wait in found}
         found += [wait for wait in self.sorter.explain() if wait.stage not in known]
         return [self._named(wait) for wait in found]
+
+    def locks(self) -> list[LockStatus]:
+        """Return the schema changes of merged tables that wait for shards."""
+        return [lock for stage in self._chains.shards.values() for lock in stage.locks()]
 
     def _named(self, wait: Wait) -> Wait:
         """Return the wait with its table's name, if the source knows it."""

@@ -12,7 +12,7 @@ import msgspec
 
 from ..errors import ConfigError
 from ..store.plan import Outcome, Plan, decode_plan, encode_plan
-from .status import StatusFile
+from .status import RUNNING, StatusFile
 
 LOOK_SECONDS: Final = 0.25
 
@@ -52,7 +52,7 @@ class PlanInbox:
 
     def _check_runs(self) -> None:
         state = StatusFile(self._directory).load().state
-        if state not in ("starting", "normal", "warning"):
+        if state not in RUNNING:
             raise ConfigError(f"the feed in {self._directory} is {state}: only a running one carries it out")
 
     def take(self) -> Plan | None:

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from ..events import Wait
 from .sentences import sentence
-from .status import BackfillProgress, FeedStatus
+from .status import RUNNING, BackfillProgress, FeedStatus, SnapshotStatus
 
 LINE_SECONDS = 5.0
 """Pause between two plain log lines while only numbers change."""
@@ -97,7 +97,7 @@ class JsonLines:
         self._last = 0.0
 
     def show(self, status: FeedStatus) -> None:
-        if status.updated - self._last >= 1.0 or status.state not in ("starting", "normal", "warning"):
+        if status.updated - self._last >= 1.0 or status.state not in RUNNING:
             self._last = status.updated
             self._stream.write(msgspec.json.encode(status).decode() + "\n")
             self._stream.flush()
@@ -123,6 +123,8 @@ def figures(status: FeedStatus) -> dict[str, object]:
     for sink in status.sinks:
         line[f"{sink.name}.checkpoint"] = sink.position
         line[f"{sink.name}.lag"] = lag(sink.lag_seconds)
+        if sink.dead_letters:
+            line[f"{sink.name}.dead_letters"] = sink.dead_letters
     return {name: value for name, value in line.items() if value != ""}
 
 
@@ -138,6 +140,7 @@ def panel(status: FeedStatus) -> Group:
         f"{status.rows:,} rows  {transactions}{status.rows_per_second:,.0f} rows/s  "
         f"memory {size(status.memory_bytes)}  "
         f"sorter {size(status.sorter_memory_bytes)} + {size(status.sorter_disk_bytes)} on disk"
+        + (f"  decoder {status.decoder}" if status.decoder else "")
     )
     parts: list[object] = [head]
     if status.detail:
@@ -175,10 +178,7 @@ def _snapshot_line(status: FeedStatus) -> Table:
     line.add_row(
         Text(f"snapshot {snapshot.percent:3.0f}%"),
         ProgressBar(total=100, completed=snapshot.percent, width=30),
-        Text(
-            f"{snapshot.rows:,} of about {snapshot.rows_estimated:,} rows, "
-            f"table {min(snapshot.tables_done + 1, snapshot.tables)} of {snapshot.tables} {snapshot.table}"
-        ),
+        Text(f"{_rows(snapshot)}, table {_table_number(snapshot)} {snapshot.table}"),
     )
     return line
 
@@ -198,16 +198,31 @@ def _backfill_line(backfill: BackfillProgress) -> Table:
 
 
 def explanation(status: FeedStatus, waits: Sequence[Wait]) -> list[str]:
-    """Return the waits as sentences, the longest first."""
+    """Return the waits as sentences, the longest first; before them, the table that is loaded."""
     head = f"feed {status.name}: {status.state}"
-    if status.state not in ("starting", "normal", "warning"):
+    if status.state not in RUNNING:
         return [f"{head}: {status.detail}" if status.detail else head]
     longest_first = sorted(waits, key=lambda wait: -wait.seconds)
     lines = [sentence(wait) for wait in longest_first]
     slowest = max(status.sinks, key=lambda sink: sink.lag_seconds or 0.0, default=None)
     if slowest is not None and slowest.lag_seconds:
         lines.append(f"the furthest behind is sink {slowest.name}, by {lag(slowest.lag_seconds)}")
+    if status.snapshot is not None:
+        return [head, _loading(status.snapshot), *lines]
     return [head, *(lines if waits else ["nothing waits", *lines])]
+
+
+def _loading(snapshot: SnapshotStatus) -> str:
+    return f"table {snapshot.table} is loaded, {_table_number(snapshot)}: {_rows(snapshot)} so far"
+
+
+def _rows(snapshot: SnapshotStatus) -> str:
+    about = f" of about {snapshot.rows_estimated:,}" if snapshot.rows_estimated else ""
+    return f"{snapshot.rows:,}{about} rows"
+
+
+def _table_number(snapshot: SnapshotStatus) -> str:
+    return f"{min(snapshot.tables_done + 1, snapshot.tables)} of {snapshot.tables}"
 
 
 def size(count: int) -> str:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import CheckpointError
+from ..sharding import Unlock
 from ..store.disk import replace as write_durably
 
 
@@ -17,6 +18,8 @@ class Requests(Struct, frozen=True):
     """Full names of tables to be loaded again; removed once every sink's checkpoint says so."""
     skip: tuple[str, ...] = ()
     """Positions of schema changes that aren't applied. They stay, as a restart may read one again."""
+    unlock: tuple[Unlock, ...] = ()
+    """Schema changes of merged tables to be resolved before all shards have made them. They stay, too."""
 
 
 class RequestFile:
@@ -36,12 +39,19 @@ class RequestFile:
         except msgspec.DecodeError as error:
             raise CheckpointError(f"{self.path} is damaged ({error}): remove it, and request again") from None
 
-    def add(self, *, load_again: tuple[str, ...] = (), skip: tuple[str, ...] = ()) -> None:
+    def add(
+        self,
+        *,
+        load_again: tuple[str, ...] = (),
+        skip: tuple[str, ...] = (),
+        unlock: tuple[Unlock, ...] = (),
+    ) -> None:
         before = self.load()
         self._save(
             Requests(
                 tuple(dict.fromkeys((*before.load_again, *load_again))),
                 tuple(dict.fromkeys((*before.skip, *skip))),
+                tuple(dict.fromkeys((*before.unlock, *unlock))),
             )
         )
 

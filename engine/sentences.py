@@ -1,4 +1,4 @@
-"""Waits as sentences for users."""
+"""Waits and dead letters as sentences for users."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ def sentence(wait: Wait) -> str:
     """Return a sentence with who waits, how long, and for what."""
     who, many = _who(wait)
     return f"{who} {'have' if many else 'has'} waited {max(0.0, wait.seconds):.1f} s for {_what(wait)}"
+
+
+def letters_sentence(count: int) -> str:
+    """Return a sentence about that many dead letters; empty if there are none."""
+    return f"{count} dead letter{'s'[: count > 1]}: run tidemill dead-letters list" if count else ""
 
 
 def _table(wait: Wait) -> str:
@@ -63,6 +68,10 @@ def _what(wait: Wait) -> str:
             return f"what was written to be durable; {wait.count} items come after it"
         case "held":
             return f"its stage to let {_table(wait)} go on; {wait.count} items are held"
+        case "merge":
+            return f"an item of {wait.on}: {wait.reason}"
+        case "worker":
+            return f"the target to take {wait.reason}; {wait.count} transactions depend on others like that"
         case "region":
             return f"{region}, {wait.seconds:.0f} s behind{_of(wait.count)}"
         case "scan":

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..codec.native.library import description
 from ..errors import CheckpointError, ConfigError
 from ..events import Wait
+from ..sharding.status import LockStatus
 from ..store.disk import lock
 
 State: TypeAlias = Literal["starting", "normal", "warning", "stopped", "failed", "finished"]
-"""State of a feed: warning: it is retrying; stopped: on request; failed: a user must act; finished: it
-reached its end."""
+"""State of a feed: warning: it is retrying, or has dead letters; stopped: on request; failed: a user must
+act; finished: it reached its end."""
+RUNNING: Final[Collection[State]] = ("starting", "normal", "warning")
+"""States of a feed whose process runs."""
 
 
 class Retry(Struct, frozen=True):
@@ -87,6 +91,17 @@ class SinkStatus(Struct, frozen=True):
     """True while its snapshot is incomplete."""
     state: State = "normal"
     detail: str = ""
+    workers: int = 0
+    """Number of connections that apply transactions in parallel; 0 if the sink has none."""
+    workers_busy: int = 0
+    transactions_waiting: int = 0
+    """Transactions that the workers have and that aren't durable."""
+    dead_letters: int = 0
+    """Number of changes that the target rejected, as of the last checkpoint."""
+    dead_letter_tables: dict[str, int] = {}
+    """Number of them by table."""
+    safe_mode: dict[str, int] = {}
+    """Reasons for safe mode, each with a count; empty if it isn't active."""
 
 
 class FeedStatus(Struct, frozen=True):
@@ -115,6 +130,10 @@ class FeedStatus(Struct, frozen=True):
     snapshot: SnapshotStatus | None = None
     backfill: BackfillProgress | None = None
     waits: list[Wait] = []
+    decoder: str = ""
+    """ "native", or "python" with the reason; empty in the status of an older version."""
+    locks: list[LockStatus] = []
+    """Schema changes of merged tables that wait for shards."""
 
 
 def first_status(
@@ -137,6 +156,7 @@ def first_status(
         sorter_memory_bytes=0,
         sorter_disk_bytes=0,
         sinks=list(sinks),
+        decoder=description(),
     )
 
 
@@ -181,7 +201,7 @@ class StatusFile:
             raise CheckpointError(f"{self.path}: {error.strerror}: no feed has run here") from None
         except msgspec.DecodeError as error:
             raise CheckpointError(f"{self.path}: not a status file: {error}") from None
-        if status.state in ("starting", "normal", "warning") and not _alive(status.pid):
+        if status.state in RUNNING and not _alive(status.pid):
             detail = f"process {status.pid} ended without stopping the feed; start it again to go on"
             return replace(status, state="failed", detail=detail, waits=[], sinks=at_rest(status.sinks))
         return status

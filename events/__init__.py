@@ -4,9 +4,11 @@ Raw changes (`KvChange`) contain a source's bytes until they are in commit order
 them into rows. Stages pass on lists of them, never single ones.
 """
 
+from .alter import altered
 from .change import DELETE, PUT, Changes, KvChange, Sorted
 from .checkpoint import (
     CREATED,
+    PENDING,
     REST,
     STALE,
     WHOLE,
@@ -21,10 +23,12 @@ from .checkpoint import (
     load_again,
     progress_of,
 )
+from .collation import form_of, letters_of, space_padded, text_of, unpadded
 from .ddl import (
     Action,
     AddColumn,
     ChangeColumn,
+    ChangeDetails,
     ChangeKey,
     CreateTable,
     Ddl,
@@ -33,10 +37,22 @@ from .ddl import (
     RenameTables,
     TableName,
     TruncateTable,
+    computed_columns,
 )
+from .details import Check, ColumnDetails, Details, Index, IndexPart
 from .item import Batch, Item, Transaction, row_count
+from .key_order import (
+    KeyPart,
+    OrderedKey,
+    exact_form,
+    float_form,
+    float_of,
+    key_order,
+    moment_form,
+    unscaled,
+)
 from .rows import Op, Row, RowChange, Rows, Run, runs_of
-from .table import Column, Kind, Table, not_a_member
+from .table import Column, Kind, Table, not_a_member, origin_name, source_and_table
 from .ts import LOGICAL_BITS, Ts, compose_ts, parse_ts, physical_ms, timestamp
 from .wait import ActorName, Wait, WaitKind, room_wait
 
@@ -44,6 +60,7 @@ __all__ = [
     "CREATED",
     "DELETE",
     "LOGICAL_BITS",
+    "PENDING",
     "PUT",
     "REST",
     "STALE",
@@ -53,19 +70,27 @@ __all__ = [
     "AddColumn",
     "Batch",
     "ChangeColumn",
+    "ChangeDetails",
     "ChangeKey",
     "Changes",
+    "Check",
     "Checkpoint",
     "Chunk",
     "Column",
+    "ColumnDetails",
     "CreateTable",
     "Ddl",
+    "Details",
     "DropColumn",
     "DropTable",
+    "Index",
+    "IndexPart",
     "Item",
+    "KeyPart",
     "Kind",
     "KvChange",
     "Op",
+    "OrderedKey",
     "Owner",
     "RenameTables",
     "Row",
@@ -85,14 +110,29 @@ __all__ = [
     "Ts",
     "Wait",
     "WaitKind",
+    "altered",
     "compose_ts",
+    "computed_columns",
+    "exact_form",
+    "float_form",
+    "float_of",
+    "form_of",
+    "key_order",
+    "letters_of",
     "load_again",
+    "moment_form",
     "not_a_member",
+    "origin_name",
     "parse_ts",
     "physical_ms",
     "progress_of",
     "room_wait",
     "row_count",
     "runs_of",
+    "source_and_table",
+    "space_padded",
+    "text_of",
     "timestamp",
+    "unpadded",
+    "unscaled",
 ]

@@ -7,26 +7,30 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
+from .key_order import OrderedKey
 from .ts import Ts
 
 
 class TableProgress(Struct, frozen=True):
     """Progress of one table's snapshot: complete, or up to and including the key `last`."""
 
-    last: tuple[int, ...] | None = None
-    """None: the whole table; (): the table exists, without rows. Only integer keys are resumed inside a
-    table."""
+    last: OrderedKey | None = None
+    """None: the whole table; (): the table exists, without rows. Only keys that have a key_order are resumed
+    inside a table."""
     stale: bool = False
     """True if the table is to be loaded again: the target has an old copy of it, or none."""
+    pending: bool = False
+    """True if the table is to be loaded for the first time: the target doesn't have it yet."""
 
 
 WHOLE: Final = TableProgress()
 CREATED: Final = TableProgress(())
 """Progress of a table that exists without rows yet: no key is at or below the empty tuple."""
 STALE: Final = TableProgress((), stale=True)
+PENDING: Final = TableProgress((), pending=True)
 
 SnapshotProgress: TypeAlias = dict[str, TableProgress]
-"""Tables by full name whose snapshot has begun; one not in it has no rows in the target yet, unless REST is
+"""Tables by origin name whose snapshot has begun; one not in it has no rows in the target yet, unless REST is
 in it."""
 
 REST: Final = "*"
@@ -38,7 +42,7 @@ def progress_of(loading: SnapshotProgress | None, name: str) -> TableProgress | 
     if loading is None:
         return WHOLE
     found = loading.get(name) or loading.get(REST)
-    return None if found is None or found.stale else found
+    return None if found is None or found.stale or found.pending else found
 
 
 def load_again(loading: SnapshotProgress | None, names: Iterable[str]) -> SnapshotProgress:
@@ -51,11 +55,14 @@ class Chunk(Struct, frozen=True):
     """Marks a transaction as snapshot rows: `table` is loaded up to `loaded` once it is applied.
 
     With `table` empty the snapshot is complete. In a transaction in parts, each part names the table, and the
-    last one has its progress.
+    last one has its progress. With PENDING, the table is to be loaded; with REST as `table`, every table that
+    isn't listed by then has its rows from the log.
     """
 
     table: str
     loaded: TableProgress = TableProgress()
+    after: OrderedKey | None = None
+    """The rows have keys above this one, in any order. None: they are in key order."""
 
 
 class TablePosition(Struct, frozen=True):
@@ -96,7 +103,9 @@ class Checkpoint(Struct, frozen=True):
     owner: Owner | None = None
     """Engine that writes the target; None: the local one."""
     tables: dict[str, TablePosition] = {}
-    """Tables that aren't at `ts`, by full name: they lag behind it or are ahead of it."""
+    """Tables that aren't at `ts`, by origin name: they lag behind it or are ahead of it."""
+    stages: dict[str, str] = {}
+    """State of stages as of `ts`, by a key of theirs: for instance the shards of a merged table."""
 
     @property
     def resume(self) -> TablePosition:

@@ -53,6 +53,11 @@ class Run(Struct, eq=False, gc=False):
     decoded: list[RowChange] | None
     """None until they are decoded."""
 
+    @property
+    def origin_name(self) -> str:
+        """Name of the table in checkpoints: that of the source's table, also if the run is routed."""
+        return self.table.origin_name
+
     def changes(self) -> list[RowChange]:
         """Return the changes, decoded once."""
         assert self.decoded is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -46,7 +46,8 @@ class Column(Struct, frozen=True):
     """The DEFAULT clause as SQL text in the source's dialect; None if there is none."""
     on_update: str | None = None
     generated: bool = False
-    """True if the source computes the values from other columns; they are copied like any others."""
+    """True if the source computes the values from other columns; they are copied like any others, unless the
+    source's option says to leave such columns out."""
 
 
 def not_a_member(members: Sequence[str]) -> str:
@@ -70,7 +71,28 @@ class Table(Struct, frozen=True):
     """Indexes of the primary key's columns in key order; empty for a table without one."""
     charset: str | None = None
     collation: str | None = None
+    row_end: str | None = None
+    """Name of the column ROW END of a system-versioned table, of which only the present rows are followed; it
+    need not be among the columns."""
+    source_name: str = ""
+    """Name of the source, if it is one of several whose tables may have equal names; else empty."""
 
     @property
     def full_name(self) -> str:
         return f"{self.schema}.{self.name}"
+
+    @property
+    def origin_name(self) -> str:
+        """Name of the table in checkpoints: with its source's name before it, if it has one."""
+        return origin_name(self.source_name, self.full_name)
+
+
+def origin_name(source_name: str, full_name: str) -> str:
+    """Return the name in checkpoints of a table of one of several sources, or of the feed's only one."""
+    return f"{source_name}: {full_name}" if source_name else full_name
+
+
+def source_and_table(name: str, source_names: Collection[str]) -> tuple[str, str]:
+    """Return the source's name, empty for the feed's only one, and the full name in an origin name."""
+    source, found, table = name.partition(": ")
+    return (source, table) if found and source in source_names else ("", name)

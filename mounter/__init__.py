@@ -2,11 +2,14 @@
 
 from .mysql.catalog import Catalog
 from .mysql.change import KINDS as DDL_KINDS
-from .mysql.ddl import Tables
 from .mysql.history import History
 from .mysql.mounter import Mounter
 from .mysql.policy import ACTIONS as DDL_ACTIONS
-from .mysql.policy import APPLY_ALL, Policy, Rule
+from .mysql.policy import APPLY_ALL, Policy
+from .mysql.rule import Rule
+from .mysql.statement_filter import StatementFilter
+from .tables import Tables
+from .tidb.binlog_mounter import BinlogMounter
 from .tidb.history import SchemaHistory, TableAt
 from .tidb.mounter import TidbMounter
 from .tidb.rows import RowReader
@@ -15,6 +18,7 @@ __all__ = [
     "APPLY_ALL",
     "DDL_ACTIONS",
     "DDL_KINDS",
+    "BinlogMounter",
     "Catalog",
     "History",
     "Mounter",
@@ -22,6 +26,7 @@ __all__ = [
     "RowReader",
     "Rule",
     "SchemaHistory",
+    "StatementFilter",
     "TableAt",
     "Tables",
     "TidbMounter",

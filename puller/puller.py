@@ -34,6 +34,10 @@ class Retrying(Struct, frozen=True):
     """Which of several sources."""
 
 
+class StopRequested(Struct, frozen=True):
+    """Somebody has asked the source to have the feed stopped cleanly."""
+
+
 class SnapshotReport(Struct, frozen=True):
     table: str
     """Full name of the table being read; empty after the last one."""

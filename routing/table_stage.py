@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
-from ..chain import Barrier, Element, Lag, StageContext
+from ..chain import Element, Mark, StageContext, emptied
 from ..events import (
     Action,
     Checkpoint,
@@ -19,6 +19,7 @@ from ..events import (
     TableName,
     Transaction,
     Wait,
+    source_and_table,
 )
 from .filter import TableFilter
 
@@ -28,8 +29,10 @@ class TableStage:
 
     name = "table filter"
 
-    def __init__(self, tables: TableFilter) -> None:
+    def __init__(self, tables: TableFilter, source_names: Collection[str] = ()) -> None:
+        """`source_names` are those of several sources whose tables may have equal names."""
         self._tables = tables
+        self._source_names = source_names
 
     def open(self, context: StageContext) -> None:
         """Nothing is kept."""
@@ -44,12 +47,14 @@ class TableStage:
         return passed
 
     def _kept(self, item: Element) -> Element | None:
-        if isinstance(item, (Barrier, Lag)):
+        if isinstance(item, Mark):
             return item
         if isinstance(item, Ddl):
             return item if self._tables.matches(item.schema, item.table) else emptied(item)
-        if item.chunk is not None and item.chunk.table and not self._tables.matches_full(item.chunk.table):
-            return None
+        if item.chunk is not None and item.chunk.table:
+            _, table = source_and_table(item.chunk.table, self._source_names)
+            if not self._tables.matches_full(table):
+                return None
         rows = self._rows(item.rows)
         if len(rows) == len(item.rows):
             return item
@@ -99,11 +104,6 @@ class TableStage:
 
     def close(self) -> None:
         """Nothing is held."""
-
-
-def emptied(ddl: Ddl) -> Transaction:
-    """Return a transaction without rows that moves the checkpoint as the schema change does."""
-    return Transaction(ddl.commit_ts, ddl.start_ts, ddl.source, [], ddl.position, ddl.last)
 
 
 def _part(ddl: Ddl, name: TableName, actions: tuple[Action, ...], reload: str = "") -> Ddl:

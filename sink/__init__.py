@@ -2,7 +2,7 @@
 
 from .actor import RetryDelay, SinkActor, spawn_sink
 from .delivery import Delivery, DeliveryOptions, DeliveryStatistics, LoadRequired, ReplayRequired
-from .messages import Acknowledged, Deliver, Flush, LoadAgain, Seek
+from .messages import Acknowledged, Deliver, Flush, LoadAgain, Review, Seek
 from .registry import open_sink
 from .resume_filter import ResumeFilter
 from .sink import CheckpointStore, NotReproducible, Sink
@@ -21,6 +21,7 @@ __all__ = [
     "ReplayRequired",
     "ResumeFilter",
     "RetryDelay",
+    "Review",
     "Seek",
     "Sink",
     "SinkActor",

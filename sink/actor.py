@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from ..actors import ActorSystem, PooledActor, PooledRef, Restart, Timer
 from ..errors import Retryable
 from ..events import Checkpoint, TablePosition
 from .delivery import Delivery, ReplayRequired
-from .messages import Acknowledged, Deliver, Flush, LoadAgain, Seek
+from .messages import Acknowledged, Deliver, Flush, LoadAgain, Review, Seek
 
 
 class _Tick:
@@ -38,12 +39,15 @@ class SinkActor(PooledActor):
         self._run()
 
     def on_receive_batch(self, messages: Sequence[Any]) -> None:
-        for message in messages:
-            if isinstance(message, Deliver):
-                self._delivery.accept(message.items)
-            elif isinstance(message, LoadAgain):
-                for table in message.tables:
-                    self._delivery.load_again(table)
+        for kind, alike in groupby(messages, type):
+            if kind is Deliver:  # in one call: a relay syncs once a call
+                self._delivery.accept([item for message in alike for item in message.items])
+            elif kind is Review:
+                self._delivery.review()
+            elif kind is LoadAgain:
+                for message in alike:
+                    for table in message.tables:
+                        self._delivery.load_again(table)
         self._run()
         if any(isinstance(message, Flush) for message in messages):
             self._delivery.flush(self.clock.now())

@@ -1,16 +1,14 @@
-"""Delivery of items to a sink: batches are cut, and kept until the sink has made them durable."""
+"""Delivery of batches to a sink: they are kept until the sink has made them durable."""
 
 from __future__ import annotations
 
-import logging
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from ..chain import Barrier, Chain, Element, Lag, Stage, StageContext
+from ..chain import Barrier, Chain, Stage, StageContext
 from ..errors import InvariantViolated, Retryable, SinkError, TidemillError
 from ..events import (
     STALE,
@@ -18,19 +16,15 @@ from ..events import (
     Checkpoint,
     Ddl,
     Item,
-    RenameTables,
     TablePosition,
     Transaction,
-    Ts,
     Wait,
     row_count,
 )
-from .reached import Reached
-from .resume_filter import START, ResumeFilter, emptied, without_tables
-from .sink import NotReproducible, Sink
-from .table_load import tables_of
-
-log = logging.getLogger("tidemill.sink")
+from .batch_cutter import BatchCutter
+from .resume_filter import START, ResumeFilter
+from .sink import NotReproducible, Sink, WorkersProgress
+from .table_load import creates_for_snapshot
 
 
 class ReplayRequired(Retryable):
@@ -43,9 +37,8 @@ class ReplayRequired(Retryable):
 class LoadRequired(TidemillError):
     """Tables of a sink must be loaded again; its durable checkpoint says so."""
 
-    def __init__(self, sink: str, tables: Iterable[str], reason: str) -> None:
+    def __init__(self, tables: Iterable[str], reason: str) -> None:
         super().__init__(reason)
-        self.sink = sink
         self.tables = frozenset(tables)
 
 
@@ -66,8 +59,12 @@ class DeliveryOptions:
     lost; the source reads a larger one again."""
     max_waiting_items: int = 1_000
     """Maximum number of items taken while waiting at a barrier."""
+    poll_seconds: float = 0.02
+    """Interval of looks at a sink that makes rows durable without being waited for."""
     rowless_seconds: float = 1.0
     """Minimum pause between writes of a checkpoint that advances without rows."""
+    tables_per_row: int = 8
+    """Number of tables whose snapshot progress costs as much to write as a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +80,14 @@ class DeliveryStatistics:
     retries: int
     error: str | None
     """Reason that the sink is waiting; None while it isn't."""
+    workers: WorkersProgress | None = None
+    """None if the sink has no parallel workers."""
+    dead_letters: int = 0
+    """Number of changes that the target rejected and that are kept there."""
+    dead_letter_tables: Mapping[str, int] = field(default_factory=dict)
+    """Number of them by table."""
+    safe_mode: Mapping[str, int] = field(default_factory=dict)
+    """Reasons for safe mode, each with a count; empty if it isn't active."""
 
 
 class Delivery:
@@ -115,7 +120,7 @@ class Delivery:
         """Callback for a position from which a stage needs the source read again."""
         self._options = options or DeliveryOptions()
         self._start = replace(checkpoint or START, source=source or (checkpoint or START).source)
-        self._reached = Reached(self._start)
+        self._cutter = BatchCutter(sink, self._start, self._options.max_rows, can_reload=can_reload)
         self._chain = Chain([ResumeFilter(), *stages])
         self._now = now
         self._chain.open(
@@ -127,19 +132,16 @@ class Delivery:
                 seek=lambda at: self.seek(at),
             )
         )
-        self._waiting: deque[Element] = deque()
-        self._kept: list[Batch] = []  # cut since the last flush, in order; the first `_written` are written
+        self._kept: list[Batch] = []  # not durable yet, in order; the first `_written` are written
         self._written = 0
-        self._complete = True  # True if `_kept` has all batches cut since the last flush
+        self._flushed = 0  # so many of them are flushed, by a sink that doesn't wait
+        self._progress: Callable[[], Checkpoint | None] | None = getattr(sink, "progress", None)
+        self._complete = True  # True if `_kept` has all batches that aren't durable
         self._unflushed_rows = 0
         self._next_rowless = 0.0
         self._checkpoint = checkpoint
         self._wanted: Checkpoint | None = None  # of the last batch; durable once the sink reports it
-        self._marked = False  # True if the tables differ from those in the last batch's checkpoint
         self._barrier_since: float | None = None
-        self._can_reload = can_reload
-        self._reloads: dict[str, str] = {}  # tables to be loaded again, with the reason
-        self._requested: list[str] = []  # tables to be loaded again, which no checkpoint lists yet
         self._rows = self._batches = self._retries = 0
         self._error: str | None = None
 
@@ -147,14 +149,20 @@ class Delivery:
         raise SinkError(f"sink {self.sink.name}: nothing here can go back to {at.position} for a stage")
 
     def accept(self, items: Sequence[Item]) -> None:
-        """Accept items; a call of `run` must follow."""
-        self._waiting.extend(self._chain.apply(items))
+        """Accept items; a call of `run` must follow. Raises ReplayRequired if a stage can't take them now."""
+        try:
+            self._cutter.waiting.extend(self._chain.apply(items))
+        except Retryable as error:
+            raise ReplayRequired(str(error), error.wait) from error
+
+    def review(self) -> None:
+        """Accept items that a stage lets pass on request; a call of `run` must follow."""
+        self._cutter.waiting.extend(self._chain.durable(self._checkpoint or self._start))
 
     def load_again(self, table: str) -> None:
         """Load a table again, by its full name; a call of `run` must follow. Raises SinkError if the source
         can't."""
-        self._reload([table], f"table {table} is loaded again on request")
-        self._requested.append(table)
+        self._cutter.load_again(table)
 
     def run(self, now: float) -> float | None:
         """Write and flush waiting items; return the seconds until the next call, None if none is needed.
@@ -163,16 +171,21 @@ class Delivery:
         or Fatal it can't.
         """
         with self._undone_by_retryable():
+            if self._flushed:
+                self._look()
             while self._step(now):
                 pass
         self._error = None
-        if self._waiting:  # for a barrier
+        if self._cutter.waiting:  # for a barrier
             self._barrier_since = now if self._barrier_since is None else self._barrier_since
-            if len(self._waiting) > self._options.max_waiting_items:
-                raise BehindBarrier(len(self._waiting))
-            return self._options.rowless_seconds
+            if len(self._cutter.waiting) > self._options.max_waiting_items:
+                raise BehindBarrier(len(self._cutter.waiting))
+            return self._options.poll_seconds if self._flushed else self._options.rowless_seconds
         self._barrier_since = None
-        return max(0.0, self._next_rowless - now) if self._rests() else None
+        pause = max(0.0, self._next_rowless - now) if self._rests() else None
+        if self._flushed and not self._is_durable():
+            return min(self._options.poll_seconds, pause or self._options.poll_seconds)
+        return pause
 
     def _step(self, now: float) -> bool:
         """Write a batch, flush, or pass a barrier; return False if there is nothing to do now."""
@@ -183,24 +196,41 @@ class Delivery:
                 self._replace_by_reload(error)
                 return True
             self._written += 1
-            if self._rests() and (self._unflushed_rows or self._reloads or _is_ddl(batch)):
+            if self._rests() and (self._cutter.reloads or self._is_due(batch)):
                 self._flush(now)
             return True
-        at_barrier = bool(self._waiting)
+        at_barrier = bool(self._cutter.waiting)
         if self._rests() and (at_barrier or now >= self._next_rowless):
             self._flush(now)
             return True
         return at_barrier and self._pass_barrier(now)
 
+    def _is_due(self, batch: Batch) -> bool:
+        """Return True if the last batch is flushed now, not `rowless_seconds` after the last flush.
+
+        Each flush writes the progress of all tables that are being loaded. While they are many, it is due
+        once as much was written as it costs: so the start of a feed takes a time proportional to its tables.
+        """
+        if not (self._unflushed_rows or _is_ddl(batch)):
+            return False
+        loading = batch.checkpoint.loading if batch.checkpoint is not None else None
+        if loading is None or not _is_of_snapshot(batch):
+            return True
+        written = self._unflushed_rows + len(self._kept)
+        return written * self._options.tables_per_row >= len(loading)
+
     def _pass_barrier(self, now: float) -> bool:
-        if self._kept:
+        if self._kept and self._kept[-1].checkpoint is None:
             raise InvariantViolated("a stage set a barrier inside a transaction")
         if not self._is_durable():
             self._flush(now)
         if not self._is_durable():
             return False
-        self._waiting.popleft()
-        self._waiting.extend(self._chain.durable(self._checkpoint or self._start))
+        barrier = self._cutter.waiting.popleft()
+        assert isinstance(barrier, Barrier)
+        if barrier.passed is not None:
+            barrier.passed()
+        self._cutter.waiting.extend(self._chain.durable(self._checkpoint or self._start))
         return True
 
     def _is_durable(self) -> bool:
@@ -210,34 +240,56 @@ class Delivery:
 
     def _rests(self) -> bool:
         """Return True if all cut batches are written, end with a checkpoint, and aren't flushed yet."""
-        return 0 < self._written == len(self._kept) and self._kept[-1].checkpoint is not None
+        written = self._written
+        return self._flushed < written == len(self._kept) and self._kept[-1].checkpoint is not None
 
     def flush(self, now: float) -> None:
         """Make written batches durable, and report the checkpoint. Raises as `run` does."""
         if self._written < len(self._kept):
             return  # rolled back; it is written again
         with self._undone_by_retryable():
-            self._flush(now)
+            self._flush(now, wait=True)
 
-    def _flush(self, now: float) -> None:
-        checkpoint = self.sink.flush()
+    def _flush(self, now: float, *, wait: bool = False) -> None:
+        """Flush the sink; without `wait` it may go on by itself, and `_look` finds out how far it is."""
+        checkpoint = self.sink.flush() if wait or self._progress is None else self._progress()
         if not self._kept or self._kept[-1].checkpoint is not None:
-            self._batches += len(self._kept)
-            self._rows += self._unflushed_rows
-            self._kept.clear()
-            self._written = self._unflushed_rows = 0
-            self._complete = True
+            self._flushed = len(self._kept)
+            self._unflushed_rows = 0
             self._next_rowless = now + self._options.rowless_seconds
+            if self._progress is None:
+                self._forget(len(self._kept))
+        self._note(checkpoint)
+
+    def _look(self) -> None:
+        """Note what a sink that doesn't wait has made durable since."""
+        assert self._progress is not None
+        self._note(self._progress())
+
+    def _note(self, checkpoint: Checkpoint | None) -> None:
+        if self._progress is not None and checkpoint is not None:
+            ends = [batch.checkpoint for batch in self._kept[: self._flushed]]
+            is_past = [end is not None and checkpoint.includes(end) for end in ends]
+            self._forget(len(ends) - is_past[::-1].index(True) if True in is_past else 0)
         if checkpoint is not None and checkpoint != self._checkpoint:
             self._checkpoint = checkpoint
             self.acknowledged(checkpoint)
-            self._waiting.extend(self._chain.durable(checkpoint))
-        if self._reloads and self._durably_stale():
-            raise LoadRequired(self.sink.name, self._reloads, "; ".join(self._reloads.values()))
+            self._cutter.waiting.extend(self._chain.durable(checkpoint))
+        if self._cutter.reloads and self._durably_stale():
+            raise LoadRequired(self._cutter.reloads, "; ".join(self._cutter.reloads.values()))
+
+    def _forget(self, count: int) -> None:
+        """Drop the first kept batches, which are durable."""
+        self._batches += count
+        self._rows += sum([row_count(batch.items) for batch in self._kept[:count]])
+        del self._kept[:count]
+        self._written -= count
+        self._flushed -= count
+        self._complete = self._complete or not self._kept
 
     def _durably_stale(self) -> bool:
         loading = self._checkpoint.loading if self._checkpoint is not None else None
-        return loading is not None and all(loading.get(name) == STALE for name in self._reloads)
+        return loading is not None and all(loading.get(name) == STALE for name in self._cutter.reloads)
 
     @contextmanager
     def _undone_by_retryable(self) -> Iterator[None]:
@@ -246,7 +298,7 @@ class Delivery:
         except Retryable as error:
             self._retries += 1
             self._error = str(error)
-            self._written = 0
+            self._written = self._flushed = 0
             if not self._complete:
                 raise ReplayRequired(str(error), error.wait) from error
             raise
@@ -258,21 +310,29 @@ class Delivery:
     def waits(self) -> list[Wait]:
         """Return the waits of its stages, and its own at a barrier. Any thread."""
         waits = self._chain.waits()
+        if (of_sink := getattr(self.sink, "waits", None)) is not None:
+            waits += of_sink()
         if (since := self._barrier_since) is not None:
             seconds = self._now() - since
-            waits.append(Wait(f"sink {self.sink.name}", "barrier", seconds, count=len(self._waiting)))
+            waits.append(Wait(f"sink {self.sink.name}", "barrier", seconds, count=len(self._cutter.waiting)))
         return waits
 
     def statistics(self) -> DeliveryStatistics:
+        workers = getattr(self.sink, "workers", None)
+        safe_mode = getattr(self.sink, "safe_mode", None)
         return DeliveryStatistics(
             self.sink.name,
             self.sink.target,
             self._checkpoint,
-            len(self._waiting),
+            len(self._cutter.waiting),
             self._rows,
             self._batches,
             self._retries,
             self._error,
+            None if workers is None else workers(),
+            getattr(self.sink, "dead_letters", 0),
+            getattr(self.sink, "dead_letter_tables", {}),
+            {} if safe_mode is None else safe_mode.reasons,
         )
 
     # --- batches
@@ -281,94 +341,24 @@ class Delivery:
         """Return the first unwritten batch, or cut a new one; None if nothing waits."""
         if self._written < len(self._kept):
             return self._kept[self._written]
-        if self._requested and self._reached.checkpoint is not None:
-            self._reached.load_again(self._requested)
-            self._requested = []
-            self._marked = True
-        items = self._cut()
-        if not items and not self._marked:
+        batch = self._cutter.cut()
+        if batch is None:
             return None
-        batch = Batch(items, self._reached.checkpoint)
         self._wanted = batch.checkpoint or self._wanted
-        self._marked = False
-        self._unflushed_rows += row_count(items)
+        self._unflushed_rows += row_count(batch.items)
         self._kept.append(batch)
         if self._unflushed_rows > self._options.max_kept_rows and batch.checkpoint is None:
             self._complete = False
         if not self._complete:
             self._kept = [batch]
-            self._written = 0
+            self._written = self._flushed = 0
         return batch
-
-    def _cut(self) -> list[Item]:
-        """Take items for one batch: up to a barrier, a Ddl or `max_rows`."""
-        waiting, reached = self._waiting, self._reached
-        items: list[Item] = []
-        rows = 0
-        while waiting:
-            item = waiting[0]
-            if not isinstance(item, Transaction):
-                if isinstance(item, Barrier) or (items and isinstance(item, Ddl)):
-                    break
-                if isinstance(item, Lag):
-                    waiting.popleft()
-                    reached.mark(item)
-                    self._marked = True
-                    continue
-                settled = self._settled(item)
-                waiting.popleft()
-                reached.add(settled)
-                items.append(emptied(item) if isinstance(settled, Ddl) and settled.reload else settled)
-                break
-            waiting.popleft()
-            if self._reloads:
-                item = without_tables(item, self._reloads)
-            reached.add(item)
-            items.append(item)
-            rows += len(item.rows)
-            if rows >= self._options.max_rows and not (item.last and _next_is_at(waiting, item.commit_ts)):
-                break
-        return items
-
-    def _settled(self, ddl: Ddl) -> Item:
-        """Return a transaction without rows for a Ddl without effect on the target.
-
-        Raises SinkError if it is refused.
-        """
-        if any(name in self._reloads for name in tables_of(ddl)):
-            if ddl.actions and isinstance(ddl.actions[0], RenameTables):
-                ddl = replace(ddl, reload=f"tables {', '.join(tables_of(ddl))}: one is loaded again")
-            else:
-                return emptied(ddl)
-        if not (ddl.refusal or ddl.reload):
-            return ddl
-        if ddl.if_exists and not self.sink.has_table(ddl.schema, ddl.table):
-            return emptied(ddl)
-        if ddl.refusal:
-            raise SinkError(ddl.refusal)
-        self._reload(tables_of(ddl), ddl.reload)
-        return ddl
-
-    def _reload(self, tables: Iterable[str], reason: str) -> None:
-        if not self._can_reload:
-            raise SinkError(
-                f"{reason}; this source can't load a single table again: to go on, give every sink of the "
-                "feed an empty target, and a new snapshot is taken"
-            )
-        log.warning("sink %s: %s", self.sink.name, reason)
-        self._reloads |= dict.fromkeys(tables, reason)
 
     def _replace_by_reload(self, error: NotReproducible) -> None:
         """Put a transaction without rows in place of the unwritten Ddl; all batches are written again."""
-        batch = self._kept[self._written]
-        (ddl,) = batch.items
-        assert isinstance(ddl, Ddl)
-        tables = tables_of(ddl)
-        self._reload(tables, f"{error}: {ddl.query}")
-        self._reached.load_again(tables)
-        self._kept[self._written] = Batch([emptied(ddl)], self._reached.checkpoint)
-        self._wanted = self._reached.checkpoint or self._wanted
-        self._written = 0
+        batch = self._kept[self._written] = self._cutter.replaced(self._kept[self._written], error)
+        self._wanted = batch.checkpoint or self._wanted
+        self._written = self._flushed = 0
         if not self._complete:
             raise ReplayRequired(str(error))
 
@@ -377,10 +367,11 @@ def _is_ddl(batch: Batch) -> bool:
     return bool(batch.items) and isinstance(batch.items[0], Ddl)
 
 
-def _next_is_at(waiting: deque[Element], commit_ts: Ts) -> bool:
-    """Return True if the next transaction has the same ts: no checkpoint may come between the two."""
-    following = waiting[0] if waiting else None
-    return isinstance(following, (Transaction, Ddl)) and following.commit_ts == commit_ts
+def _is_of_snapshot(batch: Batch) -> bool:
+    return all(
+        item.chunk is not None if isinstance(item, Transaction) else creates_for_snapshot(item)
+        for item in batch.items
+    )
 
 
 def _nobody(_: Checkpoint) -> None:

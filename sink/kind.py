@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ..config import Finding
+from ..events import Table
+from .dead_letters import DeadLetters
 from .sink import CheckpointStore, Sink
 
 
@@ -81,7 +83,18 @@ class SinkKind:
     """Yield findings: can the target be written, and where does the feed begin there? Changes nothing; raises
     TidemillError if it can't continue."""
     on_spark: SparkWriting
+    misfits: Callable[[Any, Table], Iterator[Finding]] | None = None
+    """Yield findings about a table of the source that the target can't hold, for the sink's options, without
+    connecting; None if every table fits."""
+    on_diff: str = ""
+    """ "module:function", called by `tidemill diff` with the URL, the options and a SinkContext; returns a
+    `compare.side.Target`. Empty if its rows can't be compared."""
+    revisions: Callable[[Any, Any, str], Any] | None = None
+    """Return a `sharding.revisions.Revisions` in the target, by which feeds that write into the same tables
+    coordinate, not connected yet; from the URL, the options and the feed's name. None if there is none."""
     extra: str = ""
     """The extra of tidemill that installs its packages; empty if none is needed."""
+    dead_letters: Callable[[Any, Any, str], DeadLetters] | None = None
+    """Return the dead letters of a feed by its name, not connected yet; None if such a sink keeps none."""
     variant: Callable[[str, Mapping[str, Any]], SinkKind | None] | None = None
     """Return the other kind that the URL or the raw options select. Raises ConfigError."""

@@ -20,6 +20,10 @@ class Flush(Struct, frozen=True):
     """To a SinkActor: flush the sink, which may have new acknowledgements without new items."""
 
 
+class Review(Struct, frozen=True):
+    """To a SinkActor: ask the stages for items that can pass now. To the coordinator: has the feed ended?"""
+
+
 class LoadAgain(Struct, frozen=True):
     """To a SinkActor: load these tables again, by full name."""
 

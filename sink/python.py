@@ -32,6 +32,8 @@ class PythonSink:
     again: at least once.
     """
 
+    needs_key = False
+
     def __init__(
         self,
         name: str,
@@ -80,7 +82,7 @@ class PythonSink:
         for item, is_given in self._choose(batch.items):
             if is_given:
                 self._give((item.commit_ts, item.start_ts))
-            if self._at is not None and item.last and not self._at.tables:
+            if self._explicit and self._at is not None and item.last and not self._at.tables:
                 self._reach(advance(self._at, item))
         if batch.checkpoint is not None:
             self._reach(batch.checkpoint)

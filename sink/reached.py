@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from ..chain import Lag
+from ..chain import Keep, Lag
 from ..errors import InvariantViolated
 from ..events import Checkpoint, Ddl, Item, TablePosition, Transaction, load_again
-from .resume_filter import advance
+from .resume_filter import advance, changes_progress
 from .table_load import tables_of
 
 
@@ -18,6 +18,7 @@ class Reached:
 
     def __init__(self, start: Checkpoint) -> None:
         self._at = start  # without tables; as of before `_last`
+        self._owns_loading = False  # False if the progress in `_at` is a part of other checkpoints too
         self._last: Item | None = None
         self._ts = start.ts
         self._open = False
@@ -41,10 +42,11 @@ class Reached:
             self._at = replace(self._at, loading=load_again(self._at.loading, self._stale))
             self._stale = []
             self._is_plain = False
+        self._owns_loading = False
         at = self._at
         tables = {**self._behind, **self._ahead}
         if tables or at.tables:
-            return Checkpoint(at.ts, at.position, at.loading, at.source, at.owner, tables)
+            return replace(at, tables=tables)
         return at
 
     def add(self, item: Item) -> None:
@@ -60,16 +62,22 @@ class Reached:
             self._add_late(item)
         elif ts < self._ts:
             raise InvariantViolated(f"commit ts {ts} came after {self._ts}, and no table lags behind")
-        elif item.last:
-            if self._at.loading is not None:
-                self._at = advance(self._at, item)
-            else:
-                self._last = item
-            self._ts = ts
-            if self._ahead:
-                self._ahead = {name: at for name, at in self._ahead.items() if at.ts > ts}
+        else:
+            self._add_next(item)
         self._open = not item.last
         self._is_plain = self._at.loading is None and not (self._behind or self._ahead)
+
+    def _add_next(self, item: Item) -> None:
+        loading = self._at.loading
+        if loading is not None and changes_progress(item):
+            self._at = advance(self._at, item, owns_loading=self._owns_loading)
+            self._owns_loading |= self._at.loading is not loading
+        elif item.last:
+            self._last = item
+        if item.last:
+            self._ts = item.commit_ts
+            if self._ahead:
+                self._ahead = {name: at for name, at in self._ahead.items() if at.ts > self._ts}
 
     def mark(self, lag: Lag) -> None:
         if lag.at is None:
@@ -78,6 +86,13 @@ class Reached:
             self._behind[lag.table] = lag.at
         self._is_plain = False  # until the next item changes it
 
+    def keep(self, mark: Keep) -> None:
+        """Note the state of a stage, as of the next item."""
+        if self._last is not None:
+            self._at, self._last = advance(self._at, self._last), None
+        stages = {**self._at.stages, mark.key: mark.state}
+        self._at = replace(self._at, stages={key: state for key, state in stages.items() if state})
+
     def load_again(self, tables: Iterable[str]) -> None:
         """Note that tables are to be loaded again, as of the next checkpoint."""
         self._stale += tables
@@ -85,9 +100,9 @@ class Reached:
 
     def _add_late(self, item: Item) -> None:
         if isinstance(item, Transaction):
-            self._late.update(row.table.full_name for row in item.rows)
+            self._late.update(run.origin_name for run in item.runs)
         else:
-            self._late.add(item.full_name)
+            self._late.add(item.origin_name)
         if item.last:
             for name in self._late & self._behind.keys():
                 self._behind[name] = TablePosition(item.commit_ts, item.position)

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from .. import config
 from ..errors import ConfigError
+from ..events import Table
+from .dead_letters import DeadLetters
 from .files.kinds import LINES, PARQUET
+from .kafka.kinds import KAFKA
 from .kind import SinkContext, SinkKind
 from .python import PYTHON, Receiver
 from .sink import CheckpointStore, Sink
-from .sql.kinds import MYSQL, SQLITE
+from .sql.kinds import DUCKDB, MYSQL, POSTGRES, SQLITE
+from .storage.kinds import BUCKET, DIRECTORY
 
 GROUP: Final = "tidemill.sinks"
 """Group of the entry points by which installed packages add kinds of sinks."""
 
-SINKS: Final = config.Registry(GROUP, SinkKind, (SQLITE, MYSQL, LINES, PARQUET, PYTHON))
+SINKS: Final = config.Registry(
+    GROUP, SinkKind, (SQLITE, MYSQL, POSTGRES, DUCKDB, KAFKA, LINES, PARQUET, BUCKET, DIRECTORY, PYTHON)
+)
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9._-]*)(?:\+[A-Za-z0-9._-]+)?:")
 _TYPE: Final = re.compile(r"expected `(\w+)`(?:, got .*)?")
@@ -72,9 +78,9 @@ def open_sink(
     """Make the sink for a URL, or for a function that takes items; not opened yet.
 
     `store` is for sinks that can't keep their checkpoint in the target. `options` are the fields of the
-    kind's dataclass: `table_name` of SQLite, `schema` of MySQL and MariaDB, `format` of files, `file_bytes`
-    and `flush_seconds` of Parquet, `explicit` of a function. Raises ConfigError that names the accepted
-    values.
+    kind's dataclass: `table_name` of SQLite, `schema` of MySQL, MariaDB and PostgreSQL, `format` of files,
+    `file_bytes` and `flush_seconds` of Parquet, `explicit` of a function. Raises ConfigError that names the
+    accepted values.
     """
     given = given_sink(name, target, options)
     return open_given(given, SinkContext(name=name, feed=feed, store=store))
@@ -91,9 +97,36 @@ def open_given(given: GivenSink, context: SinkContext) -> Sink:
             raise ConfigError(f"{kind.name} needs: {needs}") from error
 
 
+def open_dead_letters(
+    target: str, *, feed: str, options: Mapping[str, Any] = _NO_OPTIONS, name: str = "copy"
+) -> DeadLetters:
+    """Return the dead letters of a feed in a target, by its URL and options, not connected yet.
+
+    Raises ConfigError, also for a kind of sink that keeps none.
+    """
+    given = given_sink(name, target, options)
+    found = dead_letters_of(given, feed)
+    if found is None:
+        raise ConfigError(f"sink {name}: a {given.kind.name} sink keeps no dead letters: name a SQL target")
+    return found
+
+
+def dead_letters_of(given: GivenSink, feed: str) -> DeadLetters | None:
+    """Return the dead letters of a feed, not connected yet; None if such a sink keeps none."""
+    make = given.kind.dead_letters
+    return None if make is None else make(given.target, given.options, feed)
+
+
 def survey_sink(given: GivenSink, context: SinkContext) -> Iterator[config.Finding]:
     """Yield the kind's findings about the target. Raises TidemillError."""
     return given.kind.survey(given.target, given.options, context)
+
+
+def misfits(given: GivenSink, tables: Iterable[Table]) -> Iterator[config.Finding]:
+    """Yield findings about tables of the source that the target can't hold."""
+    if (find := given.kind.misfits) is not None:
+        for table in tables:
+            yield from find(given.options, table)
 
 
 def _kind(name: str, url: str, options: Mapping[str, Any]) -> SinkKind:

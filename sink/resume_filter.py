@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from typing import Literal
+from collections.abc import Callable, Container, Sequence
+from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from ..chain import Barrier, Element, Lag, StageContext
+from ..chain import Element, Lag, Mark, StageContext, emptied
 from ..errors import InvariantViolated
 from ..events import (
     CREATED,
@@ -17,18 +17,21 @@ from ..events import (
     Chunk,
     Ddl,
     Item,
+    OrderedKey,
     Row,
     RowChange,
     Rows,
     Run,
     SnapshotProgress,
-    TableProgress,
+    Table,
     Transaction,
     Wait,
+    computed_columns,
+    key_order,
     progress_of,
     runs_of,
 )
-from .table_load import needed, progress_after
+from .table_load import creates_for_snapshot, needed, progress_after, progress_after_chunk, tables_of
 
 START = Checkpoint(ts=0, position="", loading={})
 """Checkpoint of an empty target, before the snapshot."""
@@ -53,11 +56,14 @@ class ResumeFilter:
     def open(self, context: StageContext) -> None:
         start = context.checkpoint
         self._start = self._at = start
+        self._owns_loading = False
         self._ts = start.ts
         self._inside: Item | None = None  # the latest part of a transaction that is still open
         self._behind = [name for name, at in start.tables.items() if at.ts < start.ts]
         self._ahead_ts = max([start.ts, *(at.ts for at in start.tables.values())])
         self._is_late_open = False  # a transaction with late rows continues
+        self._reloaded: set[str] = set()
+        """Tables to be loaded again: their rows are other ones by now than those of the progress here."""
 
     def apply(self, batch: Sequence[Element]) -> Sequence[Element]:
         """Return the items that the target lacks.
@@ -68,7 +74,7 @@ class ResumeFilter:
             return batch
         passed: list[Element] = []
         for item in batch:
-            if isinstance(item, (Barrier, Lag)):
+            if isinstance(item, Mark):
                 passed.append(item)
             elif item.commit_ts > self._start.ts:
                 if self._behind:
@@ -78,7 +84,7 @@ class ResumeFilter:
                 passed.append(late)
         if self._behind and batch:
             item = batch[-1]  # items of the same commit ts came with it
-            if not isinstance(item, (Barrier, Lag)) and item.last and item.commit_ts == self._start.ts:
+            if not isinstance(item, Mark) and item.last and item.commit_ts == self._start.ts:
                 passed += self._caught_up()
         return passed
 
@@ -117,16 +123,22 @@ class ResumeFilter:
         loading = self._at.loading
         self._ts = item.commit_ts
         self._inside = None if item.last else item
-        if loading is not None and item.last:
-            self._at = advance(self._at, item)
-        if item.commit_ts <= self._ahead_ts:
-            item = uncovered(self._start, item)
-        if isinstance(item, Ddl):
-            ddl = needed(item, {REST: WHOLE} if loading is None else loading)
-            return emptied(item) if ddl is None else ddl
-        if item.chunk is not None:
-            return self._chunk(item, item.chunk, loading)
-        return item if loading is None else self._catch_up(item, loading)
+        if self._reloaded and isinstance(item, Transaction):
+            item = without_tables(item, self._reloaded)
+        passed = uncovered(self._start, item) if item.commit_ts <= self._ahead_ts else item
+        if isinstance(passed, Ddl):
+            ddl = needed(passed, {REST: WHOLE} if loading is None else loading)
+            if ddl is not None and ddl.reload and not (ddl.if_exists or computed_columns(ddl.actions)):
+                self._reloaded.update(tables_of(ddl))  # no target can do without
+            passed = emptied(passed) if ddl is None else ddl
+        elif passed.chunk is not None:
+            passed = self._chunk(passed, passed.chunk, loading)
+        elif loading is not None:
+            passed = self._catch_up(passed, loading)
+        if loading is not None and changes_progress(item):
+            self._at = advance(self._at, item, owns_loading=self._owns_loading)
+            self._owns_loading |= self._at.loading is not loading
+        return passed
 
     def _late(self, item: Item) -> Item | None:
         """Return the part of an item at or below the checkpoint that lagging tables lack."""
@@ -157,6 +169,10 @@ class ResumeFilter:
             return item
         if have.last is None:
             return _with_rows(item, [])
+        if chunk.after is not None:
+            if have.last <= chunk.after:
+                return item
+            return _with_rows(item, [row for row in item.rows if not _within(row, row.after, have.last)])
         # The rows of a chunk are in key order.
         there = 0
         while there < len(item.rows) and _within(item.rows[there], item.rows[there].after, have.last):
@@ -166,7 +182,7 @@ class ResumeFilter:
     def _catch_up(self, item: Transaction, loading: SnapshotProgress) -> Transaction:
         runs: list[Run] = []
         for run in item.runs:
-            have = progress_of(loading, run.table.full_name)
+            have = progress_of(loading, run.origin_name)
             if have is None or have == CREATED:
                 continue
             if have.last is None:
@@ -177,20 +193,41 @@ class ResumeFilter:
         return _with_rows(item, Rows(runs))
 
 
-def advance(checkpoint: Checkpoint, item: Item) -> Checkpoint:
-    """Return the checkpoint after `item`, the last part of its transaction, is applied at `checkpoint`."""
+def changes_progress(item: Item) -> bool:
+    """Return True if the snapshot progress may change once the target has `item`.
+
+    A statement about several tables is a transaction of several schema changes.
+    """
+    return item.last or isinstance(item, Ddl)
+
+
+def advance(checkpoint: Checkpoint, item: Item, *, owns_loading: bool = False) -> Checkpoint:
+    """Return the checkpoint after `item` is applied at `checkpoint`: inside a transaction, only its snapshot
+    progress is another.
+
+    With `owns_loading` the progress in `checkpoint` is changed in place: with very many tables a copy of it
+    for each one takes long.
+    """
     loading = checkpoint.loading
     if loading is not None:
         if isinstance(item, Transaction):
             chunk = item.chunk
-            if chunk is not None and not chunk.table:
-                loading = None
-            elif chunk is not None and not covers(progress_of(loading, chunk.table), chunk.loaded):
-                loading = {**loading, chunk.table: chunk.loaded}
-        else:
+            if chunk is not None:
+                loading = progress_after_chunk(loading, chunk, owned=owns_loading)
+        elif not creates_for_snapshot(item):
             loading = progress_after(loading, item)
+        elif progress_of(loading, item.origin_name) is None:
+            loading = loading if owns_loading else loading.copy()
+            loading[item.origin_name] = CREATED
+    ts, position = (item.commit_ts, item.position) if item.last else (checkpoint.ts, checkpoint.position)
     return Checkpoint(
-        item.commit_ts, item.position, loading, checkpoint.source, checkpoint.owner, checkpoint.tables
+        ts,
+        position,
+        loading,
+        checkpoint.source,
+        checkpoint.owner,
+        checkpoint.tables,
+        checkpoint.stages,
     )
 
 
@@ -198,9 +235,10 @@ def uncovered(checkpoint: Checkpoint, item: Item) -> Item:
     """Return the item without the rows that a target at `checkpoint` has."""
     covers, ts = checkpoint.covers, item.commit_ts
     if isinstance(item, Ddl):
-        return emptied(item) if covers(item.full_name, ts) else item
-    rows = [row for row in item.rows if not covers(row.table.full_name, ts)]
-    return item if len(rows) == len(item.rows) else _with_rows(item, rows)
+        return emptied(item) if covers(item.origin_name, ts) else item
+    runs = item.runs
+    left = [run for run in runs if not covers(run.origin_name, ts)]
+    return item if len(left) == len(runs) else _with_rows(item, Rows(left))
 
 
 def lacking(checkpoint: Checkpoint, items: Sequence[Item]) -> Sequence[Item]:
@@ -211,23 +249,13 @@ def lacking(checkpoint: Checkpoint, items: Sequence[Item]) -> Sequence[Item]:
     return [item for item in items if item.commit_ts > ts]
 
 
-def emptied(item: Item) -> Transaction:
-    """Return a transaction without rows that advances the checkpoint as the item does."""
-    return Transaction(item.commit_ts, item.start_ts, item.source, [], item.position, item.last)
-
-
 def without_tables(item: Transaction, names: Container[str]) -> Transaction:
-    """Return the transaction without rows of these tables."""
+    """Return the transaction without rows of these tables, and without their snapshots' progress."""
+    if item.chunk is not None and item.chunk.table in names:
+        item = replace(item, chunk=None)
     if all(run.table.full_name not in names for run in item.runs):
         return item
     return _with_rows(item, Rows([run for run in item.runs if run.table.full_name not in names]))
-
-
-def covers(have: TableProgress | None, wanted: TableProgress) -> bool:
-    """Return True if a table loaded up to `have` includes everything up to `wanted`."""
-    if have is None:
-        return False
-    return have.last is None or (wanted.last is not None and wanted.last <= have.last)
 
 
 def _loads(item: Item) -> str | None:
@@ -238,12 +266,30 @@ def _with_rows(item: Transaction, rows: Sequence[RowChange]) -> Transaction:
     return replace(item, rows=rows)
 
 
-def _within(change: RowChange, row: Row | None, last: tuple[int, ...]) -> bool:
+def _within(change: RowChange, row: Row | None, last: OrderedKey) -> bool:
     """Return True if the key of `row` is at or below `last`."""
-    return row is not None and tuple([row[index] for index in change.table.key]) <= last
+    return row is not None and _order_of(change.table)(row) <= last
 
 
-def _loaded_part(change: RowChange, last: tuple[int, ...]) -> RowChange | None:
+_orders: dict[int, tuple[Table, Callable[[Row], OrderedKey]]] = {}
+"""By the identity of the table, as hashing one takes longer than comparing keys."""
+_MAX_ORDERS: Final = 10_000
+
+
+def _order_of(table: Table) -> Callable[[Row], OrderedKey]:
+    found = _orders.get(id(table))
+    if found is not None and found[0] is table:
+        return found[1]
+    order = key_order(table)
+    if order is None:
+        raise InvariantViolated(f"table {table.full_name} is loaded in part, and its keys can't be compared")
+    if len(_orders) >= _MAX_ORDERS:
+        _orders.clear()
+    _orders[id(table)] = table, order
+    return order
+
+
+def _loaded_part(change: RowChange, last: OrderedKey) -> RowChange | None:
     """Return a change's effect on the rows with keys up to `last`; an update may move a row across that
     bound."""
     before = change.before if _within(change, change.before, last) else None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from ..events import Batch, Checkpoint
+from ..events import Batch, Checkpoint, Wait
 
 
 class NotReproducible(Exception):
@@ -71,6 +71,34 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """Release the target; unflushed batches are rolled back. Doesn't raise; may be called twice."""
+
+
+class WorkersProgress(NamedTuple):
+    """State of the connections that apply transactions in parallel."""
+
+    units: int
+    """Transactions that aren't durable."""
+    rows: int
+    """Their rows."""
+    workers: int
+    busy: int
+
+
+class PipelinedSink(Sink, Protocol):
+    """A sink that makes rows durable while it accepts others."""
+
+    def progress(self) -> Checkpoint | None:
+        """Start to make everything accepted durable, without waiting; return the durable checkpoint.
+
+        It is called in place of `flush` unless the feed must wait. Batches above the checkpoint that it
+        returns are written again after Retryable. Raises as `write` does.
+        """
+
+    def waits(self) -> list[Wait]:
+        """Return what the sink waits for. Any thread."""
+
+    def workers(self) -> WorkersProgress:
+        """Return the state of its workers. Any thread."""
 
 
 class CheckpointStore(Protocol):

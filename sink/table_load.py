@@ -5,16 +5,21 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from ..events import (
-    CREATED,
+    PENDING,
+    REST,
     STALE,
     WHOLE,
     ChangeColumn,
     ChangeKey,
+    Chunk,
     CreateTable,
     Ddl,
     DropTable,
     RenameTables,
     SnapshotProgress,
+    TableProgress,
+    load_again,
+    origin_name,
     progress_of,
 )
 
@@ -24,11 +29,12 @@ def creates_for_snapshot(ddl: Ddl) -> bool:
 
 
 def tables_of(ddl: Ddl) -> list[str]:
-    """Return the full names of the tables concerned, before and after the statement."""
-    names = [ddl.full_name]
+    """Return the origin names of the tables concerned, before and after the statement."""
+    names = [ddl.origin_name]
     for action in ddl.actions:
         if isinstance(action, RenameTables):
-            names = [f"{schema}.{table}" for pair in action.pairs for schema, table in pair]
+            pairs = [f"{schema}.{table}" for pair in action.pairs for schema, table in pair]
+            names = [origin_name(ddl.source_name, name) for name in pairs]
     return names
 
 
@@ -37,7 +43,7 @@ def needed(ddl: Ddl, loading: SnapshotProgress) -> Ddl | None:
 
     A table that is created for its snapshot replaces the stale copy that the target may have.
     """
-    name = ddl.full_name
+    name = ddl.origin_name
     have = progress_of(loading, name)
     is_stale = loading.get(name) == STALE
     if any(isinstance(action, RenameTables) for action in ddl.actions):
@@ -47,7 +53,7 @@ def needed(ddl: Ddl, loading: SnapshotProgress) -> Ddl | None:
             return None
         return replace(ddl, actions=tuple(map(_replacing, ddl.actions))) if is_stale else ddl
     if have is None:
-        return ddl if is_stale and DropTable() in ddl.actions else None
+        return ddl if name in loading and DropTable() in ddl.actions else None
     if have.last is not None and any(isinstance(one, (ChangeColumn, ChangeKey)) for one in ddl.actions):
         return replace(ddl, reload=f"table {name}: its columns were changed while it was loaded")
     return ddl
@@ -58,23 +64,52 @@ def _replacing(action: object) -> object:
 
 
 def _needed_rename(ddl: Ddl, loading: SnapshotProgress) -> Ddl | None:
-    """Return the renaming if all its tables are loaded; else they are loaded again by their new names."""
+    """Return the renaming if all its tables are loaded; else they are loaded again by their new names.
+
+    They are also loaded again if the target has a stale copy of one by its new name.
+    """
     names = tables_of(ddl)
-    old = names[::2]
-    if all(progress_of(loading, name) == WHOLE for name in old):
+    old, new = names[::2], names[1::2]
+    is_taken = any(name in loading and name not in old for name in new)
+    if not is_taken and all(progress_of(loading, name) == WHOLE for name in old):
         return ddl
-    if not any(progress_of(loading, name) or loading.get(name) == STALE for name in old):
+    if not any(progress_of(loading, name) or name in loading for name in old):
         return None
     return replace(ddl, reload=f"tables {', '.join(names)}: they were renamed while they were loaded")
 
 
+def progress_after_chunk(
+    loading: SnapshotProgress, chunk: Chunk, *, owned: bool = False
+) -> SnapshotProgress | None:
+    """Return the snapshot progress once the target has the chunk; None if everything is loaded then.
+
+    With `owned`, `loading` itself is changed.
+
+    Tables that aren't complete at the end of the snapshot came by a schema change while others were loaded.
+    """
+    if not chunk.table:
+        left = [name for name, have in loading.items() if have != WHOLE] if REST in loading else []
+        return load_again(None, left) if left else None
+    if chunk.loaded == PENDING and chunk.table in loading:
+        return loading
+    if covers(progress_of(loading, chunk.table), chunk.loaded):
+        return loading
+    changed = loading if owned else loading.copy()
+    changed[chunk.table] = chunk.loaded
+    return changed
+
+
+def covers(have: TableProgress | None, wanted: TableProgress) -> bool:
+    """Return True if a table loaded up to `have` includes everything up to `wanted`."""
+    if have is None:
+        return False
+    return have.last is None or (wanted.last is not None and wanted.last <= have.last)
+
+
 def progress_after(loading: SnapshotProgress, ddl: Ddl) -> SnapshotProgress:
-    """Return the snapshot progress once the target has the schema change."""
-    name = ddl.full_name
-    if creates_for_snapshot(ddl):
-        return loading if progress_of(loading, name) is not None else {**loading, name: CREATED}
+    """Return the snapshot progress once the target has the schema change, one of a statement."""
     if DropTable() in ddl.actions:
-        return {other: have for other, have in loading.items() if other != name}
+        return {other: have for other, have in loading.items() if other != ddl.origin_name}
     for action in ddl.actions:
         if isinstance(action, RenameTables):
             names = tables_of(ddl)

@@ -23,6 +23,10 @@ READY_BYTES: Final = 8 << 20
 """Bytes ready to leave, in memory or on disk, above which they leave before more is taken in. This much
 keeps the Merger busy; more would only wait longer and go through the disk."""
 
+STUCK_SECONDS: Final = 5.0
+"""Time without a turn of the Merger after which more is taken in all the same: a server gives up a reader
+that doesn't read for a minute (`net_write_timeout`)."""
+
 
 class AdmissionControl:
     """The Writers that have changes, first come first served.
@@ -32,10 +36,15 @@ class AdmissionControl:
     closes admission and still finds it needed is certain to be woken later.
     """
 
-    def __init__(self, tier: Tier, arrivals: Arrivals, clock: Clock) -> None:
+    def __init__(self, tier: Tier, arrivals: Arrivals, clock: Clock, ahead_bytes: int = 0) -> None:
+        """`ahead_bytes` are the bytes ready to leave that are taken in while what is downstream is stuck."""
         self._tier = tier
         self._arrivals = arrivals
         self._clock = clock
+        self._ahead_bytes = ahead_bytes
+        self.stuck_seconds = STUCK_SECONDS
+        self.moved_at = clock.now()
+        """When the Merger had its last turn: it gets none before its output has room downstream."""
         self.intake: Mailbox | None = None
         """The Intake's mailbox, which is woken; set when the Intake is spawned."""
         self.writers: deque[Writer] = deque()
@@ -87,15 +96,18 @@ class AdmissionControl:
             return False
         if tier.flushing_bytes > LEAVING_BYTES:
             return True
-        return self._arrivals.busy and tier.used_bytes + tier.stored_bytes > READY_BYTES
+        ready = tier.used_bytes + tier.stored_bytes
+        if not self._arrivals.busy or ready <= READY_BYTES:
+            return False
+        return ready > self._ahead_bytes or self._clock.now() - self.moved_at < self.stuck_seconds
 
     def shut_if_needed(self) -> bool:
         """Close admission if needed; True if the Intake must wait to be woken."""
-        if not self.is_needed():
-            return False
-        self.shut_since = self._clock.now()
         if self.is_needed():
-            return True
+            if self.shut_since is None:
+                self.shut_since = self._clock.now()
+            if self.is_needed():
+                return True
         self.shut_since = None
         return False
 

@@ -39,7 +39,8 @@ class Engine:
         self._supervisor = supervisor
         self._tier = tier
         self._arrivals = Arrivals()
-        self._gate = AdmissionControl(tier, self._arrivals, system.clock)
+        ahead_bytes = min(options.ahead_bytes, (options.max_disk_bytes or 2 * options.ahead_bytes) // 2)
+        self._gate = AdmissionControl(tier, self._arrivals, system.clock, ahead_bytes)
         self._progress = Progress()
         self._lock = Lock()  # guards the tables
         self._tables: dict[int, Writer] = {}

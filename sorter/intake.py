@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, count, repeat
 from typing import Any, Final
 
-from ..actors import PooledRef
+from ..actors import PooledRef, Timer
 from ..actors.future import Ask
 from ..events import Changes, KvChange, Ts
 from .admission import AdmissionControl, Part
@@ -57,6 +57,7 @@ class Intake(Part):
         self._arrivals = arrivals
         self._merger = merger
         self._spill = spill
+        self._timer: Timer | None = None
 
     def on_receive_batch(self, _messages: Sequence[Any]) -> None:
         gate = self._gate
@@ -65,7 +66,12 @@ class Intake(Part):
         if advanced := gate.advanced():
             self._advance(advanced)
         if gate.shut_if_needed():
+            # Looks again then, as nobody else does while the Merger is stuck.
+            self._timer = self._timer or self.every(gate.stuck_seconds, WAKE)
             return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         asks: list[Ask] = []
         try:
             self._take_in(asks)

@@ -105,6 +105,7 @@ class Merger(Part):
         """The commit ts that was sent in part; None if there is none."""
 
     def on_receive_batch(self, messages: Sequence[Any]) -> None:
+        self._gate.moved_at = self.clock.now()
         for message in messages:
             if isinstance(message, RunsRead):
                 for run, changes, owners in message.runs:

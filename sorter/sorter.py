@@ -87,6 +87,9 @@ class SorterOptions:
     """Bytes of all tables' changes that stay in memory; 0 sends everything through the disk."""
     max_disk_bytes: int | None = None
     """Maximum bytes on disk; exceeding it stops the feed with a StoreError. None: no bound but the disk's."""
+    ahead_bytes: int = 1 << 30
+    """Bytes ready to leave that are taken in while a sink is stuck, which it is 5 s after the last that left;
+    at most half of `max_disk_bytes`. Otherwise, and beyond it, a source waits from 8 MiB on."""
     layout: str = "block"
     """`block` writes sorted runs of about 1,000 changes as one value, `event` each change by itself."""
     block_changes: int = 1000
@@ -102,7 +105,8 @@ class SorterOptions:
     def __post_init__(self) -> None:
         _one_of("engine", self.engine, tuple(_ENGINES))
         _one_of("layout", self.layout, ("block", "event"))
-        _at_least("memory_bytes", self.memory_bytes, 0)
+        for name in ("memory_bytes", "ahead_bytes"):
+            _at_least(name, getattr(self, name), 0)
         for name in ("block_changes", "block_bytes", "merge_bytes", "stores"):
             _at_least(name, getattr(self, name), 1)
         if self.max_disk_bytes is not None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..actors import Clock
 from ..config import Finding
+from ..events import Table
 from ..mounter import APPLY_ALL, Policy
 from ..puller.lane import ALONE, Lane
 from ..routing import TableFilter
+from ..sharding import Routes
 from .source import Source
 
 
@@ -30,6 +32,10 @@ class SourceOptions(Protocol):
         """Address of the source, for messages."""
 
 
+def _nobody(_: Table) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceContext:
     """The feed of one source, and the resources for it."""
@@ -43,6 +49,12 @@ class SourceContext:
     """The timestamps that the source may use: all, unless it is one of several."""
     on_ddl: Policy = APPLY_ALL
     """Rules about schema changes; a kind of source with `ddl_policies` follows them."""
+    details: bool = False
+    """True if a sink copies indexes and the like: then a kind that can follow them does."""
+    routes: Routes = field(default_factory=Routes)
+    """Merged tables. With routes, several sources may have tables of the same name."""
+    note: Callable[[Table], object] = _nobody
+    """Called by `survey` with the definition of each followed table, for the checks of the targets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +75,17 @@ class SourceKind:
     survey: Callable[[Any, SourceContext], Iterator[Finding]]
     """Yield findings: can the source be followed, and which tables match? Changes nothing; raises
     TidemillError if it can't continue."""
+    on_diff: str = ""
+    """ "module:function", called by `tidemill diff` with the options and a SourceContext; returns a
+    `compare.side.Source`. Empty if its rows can't be compared."""
     extra: str = ""
     """The extra of tidemill that installs its packages; empty if none is needed."""
     url_only: frozenset[str] = frozenset()
     """Fields that only the URL can set."""
     ddl_policies: bool = False
     """True if it follows its context's rules about schema changes."""
+    routable: bool = False
+    """True if its tables can be merged: each schema change has a commit ts of its own."""
     combines: bool = False
     """True if it can be one of several sources: it uses timestamps of its context's lane only, the keyspace
     1 + the lane's index, and waits at the load barrier."""

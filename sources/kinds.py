@@ -1,4 +1,4 @@
-"""Registry entries for MariaDB servers and TiKV clusters."""
+"""Registry entries for MariaDB servers, TiKV clusters and their pumps."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from ..config import Finding
 from ..config.url import PERCENT_ENCODE
 from ..errors import ConfigError
 from ..puller.mysql.options import MysqlOptions
+from ..puller.pump.options import PumpOptions, pump_addresses
 from ..puller.tikv.options import TikvOptions, endpoints
 from .kind import SourceContext, SourceKind
 from .source import Source
@@ -40,13 +41,21 @@ def _address(url: str) -> dict[str, Any]:
 def _open_mysql(options: MysqlOptions, context: SourceContext) -> Source:
     from .mysql import MysqlSource
 
-    return MysqlSource(options, context.tables, context.lane, feed=context.feed, on_ddl=context.on_ddl)
+    return MysqlSource(
+        options,
+        context.tables,
+        context.lane,
+        feed=context.feed,
+        on_ddl=context.on_ddl,
+        details=context.details,
+        names_source=bool(context.routes),
+    )
 
 
 def _survey_mysql(options: MysqlOptions, context: SourceContext) -> Iterator[Finding]:
     from .mysql import MysqlSource
 
-    return MysqlSource(options, context.tables).survey()
+    return MysqlSource(options, context.tables).survey(context.note)
 
 
 def _open_tikv(options: TikvOptions, context: SourceContext) -> Source:
@@ -58,7 +67,28 @@ def _open_tikv(options: TikvOptions, context: SourceContext) -> Source:
 def _survey_tikv(options: TikvOptions, context: SourceContext) -> Iterator[Finding]:
     from .tikv import TikvSource
 
-    return TikvSource(options, context.tables, context.feed, context.directory, context.clock).survey()
+    source = TikvSource(options, context.tables, context.feed, context.directory, context.clock)
+    return source.survey(context.note)
+
+
+def _pumps(url: str) -> dict[str, Any]:
+    """Return the pumps' addresses, or those of PD, through which they are found."""
+    if url.startswith("binlog:"):
+        return {"pd": endpoints(url.removeprefix("binlog://"))}
+    return {"pumps": pump_addresses(url)}
+
+
+def _open_pump(options: PumpOptions, context: SourceContext) -> Source:
+    from .pump import PumpSource
+
+    return PumpSource(options, context.tables, context.feed, context.directory, context.clock)
+
+
+def _survey_pump(options: PumpOptions, context: SourceContext) -> Iterator[Finding]:
+    from .pump import PumpSource
+
+    source = PumpSource(options, context.tables, context.feed, context.directory, context.clock)
+    return source.survey(context.note)
 
 
 MYSQL: Final = SourceKind(
@@ -71,7 +101,9 @@ MYSQL: Final = SourceKind(
     survey=_survey_mysql,
     extra="mysql",
     ddl_policies=True,
+    routable=True,
     combines=True,
+    on_diff="tidemill.compare.mysql:open_source",
 )
 
 TIKV: Final = SourceKind(
@@ -83,4 +115,16 @@ TIKV: Final = SourceKind(
     open=_open_tikv,
     survey=_survey_tikv,
     url_only=frozenset({"pd"}),
+    on_diff="tidemill.compare.tikv:open_source",
+)
+
+PUMP: Final = SourceKind(
+    name="pump",
+    schemes=("pump", "binlog"),
+    example="pump://host:8250,host:8250",
+    options=PumpOptions,
+    read_url=_pumps,
+    open=_open_pump,
+    survey=_survey_pump,
+    url_only=frozenset({"pumps"}),
 )

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
+from functools import partial
 
 import pykka
 from msgspec.structs import replace
 
 from ..codec.mysql.layout import Layouts
+from ..codec.mysql.left_out import leave_out_generated, with_generated
+from ..codec.mysql.tokens import NotUnderstood
 from ..config import Finding
-from ..errors import TidemillError
-from ..events import Checkpoint, Item, Sorted, Ts, Wait
+from ..errors import SourceError, TidemillError
+from ..events import Checkpoint, Item, Sorted, Table, Ts, Wait, progress_of
 from ..mounter import APPLY_ALL, Catalog, History, Mounter, Policy
 from ..puller.lane import ALONE, Lane
 from ..puller.mysql import requirements
 from ..puller.mysql.gtid import parse_gtids
+from ..puller.mysql.key_space import KeySnapshot
 from ..puller.mysql.options import MysqlOptions
 from ..puller.mysql.position import Position, Rank
 from ..puller.mysql.probe import probe, probe_any
 from ..puller.mysql.puller import MysqlPuller
 from ..puller.puller import PullerStatistics, Statistics
 from ..routing import TableFilter
+from ..sharding.key_space import KeySpace
 from .source import SourceInfo, StartContext, no_table_matches
 
 BINLOG_KEYSPACE = 1
@@ -43,15 +48,19 @@ class MysqlSource:
         *,
         feed: str = "",
         on_ddl: Policy = APPLY_ALL,
+        details: bool = False,
+        names_source: bool = False,
     ) -> None:
+        """With `names_source`, the tables of one of several sources have its name."""
         self.address = options.address
         self._feed = feed
         self._on_ddl = on_ddl
+        self._details = details
         self._history: History | None = None
         self._options = options
         self._tables = tables
         self._lane = lane
-        self._layouts = Layouts()
+        self._layouts = Layouts(self._name if names_source else "")
 
     def look(self) -> SourceInfo:
         found = probe_any(self._options)
@@ -59,14 +68,24 @@ class MysqlSource:
         self._refuses_cascades = self._options.cascades == "refuse" and not found.logs_cascades
         names = [(table.schema, table.name) for table in found.tables]
         end = replace(found.end, gtid=found.end.gtid or found.gtids, server=found.server.identity)
-        return SourceInfo(found.source, str(end), names, lambda at: _is_of(found.gtids, at))
+        return SourceInfo(found.source, str(end), names, continues=lambda at: _is_of(found.gtids, at))
 
-    def survey(self) -> Iterator[Finding]:
-        """Yield findings: can the server be followed, and which tables match? Changes nothing."""
+    @contextmanager
+    def key_spaces(self) -> Iterator[list[KeySpace]]:
+        """Yield the keys of all tables that are followed."""
+        with closing(KeySnapshot(self._name, self._options, self._tables.matches)) as snapshot:
+            yield [*snapshot.spaces]
+
+    def survey(self, note: Callable[[Table], object]) -> Iterator[Finding]:
+        """Yield findings: can the server be followed, and which tables match? Changes nothing.
+
+        `note` is called with the definition of each of them.
+        """
         found = requirements.check(self._options, self._tables.matches)
         if found.server:
             yield Finding("ok", found.server)
         for table in found.tables:
+            note(table.table)
             key = ", ".join(table.table.columns[i].name for i in table.table.key) or "no key"
             yield Finding(
                 "ok", f"follows {table.table.full_name} ({key}; about {table.rows_estimated:,} rows)"
@@ -91,6 +110,9 @@ class MysqlSource:
         start = context.start
         identity = start.source if start is not None and start.source else self._identity
         catalog = self._restored(context, identity)
+        reloading = _reloading(context.sink_checkpoints)
+        if catalog is not None:
+            self._choose_columns(catalog, reloading | context.requested)
         self._mounter = Mounter(
             self._layouts,
             identity,
@@ -100,7 +122,10 @@ class MysqlSource:
             history=self._history,
             policy=self._on_ddl.of_source(self._name),
             refuses_cascades=self._refuses_cascades,
-            reloading=_reloading(context.sink_checkpoints),
+            details=self._details,
+            copies_generated=self._options.copies_generated,
+            reloading=reloading,
+            lacks=partial(_is_lacking, context.sink_checkpoints),
         )
         writer = context.sorter.add_table(
             BINLOG_KEYSPACE + self._lane.index, start.ts if start is not None else 0
@@ -123,8 +148,8 @@ class MysqlSource:
 
     @property
     def _name(self) -> str:
-        """Name of the source if it is one of several."""
-        return self._lane.source.removeprefix("source ") if self._lane.count > 1 else ""
+        """Name of the source if it has one, also if it is the only one."""
+        return "" if self._lane is ALONE else self._lane.source.removeprefix("source ")
 
     def _restored(self, context: StartContext, identity: str) -> Catalog | None:
         """Return the catalog as of the start; None if the feed keeps no state."""
@@ -134,6 +159,30 @@ class MysqlSource:
         self._history = History(context.state_dir / name, identity)
         start = context.start
         return self._history.restore(start.ts if start is not None and start.position else 0)
+
+    def _choose_columns(self, catalog: Catalog, reloading: set[str]) -> None:
+        """Give tables that are loaded again the columns that `generated_columns` says. Raises SourceError for
+        another table that was loaded under another value of it."""
+        option, copies_generated = self._options.generated_columns, self._options.copies_generated
+        mixed = set()
+        assert self._history is not None
+        for known in (*catalog.known(), *(later.known for later in self._history.later)):
+            try:
+                made = with_generated(known) if copies_generated else leave_out_generated(known)
+            except NotUnderstood as what:
+                raise SourceError(f"{known.table.full_name} is {what}: leave it out") from None
+            if made != known and known.table.full_name not in reloading:
+                mixed.add(known.table.full_name)
+            elif made != known and known == catalog.get((known.table.schema, known.table.name)):
+                catalog.put(made)
+        if mixed:
+            were = "left out" if copies_generated else "copied"
+            again = " ".join(f"--resnapshot {name}" for name in sorted(mixed))
+            raise SourceError(
+                f"{self.address}: source.generated_columns is {option!r}, but the generated columns of "
+                f"{', '.join(sorted(mixed))} were {were} so far: change it back, or load the tables again "
+                f"(tidemill resume FEED {again})"
+            )
 
     def mount(self, released: Sorted) -> list[Item]:
         return self._mounter.mount(released)
@@ -180,6 +229,11 @@ def _known_tables(catalog: Catalog | None) -> Callable[[str, str], bool] | None:
         return lambda _schema, _table: True
     known = {(table.schema, table.name) for table in catalog.tables()}
     return lambda schema, table: (schema, table) in known
+
+
+def _is_lacking(checkpoints: Sequence[Checkpoint], table: str) -> bool:
+    """Return True if no sink has the table."""
+    return all(progress_of(at.loading, table) is None for at in checkpoints)
 
 
 def _reloading(checkpoints: Sequence[Checkpoint]) -> set[str]:

@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from ..errors import SourceError
 from ..routing import TableFilter
+from ..sharding import Routes
+
+NO_ROUTES: Final = Routes()
 
 
 class OwnTables(TableFilter):
-    """A filter that refuses a table which another source of the feed has too.
+    """A filter that refuses a table which another source of the feed has too, unless it is merged.
 
     `owners`, by schema and table, is shared by the filters of all sources. `matches` raises SourceError.
     """
 
-    def __init__(self, patterns: Sequence[str], source: str, owners: dict[tuple[str, str], str]) -> None:
+    def __init__(
+        self,
+        patterns: Sequence[str],
+        source: str,
+        owners: dict[tuple[str, str], str],
+        routes: Routes = NO_ROUTES,
+    ) -> None:
         super().__init__(patterns)
+        self._routes = routes
         self._source = source
         self._owners = owners
 
     def _matches(self, schema: str, table: str) -> bool:
         if not super()._matches(schema, table):
             return False
+        name = self._source, schema, table
+        if self._routes.find(*name) is not None or self._routes.ghost(*name) is not None:
+            return True
         owner = self._owners.setdefault((schema, table), self._source)
         if owner != self._source:
             raise SourceError(

@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ..errors import CheckpointError
+from ..events import Ts
+
+CLOCKS: Final = "@"
+"""Key of the clocks in a position; no source is called so."""
 
 
-def encode_positions(positions: Mapping[str, str]) -> str:
-    """Return the position of a feed with several sources: a JSON object of each source's own, by name."""
-    return json.dumps(positions, ensure_ascii=False)
+def encode_positions(positions: Mapping[str, str], clocks: Mapping[str, Ts] = {}) -> str:
+    """Return the position of a feed with several sources: a JSON object of each source's own, by name.
+
+    `clocks` are the commit ts of the sources' last transactions. A source that is read again from its
+    position goes on after its own ts, not after the feed's: else its transactions would get higher ones than
+    before.
+    """
+    return json.dumps({**positions, CLOCKS: clocks} if clocks else positions, ensure_ascii=False)
+
+
+def decode_clocks(text: str) -> dict[str, Ts]:
+    """Return the commit ts at a position, by the source's name; empty if it has none."""
+    found = json.loads(text).get(CLOCKS, {})
+    return found if isinstance(found, dict) else {}
 
 
 def decode_positions(text: str, names: Sequence[str]) -> dict[str, str]:
@@ -20,6 +35,8 @@ def decode_positions(text: str, names: Sequence[str]) -> dict[str, str]:
         found = json.loads(text)
     except ValueError:
         found = None
+    if isinstance(found, dict):
+        found.pop(CLOCKS, None)
     if (
         not isinstance(found, dict)
         or found.keys() != set(names)

@@ -9,13 +9,13 @@ from typing import Any, Final
 from .. import config
 from ..errors import ConfigError
 from .kind import SourceContext, SourceKind, SourceOptions
-from .kinds import MYSQL, TIKV
+from .kinds import MYSQL, PUMP, TIKV
 from .source import Source
 
 GROUP: Final = "tidemill.sources"
 """Group of the entry points by which installed packages add kinds of sources."""
 
-SOURCES: Final = config.Registry(GROUP, SourceKind, (MYSQL, TIKV))
+SOURCES: Final = config.Registry(GROUP, SourceKind, (MYSQL, TIKV, PUMP))
 
 OF_ANY: Final = ("url", "tables")
 """Keys of a source's section that are the same for every kind."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import groupby
 from typing import Final
 
@@ -13,12 +15,25 @@ from msgspec.structs import replace
 
 from ..actors import ActorSystem, Clock
 from ..errors import ConfigError, Retryable
-from ..events import Checkpoint, Item, KvChange, SnapshotProgress, Sorted, Transaction, Ts, Wait
+from ..events import (
+    Checkpoint,
+    Item,
+    KvChange,
+    SnapshotProgress,
+    Sorted,
+    TablePosition,
+    Transaction,
+    Ts,
+    Wait,
+    source_and_table,
+)
 from ..puller.lane import LoadBarrier
 from ..puller.puller import PullerStatistics
 from ..routing import TableFilter
-from .positions import Ranks, decode_positions, encode_positions
+from ..sharding.key_space import KeySpace
+from .positions import Ranks, decode_clocks, decode_positions, encode_positions
 from .source import Source, SourceInfo, StartContext, no_table_matches
+from .table_names import TableNames
 
 log = logging.getLogger("tidemill")
 
@@ -54,21 +69,24 @@ class Several:
 
     reloads = False
 
-    def __init__(self, members: Sequence[Member], clock: Clock) -> None:
+    def __init__(self, members: Sequence[Member], clock: Clock, names: TableNames) -> None:
         self.address = ", ".join(member.source.address for member in members)
         self._members = members
         self._names = [member.name for member in members]
         self._clock = clock
+        self._table_names = names
         self._identities: dict[str, str] = {}
         self._ends: dict[str, str] = {}
         self._positions: dict[str, str] = {}
         """Position of each source after its last item, by name."""
+        self._clocks: dict[str, Ts] = {}
+        """Commit ts of each source's last item, by name."""
         self._loading: set[str] = set()
         """Sources whose snapshot isn't complete."""
         self._system: ActorSystem | None = None
 
     def look(self) -> SourceInfo:
-        tables: list[tuple[str, str]] = []
+        tables: dict[str, list[tuple[str, str]]] = {}
         for member in self._members:
             try:
                 found = member.source.look()
@@ -78,9 +96,24 @@ class Several:
                 raise ConfigError(f"{member.stage}: {no_table_matches(unmatched)}")
             self._identities[member.name] = found.source
             self._ends[member.name] = found.end
-            tables += [table for table in found.tables if member.tables.matches(*table)]
+            tables[member.name] = [table for table in found.tables if member.tables.matches(*table)]
         identity = ", ".join(f"{name}: {source}" for name, source in self._identities.items())
-        return SourceInfo(identity, encode_positions(self._ends), tables)
+        return SourceInfo(
+            identity,
+            encode_positions(self._ends),
+            [table for each in tables.values() for table in each],
+            tuple(self._names),
+            adopts=partial(self._table_names.adopted, tables=tables),
+        )
+
+    @contextmanager
+    def key_spaces(self) -> Iterator[list[KeySpace]]:
+        """Yield the keys of the tables of all sources that have keys."""
+        with ExitStack() as stack:
+            found: list[KeySpace] = []
+            for member in self._members:
+                found += stack.enter_context(member.source.key_spaces())  # type: ignore[attr-defined]
+            yield found
 
     # --- positions -------------------------------------------------------------------------------
 
@@ -111,6 +144,7 @@ class Several:
         # position names all sources.
         start = context.start or self._first()
         self._positions = self._decoded(start.position)
+        self._clocks = dict.fromkeys(self._names, start.ts) | decode_clocks(start.position)
         self._sorter = context.sorter
         if start.loading is not None:
             self._loading = set(self._names)
@@ -121,8 +155,13 @@ class Several:
                 replace(
                     context,
                     blocking=self._system,
-                    start=self._part(start, member),
+                    start=replace(self._part(start, member), ts=self._clocks[member.name]),
                     sink_checkpoints=[self._part(at, member) for at in context.sink_checkpoints],
+                    requested=frozenset(
+                        table
+                        for source, table in (source_and_table(x, self._names) for x in context.requested)
+                        if source in ("", member.name)
+                    ),
                     load_barrier=barrier,
                 )
             )
@@ -136,7 +175,15 @@ class Several:
     def _part(self, at: Checkpoint, member: Member) -> Checkpoint:
         """Return what of a checkpoint concerns one source."""
         name = member.name
-        return Checkpoint(at.ts, self._decoded(at.position)[name], at.loading, self._identities[name])
+        loading = self._table_names.loading(at.loading, name)
+        tables = {
+            table: TablePosition(own.ts, self._decoded(own.position)[name])
+            for table, own in at.tables.items()
+            if own.ts > at.ts and source_and_table(table, self._names)[0] in ("", name)
+        }
+        return Checkpoint(
+            at.ts, self._decoded(at.position)[name], loading, self._identities[name], tables=tables
+        )
 
     def stop(self) -> None:
         if self._system is not None:
@@ -168,11 +215,13 @@ class Several:
         return items
 
     def _placed(self, item: Item, name: str) -> Item:
-        """Return an item with the position of all sources."""
+        """Return an item with the position of all sources, and the feed's names of tables."""
+        item = self._table_names.item(item, name)
         if not item.last:
             return item
         self._positions[name] = item.position
-        position = encode_positions(self._positions)
+        self._clocks[name] = item.commit_ts
+        position = encode_positions(self._positions, self._clocks)
         if isinstance(item, Transaction) and item.chunk is not None and not item.chunk.table:
             self._loading.discard(name)
             if self._loading:  # then the feed's snapshot goes on

@@ -99,12 +99,13 @@ def _source(number: int, section: Mapping[str, Any]) -> OneOfSeveral:
 
 def _open(options: SeveralOptions, context: SourceContext) -> Source:
     from .several import Member, Several
+    from .table_names import TableNames
 
     count = len(options.sources)
     owners: dict[tuple[str, str], str] = {}
     members = []
     for index, one in enumerate(options.sources):
-        tables = OwnTables(one.patterns, one.name, owners)
+        tables = OwnTables(one.patterns, one.name, owners, context.routes)
         lane = Lane(index, count, f"source {one.name}")
         own = replace(
             context, tables=tables, lane=lane, directory=context.directory.with_name(f"scratch-{one.name}")
@@ -112,13 +113,15 @@ def _open(options: SeveralOptions, context: SourceContext) -> Source:
         source = open_kind(one.kind, one.options, own)
         position = getattr(one.options, "position", "")
         members.append(Member(one.name, source, tables, one.options.loads, position))
-    return Several(members, context.clock)
+    return Several(
+        members, context.clock, TableNames([one.name for one in members] if context.routes else ())
+    )
 
 
 def _survey(options: SeveralOptions, context: SourceContext) -> Iterator[Finding]:
     owners: dict[tuple[str, str], str] = {}
     for one in options.sources:
-        tables = OwnTables(one.patterns, one.name, owners)
+        tables = OwnTables(one.patterns, one.name, owners, context.routes)
         for finding in survey_kind(one.kind, one.options, replace(context, tables=tables)):
             yield replace(finding, text=f"{one.name}: {finding.text}")
 
@@ -132,5 +135,7 @@ SEVERAL: Final = SourceKind(
     open=_open,
     survey=_survey,
     ddl_policies=True,
+    routable=True,
+    on_diff="tidemill.compare.several:open_source",
 )
 """The kind of a feed with several `[[source]]` sections. No URL names it."""

@@ -24,8 +24,13 @@ class SourceInfo(Struct, frozen=True):
     """Current end position."""
     tables: list[tuple[str, str]]
     """Schema and name of the tables that this user may see."""
+    names: tuple[str, ...] = ()
+    """Names of several sources, each at the index of its lane; empty for a feed's only one."""
     continues: Callable[[Checkpoint], bool] = lambda _: False
     """True if a checkpoint of another identity can be resumed here, as the source has the same history."""
+    adopts: Callable[[Checkpoint], Checkpoint] = lambda at: at
+    """Returns a checkpoint of an earlier version with the origin names that tables have now. Raises
+    CheckpointError."""
 
 
 class StartContext(Struct, frozen=True):
@@ -47,6 +52,8 @@ class StartContext(Struct, frozen=True):
     """True if every sink reads rows as tuples: then `mount` may decode them at once."""
     state_dir: Path | None = None
     """Directory of the feed's state; None for a feed that keeps none."""
+    requested: frozenset[str] = frozenset()
+    """Full names of tables that every sink is asked to load again before it gets any item."""
     load_barrier: LoadBarrier | None = None
     """Where one of several sources waits for the snapshots of the others; None for a feed's only source."""
 

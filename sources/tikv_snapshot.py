@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from itertools import count
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -32,6 +32,7 @@ from ..failpoint import reach
 from ..mounter import RowReader, SchemaHistory, TableAt
 from ..puller.puller import SnapshotReport
 from ..puller.tikv.client import TikvClient
+from ..puller.tikv.kv.page import Pair, take_page
 from ..routing import TableFilter
 from ..sink import Deliver
 
@@ -42,8 +43,6 @@ CHUNK_BYTES: Final = 4 << 20
 ROOM: Final = 1 << 30
 """Distance of the first chunk's ts below the snapshot's ts: four seconds. Changes after
 the snapshot sort after all chunks; earlier ones are in them."""
-
-_Pair: TypeAlias = tuple[bytes, bytes]
 
 
 class TikvSnapshot:
@@ -103,7 +102,7 @@ class TikvSnapshot:
         """Yield chunks by integer key; each is a transaction, after which a restart continues."""
         start, end = record_span(table.info.id)
         if have is not None and have.last:
-            start = record_prefix(table.info.id) + encode_int(have.last[0]) + b"\0"
+            start = record_prefix(table.info.id) + encode_int(int(have.last[0])) + b"\0"
         for pairs in self._pages(start, end):
             _, handle = decode_record_key(pairs[-1][0])
             assert isinstance(handle, int)
@@ -122,39 +121,27 @@ class TikvSnapshot:
         yield Transaction(ts, ts, self._source, [], str(self._at), chunk=Chunk(table.name, TableProgress()))
 
     def _transaction(
-        self, table: TableAt, reader: RowReader, pairs: list[_Pair], loaded: TableProgress
+        self, table: TableAt, reader: RowReader, pairs: list[Pair], loaded: TableProgress
     ) -> Transaction:
         ts = next(self._numbers)
         rows = self._read(reader, pairs, ts)
         return Transaction(ts, ts, self._source, rows, str(self._at), chunk=Chunk(table.name, loaded))
 
-    def _read(self, reader: RowReader, pairs: list[_Pair], ts: Ts) -> list[RowChange]:
+    def _read(self, reader: RowReader, pairs: list[Pair], ts: Ts) -> list[RowChange]:
         self._rows += len(pairs)
         rows = reader.read([KvChange(ts, ts, PUT, key, value) for key, value in pairs])
         return [row for row in rows if row is not None]
 
-    def _pages(self, start: bytes, end: bytes) -> Iterator[list[_Pair]]:
+    def _pages(self, start: bytes, end: bytes) -> Iterator[list[Pair]]:
         client = self._client
         low, high = self._tables.keys
         start, end = max(start, low), min(end, high or end)
         if start >= end:
             return
         found = client.kv.scan(start, end, self._at)
-        while pairs := client.run(_take(found)):
+        while pairs := client.run(take_page(found, CHUNK_ROWS, CHUNK_BYTES)):
             reach("snapshot.chunk_read")
             yield pairs
-
-
-async def _take(found: AsyncIterator[_Pair]) -> list[_Pair]:
-    """Return the next pairs for one chunk; empty at the end."""
-    pairs: list[_Pair] = []
-    size = 0
-    async for pair in found:
-        pairs.append(pair)
-        size += len(pair[1])
-        if len(pairs) >= CHUNK_ROWS or size >= CHUNK_BYTES:
-            break
-    return pairs
 
 
 class _Read(Struct, frozen=True):

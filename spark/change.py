@@ -8,77 +8,22 @@ all its rows.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
-from datetime import date, datetime, timedelta
-from decimal import Decimal
-from typing import Any, Final, TypeAlias, get_args
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
-from msgspec import structs
 
 from ..codec.mysql.layout import Layout
 from ..codec.mysql.run import EventRun
+from ..codec.row_bytes import RowBytes
 from ..errors import SinkError, SourceError
-from ..events import Action, Chunk, Ddl, Op, Row, Table, Ts
+from ..events import Op, Table, Ts
 
 NO_LAYOUT: Final = b""
 """The layout of a schema change, whose bytes are complete without one."""
 
-Images: TypeAlias = tuple[Row | None, Row | None, Chunk | None]
-"""The row before, the row after, and the chunk if it is part of a snapshot."""
-
 _MAX_LAYOUTS: Final = 1000
-_DATES: Final = {"date", "datetime", "timestamp"}
-_TYPES: Final[dict[str, Any]] = {
-    "decimal": Decimal,
-    "float": float,
-    "double": float,
-    "date": date | tuple[str],
-    "datetime": datetime | tuple[str],
-    "timestamp": datetime | tuple[str],
-    "time": timedelta,
-    **dict.fromkeys(("char", "varchar", "text", "enum", "set", "json", "uuid", "inet4", "inet6"), str),
-    **dict.fromkeys(("binary", "varbinary", "blob", "geometry", "vector"), bytes),
-    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"), int),
-}
-"""Types of decoded values. A date that Python has no value for is encoded as a tuple of its text."""
-
-_ACTIONS: Final[dict[str, type[Action]]] = {one.__name__: one for one in get_args(Action)}
 _encode = msgspec.msgpack.Encoder().encode
-
-
-class RowBytes:
-    """Encodes and decodes rows of one table of one source."""
-
-    def __init__(self, source: str, table: Table) -> None:
-        self.source = source
-        self.table = table
-        self.layout = zlib.compress(_encode((source, table)), 9)
-        self._dates = [i for i, column in enumerate(table.columns) if column.kind in _DATES]
-        row = tuple.__class_getitem__(tuple(_TYPES[column.kind] | None for column in table.columns))
-        shape = tuple.__class_getitem__((row | None, row | None, Chunk | None))
-        self._decode: Callable[[bytes], Images] = msgspec.msgpack.Decoder(shape).decode
-
-    def encode(self, before: Row | None, after: Row | None, chunk: Chunk | None) -> bytes:
-        if self._dates:
-            before, after = self._wrapped(before), self._wrapped(after)
-        return _encode((before, after, chunk))
-
-    def decode(self, change: bytes) -> Images:
-        before, after, chunk = self._decode(change)
-        if self._dates:
-            before, after = self._unwrapped(before), self._unwrapped(after)
-        return before, after, chunk
-
-    def _wrapped(self, row: Row | None) -> Row | None:
-        if row is None or not any(type(row[i]) is str for i in self._dates):
-            return row
-        return tuple([(v,) if i in self._dates and type(v) is str else v for i, v in enumerate(row)])
-
-    def _unwrapped(self, row: Row | None) -> Row | None:
-        if row is None or not any(type(row[i]) is tuple for i in self._dates):
-            return row
-        return tuple([v[0] if type(v) is tuple else v for v in row])
 
 
 class EventBytes:
@@ -150,14 +95,3 @@ class Layouts:
                 raise SinkError(f"the column layout holds what tidemill didn't write: {error}") from None
             self._by_layout[layout] = found
         return found
-
-
-def encode_ddl(ddl: Ddl) -> bytes:
-    actions = [(type(action).__name__, action) for action in ddl.actions]
-    return _encode(structs.asdict(ddl) | {"actions": actions})
-
-
-def decode_ddl(change: bytes) -> Ddl:
-    fields = msgspec.msgpack.decode(change)
-    actions = [msgspec.convert(action, _ACTIONS[name]) for name, action in fields["actions"]]
-    return Ddl(**fields | {"actions": tuple(actions)})

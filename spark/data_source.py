@@ -19,7 +19,10 @@ from .offsets.offsets import open_offsets
 from .read.batch_reader import BatchReader, PushingReader
 from .read.options import ReadOptions, of_batch, of_stream, read_options
 from .read.output import Output, full_type
+from .read.schema_changes import EVOLVE
 from .read.stream_reader import StreamReader
+from .read.superset import narrowed, with_columns_of
+from .summary import summarised
 
 PUSHDOWN: str = "spark.sql.python.filterPushdown.enabled"
 
@@ -44,23 +47,34 @@ class TidemillSource(DataSource):
     def name(cls) -> str:
         return "tidemill"
 
+    @summarised
     def schema(self) -> StructType:
         """Return the columns. Raises ConfigError for an option, Retryable and Fatal for the source."""
         return full_type(self._found_table(read_options(self.options)))
 
+    @summarised
     def reader(self, schema: StructType) -> DataSourceReader:
         options = of_batch(read_options(self.options))
-        return self._reads_batches(options, self._output(options, schema))
+        table = self._found_table(options)
+        if table is not None:
+            table = narrowed(table, schema)
+        return self._reads_batches(options, Output(options, table, schema))
 
+    @summarised
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         options = of_stream(read_options(self.options))
-        return StreamReader(options, self._output(options, schema), splits_tables=True)
+        table = self._found_table(options)
+        if table is not None and options.schema_changes == EVOLVE:
+            table = with_columns_of(table, schema)
+        return StreamReader(options, Output(options, table, schema), splits_tables=True)
 
+    @summarised
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from .write.writer import batch_writer
 
         return batch_writer(self.options, schema, overwrite)
 
+    @summarised
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         from .write.writer import stream_writer
 

@@ -14,12 +14,14 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
+from ..codec.ddl_bytes import decode_ddl, encode_ddl
 from ..codec.mysql.images import raw_images, read_images
+from ..codec.row_bytes import RowBytes
 from ..errors import SinkError, SourceError
 from ..events import Chunk, Ddl, Item, Row, RowChange, Run, Table, Transaction
 from ..sink.files.ndjson import json_rows
 from ..sink.files.parquet_columns import counted, repeated
-from .change import NO_LAYOUT, EventBytes, Layouts, RowBytes, decode_ddl, encode_ddl
+from .change import NO_LAYOUT, EventBytes, Layouts
 from .json_text import json_texts
 from .read.pick import Pick
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -13,10 +13,13 @@ from ..sources.kind import SourceKind
 from ..sources.registry import source_kind
 
 if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
+
     from .backfill.directory import Directory
     from .backfill.plan import Plan
     from .offsets.offset import Offsets
     from .read.options import ReadOptions
+    from .snapshot.partition import SnapshotPartition
 
 KEEP_SECONDS: Final = 600
 """Time for which TiKV keeps old versions for a killed batch; a running batch renews it."""
@@ -41,6 +44,9 @@ class SparkReading:
     """Return the options of a single batch, with a unique name if the source needs one."""
     plans_as: str
     """Name of this kind in a backfill's plan."""
+    plan_snapshot: Callable[[ReadOptions, Sequence[Filter]], list[SnapshotPartition] | None]
+    """Divide the snapshot of one table with the filters of a query; None if a feed's own snapshot reads it.
+    Raises Retryable and Fatal."""
     read_chunk: Callable[[Any, Directory, Plan, int], None]
     """Read one chunk of a backfill, with the source's options. Raises Retryable and Fatal."""
 
@@ -72,6 +78,12 @@ def _mysql_offsets(options: ReadOptions) -> Offsets:
     from .offsets.mysql import MysqlOffsets
 
     return MysqlOffsets(options)
+
+
+def _plan_mysql(options: ReadOptions, filters: Sequence[Filter]) -> list[SnapshotPartition] | None:
+    from .snapshot.plan import plan
+
+    return plan(options, filters)
 
 
 def _read_mysql_chunk(options: Any, directory: Directory, plan: Plan, number: int) -> None:
@@ -109,6 +121,7 @@ _READINGS: Final = {
         open_offsets=_mysql_offsets,
         of_batch=lambda options: options,
         plans_as="mariadb",
+        plan_snapshot=_plan_mysql,
         read_chunk=_read_mysql_chunk,
     ),
     "tikv": SparkReading(
@@ -118,6 +131,7 @@ _READINGS: Final = {
         open_offsets=_tikv_offsets,
         of_batch=_tikv_batch,
         plans_as="tikv",
+        plan_snapshot=lambda _options, _filters: None,  # a feed reads its regions by several tasks
         read_chunk=_read_tikv_chunk,
     ),
 }

@@ -15,10 +15,15 @@ def write(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def replace(path: Path, content: bytes) -> None:
-    """Replace a file atomically and durably: a crash leaves the old or the new one whole. Raises OSError."""
+def replace(path: Path, content: bytes, *, mode: int | None = None) -> None:
+    """Replace a file atomically and durably: a crash leaves the old or the new one whole. Raises OSError.
+
+    `mode` is the permissions of the file; None leaves them to the process's umask.
+    """
     fresh = path.with_name(path.name + ".new")
     write(fresh, content)
+    if mode is not None:
+        fresh.chmod(mode)
     fresh.replace(path)
     sync(path.parent)
 

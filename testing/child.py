@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Self, TypeVar
 
+from .prepared import CLI as CLI
+from .prepared import FAILPOINT, Process, start
 from .progress import STALL_SECONDS, ended, eventually
-
-CLI: Final = (sys.executable, "-m", "tidemill.cli")
-"""The command line of this interpreter's tidemill."""
 
 T = TypeVar("T")
 
@@ -34,12 +31,12 @@ class Child:
         **options: Any,
     ) -> None:
         self._log = log
-        options = {"env": os.environ | {"TIDEMILL_FAILPOINT": failpoint}, **options}
+        options = {"env": os.environ | {FAILPOINT: failpoint}, **options}
         if log is None:
-            self.process: subprocess.Popen[bytes] = subprocess.Popen(command, **options)
+            self.process: Process = start(command, **options)
             return
         with log.open("ab") as output:
-            self.process = subprocess.Popen(command, **{"stdout": output, "stderr": output, **options})
+            self.process = start(command, **{"stdout": output, "stderr": output, **options})
 
     def output(self) -> str:
         """Return what is in its log."""

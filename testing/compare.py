@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -17,11 +17,13 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import psycopg
 import pymysql
 from pymysql.cursors import SSCursor
 
 from ..events import Column
 from ..sink.sql.sqlite_types import from_sqlite
+from .postgres_values import from_postgres
 
 Printed: TypeAlias = tuple[str | None, ...]
 Rows: TypeAlias = Callable[[], Iterator[Printed]]
@@ -38,20 +40,31 @@ class PrintedColumn:
     """Number of fractional digits of seconds."""
 
 
-def source_columns(connection: pymysql.Connection[Any], schema: str, table: str) -> list[PrintedColumn]:
+def source_columns(
+    connection: pymysql.Connection[Any], schema: str, table: str, *, generated: bool = True
+) -> list[PrintedColumn]:
+    """Return a table's columns, with or without those that are computed from others."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT column_name, data_type, COALESCE(datetime_precision, 0) FROM information_schema.columns"
-            " WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
-            (schema, table),
+            " WHERE table_schema = %s AND table_name = %s"
+            " AND (%s OR COALESCE(generation_expression, '') IN ('', 'ROW START', 'ROW END'))"
+            " ORDER BY ordinal_position",
+            (schema, table, generated),
         )
         return [PrintedColumn(name, kind, int(scale)) for name, kind, scale in cursor.fetchall()]
 
 
 def mariadb_rows(
-    connect: Callable[..., pymysql.Connection[Any]], schema: str, table: str, columns: Sequence[PrintedColumn]
+    connect: Callable[..., AbstractContextManager[pymysql.Connection[Any]]],
+    schema: str,
+    table: str,
+    columns: Sequence[PrintedColumn],
 ) -> Rows:
-    """Yield the rows of a table of a MariaDB as its server prints them (a float as its exact double)."""
+    """Yield the rows of a table of a MariaDB as its server prints them (a float as its exact double).
+
+    `connect` takes pymysql's options, and returns a connection for the length of a `with`.
+    """
 
     def expression(column: PrintedColumn) -> str:
         name = f"`{column.name}`"
@@ -85,6 +98,25 @@ def sqlite_rows(path: Path, table: str, columns: Sequence[PrintedColumn]) -> Row
             for row in connection.execute(query):
                 yield tuple(
                     printed(column, from_sqlite(kind, value))
+                    for column, kind, value in zip(columns, kinds, row, strict=True)
+                )
+
+    return rows
+
+
+def postgres_rows(
+    connect: Callable[..., psycopg.Connection[Any]], schema: str, table: str, columns: Sequence[PrintedColumn]
+) -> Rows:
+    """Yield the rows of a table of a PostgreSQL database, as the source prints them."""
+    kinds = [_kind(column) for column in columns]
+    names = ", ".join(f"{quoted(c.name)}::text" for c in columns)
+    query = f"SELECT {names} FROM {quoted(schema)}.{quoted(table)}"
+
+    def rows() -> Iterator[Printed]:
+        with connect(options="-c TimeZone=UTC") as connection:
+            for row in connection.execute(query):
+                yield tuple(
+                    printed(column, from_postgres(kind, value))
                     for column, kind, value in zip(columns, kinds, row, strict=True)
                 )
 

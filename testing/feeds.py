@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ..engine.status import FeedStatus, StatusFile
 from ..errors import CheckpointError
@@ -31,10 +31,18 @@ class Ended(NamedTuple):
         return lines[0].removeprefix("tidemill: ")
 
 
+class Followed(Protocol):
+    """Where a feed runs."""
+
+    directory: Path
+
+    def status(self) -> FeedStatus | None: ...
+
+
 class Running(Child):
     """A `tidemill run` that goes on until it is stopped, fails or is killed."""
 
-    def __init__(self, place: Place, command: Sequence[str], **options: Any) -> None:
+    def __init__(self, place: Followed, command: Sequence[str], **options: Any) -> None:
         self._place = place
         log = place.directory / "run.log"
         log.unlink(missing_ok=True)

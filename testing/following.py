@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,10 +11,11 @@ from time import sleep as pause
 from ..engine.status import StatusFile
 from ..errors import CheckpointError
 from .child import CLI, Child
+from .prepared import Process
 
 
 @contextmanager
-def following(config: Path, *flags: str) -> Iterator[subprocess.Popen[bytes]]:
+def following(config: Path, *flags: str) -> Iterator[Process]:
     """Run `tidemill run`, stop it by SIGINT and check its exit status. Raises SystemExit if that isn't 0."""
     with Child([*CLI, "run", config, *flags]) as child:
         yield child.process

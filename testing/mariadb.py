@@ -28,7 +28,7 @@ _OPTIONS: Final = (
 )
 
 # Before the first start no login is possible: the password is written to the table itself.
-_ROOT: Final = f"""
+ROOT: Final = f"""
 UPDATE mysql.global_priv SET priv = json_set(
   priv, '$.plugin', 'mysql_native_password', '$.authentication_string', PASSWORD('{PASSWORD}'));
 INSERT IGNORE INTO mysql.global_priv
@@ -47,7 +47,7 @@ class MariaDb(PrivateServer):
 
     def install_to(self, data_directory: Path) -> None:
         root_sql = self.directory / "root.sql"
-        root_sql.write_text(_ROOT)
+        root_sql.write_text(ROOT)
         run(
             [
                 _program("mariadb-install-db") or "mariadb-install-db",
@@ -62,13 +62,19 @@ class MariaDb(PrivateServer):
             ]
         )
 
-    def command(self) -> list[str]:
+    def program(self) -> list[str]:
+        """Return the server's program with the options that it needs anyway."""
         return [
             _program("mariadbd") or "mariadbd",
             "--no-defaults",
             *as_user(),
-            f"--datadir={self.data_directory}",
             f"--tmpdir={self.directory / 'tmp'}",
+        ]
+
+    def command(self) -> list[str]:
+        return [
+            *self.program(),
+            f"--datadir={self.data_directory}",
             "--socket=server.sock",  # in the data directory; relative, as a socket's path is short
             f"--pid-file={self.directory / 'server.pid'}",
             f"--bind-address={self.host}",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from .private_server import PASSWORD as PASSWORD
-from .private_server import PrivateServer, as_user, run
+from .private_server import PrivateServer, run, unpacked
 
 HOME: Final = Path(os.environ.get("TIDEMILL_MYSQL97") or Path(__file__).parents[1] / "build/mysql97")
 """Where the packages were unpacked."""
@@ -24,6 +24,7 @@ _OPTIONS: Final = (
     "--innodb-redo-log-capacity=32M",
     "--innodb-lock-wait-timeout=10",
     "--max-allowed-packet=64M",
+    "--local-infile=ON",  # as MariaDB by default
     "--skip-name-resolve",
     "--performance-schema=OFF",
     "--mysqlx=OFF",
@@ -75,15 +76,8 @@ class MySql(PrivateServer):
         ]
 
     def _program(self) -> list[str]:
-        # With its own loader, as its libraries are newer than the machine's.
-        libraries = HOME / "usr/lib/x86_64-linux-gnu"
         return [
-            str(libraries / "ld-linux-x86-64.so.2"),
-            "--library-path",
-            str(libraries),
-            str(HOME / "usr/sbin/mysqld"),
-            "--no-defaults",
-            *as_user(),
+            *unpacked(HOME, "mysqld"),
             f"--tmpdir={self.directory / 'tmp'}",
             f"--lc-messages-dir={HOME / 'usr/share/mysql'}",
             f"--plugin-dir={HOME / 'usr/lib/mysql/plugin'}",

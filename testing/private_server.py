@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, Self
@@ -13,8 +17,12 @@ from urllib.parse import quote
 
 import pymysql
 
+from ..puller.mysql.connection import Connection
+from .progress import RetryDelay, Stalled, ended
+
 PASSWORD: Final = "tidemill"
 START_SECONDS: Final = 60
+"""Limit for a start or a stop without progress."""
 _LOOK_SECONDS: Final = 0.02
 _SERVER_IDS = count(1)
 
@@ -23,12 +31,16 @@ class PrivateServer:
     """A server with its own data directory, port and socket, listening on loopback only.
 
     It keeps its port over stop(), kill() and restart(). `options` go to the server's program last, so they
-    override the defaults of the subclass.
+    override the defaults of the subclass. A server of another protocol than MySQL's replaces `connect`, `url`
+    and `silence`.
     """
 
+    stop_signal = signal.SIGTERM
+    """Signal for a clean shutdown that doesn't wait for clients."""
+
     def __init__(self, directory: Path, *options: str, template: Path | None = None) -> None:
-        """`template` is a directory for a fresh data directory: created by the first server, copied by the
-        others."""
+        """`template` is a directory for a fresh data directory: created by the first server of any process,
+        copied by the others."""
         self.directory = directory.absolute()
         self.options = options
         self.template = template
@@ -59,7 +71,7 @@ class PrivateServer:
         if not self.data_directory.exists():
             self._install()
         if self._reserved is None:
-            self._reserved = _reserve(self.port)
+            self._reserved = reserve(self.port)
             self.port = self._reserved.getsockname()[1]
         try:
             self._launch()
@@ -82,14 +94,23 @@ class PrivateServer:
             self._process.wait()
             self._process = None
 
+    def pause(self) -> None:
+        """Stop the process, so that it is silent until unpause() or stop()."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def unpause(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
     def restart(self) -> None:
         """Shut down cleanly if it runs, then start on the same port."""
         self._shut_down()
         self.start()
 
-    def connect(self, **options: Any) -> pymysql.connections.Connection[Any]:
-        """Return a connection as root with autocommit; `options` are pymysql's."""
-        return pymysql.connect(
+    def connect(self, **options: Any) -> Any:
+        """Return a connection as root with autocommit; `options` are the driver's."""
+        return Connection(
             **{
                 "host": self.host,
                 "port": self.port,
@@ -100,6 +121,14 @@ class PrivateServer:
                 **options,
             }
         )
+
+    def silence(self) -> str:
+        """Return why the server doesn't answer yet; empty if it does."""
+        try:
+            self.connect(connect_timeout=5, read_timeout=5).close()
+        except pymysql.err.OperationalError as error:
+            return str(error)
+        return ""
 
     def url(
         self, database: str = "", *, user: str = "root", password: str = PASSWORD, scheme: str = "mysql"
@@ -114,10 +143,11 @@ class PrivateServer:
 
     def _shut_down(self) -> None:
         if self._process is not None:
-            self._process.terminate()
+            self._process.send_signal(self.stop_signal)
+            self._process.send_signal(signal.SIGCONT)  # if it is paused
             try:
-                self._process.wait(timeout=START_SECONDS)
-            except subprocess.TimeoutExpired:
+                ended(self._process, START_SECONDS)
+            except Stalled:
                 self._process.kill()
                 self._process.wait()
             self._process = None
@@ -127,8 +157,11 @@ class PrivateServer:
         if self.template is None:
             self.install_to(self.data_directory)
             return
-        if not self.template.exists():
-            self.install_to(self.template)
+        with locked(self.template):
+            if not self.template.exists():
+                fresh = self.template.with_suffix(".new")
+                self.install_to(fresh)
+                fresh.rename(self.template)
         shutil.copytree(self.template, self.data_directory)
 
     def _launch(self) -> None:
@@ -143,30 +176,56 @@ class PrivateServer:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        for _ in range(int(START_SECONDS / _LOOK_SECONDS)):
-            try:
-                self.connect(connect_timeout=5, read_timeout=5).close()
-                return
-            except pymysql.err.OperationalError as error:
-                reason = str(error)
-            try:
-                code = self._process.wait(timeout=_LOOK_SECONDS)
-            except subprocess.TimeoutExpired:
-                continue
-            self._process = None
-            raise RuntimeError(f"the server ended with status {code}:\n{self._log_tail()}")
-        self.kill()
-        raise RuntimeError(
-            f"the server doesn't answer after {START_SECONDS} s ({reason}):\n{self._log_tail()}"
-        )
+        until_it_answers(self._process, self.silence, self.log_path)
 
-    def _log_tail(self) -> str:
-        return self.log_path.read_text(errors="replace")[-2000:]
+
+def until_it_answers(process: subprocess.Popen[bytes], silence: Callable[[], str], log: Path) -> None:
+    """Wait until `silence` returns no reason any more.
+
+    Raises RuntimeError with the log's end if the server ends, or if its log doesn't grow.
+    """
+    delay = RetryDelay(lambda: log.stat().st_size, START_SECONDS)
+    while reason := silence():
+        try:
+            code = process.wait(timeout=_LOOK_SECONDS)
+            failure = f"the server ended with status {code}"
+        except subprocess.TimeoutExpired:
+            try:
+                delay.check()
+                continue
+            except Stalled:
+                failure = f"the server doesn't answer ({reason})"
+        raise RuntimeError(f"{failure}:\n{log.read_text(errors='replace')[-2000:]}")
+
+
+@contextmanager
+def locked(template: Path) -> Iterator[None]:
+    """Let one process at a time look for the template, and make it."""
+    template.parent.mkdir(parents=True, exist_ok=True)
+    with template.with_suffix(".lock").open("w") as file:
+        flock(file, LOCK_EX)
+        yield
 
 
 def as_user() -> list[str]:
     """Return the option without which the programs refuse to run as root."""
     return ["--user=root"] if os.geteuid() == 0 else []
+
+
+def unpacked(home: Path, program: str) -> list[str]:
+    """Return the start of the command of a server whose packages were unpacked into `home`.
+
+    It runs with its own loader, as its libraries are newer than the machine's.
+    """
+    libraries = home / "usr/lib/x86_64-linux-gnu"
+    return [
+        str(libraries / "ld-linux-x86-64.so.2"),
+        "--library-path",
+        str(libraries),
+        str(home / "usr/sbin" / program),
+        "--no-defaults",
+        *as_user(),
+    ]
 
 
 def run(command: list[str]) -> None:
@@ -176,7 +235,7 @@ def run(command: list[str]) -> None:
         raise RuntimeError(f"{command[0]} failed: {done.stdout.decode(errors='replace')[-2000:]}")
 
 
-def _reserve(port: int) -> socket.socket:
+def reserve(port: int) -> socket.socket:
     """Reserve `port` (0: any free one): bound with SO_REUSEADDR and not listening, so that only a server that
     requests this very port can bind it too."""
     held = socket.socket()

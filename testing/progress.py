@@ -6,16 +6,20 @@ import os
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 from threading import Condition, Event, Thread
 from time import monotonic
 from typing import Any, Final, TypeVar
 
 from ..engine.feed import Feed
 from ..engine.status import FeedStatus
+from .prepared import Process, start
 
 STALL_SECONDS: Final = 120.0
 """Limit for a wait during which nothing has moved; also for single steps that show no progress."""
 LOOK_SECONDS: Final = 0.02
+MOST_SLOWDOWN: Final = 4.0
+"""Limit for `slowdown`: at a load of 30, a test that can't pass must still fail within minutes."""
 
 T = TypeVar("T")
 
@@ -25,8 +29,8 @@ class Stalled(AssertionError):
 
 
 def slowdown() -> float:
-    """How many times slower than alone a process runs here: runnable processes per processor, at least 1."""
-    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    """How many times slower than alone a process runs here: runnable processes per processor, 1 to 4."""
+    return min(max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), MOST_SLOWDOWN)
 
 
 class RetryDelay:
@@ -100,7 +104,7 @@ def joined(thread: Thread) -> None:
 
 
 def ended(
-    process: subprocess.Popen[Any],
+    process: Process,
     seconds: float = STALL_SECONDS,
     sign: Callable[[], object] = lambda: None,
 ) -> int:
@@ -120,20 +124,17 @@ def completed(
     **options: Any,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end with its output captured as text. Raises Stalled, the command being killed."""
-    patience = RetryDelay(sign, seconds)
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, **options) as process:
+    with TemporaryFile("w+") as out, TemporaryFile("w+") as err:
+        process = start(command, stdout=out, stderr=err, **options)
         try:
-            while True:
-                try:
-                    out, err = process.communicate(timeout=1.0)
-                except subprocess.TimeoutExpired:
-                    patience.check()
-                else:
-                    return subprocess.CompletedProcess(command, process.returncode, out, err)
+            status = ended(process, seconds, sign)
         except BaseException:
             process.kill()
+            process.wait()
             raise
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(command, status, out.read(), err.read())
 
 
 def moved(status: FeedStatus | None) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ..chain import Barrier, Lag, StageContext
+from ..chain import Barrier, Keep, Lag, StageContext
 from ..events import Checkpoint, Item
 from ..sink.reached import Reached
 from ..sink.resume_filter import START, ResumeFilter
@@ -28,8 +28,8 @@ class Resumed:
             match element:
                 case Lag():
                     self._reached.mark(element)
-                case Barrier():
-                    raise AssertionError("a resume filter sets no barrier")
+                case Barrier() | Keep():
+                    raise AssertionError("a resume filter sets no barrier, and keeps no state")
                 case _:
                     self._reached.add(element)
                     admitted = element

@@ -1,22 +1,21 @@
-"""Copies of a schema that change with it: one feed into MariaDB and SQLite."""
+"""Copies of a schema that change with it: one feed into MariaDB, SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
 import json
-import logging
 import signal
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from ..engine.feed import Feed
-from ..engine.options import feed_options, open_sinks
 from .child import CLI, Child
-from .compare import Rows, compare, mariadb_rows, source_columns, sqlite_rows
+from .compare import Rows, compare, mariadb_rows, postgres_rows, source_columns, sqlite_rows
+from .definition import definition
+from .feed_run import run_to_end
 from .mariadb import MariaDb
-from .progress import feed_ended
+from .postgres import PostgreSql
 
 _DEFINITIONS = """
 SELECT table_name, column_name, column_type, is_nullable, column_default, character_set_name, collation_name,
@@ -27,15 +26,25 @@ ORDER BY table_name, ordinal_position
 
 
 class SchemaCopies:
-    """A feed of all tables of `schema`, with the sinks `mariadb` and `sqlite`.
+    """A feed of a schema's tables into the sinks `mariadb` and `sqlite`; if wanted `definition`, `postgres`.
 
-    The copy in MariaDB is in the schema `{schema}_copy` of the same server.
+    The copies in MariaDB are in the schemas `{schema}_copy` and `{schema}_whole` of the same server, the
+    second one with the tables' whole definitions; that in PostgreSQL is in `{schema}`.
     """
 
-    def __init__(self, server: MariaDb, schema: str, directory: Path, **source: Any) -> None:
+    def __init__(
+        self,
+        server: MariaDb,
+        schema: str,
+        directory: Path,
+        *,
+        postgres: PostgreSql | None = None,
+        **source: Any,
+    ) -> None:
         self.server = server
         self.schema = schema
         self.copy = f"{schema}_copy"
+        self.whole = f"{schema}_whole"
         self.file = directory / "copy.db"
         self.loads: list[str] = []
         """Loads of tables after the first: the sink and the reason."""
@@ -46,9 +55,14 @@ class SchemaCopies:
             "source": {"url": server.url(), "tables": [f"{schema}.*"], "retry_longest_seconds": 1, **source},
             "sink": [
                 {"name": "mariadb", "url": server.url(self.copy)},
+                {"name": "definition", "url": server.url(self.whole), "copy": "definition"},
                 {"name": "sqlite", "url": f"sqlite:///{self.file}"},
             ],
         }
+        self.postgres = postgres
+        if postgres is not None:
+            postgres_sink = {"name": "postgres", "url": postgres.url(), "schema": schema, "dates": "text"}
+            self._config["sink"].append(postgres_sink)
 
     def execute(self, *statements: str) -> list[tuple[Any, ...]]:
         """Run statements in one session in the schema; return the rows of the last one."""
@@ -59,17 +73,7 @@ class SchemaCopies:
 
     def follow(self) -> None:
         """Run the feed up to the source's present end. Raises its error."""
-        options = feed_options({**self._config, "until": "now"})
-        feed = Feed(options, open_sinks(options))
-        with _loads_noted(self.loads):
-            feed.start()
-            try:
-                feed_ended(feed)
-            finally:
-                feed.stop()
-                feed.wait()
-        if feed.error is not None:
-            raise feed.error
+        run_to_end(self._config, self.loads)
 
     def follow_in_process(self, failpoint: str = "") -> bool:
         """Run the feed as a process, up to the source's present end; return False if the failpoint killed it.
@@ -95,6 +99,13 @@ class SchemaCopies:
                 found.append(f"mariadb: lacks {sorted(map(str, less))}, has {sorted(map(str, more))}")
             if (there := self._sqlite_tables()) != [f"{self.schema}.{table}" for table in tables]:
                 found.append(f"sqlite: tables {there}")
+            if self.postgres is not None and (there := self._postgres_tables(self.postgres)) != tables:
+                found.append(f"postgres: tables {there}")
+            for table in tables:
+                wanted = definition(connection, self.schema, table)
+                has = definition(connection, self.whole, table)
+                if wanted != has:
+                    found.append(f"definition: {table} is {has} in place of {wanted}")
             if found:
                 return found
             pairs: dict[str, tuple[Rows, Rows]] = {}
@@ -103,7 +114,12 @@ class SchemaCopies:
                 rows = mariadb_rows(self.server.connect, self.schema, table, columns)
                 copy = mariadb_rows(self.server.connect, self.copy, table, columns)
                 pairs[f"mariadb: {table}"] = rows, copy
+                whole = mariadb_rows(self.server.connect, self.whole, table, columns)
+                pairs[f"definition: {table}"] = rows, whole
                 pairs[f"sqlite: {table}"] = rows, sqlite_rows(self.file, f"{self.schema}.{table}", columns)
+                if self.postgres is not None:
+                    there_rows = postgres_rows(self.postgres.connect, self.schema, table, columns)
+                    pairs[f"postgres: {table}"] = rows, there_rows
             return compare(pairs).differences
 
     def _definitions(self, schema: str) -> Sequence[tuple[Any, ...]]:
@@ -116,6 +132,19 @@ class SchemaCopies:
             names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
             return [name for (name,) in names if "." in name]
 
+    def _postgres_tables(self, postgres: PostgreSql) -> list[str]:
+        with postgres.connect() as connection:
+            query = 'SELECT tablename FROM pg_tables WHERE schemaname = %s ORDER BY tablename COLLATE "C"'
+            names = [name for (name,) in connection.execute(query, [self.schema])]
+        return [name for name in names if not name.startswith("tidemill_")]
+
+    def drop(self) -> None:
+        """Drop the copies on servers."""
+        self.execute(f"DROP DATABASE IF EXISTS {self.copy}", f"DROP DATABASE IF EXISTS {self.whole}")
+        if self.postgres is not None:
+            with self.postgres.connect() as connection:
+                connection.execute(f"DROP SCHEMA IF EXISTS {self.schema} CASCADE")
+
 
 def _toml(config: dict[str, Any]) -> Iterator[str]:
     values = {key: value for key, value in config.items() if isinstance(value, str)}
@@ -125,21 +154,3 @@ def _toml(config: dict[str, Any]) -> Iterator[str]:
     for sink in config["sink"]:
         yield "[[sink]]"
         yield from (f"{key} = {json.dumps(value)}" for key, value in sink.items())
-
-
-@contextmanager
-def _loads_noted(loads: list[str]) -> Iterator[None]:
-    """Add the reasons for loading tables again to a list."""
-
-    class Noting(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            text = record.getMessage()
-            if text.startswith("sink "):
-                loads.append(text.removeprefix("sink "))
-
-    log, handler = logging.getLogger("tidemill"), Noting(logging.WARNING)
-    log.addHandler(handler)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from . import shop
-from .compare import Comparison, compare, mariadb_rows, source_columns, sqlite_rows
+from .compare import Comparison, compare, mariadb_rows, postgres_rows, source_columns, sqlite_rows
 from .following import until_all_at
 from .mariadb import MariaDb
+from .postgres import PostgreSql
 
 COPY = "shop_copy"
 """The second schema."""
@@ -32,8 +33,14 @@ def place(position: str) -> tuple[str, int]:
     return file, int(offset or 0)
 
 
-def compare_copies(sqlite_path: Path, server: MariaDb, schema: str = "shop", copy: str = COPY) -> Comparison:
-    """Both targets against the source."""
+def compare_copies(
+    sqlite_path: Path,
+    server: MariaDb,
+    schema: str = "shop",
+    copy: str = COPY,
+    postgres: PostgreSql | None = None,
+) -> Comparison:
+    """All targets against the source."""
     with server.connect() as connection:
         columns = {table: source_columns(connection, schema, table) for table in shop.TABLES}
     pairs = {}
@@ -41,4 +48,7 @@ def compare_copies(sqlite_path: Path, server: MariaDb, schema: str = "shop", cop
         source = mariadb_rows(server.connect, schema, table, listed)
         pairs[f"{table} in SQLite"] = (source, sqlite_rows(sqlite_path, f"{schema}.{table}", listed))
         pairs[f"{table} in MariaDB"] = (source, mariadb_rows(server.connect, copy, table, listed))
+        if postgres is not None and table != "every_type":  # it has texts with NUL
+            rows = postgres_rows(postgres.connect, schema, table, listed)
+            pairs[f"{table} in PostgreSQL"] = (source, rows)
     return compare(pairs)

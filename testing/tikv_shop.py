@@ -200,6 +200,8 @@ class World:
         ]
         self.schedule = Schedule(self.tidb, seed, keys, FAULTS)
         self._threads: list[Thread] = []
+        self.faults = True
+        """True if regions and stores fail while the writers write."""
 
     def _fill(self, rng: random.Random) -> None:
         for start in range(0, ACCOUNTS, 500):
@@ -220,7 +222,8 @@ class World:
         """Start or resume writers and faults."""
         self._stop.clear()
         self._threads = [Thread(target=self._write, args=(writer,)) for writer in self._writers]
-        self._threads.append(Thread(target=self._disturb))
+        if self.faults:
+            self._threads.append(Thread(target=self._disturb))
         for thread in self._threads:
             thread.start()
 
@@ -265,15 +268,20 @@ def serve(pipe: Connection, seed: int) -> None:
     world = World(seed)
     with world.tidb:
         pipe.send(world.tidb.pd_address)
-        while (asked := pipe.recv()) is not None:
-            name, *arguments = asked
-            match name:
-                case "rows":
-                    answer: Any = world.truth.rows()
-                case "transactions":
-                    answer = world.truth.transactions
-                case "faults":
-                    answer = dict(world.schedule.hits)
-                case _:
-                    answer = getattr(world, name)(*arguments)
-            pipe.send(answer)
+        answer(world, pipe)
+
+
+def answer(world: World, pipe: Connection) -> None:
+    """Call the methods that are asked for until None is received."""
+    while (asked := pipe.recv()) is not None:
+        name, *arguments = asked
+        match name:
+            case "rows":
+                found: Any = world.truth.rows()
+            case "transactions":
+                found = world.truth.transactions
+            case "faults":
+                found = dict(world.schedule.hits)
+            case _:
+                found = getattr(world, name)(*arguments)
+        pipe.send(found)

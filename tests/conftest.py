@@ -1,19 +1,43 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 pytest.register_assert_rewrite("tidemill.testing.cases")
 
-from tidemill.testing import disk, mysql  # noqa: E402
+from tidemill.codec.native import library  # noqa: E402
+from tidemill.emulator.server import Tls  # noqa: E402
+from tidemill.testing import disk, etcd, java_consumer, kafka, mysql, postgres  # noqa: E402
+from tidemill.testing.certificates import Authority  # noqa: E402
+from tidemill.testing.etcd import Etcd  # noqa: E402
+from tidemill.testing.java_consumer import JavaConsumer  # noqa: E402
+from tidemill.testing.kafka import Kafka  # noqa: E402
+from tidemill.testing.kafka_mock import MockKafka  # noqa: E402
 from tidemill.testing.mariadb import MariaDb, missing  # noqa: E402
+from tidemill.testing.mariadb118 import MariaDb118  # noqa: E402
+from tidemill.testing.mariadb118 import missing as mariadb118_missing  # noqa: E402
 from tidemill.testing.mariadb_client import Client  # noqa: E402
+from tidemill.testing.memory_disk import memory_disk  # noqa: E402
 from tidemill.testing.mysql import MySql  # noqa: E402
+from tidemill.testing.postgres import PostgreSql  # noqa: E402
+
+if TYPE_CHECKING:
+    from tidemill.testing.s3 import S3Store
+
+# Children would compile the whole package at each start, a third of the time that they take to start.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# pytest's own variable; a kill -9 takes no page out of memory, so files there are as durable for it.
+if (_in_memory := memory_disk()) is not None:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_in_memory))
 
 # Hypothesis' own time limits (0.2 s an example, and how long making examples takes) fail on a busy machine.
 settings.register_profile("progress", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -27,11 +51,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seed", type=int, help="of tests that run many seeds, only this one")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Print a failure as it comes, on standard error: a run that is cut off has still said what failed."""
+    if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        print(f"\n{report.nodeid} ({report.when}, {report.duration:.0f} s)", file=sys.__stderr__)
+        print(report.longreprtext[-3000:], file=sys.__stderr__, flush=True)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if missing():
         terminalreporter.write_line(f"Tests against MariaDB were SKIPPED: {missing()}", yellow=True)
+    if mariadb118_missing():
+        terminalreporter.write_line(
+            f"Tests against MariaDB 11.8 were SKIPPED: {mariadb118_missing()}", yellow=True
+        )
     if mysql.missing():
         terminalreporter.write_line(f"Tests against MySQL were SKIPPED: {mysql.missing()}", yellow=True)
+    if postgres.missing():
+        terminalreporter.write_line(
+            f"Tests against PostgreSQL were SKIPPED: {postgres.missing()}", yellow=True
+        )
+    if kafka.missing():
+        terminalreporter.write_line(f"Tests against Kafka were SKIPPED: {kafka.missing()}", yellow=True)
+    if etcd.missing():
+        terminalreporter.write_line(f"Tests against etcd were SKIPPED: {etcd.missing()}", yellow=True)
 
 
 def _require(service: str, reason: str) -> None:
@@ -60,6 +104,22 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         yield directory
 
 
+def _fresh_database(server: MariaDb | MySql) -> Iterator[str]:
+    """Yield the name of a fresh, empty database, and drop it."""
+    name = f"shop_{next(_numbers)}"
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {name}")
+        yield name
+        cursor.execute(f"DROP DATABASE {name}")
+
+
+def _template(factory: pytest.TempPathFactory, name: str) -> Path:
+    """Return the path of a fresh data directory: the first server of any xdist worker makes it."""
+    base = factory.getbasetemp()
+    root = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    return root / "templates" / name / "data"
+
+
 # --- MariaDB
 
 
@@ -71,7 +131,7 @@ def mariadb_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     must be installed.
     """
     _require("mariadb", missing())
-    return tmp_path_factory.mktemp("template") / "data"
+    return _template(tmp_path_factory, "mariadb")
 
 
 @pytest.fixture(scope="session")
@@ -86,17 +146,28 @@ def private_mariadb(tmp_path: Path, mariadb_template: Path) -> Iterator[MariaDb]
     """A server of the test's own, not started yet: give it `options`, start, kill and restart it."""
     server = MariaDb(tmp_path / "mariadb", template=mariadb_template)
     yield server
+    server.kill()  # a shutdown takes a second or two, and its files go
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def mariadb118(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDb118]:
+    """As `mariadb`, of version 11.8."""
+    _require("mariadb118", mariadb118_missing())
+    with MariaDb118(tmp_path_factory.mktemp("mariadb118")) as server:
+        yield server
+
+
+@pytest.fixture
+def mariadb118_database(mariadb118: MariaDb118) -> Iterator[str]:
+    """The name of a fresh, empty database on `mariadb118`."""
+    yield from _fresh_database(mariadb118)
 
 
 @pytest.fixture
 def database(mariadb: MariaDb) -> Iterator[str]:
     """The name of a fresh, empty database on `mariadb`."""
-    name = f"shop_{next(_numbers)}"
-    with mariadb.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(f"CREATE DATABASE {name}")
-        yield name
-        cursor.execute(f"DROP DATABASE {name}")
+    yield from _fresh_database(mariadb)
 
 
 @pytest.fixture
@@ -124,7 +195,7 @@ def own(private_mariadb: MariaDb) -> Iterator[Client]:
 def mysql_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Like `mariadb_template`, of MySQL."""
     _require("mysql", mysql.missing())
-    return tmp_path_factory.mktemp("template") / "data"
+    return _template(tmp_path_factory, "mysql")
 
 
 @pytest.fixture(scope="session")
@@ -139,17 +210,14 @@ def private_mysql(tmp_path: Path, mysql_template: Path) -> Iterator[MySql]:
     """A server of the test's own, not started yet: give it `options`, start, kill and restart it."""
     server = MySql(tmp_path / "mysql", template=mysql_template)
     yield server
+    server.kill()  # a shutdown takes a second or two, and its files go
     server.stop()
 
 
 @pytest.fixture
 def mysql_database(mysql97: MySql) -> Iterator[str]:
     """The name of a fresh, empty database on `mysql97`."""
-    name = f"shop_{next(_numbers)}"
-    with mysql97.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(f"CREATE DATABASE {name}")
-        yield name
-        cursor.execute(f"DROP DATABASE {name}")
+    yield from _fresh_database(mysql97)
 
 
 @pytest.fixture
@@ -157,3 +225,134 @@ def mysql_sql(mysql97: MySql, mysql_database: str) -> Iterator[Client]:
     client = Client(mysql97, mysql_database)
     yield client
     client.close()
+
+
+# --- PostgreSQL
+
+
+@pytest.fixture(scope="session")
+def postgres_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Like `mariadb_template`, of PostgreSQL."""
+    _require("postgres", postgres.missing())
+    return _template(tmp_path_factory, "postgres")
+
+
+@pytest.fixture(scope="session")
+def postgresql(tmp_path_factory: pytest.TempPathFactory, postgres_template: Path) -> Iterator[PostgreSql]:
+    """A server for the whole session, one for each xdist worker. Don't stop it or set globals."""
+    with PostgreSql(tmp_path_factory.mktemp("postgres"), template=postgres_template) as server:
+        yield server
+
+
+@pytest.fixture
+def private_postgresql(tmp_path: Path, postgres_template: Path) -> Iterator[PostgreSql]:
+    """A server of the test's own, not started yet: give it `options`, start, kill and restart it."""
+    server = PostgreSql(tmp_path / "postgres", template=postgres_template)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def postgres_database(postgresql: PostgreSql) -> Iterator[str]:
+    """The name of a fresh, empty database on `postgresql`."""
+    name = f"shop_{next(_numbers)}"
+    with postgresql.connect() as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        yield name
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+# --- Kafka
+
+
+def _tls(authority: Authority, name: str) -> Tls:
+    certificate, key = authority.issue(name)
+    return Tls(ca_path=authority.ca, cert_path=certificate, key_path=key)
+
+
+@pytest.fixture(scope="session")
+def kafka_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    """A broker for the whole session, one for each xdist worker. Don't stop it.
+
+    It has a listener with TLS if there is the command openssl.
+    """
+    _require("kafka", kafka.missing())
+    directory = tmp_path_factory.mktemp("kafka")
+    server = Kafka(directory / "broker")
+    if shutil.which("openssl"):
+        authority = Authority(directory / "certificates")
+        server.tls, server.client_tls = _tls(authority, "broker"), _tls(authority, "client")
+    with server:
+        yield server
+
+
+@pytest.fixture
+def private_kafka(tmp_path: Path) -> Iterator[Kafka]:
+    """A broker of the test's own, not started yet: give it `options`, start, kill and restart it."""
+    _require("kafka", kafka.missing())
+    server = Kafka(tmp_path / "kafka")
+    yield server
+    server.kill()  # a shutdown takes seconds, and its files go
+    server.stop()
+
+
+@pytest.fixture
+def consumer_in_java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaConsumer]:
+    """examples/java, which is compiled while the test begins."""
+    _require("avro-java", java_consumer.missing())
+    consumer = JavaConsumer(tmp_path_factory.mktemp("java"))
+    yield consumer
+    consumer.close()
+
+
+@pytest.fixture
+def mock_kafka() -> Iterator[MockKafka]:
+    """Two imitated brokers of the test's own."""
+    with MockKafka(2) as cluster:
+        yield cluster
+
+
+# --- S3
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Store]:
+    """A store for the whole session, one for each xdist worker: make a bucket of your own."""
+    from tidemill.testing.s3 import LOGIN, S3Store
+
+    os.environ.update(LOGIN)
+    with S3Store() as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(s3_server: S3Store) -> str:
+    """The name of a fresh, empty bucket on `s3_server`."""
+    return s3_server.bucket(f"bucket-{next(_numbers)}")
+
+
+# --- etcd
+
+
+@pytest.fixture
+def needs_etcd() -> None:
+    """Skips, or fails, a test that starts an etcd itself where there is none."""
+    _require("etcd", etcd.missing())
+
+
+@pytest.fixture
+def private_etcd(tmp_path: Path) -> Iterator[Etcd]:
+    """A running etcd of the test's own: kill, pause and start it again."""
+    _require("etcd", etcd.missing())
+    with Etcd(tmp_path / "etcd") as server:
+        yield server
+
+
+@pytest.fixture(scope="module", params=["python", "native"])
+def decoder(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Run a module's tests with each of the two decoders of rows."""
+    if request.param == "native" and library.native is None:
+        pytest.skip("the native decoder isn't built")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(library, "in_use", request.param == "native")
+        yield request.param

@@ -16,19 +16,21 @@ LEAVES = {
     "codec": {"events", "errors"},
     "config": {"errors"},
     "chain": {"events"},
+    "timeline": {"errors"},
 }
 """Folders that know no stage: actors and stores know no change data, and a chain is what `sink`, `routing`
 and `sharding` share, which don't know each other."""
-STAGES = {"puller", "sorter", "mounter", "routing", "sink"}
+STAGES = {"puller", "sorter", "mounter", "routing", "sharding", "sink"}
 ABOVE = {
     "sources": {"engine"},
     "engine": {"sources"},
+    "compare": {"engine", "sources"},
     "embedded": {"engine", "sources"},
     "emulator": set(),
     "testing": {"emulator", "embedded", "engine"},
     "spark": {"engine", "sources"},
-    "cli": {"engine", "spark", "benchmarks"},
-    "benchmarks": {"engine", "sources", "embedded", "spark", "cli", "emulator", "testing"},
+    "cli": {"compare", "engine", "spark", "benchmarks"},
+    "benchmarks": {"compare", "engine", "sources", "embedded", "spark", "cli", "emulator", "testing"},
 }
 """Folders that put the stages together, and what else each may import; no stage imports them."""
 FOREIGN = {
@@ -38,12 +40,14 @@ FOREIGN = {
     "codec": {"msgspec", "google", "numpy", "pyarrow"},
     "config": {"msgspec"},
     "chain": {"msgspec"},
+    "timeline": {"msgspec"},
     "sorter": {"msgspec"},
     "mounter": {"msgspec"},
     "routing": {"msgspec"},
-    "puller": {"msgspec", "pymysql", "pymysqlreplication", "grpc", "zstandard"},
+    "sharding": {"msgspec"},
+    "puller": {"msgspec", "pymysql", "pymysqlreplication", "grpc", "zstandard", "etcd3", "prometheus_client"},
     "emulator": {"msgspec", "grpc"},
-    "sink": {"msgspec", "sqlalchemy", "pymysql", "pyarrow", "numpy"},
+    "sink": {"msgspec", "sqlalchemy", "pymysql", "psycopg", "pyarrow", "numpy", "duckdb", "confluent_kafka"},
 }
 
 
@@ -58,7 +62,8 @@ def allowed(part: str) -> set[str]:
     if part in ABOVE:
         return VOCABULARY | set(LEAVES) | STAGES | ABOVE[part] | {part}
     if part == "__init__":
-        return VOCABULARY | {"chain", "embedded", "engine", "puller", "sink", "sorter"}
+        stages = {"puller", "sharding", "sink", "sorter"}
+        return VOCABULARY | stages | {"chain", "compare", "embedded", "engine", "timeline"}
     return VOCABULARY | {part}
 
 

@@ -1,5 +1,6 @@
 """The root folder is the package: one copy of each module, and a wheel that holds just the package."""
 
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -54,6 +55,13 @@ def test_the_command_line_starts_without_what_only_feeds_need():
     assert output == "[]\n"
 
 
+def test_a_feeds_options_are_read_without_the_drivers_of_its_sinks():
+    heavy = "'sqlalchemy', 'pymysql', 'pyarrow', 'http.client'"
+    code = f"import sys, tidemill.engine.options; print([name for name in ({heavy}) if name in sys.modules])"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output == "[]\n"
+
+
 def test_every_public_name_resolves():
     assert [name for name in tidemill.__all__ if not hasattr(tidemill, name)] == []
 
@@ -75,7 +83,9 @@ def test_the_wheel_holds_the_folders_and_nothing_else(tmp_path):
     )
     (wheel,) = tmp_path.glob("*.whl")
     names = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
-    assert names == package_files() | {"tidemill/py.typed"} | protocol_files()
+    native = {name for name in names if name.startswith("tidemill/codec/native/_native.")}
+    assert len(native) == 2 or shutil.which("cc") is None  # with its types
+    assert names == package_files() | {"tidemill/py.typed"} | protocol_files() | native
 
 
 def test_the_type_checker_sees_every_module():

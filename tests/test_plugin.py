@@ -17,6 +17,7 @@ from tidemill.config import Registry
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.sink.kind import SinkKind
 from tidemill.sink.registry import GROUP, SINKS
+from tidemill.testing.progress import completed
 
 PLUGIN = Path(__file__).parents[1] / "examples" / "plugin"
 Call = Callable[..., subprocess.CompletedProcess[str]]
@@ -30,7 +31,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("installed")
     offline = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
     command = [sys.executable, "-m", "pip", "install", "-q", *offline, "--target", target, source]
-    subprocess.run(command, check=True, timeout=300)
+    completed(command, 300).check_returncode()
     return target
 
 
@@ -39,15 +40,8 @@ def tidemill(installed: Path, tmp_path: Path) -> Call:
     """The command line with the plugin installed."""
 
     def call(*arguments: object, path: Path = installed) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "tidemill.cli", *map(str, arguments)],
-            env={**os.environ, "PYTHONPATH": str(path)},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        command = [sys.executable, "-m", "tidemill.cli", *map(str, arguments)]
+        return completed(command, 300, env={**os.environ, "PYTHONPATH": str(path)}, cwd=tmp_path)
 
     return call
 
@@ -125,12 +119,15 @@ def test_check_warns_of_what_only_the_local_engine_takes(tidemill: Call, tmp_pat
         (["--source", "csv://", "--sink", "csv:///x.csv"], "source.url: 'csv://' names no file; for "),
         (
             ["--source", "cvs:///x.csv", "--sink", "csv:///x.csv"],
-            "source.url: no source 'cvs'; accepted: mysql, mariadb, tikv, csv",
+            "source.url: no source 'cvs'; accepted: mysql, mariadb, tikv, pump, binlog, csv",
         ),
         (
             ["--source", "tikv://pd:2379", "--sink", "cvs:///x.csv"],
             "no sink writes to 'cvs'; accepted: sqlite:///file, mysql://user@host/, mariadb://user@host/, "
-            "file:///rows.ndjson, parquet:///directory, csv:///rows.csv or a function",
+            "postgresql://user@host/database, duckdb:///file, kafka://broker:9092/{schema}_{table}, "
+            "file:///rows.ndjson, parquet:///directory, s3://bucket/prefix, directory:///var/rows, "
+            "csv:///rows.csv "
+            "or a function",
         ),
     ],
 )

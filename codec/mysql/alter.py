@@ -8,8 +8,10 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from ...events import TableName
+from .charset_name import read_charset, read_collation
+from .constant import read_default
 from .create import CharsetChoice, read_charset_option, read_constraint, read_key, skip_condition
-from .definition import Definition, read_charset, read_collation, read_default, read_definition
+from .definition import Definition, read_definition
 from .tokens import NotUnderstood, Tokens
 
 

@@ -11,6 +11,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final, TypeAlias
 
+from .charset_euc import decode_eucjpms, decode_ujis
+from .charset_tables import TABLES
+
 TextDecoder: TypeAlias = Callable[[bytes], str]
 
 _UNICODE: Final = {
@@ -60,9 +63,10 @@ _MANY_BYTES: Final = {
         b"\xf9\xdb": "\u7ca7", b"\xf9\xdc": "\u5afa",
     }),
     "sjis": ("shift_jis", rb"[\0-\x80\xa0-\xdf\xfd-\xff]|..", {b"\x81\x5f": "\\"}),
-    "ujis": ("euc_jp", rb"[\0-\x8d\x90-\xa0\xff]|\x8f..|..", {b"\xa1\xc0": "\\"}),
 }  # fmt: skip
 """Python's codec, the pattern of one character, and the characters for which the server differs."""
+
+_EUC: Final[dict[str, TextDecoder]] = {"ujis": decode_ujis, "eucjpms": decode_eucjpms}
 
 _MAX_BYTES: Final = {
     "big5": 2, "cp932": 2, "eucjpms": 3, "euckr": 2, "gb18030": 4, "gb2312": 2, "gbk": 2, "sjis": 2,
@@ -84,6 +88,10 @@ def text_decoder(charset: str) -> TextDecoder:
     if charset in _UNICODE:
         codec = _UNICODE[charset]
         return lambda text: text.decode(codec)
+    if charset in _EUC:
+        return _EUC[charset]
+    if charset in TABLES:
+        return _table_decoder(TABLES[charset])
     if charset in _ONE_BYTE:
         return _one_byte_decoder(*_ONE_BYTE[charset])
     return _many_bytes_decoder(*_MANY_BYTES[charset])
@@ -94,12 +102,16 @@ def _one_byte_decoder(codec: str, differing: dict[int, str]) -> TextDecoder:
         differing.get(byte) or bytes((byte,)).decode(codec, "replace").replace("\ufffd", "?")
         for byte in range(256)
     )
+    return _table_decoder(table)
+
+
+def _table_decoder(table: str) -> TextDecoder:
     return lambda text: charmap_decode(text, "strict", table)[0]
 
 
 def _many_bytes_decoder(codec: str, character: bytes, differing: dict[bytes, str]) -> TextDecoder:
     suspicious = re.compile(b"|".join(map(re.escape, differing))).search
-    characters = re.compile(character, re.DOTALL).findall
+    characters = re.compile(character + b"|.", re.DOTALL).findall  # what is incomplete isn't passed over
 
     def decode(text: bytes) -> str:
         if suspicious(text) is None:

@@ -55,7 +55,7 @@ NAMES: Final[dict[str, Any]] = {
     "datetime": datetime,
     "timedelta": timedelta,
     "Decimal": Decimal,
-    "scaled": Context(prec=65).scaleb,
+    "times": Context(prec=65).multiply,
     "EPOCH": EPOCH,
     "old_datetime": old_datetime,
     "old_time": old_time,
@@ -113,7 +113,7 @@ def read_column(i: int, field: Field, names: dict[str, Any]) -> Read:
         case Type.DOUBLE:
             return Read([Part("<", "d", f"v{i}")], [])
         case Type.NEWDECIMAL:
-            return _decimal(i, column.length, column.scale)
+            return _decimal(i, column.length, column.scale, names)
         case Type.BIT:
             parts, number = _uint(">", (column.length + 7) // 8, f"a{i}")
             return Read(parts, [f"v{i} = {number}"])
@@ -207,7 +207,7 @@ def read_changes_of_json(i: int, field: Field, bit: int) -> Read:
     return Read(parts, [f"d{i} = data[p:(p := p + ({number}))]", value], counted=True)
 
 
-def _decimal(i: int, digits: int, scale: int) -> Read:
+def _decimal(i: int, digits: int, scale: int, names: dict[str, Any]) -> Read:
     """Read a decimal: words of nine digits on both sides of the point, with the shorter words first and last.
     The first bit is the sign, set for positive numbers; a negative number has all bits inverted.
 
@@ -223,12 +223,19 @@ def _decimal(i: int, digits: int, scale: int) -> Read:
         size, weight = _WORD_BYTES[word_digits], 10 ** sum(words[k + 1 :])
         word, number = _uint(">", size, f"a{i}_{k}")
         parts += word
-        terms.append(f"({number}) * {weight}")
+        terms.append(f"({number}) * {weight}" if weight > 1 else f"({number})")
         ones += ((1 << 8 * size) - 1) * weight
     positive = (1 << 8 * _WORD_BYTES[words[0]] - 1) * 10 ** sum(words[1:])
     sign_bit = 1 << 8 * calcsize(f"<{parts[0].letter}") - 1
-    number = f"{' + '.join(terms)} - ({positive} if {parts[0].variable} & {sign_bit} else {ones - positive})"
-    return Read(parts, [f"v{i} = scaled({number}, {-scale})" if scale else f"v{i} = Decimal({number})"])
+    first = parts[0].variable
+    number = f"{' + '.join(terms)} - ({positive} if {first} & {sign_bit} else {ones - positive})"
+    if len(words) > 1 and len(_UINT_LETTERS[">"][_WORD_BYTES[words[0]]]) == 1:
+        # Of most numbers the first word is a positive zero; arithmetic beyond 30 bits takes 100 ns.
+        number = f"{' + '.join(terms[1:])} if {first} == {sign_bit} else {number}"
+    if not scale:
+        return Read(parts, [f"v{i} = Decimal({number})"])
+    names[f"unit{i}"] = Decimal(1).scaleb(-scale)
+    return Read(parts, [f"v{i} = times({number}, unit{i})"])
 
 
 def _date(i: int) -> Read:

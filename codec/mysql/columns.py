@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ...events import not_a_member
 from .column_code import PRINTERS, value_reader
-from .field import COMPRESSED, Field, Type, visible
+from .field import COMPRESSED, Field, Type
 from .values import set_printer
 from .walk import widths_of
 
@@ -65,11 +65,13 @@ class ColumnsDecoder:
                 if valid is not None:
                     begin, sizes = np.where(valid, begin, at), np.where(valid, sizes, 0)
                 at = begin + sizes
-                arrays.append(_counted(field, data, begin, at, valid))
+                if not field.hidden:
+                    arrays.append(_counted(field, data, begin, at, valid))
             else:
-                arrays.append(_fixed(field, data, at, valid, width.fixed))
+                if not field.hidden:
+                    arrays.append(_fixed(field, data, at, valid, width.fixed))
                 at = at + (width.fixed if valid is None else np.where(valid, width.fixed, 0))
-        return [arrays[i] for i in visible(self._fields)]
+        return arrays
 
 
 class _Data:

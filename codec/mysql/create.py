@@ -8,8 +8,9 @@ from typing import Final
 from msgspec import Struct
 
 from ...events import TableName
+from .charset_name import read_charset, read_collation
 from .collation import Charset
-from .definition import Definition, read_charset, read_collation, read_definition
+from .definition import Definition, read_definition
 from .tokens import NotUnderstood, Tokens
 
 _ELEMENTS: Final = frozenset({

@@ -6,37 +6,22 @@ import math
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, Final, get_args
+from functools import lru_cache
+from typing import Any, Final
 
 from msgspec import Struct
 
-from ...events import Column, Kind
+from ...events import Column
 from .charset import max_bytes, text_decoder
+from .charset_name import read_charset, read_collation
 from .collation import Charset
+from .column_type import bytes_of_length, read_type
+from .constant import read_default, read_expression
+from .details import in_parentheses
 from .field import BYTES_KINDS
-from .tokens import MAXDB, ORACLE, REAL_AS_FLOAT, STRICT, NotUnderstood, Tokens, literal
-
-KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-
-_TYPES: Final[dict[str, Kind]] = {
-    **{kind.upper(): kind for kind in KINDS},
-    "BOOL": "tinyint", "BOOLEAN": "tinyint", "INT1": "tinyint", "INT2": "smallint",
-    "INT3": "mediumint", "MIDDLEINT": "mediumint", "INTEGER": "int", "INT4": "int", "INT8": "bigint",
-    "DEC": "decimal", "NUMERIC": "decimal", "FIXED": "decimal", "FLOAT4": "float", "FLOAT8": "double",
-    "REAL": "double", "CHARACTER": "char", "VARCHARACTER": "varchar", "NCHAR": "char",
-    "NVARCHAR": "varchar", "TINYTEXT": "text", "MEDIUMTEXT": "text", "LONGTEXT": "text",
-    "SERIAL": "bigint",
-    "LONG": "text", "TINYBLOB": "blob", "MEDIUMBLOB": "blob", "LONGBLOB": "blob",
-    "POINT": "geometry", "LINESTRING": "geometry", "POLYGON": "geometry", "MULTIPOINT": "geometry",
-    "MULTILINESTRING": "geometry", "MULTIPOLYGON": "geometry", "GEOMETRYCOLLECTION": "geometry",
-    "GEOMCOLLECTION": "geometry",
-}  # fmt: skip
-_LENGTH_BYTES: Final = {"TINY": 1, "LONG": 4, "MEDI": 3, "TEXT": 2, "BLOB": 2}
-"""Bytes of the length, by the first letters of a text's or blob's type."""
+from .tokens import MAXDB, ORACLE, STRICT, NotUnderstood, Tokens
 
 _UNSUPPORTED: Final = {
-    "GENERATED ALWAYS": "a generated column",
-    "AS": "a generated column",
     "COMPRESSED": "COMPRESSED",
     "WITH": "SYSTEM VERSIONING",
     "WITHOUT": "SYSTEM VERSIONING",
@@ -48,10 +33,6 @@ _TEXT_KINDS: Final = frozenset({"char", "varchar", "text", "enum", "set"})
 _JSON_CHECK: Final = re.compile(r"\(\s*json_valid\s*\(\s*`?((?:[^`)]|``)+?)`?\s*\)\s*\)", re.IGNORECASE)
 _UNKNOWN: Final[Mapping[str, str]] = {}
 _MAX_VARCHAR_BYTES: Final = 0xFFFF
-_VECTOR_DIMENSIONS: Final = 2048
-"""Dimensions of a VECTOR whose definition doesn't say them."""
-_WIDE_CHARSETS: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
-"""Charsets in which the bytes of a plain string literal have another meaning."""
 
 
 class Definition(Struct, frozen=True):
@@ -63,6 +44,8 @@ class Definition(Struct, frozen=True):
     primary: bool = False
     unique: bool = False
     auto_increment: bool = False
+    expression: str = ""
+    """Expression of a generated column, in parentheses."""
     strict: bool = True
     """True if the session's sql_mode was strict."""
     implicit_timestamp: bool = False
@@ -90,13 +73,14 @@ def read_definition(tokens: Tokens, *, explicit_timestamps: bool = True) -> Defi
     spelled as a session without special sql_mode reads it.
 
     `explicit_timestamps` is True if the session had explicit_defaults_for_timestamp. Raises NotUnderstood for
-    a type or attribute that isn't supported, such as a generated column.
+    a type or attribute that isn't supported.
     """
     if tokens.sql_mode & (ORACLE | MAXDB):
         raise NotUnderstood("a column while sql_mode=ORACLE or MAXDB, which have other types")
     return _read_definition(tokens.name(), tokens, explicit_timestamps)
 
 
+@lru_cache(1024)  # the tables of a server have many columns in common
 def parse_column(name: str, definition: str) -> Column:
     """Return the column of a type and attributes such as "int(10) unsigned NOT NULL"; errors as
     read_definition."""
@@ -108,7 +92,9 @@ def parse_column(name: str, definition: str) -> Column:
 
 
 def _read_definition(name: str, tokens: Tokens, explicit_timestamps: bool) -> Definition:
-    details = _read_type(tokens)
+    details = read_type(tokens)
+    if details["kind"] == "json" and tokens.of_mysql:  # a type of its own, not a text
+        details |= {"charset": None, "collation": None}
     while _read_attribute(tokens, name, details):
         pass
     implicit = False
@@ -121,6 +107,7 @@ def _read_definition(name: str, tokens: Tokens, explicit_timestamps: bool) -> De
         primary=details.pop("primary", False),
         unique=details.pop("unique", False),
         auto_increment=details.pop("auto_increment", False),
+        expression=details.pop("expression", ""),
         strict=bool(tokens.sql_mode & STRICT),
         implicit_timestamp=implicit,
     )
@@ -168,11 +155,6 @@ def _make_text_of_what_is_too_long(details: dict[str, Any], strict: bool) -> Non
         raise NotUnderstood(f"VARCHAR({characters}) without CHARACTER SET while sql_mode isn't strict")
 
 
-def bytes_of_length(most_bytes: int) -> int:
-    """Return the number of bytes of a text's length prefix."""
-    return (most_bytes.bit_length() + 7) // 8
-
-
 def _round(details: dict[str, Any]) -> None:
     """Round the default of a FLOAT(m,d) or DOUBLE(m,d) to its d digits, as the server does."""
     digits, default = details.pop("digits", None), details.get("default")
@@ -184,76 +166,6 @@ def _round(details: dict[str, Any]) -> None:
         raise NotUnderstood(f"DEFAULT {default} of a {details['kind']} with digits") from None
     below = math.floor(value)
     details["default"] = repr(below + round((value - below) * 10.0**digits) / 10.0**digits)
-
-
-def _read_type(tokens: Tokens) -> dict[str, Any]:
-    national = tokens.accept("NATIONAL")
-    token = tokens.take()
-    kind = _TYPES.get(token.value) if token.kind == "word" else None
-    if kind is None:
-        raise NotUnderstood(f"type {token.text}")
-    details: dict[str, Any] = {"kind": kind}
-    if national or token.value in ("NCHAR", "NVARCHAR"):
-        details["charset"] = "utf8mb3"
-    match token.value:
-        case "LONG":  # LONG VARCHAR and LONG VARBINARY are MEDIUMTEXT and MEDIUMBLOB
-            if tokens.accept("VARBINARY"):
-                details["kind"] = "blob"
-            else:
-                tokens.accept("VARCHAR")
-            details["length"] = 3
-            return details
-        case "CHAR" | "CHARACTER" | "NCHAR" if tokens.accept("VARYING"):
-            details["kind"] = "varchar"
-        case "DOUBLE":
-            tokens.accept("PRECISION")
-        case "SERIAL":
-            details |= {"unsigned": True, "nullable": False, "auto_increment": True, "unique": True}
-        case "REAL" if tokens.sql_mode & REAL_AS_FLOAT:
-            details["kind"] = "float"
-    _read_size(tokens, token.value, details)
-    return details
-
-
-def _read_size(tokens: Tokens, word: str, details: dict[str, Any]) -> None:
-    """Read the parentheses after a type, or apply the type's default size."""
-    kind = details["kind"]
-    if kind in ("enum", "set"):
-        tokens.expect("(")
-        members = [tokens.string()]
-        while tokens.accept(","):
-            members.append(tokens.string())
-        tokens.expect(")")
-        details["members"] = tuple(member.rstrip(" ") for member in members)
-        return
-    numbers = []
-    if tokens.accept("("):
-        numbers.append(tokens.number())
-        if tokens.accept(","):
-            numbers.append(tokens.number())
-        tokens.expect(")")
-    first = numbers[0] if numbers else 0
-    match kind:
-        case "decimal":
-            details["length"], details["scale"] = first or 10, numbers[1] if len(numbers) > 1 else 0
-        case "float" if len(numbers) == 1 and first > 24:
-            details["kind"] = "double"
-        case "float" | "double" if len(numbers) == 2:
-            details["digits"] = numbers[1]
-        case "char" | "binary" | "bit":
-            details["length"] = first if numbers else 1
-        case "varchar" | "varbinary":
-            details["length"] = first
-        case "vector":
-            details["length"] = first if numbers else _VECTOR_DIMENSIONS
-        case "time" | "datetime" | "timestamp":
-            details["scale"] = first
-        case "text" | "blob":
-            details["length"] = bytes_of_length(first) or _LENGTH_BYTES[word[:4]]
-            if kind == "text":
-                details["characters"] = first
-        case "year" if first == 2:
-            raise NotUnderstood("YEAR(2)")
 
 
 def _read_attribute(tokens: Tokens, name: str, details: dict[str, Any]) -> bool:
@@ -283,9 +195,14 @@ def _read_attribute(tokens: Tokens, name: str, details: dict[str, Any]) -> bool:
     elif tokens.accept("DEFAULT"):
         details["default"] = read_default(tokens)
     elif tokens.accept("ON", "UPDATE"):
-        details["on_update"] = _expression(tokens)
+        details["on_update"] = read_expression(tokens)
     elif tokens.accept("AUTO_INCREMENT"):
         details |= {"auto_increment": True, "nullable": False}
+    elif tokens.accept("GENERATED", "ALWAYS", "AS") or tokens.accept("AS"):
+        if tokens.accept("ROW"):
+            raise NotUnderstood("SYSTEM VERSIONING")
+        details |= {"generated": True, "expression": in_parentheses(tokens)}
+        tokens.accept_any("VIRTUAL", "STORED", "PERSISTENT")
     elif tokens.accept("UNIQUE"):
         tokens.accept("KEY")
         details["unique"] = True
@@ -340,87 +257,6 @@ def _skip_attribute(tokens: Tokens) -> bool:
         tokens.take()
         return True
     return tokens.skip_setting()
-
-
-def read_charset(tokens: Tokens) -> str:
-    """Read the name of a character set."""
-    return _full_charset(_word(tokens))
-
-
-def read_collation(tokens: Tokens) -> str:
-    """Read the name of a collation."""
-    charset, _, rest = _word(tokens).partition("_")
-    return "_".join(filter(None, (_full_charset(charset), rest)))
-
-
-def read_default(tokens: Tokens) -> str | None:
-    """Read the value of a DEFAULT clause; None for NULL."""
-    default = _expression(tokens)
-    return None if default.upper() == "NULL" else default
-
-
-def _expression(tokens: Tokens) -> str:
-    """Read a constant or the time of a statement, in plain spelling; otherwise a call or an expression in
-    parentheses, as written."""
-    start = tokens.next
-    if constant := _constant(tokens):
-        return constant
-    tokens.step_back_to(start)
-    if tokens.accept("("):
-        tokens.skip_to_closing()
-    else:
-        sign = tokens.accept_any("+", "-")
-        if tokens.take().kind == "word":
-            if tokens.next.kind == "string":  # _utf8mb4'x'
-                tokens.take()
-            elif tokens.accept("("):
-                digits = tokens.take().text if tokens.next.kind == "number" else ""
-                if not sign and tokens.accept(")"):
-                    return f"{start.text}({digits})"
-                tokens.skip_to_closing()
-    return tokens.text_since(start)
-
-
-def _constant(tokens: Tokens) -> str:
-    """Read a constant; empty if the next token isn't one."""
-    if tokens.accept("("):
-        constant = _constant(tokens)
-        return constant if tokens.accept(")") else ""
-    sign = tokens.accept_any("+", "-")
-    token = tokens.take()
-    if token.kind == "number":
-        return sign.replace("+", "") + token.value
-    if sign:
-        return ""
-    if token.kind == "string":
-        return literal(token.value)
-    if token.kind != "word":
-        return ""
-    text = tokens.next
-    if text.kind != "string":
-        return token.text if token.text[:2] in ("0x", "0b") else ""
-    tokens.take()
-    match token.value:
-        case "X" | "B" if text.start == token.end:
-            return token.text + literal(text.value)
-        case "DATE" | "TIME" | "TIMESTAMP":
-            return f"{token.value} {literal(text.value)}"
-        case "N" if text.start == token.end:
-            return literal(text.value)
-    # The server interprets the bytes as received in that charset.
-    plain = token.value[0] == "_" and token.value[1:].lower() not in _WIDE_CHARSETS and text.value.isascii()
-    return literal(text.value) if plain else ""
-
-
-def _word(tokens: Tokens) -> str:
-    token = tokens.take()
-    if token.kind not in ("word", "string", "name"):
-        raise NotUnderstood(f"a name is missing before {token.text}")
-    return token.value.lower()
-
-
-def _full_charset(name: str) -> str:
-    return "utf8mb3" if name == "utf8" else name
 
 
 def _charset_of(details: dict[str, Any]) -> str | None:

@@ -8,7 +8,7 @@ kind, so the sorter keeps the source's own order. `KvChange.region_id` is the nu
 |-----------------|------------------------------------------------------------------------------|
 | ROWS            | a rows event: the 19-byte header and the body, without the checksum          |
 | TEXT_ROWS       | snapshot rows: text-protocol row packets, each with its 4-byte packet header |
-| DDL             | `Query`, `NewTable`, `GoneTable` or `Definitions`                            |
+| DDL             | `Query`, `NewTable`, `GoneTable`, `ChunkRows` or `Definitions`               |
 | COMMIT          | `Commit`                                                                     |
 | ROLLBACK_MARKER | empty; number 0, so it sorts first: the transaction's other changes are void |
 
@@ -25,8 +25,9 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 from msgspec.msgpack import Decoder, Encoder
 
-from ...events import Chunk, Table
+from ...events import Chunk, OrderedKey
 from .collation import Charset
+from .known_table import KnownTable
 
 ROWS: Final = 1
 TEXT_ROWS: Final = 2
@@ -80,13 +81,7 @@ class Query(Struct, frozen=True, tag="query"):
 class NewTable(Struct, frozen=True, tag="table"):
     """The start of a table's snapshot."""
 
-    table: Table
-    auto_increment: str = ""
-    """Name of the AUTO_INCREMENT column; empty if there is none."""
-    has_primary: bool = True
-    """False if a unique key takes the place of the primary key, or the table has no key."""
-    has_unique: bool = True
-    """False if it has no unique keys besides the primary key."""
+    known: KnownTable
 
 
 class GoneTable(Struct, frozen=True, tag="gone"):
@@ -94,6 +89,19 @@ class GoneTable(Struct, frozen=True, tag="gone"):
 
     schema: str
     name: str
+
+
+class ChunkRows(Struct, frozen=True, tag="chunk"):
+    """The start of a chunk of a table's rows.
+
+    ROWS that follow are the table's changes that were logged while the chunk was read. Then come the rows as
+    they were read (TEXT_ROWS), with the effect of some, all or none of these changes.
+    """
+
+    schema: str
+    name: str
+    after: OrderedKey
+    """The chunk's rows have keys above this one."""
 
 
 class Definitions(Struct, frozen=True, tag="definitions"):
@@ -104,12 +112,12 @@ class Definitions(Struct, frozen=True, tag="definitions"):
     """Default collation by character set."""
     folds_names: bool = False
     """True if the server stores names of tables in lower case, as lower_case_table_names = 1 says."""
-    tables: tuple[NewTable, ...] = ()
+    tables: tuple[KnownTable, ...] = ()
     loading: bool = False
     """True if other followed tables come as NewTable until the end of the snapshot; else there are none."""
 
 
-Statement: TypeAlias = Query | NewTable | GoneTable | Definitions
+Statement: TypeAlias = Query | NewTable | GoneTable | ChunkRows | Definitions
 
 _encode = Encoder().encode
 _commit = Decoder(Commit).decode

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -115,7 +115,31 @@ class Field(Struct, frozen=True):
     """Size in bytes: the maximum of a char, varchar, binary or varbinary; of the length before a text or
     blob; of an enum's number and of a set's bits."""
     hidden: bool = False
-    """True if the table has no such column: the server adds it to the rows."""
+    """True if the followed table has no such column: the server adds it to the rows, or it is left out."""
+
+
+_PLAIN: Final[dict[int, int]] = {
+    Type.VARCHAR_COMPRESSED: Type.VARCHAR,
+    Type.BLOB_COMPRESSED: Type.BLOB,
+}
+"""Types whose values are stored like those of others, which are read without a look at them."""
+_INTEGERS: Final = {1: Type.TINY, 2: Type.SHORT, 3: Type.INT24, 4: Type.LONG, 8: Type.LONGLONG}
+
+
+def passed_over(name: str, code: int, size: int, *, nullable: bool) -> Field:
+    """Return a hidden field of which nothing is known but its type and the number in its metadata."""
+    details: dict[str, Any] = {}
+    match code:
+        case Type.ENUM | Type.SET:
+            code = _INTEGERS[size]
+        case Type.NEWDECIMAL:
+            details = {"length": size & 0xFF, "scale": size >> 8}
+        case Type.BIT:
+            details = {"length": size}
+        case Type.TIME2 | Type.DATETIME2 | Type.TIMESTAMP2:
+            details = {"scale": size}
+    column = Column(name, "bigint", nullable=nullable, **details)
+    return Field(column, _PLAIN.get(code, code), size, hidden=True)
 
 
 class TableMap(Struct, frozen=True):

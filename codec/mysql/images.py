@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from ...events import Run
 from .columns import ColumnsDecoder, NotColumnar
-from .run import EventRun
+from .run import EventRun, TextRun
+from .text_rows import TextRowsDecoder
+from .values import UNREADABLE
+
+_NOT_COLUMNAR: Final = (NotColumnar, pa.ArrowException, *UNREADABLE)
+"""Errors of rows that are to be taken one by one."""
 
 
 class Image(NamedTuple):
@@ -32,6 +37,8 @@ def read_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
     whole.
     """
     first = runs[0]
+    if isinstance(first, TextRun):
+        return _text_images(runs, first.decoder)
     if not isinstance(first, EventRun):
         return None
     decoder, events, places, base = first.decoder, [], [], 0
@@ -44,12 +51,32 @@ def read_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
         places.append(np.frombuffer(starts, np.int64) + base)
         events.append(run.event)
         base += len(run.event)
+    data, begins = b"".join(events), np.concatenate(places)
     try:
-        columns = ColumnsDecoder(decoder.fields).decode(b"".join(events), np.concatenate(places))
-    except NotColumnar:
+        if decoder.layout is not None:
+            columns = decoder.layout.columns(data, begins)
+        else:
+            columns = ColumnsDecoder(decoder.fields).decode(data, begins)
+    except _NOT_COLUMNAR:
         return None
+    ops = {run.op for run in runs}
+    if ops == {"insert"}:
+        return Image(None, None), Image(columns, None)
+    if ops == {"delete"}:
+        return Image(columns, None), Image(None, None)
     before, after = _indexes(runs, places)
     return _image(columns, before), _image(columns, after)
+
+
+def _text_images(runs: Sequence[Run], decoder: TextRowsDecoder) -> tuple[Image, Image] | None:
+    """Return the rows of a snapshot, if the native decoder is in use."""
+    packets = [run.packets for run in runs if isinstance(run, TextRun) and run.decoder is decoder]
+    if decoder.layout is None or len(packets) < len(runs):
+        return None
+    try:
+        return Image(None, None), Image(decoder.layout.columns(b"".join(packets)), None)
+    except _NOT_COLUMNAR:
+        return None
 
 
 def raw_images(runs: Sequence[Run]) -> tuple[bytes, pa.Array] | None:

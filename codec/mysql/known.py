@@ -12,7 +12,8 @@ from ...errors import SourceError
 from ...events import Column, Kind, Table
 from .charset import max_bytes, text_decoder
 from .collation import collation
-from .field import Field, TableMap, Type, is_hash_of_unique_key, value_bytes
+from .field import Field, TableMap, Type, is_hash_of_unique_key, passed_over, value_bytes
+from .known_table import KnownTable
 from .metadata import Metadata
 
 Physical = tuple[int, int]
@@ -55,11 +56,13 @@ _FLOAT_BYTES: Final = 4
 
 
 def map_of_known(
-    table: Table, physical: Sequence[Physical], nullable: Sequence[bool], metadata: Metadata
+    known_table: KnownTable, physical: Sequence[Physical], nullable: Sequence[bool], metadata: Metadata
 ) -> TableMap:
-    """Return the table with a field for each column of the rows. Raises SourceError if they contradict it."""
+    """Return the table with a field for each column of the rows, hidden if it is left out. Raises SourceError
+    if the rows contradict the definition."""
+    table, complete = known_table.table, known_table.complete
     names = metadata.names
-    known = [column.name for column in table.columns]
+    known = [column.name for column in complete.columns]
     if names:
         hidden = [
             name not in known and is_hash_of_unique_key(name, code)
@@ -73,14 +76,16 @@ def map_of_known(
         if len(physical) != len(known):
             raise _contradiction(table, f"has {len(physical)} columns, not {len(known)}")
     places = [i for i, hides in enumerate(hidden) if not hides]
-    if metadata.key and metadata.key != tuple(places[i] for i in table.key):
+    if metadata.key and metadata.key != tuple(places[i] for i in complete.key):
         raise _contradiction(table, "has another primary key")
     fields = [
-        Field(Column(names[i] if names else "", "bigint", nullable=nullable[i]), code, size, hidden=True)
+        passed_over(names[i] if names else "", code, size, nullable=nullable[i])
         for i, (code, size) in enumerate(physical)
     ]
     columns = []
-    for i, column in zip(places, table.columns, strict=True):
+    for i, column in zip(places, complete.columns, strict=True):
+        if known_table.whole is not None and column.generated:
+            continue
         code, size = physical[i]
         if code not in _TYPES[column.kind] or _size(column, code, size) != size:
             raise _contradiction(table, f"has column {column.name} of type {code}, size {size}")

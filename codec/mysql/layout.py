@@ -6,23 +6,34 @@ from functools import cached_property
 from threading import Lock
 from typing import Final
 
+from msgspec.structs import replace
+
 from ...errors import SourceError
 from ...events import Op, RowChange, Run, Table, Ts
 from .field import TableMap
 from .known import UNTOLD_KINDS
+from .known_table import KnownTable
 from .rows import RowsDecoder, op_of
 from .run import EventRun, TextRun, unreadable
 from .table_map import has_names, names_of, parse_table_map
 from .text_rows import TextRowsDecoder
+from .versioned import logged, present
 
 
 class Layout:
     """The layout of rows of one version of a table. Decoders are created on first use, then kept."""
 
-    def __init__(self, source: bytes | Table, known: Table | None = None) -> None:
+    is_versioned = False
+    """True if rows events are to be decoded by `read`: not every row of them counts."""
+
+    def __init__(
+        self, source: bytes | Table, known: KnownTable | None = None, *, source_name: str = ""
+    ) -> None:
+        """`source_name` is that of its table."""
         self._source: Final = source
         self._known: Final = known
-        self._last_known: Table | None = None
+        self._source_name: Final = source_name
+        self._last_known: KnownTable | None = None
         self._with_schema: Layout = self
 
     @cached_property
@@ -40,18 +51,28 @@ class Layout:
         """True if the columns' names are known without a catalog."""
         return not isinstance(self._source, bytes) or has_names(self._source)
 
-    def with_schema(self, known: Table) -> Layout:
+    def with_schema(self, known: KnownTable) -> Layout:
         """Return the layout of a table whose schema is known: this one if the Table_map tells all of it."""
         if known is not self._last_known:  # asked for each rows event, mostly with the same table
-            is_told = self.has_names and not any(c.generated or c.kind in UNTOLD_KINDS for c in known.columns)
-            self._with_schema = self if is_told else Layout(self._source, known)
             self._last_known = known
+            table = known.table
+            if table.row_end is not None:
+                self._with_schema = VersionedLayout(self._source, known, source_name=self._source_name)
+                return self._with_schema
+            is_told = self.has_names and known.whole is None
+            is_told &= not any(c.generated or c.kind in UNTOLD_KINDS for c in table.columns)
+            self._with_schema = (
+                self if is_told else Layout(self._source, known, source_name=self._source_name)
+            )
         return self._with_schema
 
     @cached_property
     def table(self) -> Table:
         """The table. Raises SourceError if the Table_map can't be read or contains something unsupported."""
-        return self._source if isinstance(self._source, Table) else self._table_map.table
+        return self._named(self._source) if isinstance(self._source, Table) else self._table_map.table
+
+    def _named(self, table: Table) -> Table:
+        return replace(table, source_name=self._source_name) if self._source_name else table
 
     def read(self, event: bytes, commit_ts: Ts, start_ts: Ts) -> list[RowChange]:
         """The row changes of one rows event (ROWS), in order; SourceError that tells the place, too."""
@@ -90,7 +111,8 @@ class Layout:
     def _table_map(self) -> TableMap:
         if isinstance(self._source, Table):
             raise TypeError(f"{self._source.full_name}: a layout of snapshot rows has no Table_map")
-        return parse_table_map(self._source, self._known)
+        found = parse_table_map(self._source, self._known)
+        return replace(found, table=self._named(found.table))
 
     @cached_property
     def _rows(self) -> RowsDecoder:
@@ -102,13 +124,28 @@ class Layout:
         return TextRowsDecoder(self.table)
 
 
+class VersionedLayout(Layout):
+    """The layout of logged rows of a system-versioned table, of which the present ones count."""
+
+    is_versioned = True
+
+    def __init__(self, source: bytes | Table, known: KnownTable, *, source_name: str = "") -> None:
+        super().__init__(source, logged(known), source_name=source_name)
+        self._present: Final = self._named(known.table)
+
+    def read(self, event: bytes, commit_ts: Ts, start_ts: Ts) -> list[RowChange]:
+        return list(present(super().read(event, commit_ts, start_ts), self._present))
+
+
 class Layouts:
     """All layouts of the process, numbered from 1. Thread-safe; nothing is ever removed.
 
     There is one layout per version of a table's schema, so there are few: tables times DDLs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, source_name: str = "") -> None:
+        """`source_name` is that of all their tables."""
+        self._source_name = source_name
         self._lock = Lock()
         self._numbers: dict[bytes | Table, int] = {}
         self._layouts: list[Layout] = []
@@ -127,6 +164,6 @@ class Layouts:
     def _add(self, source: bytes | Table) -> int:
         with self._lock:
             if source not in self._numbers:
-                self._layouts.append(Layout(source))
+                self._layouts.append(Layout(source, source_name=self._source_name))
                 self._numbers[source] = len(self._layouts)
             return self._numbers[source]

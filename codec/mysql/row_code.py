@@ -45,8 +45,15 @@ def compile_rows(table: Table, fields: Sequence[Field], op: str, images: Images 
     return reader
 
 
-def unreadable_column(fields: Sequence[Field], data: bytes, at: int, end: int) -> Field | None:
-    """Return the first unreadable column in the row images `data[at:end]`; None if all can be read."""
+def fixed_reader(field: Field) -> Callable[[bytes], Any]:
+    """Return a function of the stored bytes of a column that has no length; it raises one of UNREADABLE."""
+    reader: Callable[[bytes], Any] = _Code([field]).compile_value()
+    return reader
+
+
+def unreadable_column(fields: Sequence[Field], data: bytes, at: int, end: int) -> tuple[Field, int] | None:
+    """Return the first unreadable column in the row images `data[at:end]`, and where its value starts; None
+    if all can be read."""
     readers = [_Code([field]).compile_column() for field in fields]
     bitmap_bytes = (len(fields) + 7) // 8
     while at < end:
@@ -55,14 +62,15 @@ def unreadable_column(fields: Sequence[Field], data: bytes, at: int, end: int) -
         for i, (field, read) in enumerate(zip(fields, readers, strict=True)):
             if nulls >> i & 1:
                 if not field.column.nullable:
-                    return field
+                    return field, at
                 continue
+            start = at
             try:
                 at = read(data, at)
             except UNREADABLE:
-                return field
+                return field, start
             if at > end:
-                return field
+                return field, start
     return None
 
 
@@ -157,6 +165,11 @@ class _Code:
     def compile_column(self) -> Any:
         """Compile a function (data, start) that reads the only column and returns its end."""
         return self._compile("def function(data, p):", *_indented(1, self._straight([0])), "    return p")
+
+    def compile_value(self) -> Any:
+        """Compile a function of the bytes of the only column that returns its value."""
+        lines = ["p = 0", *self._straight([0]), "return v0"]
+        return self._compile("def function(data):", *_indented(1, lines))
 
     def _compile(self, *lines: str) -> Any:
         exec(compile("\n".join(lines), "<row images>", "exec"), self._names)

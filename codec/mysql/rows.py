@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from struct import Struct as Packing
 from threading import Lock
@@ -9,6 +10,8 @@ from typing import Final
 
 from ...errors import SourceError
 from ...events import Op, RowChange, Ts
+from ..native import library
+from ..native.mysql_rows import ImageLayout, image_reader
 from .field import TableMap, visible
 from .row_code import Images, RowsReader, compile_rows, unreadable_column
 from .values import UNREADABLE
@@ -76,7 +79,7 @@ class RowsDecoder:
         except UNREADABLE:
             raise self._unreadable(event, start if whole else 0) from None
 
-    def starts(self, event: bytes) -> list[int] | None:
+    def starts(self, event: bytes) -> Sequence[int] | None:
         """Where each row image of the event begins, an update's two after each other; None if the images lack
         columns or contain changes of documents.
 
@@ -112,8 +115,13 @@ class RowsDecoder:
         return read, end, whole
 
     @cached_property
+    def layout(self) -> ImageLayout | None:
+        """The native layout of rows with all columns; None if the native decoder isn't in use."""
+        return ImageLayout(self.fields) if library.in_use else None
+
+    @cached_property
     def _walk(self) -> Walk:
-        return compile_walk(self.fields)
+        return compile_walk(self.fields) if self.layout is None else self.layout.starts
 
     def _reader(self, kind: int) -> tuple[bytes, RowsReader]:
         """Return the column bitmaps of an event with all columns, and the reader of its rows."""
@@ -124,8 +132,15 @@ class RowsDecoder:
         # MariaDB leaves bits without a column unset.
         every = ((1 << count) - 1).to_bytes(self._bitmap_bytes, "little")
         columns = self._width + every * (2 if op == "update" else 1)
-        reader = self._readers[kind] = columns, compile_rows(self._table, self.fields, op)
+        reader = self._readers[kind] = columns, self._compile(op)
         return reader
+
+    def _compile(self, op: Op, images: Images | None = None) -> RowsReader:
+        """Compile the reader of images with these columns, or with all of them."""
+        if library.in_use and not (images and images.partial):
+            every = tuple(range(len(self.fields)))
+            return image_reader(self._table, self.fields, op, images or Images(every, every))
+        return compile_rows(self._table, self.fields, op, images)
 
     def _other_reader(self, kind: int, bitmaps: bytes) -> tuple[RowsReader, bool]:
         """Return the reader of images that may lack columns, and True if they are whole rows.
@@ -140,26 +155,36 @@ class RowsDecoder:
         fields = self.fields
         present = [tuple(i for i in range(len(fields)) if image >> i & 1) for image in bits]
         images = Images(present[0], present[-1], kind == _PARTIAL)
-        self._require(images)
+        self._require(op, images)
         whole = len(images.before) == len(images.after) == len(fields) and not images.partial
-        reader = self._reader(kind)[1] if whole else compile_rows(self._table, fields, op, images)
+        reader = self._reader(kind)[1] if whole else self._compile(op, images)
         if len(self._other_readers) >= _MAX_OTHER_READERS:
             self._other_readers.clear()
         found = self._other_readers[bytes((kind,)) + bitmaps] = reader, whole
         return found
 
-    def _require(self, images: Images) -> None:
+    def _require(self, op: Op, images: Images) -> None:
         for i in visible(self.fields):
             column = self.fields[i].column
             if i in images.before and (i in images.after or not column.generated):
                 continue
-            whose = f"table {self._table.full_name}: the binlog holds rows without column {column.name}"
+            kind = f"{op}s" if i not in images.before else "images after an update"
+            whose = f"table {self._table.full_name}: the binlog holds {kind} without column {column.name}"
             if column.generated:
-                raise SourceError(f"{whose}, which the server computes itself: leave the table out")
-            raise SourceError(f"{whose}; the source must run with binlog_row_image=FULL")
+                raise SourceError(
+                    f"{whose}, which the server computes itself: set source.generated_columns = "
+                    "'leave_out' to copy the table without such columns, or leave the table out"
+                )
+            raise SourceError(
+                f"{whose}; set binlog_row_image=FULL, globally and in the session that wrote them, and "
+                "start again with a new snapshot: the log doesn't have the values that were left out"
+            )
 
     def _unreadable(self, event: bytes, start: int) -> SourceError:
         """Return the error for an event; `start` is the start of the row images, 0 if unknown."""
-        field = unreadable_column(self.fields, event, start, len(event)) if start else None
-        where = f"at column {field.column.name} ({field.column.kind})" if field else "to its end"
+        found = unreadable_column(self.fields, event, start, len(event)) if start else None
+        where = "to its end"
+        if found is not None:
+            column, at = found[0].column, found[1]
+            where = f"at column {column.name} ({column.kind}), byte {at} of the event"
         return SourceError(f"table {self._table.full_name}: a rows event can't be read {where}")

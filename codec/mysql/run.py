@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from array import array
+from contextlib import suppress
 from struct import Struct as Packing
 
 from ...errors import SourceError
 from ...events import RowChange, Run, Ts
+from ..native import library
+from ..native.mysql_text import count_rows
 from .rows import RowsDecoder
 from .text_rows import TextRowsDecoder
 from .values import UNREADABLE
@@ -41,8 +44,8 @@ class EventRun(Run, eq=False, gc=False):
             try:
                 starts = self.decoder.starts(self.event)
             except (SourceError, *UNREADABLE):
-                starts = []
-            found = None if starts is None else array("q", starts)
+                starts = ()
+            found = starts if starts is None or isinstance(starts, array) else array("q", starts)
             if found is not None and (not found or (self.op == "update" and len(found) % 2)):
                 self.changes()  # says what is wrong
             self._starts = found
@@ -72,6 +75,12 @@ class TextRun(Run, eq=False, gc=False):
 
     decoder: TextRowsDecoder
     packets: bytes
+
+    def __len__(self) -> int:
+        if self.decoded is None and library.in_use:
+            with suppress(ValueError):  # `changes` says what is wrong
+                return count_rows(self.packets)
+        return len(self.changes())
 
     def changes(self) -> list[RowChange]:
         if self.decoded is None:

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from ...errors import SourceError
 from ...events import Column, Table
-from .definition import KINDS, parse_column
+from .column_type import KINDS
+from .definition import parse_column
 from .known import UNTOLD_KINDS
 from .mysql_default import default_sql
 from .tokens import NotUnderstood

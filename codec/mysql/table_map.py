@@ -27,6 +27,7 @@ from .field import (
     visible,
 )
 from .known import map_of_known
+from .known_table import KnownTable
 from .metadata import Cursor, Metadata, bits_of
 
 
@@ -44,7 +45,7 @@ def has_names(payload: bytes) -> bool:
         return True
 
 
-def parse_table_map(payload: bytes, known: Table | None = None) -> TableMap:
+def parse_table_map(payload: bytes, known: KnownTable | None = None) -> TableMap:
     """Read a Table_map event's payload: its body after table id and flags, without the checksum.
 
     `known` is the table if its schema is known; without it binlog_row_metadata must be FULL. Raises
@@ -73,7 +74,7 @@ def _read(payload: bytes) -> tuple[list[tuple[int, int]], list[bool], Metadata]:
     return physical, nullable, Metadata(body, [code for code, _ in physical])
 
 
-def _parse(schema: str, name: str, payload: bytes, known: Table | None) -> TableMap:
+def _parse(schema: str, name: str, payload: bytes, known: KnownTable | None) -> TableMap:
     physical, nullable, optional = _read(payload)
     if known is not None:
         return map_of_known(known, physical, nullable, optional)
@@ -137,7 +138,10 @@ def _field(i: int, code: int, size: int, nullable: bool, optional: Metadata) -> 
             details["scale"] = size
         case "enum" | "set":
             decode = text_decoder(details["charset"])
-            details["members"] = tuple(map(decode, optional.members[i]))
+            try:
+                details["members"] = tuple(map(decode, optional.members[i]))
+            except UnicodeDecodeError:
+                raise _Unsupported(f"{kind} with members that aren't {details['charset']}") from None
         case "json":
             details = {"charset": "utf8mb4", "collation": "utf8mb4_bin"}
         case "vector":

@@ -13,7 +13,10 @@ from typing import Any, Final, TypeAlias
 
 from ...errors import SourceError
 from ...events import Column, Kind, RowChange, Table, Ts, not_a_member
+from ..native import library
+from ..native.mysql_text import TextLayout, text_reader
 from .row_code import RowsReader
+from .tokens import quoted
 from .values import UNREADABLE, text_date, text_datetime, text_time, text_timestamp
 
 SESSION: Final = "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = ''"
@@ -22,7 +25,7 @@ SESSION: Final = "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = ''"
 
 def select_expression(column: Column) -> str:
     """Return the expression to select for `column`'s exact value as text."""
-    name = f"`{column.name.replace('`', '``')}`"
+    name = quoted(column.name)
     match column.kind:
         case "float":  # otherwise printed with six digits
             return f"CAST({name} AS DOUBLE)"
@@ -67,7 +70,11 @@ class TextRowsDecoder:
     def __init__(self, table: Table) -> None:
         self._table = table
         self._converters = [_CONVERTERS[column.kind] for column in table.columns]
-        self._read = _compile(table, self._converters)
+        self.layout: Final = TextLayout(table) if library.in_use else None
+        """The native layout; None if the native decoder isn't in use."""
+        self.read = compile_text_rows(table, self._converters)
+        if library.in_use:
+            self.read = text_reader(table, self._converters, self.read)
         self.lock: Final = Lock()
         """Held to decode a run, which several sinks may ask for at once."""
 
@@ -77,33 +84,38 @@ class TextRowsDecoder:
         Raises SourceError, naming the table and if possible the column, for bytes that aren't such rows.
         """
         try:
-            return self._read(packets, 0, len(packets), commit_ts, start_ts)
+            return self.read(packets, 0, len(packets), commit_ts, start_ts)
         except UNREADABLE:
-            column = self._unreadable_column(packets)
-            where = f"at column {column.name} ({column.kind})" if column else "to its end"
+            found = self._unreadable_column(packets)
+            where = "to its end"
+            if found is not None:
+                column, at = found
+                where = f"at column {column.name} ({column.kind}), byte {at} of its chunk"
             raise SourceError(
                 f"table {self._table.full_name}: a row of the snapshot can't be read {where}"
             ) from None
 
-    def _unreadable_column(self, data: bytes) -> Column | None:
-        """Return the first column that can't be read; None if the packets themselves are invalid."""
+    def _unreadable_column(self, data: bytes) -> tuple[Column, int] | None:
+        """Return the first column that can't be read, and where its value starts; None if the packets
+        themselves are invalid."""
         at, end = 0, len(data)
         while at < end - _HEADER_BYTES:
             at += _HEADER_BYTES
             for column, convert in zip(self._table.columns, self._converters, strict=True):
+                start = at
                 try:
                     size, at = _length(data, at)
                     if size is not None:
                         convert(data[at : at + size])
                         at += size
                 except UNREADABLE:
-                    return column
+                    return column, start
                 if at > end:
-                    return column
+                    return column, start
         return None
 
 
-def _compile(table: Table, converters: Sequence[_Convert]) -> RowsReader:
+def compile_text_rows(table: Table, converters: Sequence[_Convert]) -> RowsReader:
     """Compile a function that reads the row packets in a range; it raises one of UNREADABLE."""
     names: dict[str, Any] = {
         "uint32": _uint32,

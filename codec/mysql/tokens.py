@@ -33,6 +33,7 @@ _TOKEN_WITHOUT_ESCAPES: Final = re.compile(
 )
 _READING: Final = {"SQL_MODE", "CHARACTER_SET_CONNECTION", "COLLATION_CONNECTION"}
 """Settings that change how a statement is parsed."""
+_MARIADB_ONLY: Final = re.compile(r"/\*M!.*?\*/", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
@@ -55,15 +56,19 @@ class Token(NamedTuple):
 class Tokens:
     """Reads a statement token by token. Comments are skipped, except those that the server executes."""
 
-    def __init__(self, statement: str, sql_mode: int = 0, *, folds_names: bool = False) -> None:
+    def __init__(
+        self, statement: str, sql_mode: int = 0, *, folds_names: bool = False, of_mysql: bool = False
+    ) -> None:
         """Read a statement of a session with that sql_mode. `folds_names` is True if the server's
-        lower_case_table_names is 1. Raises NotUnderstood for an unterminated quote."""
+        lower_case_table_names is 1, and `of_mysql` if it is a MySQL, for which the content of /*M! */ is a
+        comment. Raises NotUnderstood for an unterminated quote."""
         self.sql_mode = sql_mode
+        self.of_mysql = of_mysql
         self._folds_names = folds_names
         self.was_read_otherwise = False
         """True if it ran with settings of its own that weren't in effect when the server parsed it."""
         self._statement = statement
-        self._tokens = list(_tokens(statement, sql_mode))
+        self._tokens = list(_tokens(statement, sql_mode, of_mysql))
         self._at = 0
 
     @property
@@ -78,6 +83,9 @@ class Tokens:
 
     def accept(self, *values: str) -> bool:
         """Consume these words and marks if all of them come next."""
+        first = self.next
+        if first.value != values[0] or first.kind not in ("word", "mark"):  # nearly always
+            return False
         ahead = self._tokens[self._at : self._at + len(values)]
         if [token.value for token in ahead if token.kind in ("word", "mark")] != list(values):
             return False
@@ -126,6 +134,10 @@ class Tokens:
     def text_since(self, start: Token) -> str:
         """Return the statement from `start` up to the last token consumed."""
         return self._statement[start.start : self._tokens[self._at - 1].end]
+
+    def since(self, start: Token) -> list[Token]:
+        """Return the tokens from `start` up to the last one consumed."""
+        return self._tokens[self._tokens.index(start) : self._at]
 
     def step_back_to(self, token: Token) -> None:
         """Go back to a token, which comes next again."""
@@ -178,22 +190,27 @@ class Tokens:
         return NotUnderstood(token.text if token.kind != "end" else "it ends too early")
 
 
+def quoted(name: str) -> str:
+    """Return a name quoted for SQL, such as `order`."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def literal(value: str) -> str:
     """Return a string literal that a session without special sql_mode reads as `value`."""
     return "'" + value.replace("\\", "\\\\").replace("'", "''").replace("\0", "\\0") + "'"
 
 
-def _tokens(statement: str, sql_mode: int) -> Iterator[Token]:
+def _tokens(statement: str, sql_mode: int, of_mysql: bool) -> Iterator[Token]:
     escapes = not sql_mode & NO_BACKSLASH_ESCAPES
     next_token = (_TOKEN if escapes else _TOKEN_WITHOUT_ESCAPES).match
     at = 0
     while at < len(statement):
-        match = next_token(statement, at)
+        match = (of_mysql and _MARIADB_ONLY.match(statement, at)) or next_token(statement, at)
         if match is None:
             raise NotUnderstood("a quote isn't closed")
         at = match.end()
-        kind, text = match.lastgroup or "", match[0]
-        if kind in ("space", "executed"):
+        kind, text = match.lastgroup, match[0]
+        if kind is None or kind in ("space", "executed"):
             continue
         if kind == "double":
             kind = "name" if sql_mode & ANSI_QUOTES else "string"

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from .column_code import read_column
 from .field import Field
 
-Walk: TypeAlias = Callable[[bytes, int, int], list[int]]
+Walk: TypeAlias = Callable[[bytes, int, int], Sequence[int]]
 """(data, where its row images start and end) to the start of each; raises one of UNREADABLE."""
 
 _MAX_PATTERNS: Final = 1000

@@ -1,4 +1,4 @@
-"""The protobuf messages of PD, TiKV and pump, and the calls of their services.
+"""The protobuf messages of PD, TiKV, pump and Canal, and the calls of the services.
 
 `cdcpb.Event`, `pdpb.TsoRequest` and so on are message classes; an enum's values are ints under its
 class. The messages are in a separate descriptor pool, so another TiKV client in the same process doesn't
@@ -67,9 +67,13 @@ cdcpb: Final[Any] = _packages["cdcpb"]
 pdpb: Final[Any] = _packages["pdpb"]
 binlog: Final[Any] = _packages["binlog"]
 """The messages that a TiDB writes, and the service of a pump."""
+canal: Final[Any] = _packages["canal"]
+"""The messages that a Canal server sends."""
 
 PD: Final = _services["pdpb.PD"]
 """The calls of a placement driver, by name."""
 TIKV: Final = _services["tikvpb.Tikv"]
 CHANGE_DATA: Final = _services["cdcpb.ChangeData"]
 PUMP: Final = _services["binlog.Pump"]
+CISTERN: Final = _services["binlog.Cistern"]
+"""The service of a drainer, called by pumps."""

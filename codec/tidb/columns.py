@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...errors import SourceError
 from .column_type import ColumnFlag
@@ -29,6 +30,8 @@ class Columns(Struct, frozen=True):
     """Ids of a clustered key's columns in key order."""
     prefixes: frozenset[int]
     """Ids of the key's columns of which the key contains only a prefix."""
+    required: frozenset[int] = frozenset()
+    """Ids of columns that every row must have; for rows without a key."""
 
     def key_values(self, key: bytes) -> dict[int, Any]:
         """Return the bare values by column id that a row's key contains. Raises ValueError if they can't be
@@ -39,6 +42,11 @@ class Columns(Struct, frozen=True):
         if self.handle is not None:
             return {self.handle: self.handle_value(handle)}
         return self._datums(handle)
+
+    def without_key(self) -> Columns:
+        """Return the same columns for rows that have the key's columns themselves."""
+        ids = self.common_handle if self.handle is None else (self.handle,)
+        return replace(self, handle=None, common_handle=(), prefixes=frozenset(), required=frozenset(ids))
 
     def handle_value(self, handle: int | bytes) -> int:
         if not isinstance(handle, int):

@@ -83,6 +83,29 @@ def _decode(flag: Flag, data: bytes, at: int) -> tuple[Bare, int]:
     return data[at:end], end
 
 
+def datum_end(data: bytes, at: int) -> int:
+    """Return the end of the datum at `at`, which isn't decoded. Raises LookupError or ValueError."""
+    flag = data[at]
+    at += 1
+    match flag:
+        case Flag.VARINT | Flag.UVARINT:
+            while data[at] > 127:
+                at += 1
+            return at + 1
+        case Flag.COMPACT_BYTES:
+            size, at = decode_varint(data, at)
+            return at + size
+        case Flag.NULL:
+            return at
+        case Flag.FLOAT | Flag.INT | Flag.UINT | Flag.DURATION:
+            return at + 8
+        case Flag.DECIMAL:
+            return decimal_end(data, at)
+        case Flag.JSON:
+            return json_end(data, at)
+    return decode_datum(data, at - 1)[2]
+
+
 def encode_datum(flag: Flag, bare: Bare) -> bytes:
     """Encode a flag and its value."""
     return bytes((flag,)) + _encode(flag, bare)

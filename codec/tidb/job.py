@@ -42,6 +42,7 @@ PAUSING: Final = 10
 
 # States of what a job makes or removes (TiDB: SchemaState).
 ABSENT: Final = 0
+DELETE_ONLY: Final = 1
 PUBLIC: Final = 5
 
 _NULL_BYTES: Final = b"null"

@@ -148,6 +148,11 @@ def is_table_field(field: bytes) -> bool:
     return field.startswith(b"Table:")
 
 
+def table_id(field: bytes) -> int:
+    """Return the id in a `table_field`. Raises ValueError if it isn't one."""
+    return int(field.partition(b":")[2])
+
+
 def history_field(job_id: int) -> bytes:
     return job_id.to_bytes(8, "big")
 

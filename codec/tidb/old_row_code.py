@@ -107,6 +107,8 @@ def _absent(columns: Columns, i: int, field: Field, names: dict[str, Any]) -> It
     id_ = field.column.id
     if id_ == columns.handle:
         yield from handle_code(i, field)
+    elif id_ in columns.required:
+        yield "raise ValueError"
     elif id_ in columns.common_handle and id_ not in columns.prefixes:
         yield f"v{i} = read{i}(handle[{id_}])"
     else:

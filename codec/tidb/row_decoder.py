@@ -31,8 +31,12 @@ class RowDecoder:
 
     table: Final[Table]
 
-    def __init__(self, schema: str, info: TableInfo, *, verify_checksums: bool = True) -> None:
-        self._columns = columns_of(schema, info)
+    def __init__(
+        self, schema: str, info: TableInfo, *, verify_checksums: bool = True, keyless: bool = False
+    ) -> None:
+        """With `keyless`, each row of format 1 has the columns of its key itself, and keys aren't read."""
+        columns = columns_of(schema, info)
+        self._columns = columns.without_key() if keyless else columns
         self._verifies = verify_checksums
         self._readers: dict[bytes, RowsReader] = {}
         self._head_bytes: dict[bytes, int] = {}
@@ -95,14 +99,15 @@ class RowDecoder:
         in_key = self._columns.key_values(key)
         return tuple([self._old_value(field, datums, in_key) for field in self._columns.visible])
 
-    @staticmethod
-    def _old_value(field: Any, datums: dict[int, Any], in_key: dict[int, Any]) -> Any:
+    def _old_value(self, field: Any, datums: dict[int, Any], in_key: dict[int, Any]) -> Any:
         id_ = field.column.id
         if (datum := datums.get(id_)) is not None:
             flag, bare = datum
             return None if bare is None else field.read(field.storage.checked(flag, bare))
         if id_ in in_key:
             return field.read(in_key[id_])
+        if id_ in self._columns.required:
+            raise ValueError(f"column {field.column.name} of the key is missing")
         return field.default()
 
     def _fail(self, key: bytes, value: bytes, error: Exception) -> NoReturn:

@@ -79,6 +79,19 @@ class RowEncoder:
             for id_, part in zip(columns.common_handle, index.columns, strict=True)
         )
 
+    def datums(self, row: Row, *, whole: bool = True) -> dict[int, tuple[Flag, Bare]]:
+        """Return the datums of a row of format 1 by column id; without `whole`, only those that a stored row
+        has.
+
+        Raises ValueError or TypeError for a value that its column can't have.
+        """
+        bare = self._bare(row)
+        return {
+            field.column.id: _datum(field, bare[field.column.id])
+            for field in self._fields
+            if whole or not self._can_skip(field, bare[field.column.id])
+        }
+
     def _value(self, bare: dict[int, Any]) -> bytes:
         stored = [field for field in self._fields if not self._can_skip(field, bare[field.column.id])]
         if self._format == 1:

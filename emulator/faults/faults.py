@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from .locks import LockFaults
+from .pumps import PumpFaults
 from .regions import RegionFaults
 from .servers import ServerFaults
 from .streams import StreamFaults
 from .words import play
 
 
-class Faults(RegionFaults, ServerFaults, StreamFaults, LockFaults):
+class Faults(RegionFaults, ServerFaults, StreamFaults, LockFaults, PumpFaults):
     """The faults of a Cluster, as a mixin. Thread-safe; each has taken effect when it returns."""
 
     def play(self, line: str) -> str:

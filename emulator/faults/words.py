@@ -70,6 +70,17 @@ def play(cluster: Faults, line: str) -> str:
             cluster.jump_clock(float(seconds))
         case "gc", [*safe_point]:
             cluster.gc(*map(int, safe_point))
+        case "pump_late", [pump, seconds]:
+            cluster.pump_late(pump, float(seconds))
+        case (("pump_duplicates" | "pump_cluster"), [pump, number]):
+            getattr(cluster, word)(pump, int(number))
+        case "pump_state", [pump, state]:
+            cluster.pump_state(pump, state)
+        case (
+            ("pump_silent" | "pump_speaks" | "pump_disorders" | "pump_half" | "pump_down" | "pump_up"),
+            [pump],
+        ):
+            getattr(cluster, word)(pump)
         case _:
             raise ValueError(f"no fault is called {line!r}; there are: {', '.join(WORDS)}")
     return "done"
@@ -102,5 +113,15 @@ WORDS = (
     "pd_leader",
     "clock",
     "gc",
+    "pump_late",
+    "pump_silent",
+    "pump_speaks",
+    "pump_duplicates",
+    "pump_disorders",
+    "pump_half",
+    "pump_cluster",
+    "pump_state",
+    "pump_down",
+    "pump_up",
 )
 """The words of all faults."""

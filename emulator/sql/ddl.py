@@ -6,6 +6,7 @@ as SYNCED.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -13,12 +14,24 @@ from msgspec.structs import replace
 
 from ...codec.tidb import meta
 from ...codec.tidb.datum import Bare, Flag
-from ...codec.tidb.job import DONE, PUBLIC, QUEUEING, SYNCED, Job, Outcome, encode_job, make_outcome
+from ...codec.tidb.job import (
+    DELETE_ONLY,
+    DONE,
+    PUBLIC,
+    QUEUEING,
+    SYNCED,
+    Job,
+    Outcome,
+    encode_job,
+    make_args,
+    make_outcome,
+)
 from ...codec.tidb.job_entry import JOB_COLUMN, JOB_TABLE_ID
 from ...codec.tidb.key import record_key
 from ...codec.tidb.old_row import join_row
 from ...codec.tidb.table_info import DbInfo, TableInfo, encode_db_info, encode_table_info
 from ...events import Ts
+from ..pumps import Pumps
 from .schema import Schema
 
 Mutation = tuple[str, bytes, bytes]
@@ -43,6 +56,10 @@ class Change:
         self.database: DbInfo | None = None
         self.table: TableInfo | None = None
         self.tables: list[TableInfo] = []
+        self.deleting: TableInfo | None = None
+        """The table while its column is being dropped: in the state "delete only"."""
+        self.moved: list[dict[str, int]] = []
+        """Of several renamed tables the new `schema_id` and the `table_id`, as in a schema diff."""
         self.mutations: list[Mutation] = []
 
     def put_database(self, info: DbInfo) -> None:
@@ -69,15 +86,18 @@ def _table_key(schema_id: int, table_id: int) -> bytes:
 class DdlWriter:
     """Runs jobs one at a time."""
 
-    def __init__(self, writer: Writer, schema: Schema, *, job_table: bool = True) -> None:
+    def __init__(self, writer: Writer, schema: Schema, pumps: Pumps, *, job_table: bool = True) -> None:
         self._writer = writer
         self._schema = schema
+        self._pumps = pumps
         self._job_table = job_table
 
     def run(self, job: Job, change: Change) -> Ts:
         """Run a job; return the commit ts of the schema change."""
         start_ts = self._writer.tso()
         job = replace(job, id=self._schema.new_id(), start_ts=start_ts, state=QUEUEING, outcome=Outcome())
+        step = change.deleting
+        steps = self._schema.new_version() if step is not None else 0
         version = self._schema.new_version()
         outcome = make_outcome(version, db=change.database, table=change.table, tables=change.tables)
         done = replace(job, state=DONE, schema_state=PUBLIC, schema_id=change.schema_id, outcome=outcome)
@@ -85,10 +105,36 @@ class DdlWriter:
         self._write(*self._wait(job))
         if self._job_table:
             self._write(("put", _row_key(job), _row(job, processing=1)))
-        committed = self._write(*change.mutations, *self._version(done, version), *self._finish(done))
-        synced = replace(done, state=SYNCED, outcome=replace(outcome, finished_ts=self._writer.tso()))
+        if step is not None:
+            info: Mutation = ("put", _table_key(change.schema_id, step.id), encode_table_info(step))
+            running = replace(job, schema_state=DELETE_ONLY)
+            self._log(running, [info, *self._version(running, steps), *self._running(running)])
+            self._schema.public_version = steps
+        renewed = self._version(done, version, change.moved)
+        committed = self._log(done, [*change.mutations, *renewed, *self._running(done)])
+        self._schema.public_version = version
+        finished = replace(outcome, finished_ts=self._writer.tso())
+        # The history has no arguments, except of jobs that leave keys to delete.
+        synced = replace(done, state=SYNCED, outcome=finished, raw_args=make_args(None))
         self._write(*self._leave(synced))
         return committed
+
+    def _log(self, job: Job, mutations: list[Mutation]) -> Ts:
+        """Write a step of a job that pumps get; return its commit ts."""
+        start_ts = self._writer.tso()
+        return self._pumps.write(
+            start_ts,
+            lambda: self._writer.write(mutations, start_ts=start_ts),
+            prewrite_key=mutations[0][1],
+            ddl_query=job.query.encode(),
+            ddl_job_id=job.id,
+            ddl_schema_state=job.schema_state,
+        )
+
+    def _running(self, job: Job) -> list[Mutation]:
+        if self._job_table:
+            return [("put", _row_key(job), _row(job, processing=1))]
+        return [("put", meta.list_key(meta.DDL_JOBS, 0), encode_job(job))]
 
     def _write(self, *mutations: Mutation) -> Ts:
         return self._writer.write(list(mutations))
@@ -102,17 +148,13 @@ class DdlWriter:
             ("put", meta.list_key(meta.DDL_JOBS, 0), encode_job(job)),
         ]
 
-    def _version(self, job: Job, version: int) -> list[Mutation]:
-        diff = {"version": version, "type": job.type, "schema_id": job.schema_id, "table_id": job.table_id}
+    def _version(self, job: Job, version: int, moved: Sequence[dict[str, int]] = ()) -> list[Mutation]:
+        first, *others = moved or [{"schema_id": job.schema_id, "table_id": job.table_id}]
+        diff = {"version": version, "type": job.type, **first, "affected_options": others or None}
         return [
             ("put", meta.string_key(meta.SCHEMA_VERSION), b"%d" % version),
             ("put", meta.string_key(meta.schema_diff(version)), msgspec.json.encode(diff)),
         ]
-
-    def _finish(self, job: Job) -> list[Mutation]:
-        if self._job_table:
-            return [("put", _row_key(job), _row(job, processing=1))]
-        return [("put", meta.list_key(meta.DDL_JOBS, 0), encode_job(job))]
 
     def _leave(self, job: Job) -> list[Mutation]:
         data = encode_job(job)

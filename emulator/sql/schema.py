@@ -36,6 +36,8 @@ class Schema:
         self._row_ids: dict[int, Iterator[int]] = {}
         self.last_id = _FIRST_ID
         self.version = 0
+        self.public_version = 0
+        """Version of the last committed change."""
 
     def new_id(self) -> int:
         """Return a new id for a database, table, partition or job."""

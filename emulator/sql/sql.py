@@ -37,10 +37,12 @@ class Tidb(Cluster):
     ) -> None:
         super().__init__(stores, **options)
         self.schema = Schema(row_format, row_checksum)
-        self._statements = Statements(self, self.schema, DdlWriter(self, self.schema, job_table=job_table))
+        self._statements = Statements(
+            self, self.schema, DdlWriter(self, self.schema, self.pumps, job_table=job_table)
+        )
 
     def transaction(self) -> SqlTransaction:
-        return SqlTransaction(self, self.schema)
+        return SqlTransaction(self, self.schema, self.pumps)
 
     def read(self, key: bytes, ts: Ts) -> bytes | None:
         """Return the value of a raw key at `ts`; None if there is none. Ignores locks."""

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ...codec.tidb.action import Action
-from ...codec.tidb.job import Job, make_args
+from ...codec.tidb.job import DELETE_ONLY, Job, make_args
 from ...codec.tidb.table_info import DbInfo, TableInfo
 from ...events import Ts
 from .alter import AlterResult, add_index, drop_index, parse_clause, with_moment
@@ -181,6 +181,7 @@ class Statements:
         change.table = None
         table, database, _ = moves[-1]
         change.schema_id, change.table_id = database.id, table.info.id
+        change.moved = [{"schema_id": new.id, "table_id": old.info.id} for old, new, _ in moves]
         args = [
             [old.database.id for old, _, _ in moves],
             [new.id for _, new, _ in moves],
@@ -244,6 +245,13 @@ class Statements:
         change = Change(schema_id=table.database.id, table_id=table.info.id)
         self._put(change, table.database, done[-1].info)
         action = done[0].action if len(done) == 1 else Action.MULTI_SCHEMA_CHANGE
+        if action == Action.DROP_COLUMN:
+            left = {column.id for column in done[-1].info.columns}
+            columns = tuple(
+                column if column.id in left else replace(column, state=DELETE_ONLY)
+                for column in table.info.columns
+            )
+            change.deleting = replace(table.info, columns=columns)
         return self._job(tokens, action, change, table.database.name, table.info.name)
 
     def _job(

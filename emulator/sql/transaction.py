@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -12,6 +13,8 @@ from ...codec.tidb.columns import columns_of
 from ...codec.tidb.field import Field
 from ...codec.tidb.key import record_key
 from ...events import Row, Ts, physical_ms
+from ..pumps import Pumps
+from .mutations import Mutations
 from .partition import physical_id
 from .schema import Schema, SqlTable
 
@@ -43,10 +46,12 @@ class SqlTransaction:
     can't be written, and Rejected at the end on a conflict with another transaction.
     """
 
-    def __init__(self, storage: Storage, schema: Schema) -> None:
+    def __init__(self, storage: Storage, schema: Schema, pumps: Pumps) -> None:
         self._storage = storage
         self._schema = schema
+        self._pumps = pumps
         self._changes: dict[bytes, tuple[str, bytes]] = {}
+        self._mutations = Mutations() if pumps.by_id else None
         self.start_ts = storage.tso()
         self.commit_ts: Ts = 0
         """The commit ts; 0 before the commit, and for a transaction without changes."""
@@ -64,8 +69,19 @@ class SqlTransaction:
         """Commit; return the commit ts."""
         if self._changes and not self.commit_ts:
             mutations = [(op, key, value) for key, (op, value) in sorted(self._changes.items())]
-            self.commit_ts = self._storage.write(mutations, start_ts=self.start_ts)
+            if self._mutations is None:
+                self.commit_ts = self._write(mutations)
+            else:
+                self.commit_ts = self._pumps.write(
+                    self.start_ts,
+                    partial(self._write, mutations),
+                    prewrite_key=mutations[0][1],
+                    prewrite_value=self._mutations.encode(self._schema.public_version),
+                )
         return self.commit_ts
+
+    def _write(self, mutations: list[tuple[str, bytes, bytes]]) -> Ts:
+        return self._storage.write(mutations, start_ts=self.start_ts)
 
     def insert(self, name: str, row: Mapping[str, Any] | Sequence[Any], handle: int | None = None) -> Key:
         """Insert a row, given by column names or in the order of the columns; return its key.
@@ -78,6 +94,8 @@ class SqlTransaction:
         if self._value(key) is not None:
             raise ValueError(f"{name} already has a row {found!r}")
         self._changes[key] = ("put" if key in self._changes else "insert", value)
+        if self._mutations is not None:
+            self._mutations.insert(table, key, values)
         return found
 
     def update(self, name: str, key: Key, values: Mapping[str, Any]) -> Row:
@@ -96,6 +114,8 @@ class SqlTransaction:
                 raise ValueError(f"{name} already has the row that {key!r} would become")
             self._changes[old_key] = ("delete", b"")
         self._changes[new_key] = ("put", value)
+        if self._mutations is not None:
+            self._mutations.update(table, before, after)
         return after
 
     def delete(self, name: str, key: Key) -> Row:
@@ -103,6 +123,8 @@ class SqlTransaction:
         table = self._schema.table(name)
         raw, before = self._find(table, name, key)
         self._changes[raw] = ("delete", b"")
+        if self._mutations is not None:
+            self._mutations.delete(table, raw, before)
         return before
 
     def get(self, name: str, key: Key) -> Row | None:

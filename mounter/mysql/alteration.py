@@ -26,11 +26,13 @@ from ...codec.mysql.alter import (
 )
 from ...codec.mysql.charset import max_bytes
 from ...codec.mysql.collation import Charset
-from ...codec.mysql.definition import Definition, bytes_of_length
+from ...codec.mysql.column_type import bytes_of_length
+from ...codec.mysql.definition import Definition
 from ...codec.mysql.entry import Query
+from ...codec.mysql.known_table import KnownTable
 from ...codec.mysql.tokens import NO_AUTO_VALUE_ON_ZERO, NotUnderstood
 from ...events import Action, AddColumn, ChangeColumn, ChangeKey, Column, DropColumn, Table
-from .catalog import KnownTable
+from .computed import check_computed
 from .defaults import check_added, check_text, is_moment, same_definition
 
 _TEXT_KINDS: Final = frozenset({"char", "varchar", "text", "enum", "set"})
@@ -64,6 +66,8 @@ def alter_unknown(clauses: Sequence[Clause], query: Query) -> tuple[Action, ...]
         match clause:
             case Add(definition, after, unless_exists) if not definition.primary:
                 _check_alterable(definition)
+                if definition.expression:
+                    raise NotUnderstood("a generated column")
                 column = definition.column()
                 check_added(column, query)
                 actions.append(AddColumn(column, after, unless_exists))
@@ -76,17 +80,29 @@ def alter_unknown(clauses: Sequence[Clause], query: Query) -> tuple[Action, ...]
     return tuple(actions)
 
 
-def alter(known: KnownTable, clauses: Sequence[Clause], query: Query, defaults: Defaults) -> Altered:
+def alter(
+    known: KnownTable,
+    clauses: Sequence[Clause],
+    query: Query,
+    defaults: Defaults,
+    *,
+    copies_generated: bool = True,
+) -> Altered:
     """Return the table after an ALTER TABLE, and the effects. Raises NotUnderstood if they aren't known
-    exactly."""
-    return _Alteration(known, query, defaults).run(clauses)
+    exactly.
+
+    Without `copies_generated`, values of generated columns aren't needed: both tables are whole ones, of
+    which `copies.without_generated` returns the effects on the copies.
+    """
+    return _Alteration(known, query, defaults, copies_generated).run(clauses)
 
 
 class _Alteration:
     """One ALTER TABLE: clauses name columns as before the statement, places as after it."""
 
-    def __init__(self, known: KnownTable, query: Query, defaults: Defaults) -> None:
-        table = known.table
+    def __init__(self, known: KnownTable, query: Query, defaults: Defaults, copies_generated: bool) -> None:
+        table = known.complete
+        self._copies_generated = copies_generated
         self._table = table
         self._query = query
         self._defaults = defaults
@@ -105,6 +121,8 @@ class _Alteration:
         self._drops_key = False
 
     def run(self, clauses: Sequence[Clause]) -> Altered:
+        if clauses and self._table.row_end is not None:
+            raise NotUnderstood("a system-versioned table")
         if sum(isinstance(clause, SetCharset | Convert) for clause in clauses) > 1:
             raise NotUnderstood("two clauses about the character set")
         for clause in clauses:
@@ -138,6 +156,8 @@ class _Alteration:
         )
         auto = self._new_name(self._auto_increment) if self._keeps(self._auto_increment) else ""
         actions = tuple(action for action in self._actions if not _is_idle(action))
+        if self._copies_generated:
+            check_computed(self._table, actions, self._query)
         has_primary = bool(key) and (self._has_primary or self._key is not None)
         has_unique = self._has_unique or AddUnique() in clauses
         return Altered(KnownTable(table, auto, has_primary, has_unique), actions)
@@ -180,6 +200,8 @@ class _Alteration:
                     self._actions.append(DropColumn(self._columns[name.lower()].name))
             case Change(name, definition, after, if_exists):
                 if self._has(name, if_exists):
+                    if definition.expression and self._copies_generated:
+                        raise NotUnderstood("an expression of a column")
                     self._change(name, self._resolved(definition), after)
                     if definition.primary:
                         self._key = (definition.name,)
@@ -224,7 +246,7 @@ class _Alteration:
         column = self._resolved(definition)
         check_added(column, self._query)
         self._added.add(low)
-        self._actions.append(AddColumn(column, after))
+        self._actions.append(AddColumn(column, after, expression=definition.expression))
         if definition.primary:
             self._key = (definition.name,)
 
@@ -358,7 +380,7 @@ def _check_alterable(definition: Definition) -> None:
 
 def _converted(column: Column, charset: Charset) -> Column:
     """Return a column after CONVERT TO CHARACTER SET, which keeps room for as many characters."""
-    if column.kind == "json":
+    if column.kind == "json" and column.charset is not None:
         if charset.name != "utf8mb4":
             raise NotUnderstood(f"CONVERT TO CHARACTER SET {charset.name} with a column of JSON")
         return replace(column, collation=charset.collation)

@@ -6,28 +6,14 @@ from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ...codec.mysql.collation import Charset
+from ...codec.mysql.known_table import KnownTable
 from ...events import Table, TableName
 
 State: TypeAlias = Literal["unknown", "loading", "complete"]
 """How much a table's absence from the catalog says: nothing; that it doesn't exist, or isn't loaded yet; or
 that it doesn't exist."""
-
-
-class KnownTable(Struct, frozen=True):
-    table: Table
-    auto_increment: str = ""
-    """Name of the AUTO_INCREMENT column; empty if there is none."""
-    has_primary: bool = True
-    """False if a unique key takes the place of the primary key, or the table has no key."""
-    has_unique: bool = True
-    """False if it certainly has no unique keys besides the primary key."""
-
-    def named(self, name: TableName) -> KnownTable:
-        """Return the same table under another name."""
-        return replace(self, table=replace(self.table, schema=name[0], name=name[1]))
 
 
 class TableChange(Struct, frozen=True):
@@ -76,7 +62,11 @@ class Catalog:
 
     def tables(self) -> list[Table]:
         """Return all known definitions."""
-        return [known.table for known in self._tables.values() if known is not None]
+        return [known.table for known in self.known()]
+
+    def known(self) -> list[KnownTable]:
+        """Return what is known of all tables whose definition is known."""
+        return [known for known in self._tables.values() if known is not None]
 
     def in_schema(self, schema: str) -> list[TableName]:
         return [name for name in self._tables if name[0] == schema]

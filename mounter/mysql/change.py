@@ -12,6 +12,7 @@ from ...events import (
     Action,
     AddColumn,
     ChangeColumn,
+    ChangeDetails,
     ChangeKey,
     CreateTable,
     DropColumn,
@@ -33,13 +34,14 @@ _KINDS: Final[dict[type[Action], str]] = {
     ChangeColumn: "change column",
     ChangeKey: "change key",
 }
-KINDS: Final = (*_KINDS.values(), "partition", "other")
-"""Kinds of schema changes. Changes of partitions' rows are "partition"; statements whose effect isn't known
-exactly are "other"."""
+KINDS: Final = (*_KINDS.values(), "definition", "partition", "other")
+"""Kinds of schema changes. Changes of indexes, checks and options are "definition", for sinks that copy them.
+Changes of partitions' rows are "partition"; statements whose effect isn't known exactly are "other"."""
 
 
 class Change(Struct, frozen=True):
-    """Effect of a statement on a followed table: actions, or a sentence why it isn't known exactly."""
+    """Effect of a statement on a followed table: actions, or a sentence why it isn't known exactly; both if
+    only some sinks can apply the actions."""
 
     schema: str
     table: str
@@ -51,6 +53,10 @@ class Change(Struct, frozen=True):
     """One of KINDS; empty for that of each action."""
 
     def kind_of(self, action: Action) -> str:
+        if isinstance(
+            action, ChangeDetails
+        ):  # no rule is about one that comes with others and changes nothing
+            return "" if action.before == action.after else "definition"
         return self.kind or _KINDS[type(action)]
 
 
@@ -77,6 +83,11 @@ def cascading(name: TableName, rules: Sequence[str], query: Query) -> Change:
         f"accept the difference: {quoted(query)}"
     )
     return Change(schema, table, refusal=said, kind="other")
+
+
+def failed(query: Query) -> str:
+    """Return the reason to load a table again after a statement that failed."""
+    return f"it failed with error {query.error}"
 
 
 def quoted(query: Query) -> str:

@@ -10,10 +10,11 @@ from msgspec.structs import replace
 from ...codec.mysql.charset import max_bytes
 from ...codec.mysql.create import TableDefinition
 from ...codec.mysql.entry import Query
+from ...codec.mysql.known_table import KnownTable
 from ...codec.mysql.tokens import NotUnderstood
 from ...events import Column, Table, TableName
 from .alteration import Defaults
-from .catalog import Catalog, KnownTable
+from .catalog import Catalog
 from .defaults import check_text
 
 _KEY_BYTES: Final = 767
@@ -103,4 +104,7 @@ def like(name: TableName, model: TableName, catalog: Catalog) -> KnownTable:
     known = catalog.get(model)
     if known is None:
         raise NotUnderstood(f"LIKE {model[0]}.{model[1]}, whose definition isn't known")
-    return known.named(name)
+    details = replace(known.details, references=())
+    if details.checks:
+        details = replace(details, unknown="the names of the CHECKs of CREATE TABLE LIKE")
+    return replace(known, details=details).named(name)

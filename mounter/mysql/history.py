@@ -18,6 +18,7 @@ from zlib import crc32
 import msgspec
 from msgspec import Struct
 
+from ...codec.mysql.known_table import KnownTable
 from ...errors import StoreError
 from ...events import Ts
 from ...store import disk
@@ -42,9 +43,21 @@ class _Head(Struct, frozen=True):
     """Changes up to this ts are in one entry: the catalog can't be restored as of an earlier ts."""
 
 
+class Later(Struct, frozen=True):
+    """A definition that a table had from `ts` on, when the log was read before.
+
+    That of a table that was loaded there doesn't come again, and a target that is ahead has the table.
+    """
+
+    ts: Ts
+    known: KnownTable
+
+
 class _Entry(Struct, frozen=True):
     ts: Ts
     change: CatalogChange
+    later: tuple[Later, ...] = ()
+    """Set where the catalog was restored: the definitions in entries that were removed then."""
 
 
 class History:
@@ -52,6 +65,8 @@ class History:
 
     def __init__(self, path: Path, source: str) -> None:
         self.path = path
+        self.later: list[Later] = []
+        """Definitions after the ts that was restored, in their order."""
         self._source = source
         self._acknowledged: Ts = 0
         self._base_ts: Ts = 0
@@ -73,6 +88,8 @@ class History:
             with self._doing("write"):
                 if end:
                     self._open(end)
+                    if self.later:
+                        self._write(_record(_Entry(ts, CatalogChange(), tuple(self.later))))
                 else:
                     self._begin(CatalogChange(), 0)
         except StoreError:
@@ -82,15 +99,18 @@ class History:
 
     def append(self, changes: Sequence[tuple[Ts, CatalogChange]]) -> None:
         """Append changes durably. Raises StoreError."""
-        assert self._file is not None
         records = b"".join(_record(_Entry(ts, change)) for ts, change in changes)
         with self._doing("write"):
-            self._file.write(records)
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._bytes += len(records)
+            self._write(records)
             if self._bytes > max(COMPACT_BYTES, 2 * self._compacted_bytes):
                 self._compact()
+
+    def _write(self, records: bytes) -> None:
+        assert self._file is not None
+        self._file.write(records)
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._bytes += len(records)
 
     def acknowledged(self, ts: Ts) -> None:
         """Note that the catalog isn't needed as of a ts below `ts` any more."""
@@ -122,13 +142,17 @@ class History:
             )
             return 0
         self._base_ts = head.base_ts
+        found: dict[Later, None] = {}
         end = len(_record(head))
-        for entry, at in records:
-            assert isinstance(entry, _Entry)
+        for entry, at in _readable(records, ts):
             if entry.ts > ts:
-                break
+                known = [one.known for one in entry.change.tables if one.known is not None]
+                found |= {Later(entry.ts, one): None for one in known}
+                continue
             catalog.apply(entry.change)
+            found = _valid(found, entry)
             end = at
+        self.later = sorted(found, key=lambda later: later.ts)
         return end
 
     def _open(self, end: int) -> None:
@@ -139,11 +163,13 @@ class History:
         os.fsync(self._file.fileno())
         self._bytes = end
 
-    def _begin(self, base: CatalogChange, ts: Ts, later: bytes = b"") -> None:
+    def _begin(
+        self, base: CatalogChange, ts: Ts, later: bytes = b"", definitions: tuple[Later, ...] = ()
+    ) -> None:
         """Replace the file by one whose first entry is the whole catalog as of `ts`."""
         content = _record(_Head(_VERSION, self._source, ts))
         if base != CatalogChange():
-            content += _record(_Entry(ts, base))
+            content += _record(_Entry(ts, base, definitions))
         self._compacted_bytes = len(content)
         self._base_ts = ts
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -158,16 +184,42 @@ class History:
         content = self.path.read_bytes()
         catalog = Catalog()
         later = len(content)
+        definitions: dict[Later, None] = {}
         for entry, end in _records(content, self.path):
             if isinstance(entry, _Entry):
                 if entry.ts > ts:
                     later = end - len(_record(entry))
                     break
                 catalog.apply(entry.change)
-        self._begin(catalog.whole(), ts, content[later:])
+                definitions = _valid(definitions, entry)
+        self._begin(catalog.whole(), ts, content[later:], tuple(definitions))
 
     def _doing(self, what: str) -> _Doing:
         return _Doing(f"can't {what} {self.path}")
+
+
+def _readable(records: Iterator[tuple[_Head | _Entry, int]], ts: Ts) -> Iterator[tuple[_Entry, int]]:
+    """Yield entries with their ends, up to a damaged one after `ts`. Raises StoreError for an earlier one."""
+    is_later = False
+    try:
+        for entry, end in records:
+            assert isinstance(entry, _Entry)
+            is_later = entry.ts > ts
+            yield entry, end
+    except StoreError:
+        if not is_later:
+            raise
+
+
+def _valid(later: dict[Later, None], entry: _Entry) -> dict[Later, None]:
+    """Return the later definitions after an entry, as keys: those of tables that it changes are of no use."""
+    changed = {(one.schema, one.table) for one in entry.change.tables}
+    later = later | dict.fromkeys(entry.later)
+    return {
+        one: None
+        for one in later
+        if one.ts > entry.ts or (one.known.table.schema, one.known.table.name) not in changed
+    }
 
 
 class _Doing:

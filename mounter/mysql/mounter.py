@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from ...codec.mysql.entry import (
     ROLLBACK_MARKER,
     ROWS,
     TEXT_ROWS,
+    ChunkRows,
     Commit,
     Definitions,
     GoneTable,
@@ -22,7 +24,7 @@ from ...codec.mysql.entry import (
     decode_statement,
 )
 from ...codec.mysql.layout import Layout, Layouts
-from ...errors import InvariantViolated
+from ...errors import InvariantViolated, SourceError
 from ...events import (
     Chunk,
     CreateTable,
@@ -35,10 +37,13 @@ from ...events import (
     TableProgress,
     Transaction,
     Ts,
+    runs_of,
 )
-from .catalog import Catalog, CatalogChange, KnownTable
+from ..tables import Tables
+from .catalog import Catalog, CatalogChange
 from .change import Change
-from .ddl import Statements, Tables
+from .chunk import ChunkOverlay
+from .ddl import Statements
 from .history import History
 from .policy import APPLY_ALL, Policy
 
@@ -64,30 +69,50 @@ class Mounter:
         history: History | None = None,
         policy: Policy = APPLY_ALL,
         refuses_cascades: bool = False,
+        details: bool = False,
+        copies_generated: bool = True,
         reloading: Iterable[str] = (),
+        lacks: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """`source` is the name in every item. `catalog` has the tables as of the first change to be mounted;
         its changes are added to `history`. Rows need it if the binlog holds no names (binlog_row_metadata),
-        or for types that it doesn't tell apart. `reloading` has the full names of tables that every target
-        loads again.
+        for types that it doesn't tell apart, and without `copies_generated`: then generated columns aren't
+        columns of the followed tables. With `details`, schema changes contain indexes and the like.
+        `reloading` has the full names of tables that every target loads again. `lacks` is True for a table's
+        full name if no target has the table at the first change.
 
         With `decodes`, rows are decoded at once, which saves 3 µs per one-row transaction if they are read as
         tuples later.
         """
         self.decodes = decodes
         self.catalog = catalog or Catalog()
-        self._statements = Statements(tables, self.catalog, refuses_cascades=refuses_cascades)
+        self._statements = Statements(
+            tables,
+            self.catalog,
+            refuses_cascades=refuses_cascades,
+            details=details,
+            copies_generated=copies_generated,
+            of_mysql=source.startswith("mysql "),
+        )
+        self._copies_generated = copies_generated
         self._history = history
+        self._later = deque(history.later if history is not None else ())
+        """Definitions that tables had later, when the log was read before."""
         self._reloading = set(reloading)
+        self._lacks = lacks
         self._policy = policy
         self._changes: list[tuple[Ts, CatalogChange]] = []
         """Changes of the catalog that aren't in the history yet."""
         self._layouts: Final = layouts
+        self._found: dict[int, Layout | None] = {}
+        """Layouts by number, with the catalog's schemas as they are now."""
         self._source: Final = source
         self._rolled_back = False
         """True if the open transaction was rolled back."""
         self._loads = False
         """True if the open transaction's rows are part of a snapshot."""
+        self._overlay: ChunkOverlay | None = None
+        """The changes that were logged while the open transaction's rows were read."""
         self._held: Ddl | None = None
         """The open transaction's latest schema change, until it is known whether it is its last item."""
 
@@ -100,7 +125,7 @@ class Mounter:
         items: list[Item] = []
         runs: _Found = []
         decodes = self.decodes
-        layout = self._layout
+        layouts = self._found
         kind = COMMIT
         for change in sorted_.changes:
             commit_ts, start_ts = change.commit_ts, change.start_ts
@@ -113,16 +138,24 @@ class Mounter:
             elif self._rolled_back:
                 continue
             elif kind == ROWS:
-                found = layout(change.region_id)
+                number = change.region_id
+                found = layouts[number] if number in layouts else self._find_layout(number, commit_ts)
                 if found is None:
+                    continue
+                if self._overlay is not None:
+                    self._overlay.add(found.read(change.value, commit_ts, start_ts))
                     continue
                 if decodes:
                     runs += found.read(change.value, commit_ts, start_ts)
+                elif found.is_versioned:
+                    runs += runs_of(found.read(change.value, commit_ts, start_ts))
                 else:
                     runs.append(found.run(change.value, commit_ts, start_ts))
             elif kind == TEXT_ROWS:
                 self._loads = True
                 run = self._layouts.layout(change.region_id).text_run(change.value, commit_ts, start_ts)
+                if self._overlay is not None:
+                    run = self._overlay.unchanged(run)
                 runs += run.changes() if decodes else [run]
             elif kind == DDL:
                 ddls = self._read_ddl(change)
@@ -145,6 +178,21 @@ class Mounter:
             self._history.append(self._changes)
         self._changes = []
 
+    def _find_layout(self, number: int, commit_ts: Ts) -> Layout | None:
+        self._learn_later(commit_ts)
+        found = self._layout(number)
+        if not self._later:  # else it may be known later
+            self._found[number] = found
+        return found
+
+    def _learn_later(self, commit_ts: Ts) -> None:
+        """Learn the definitions that tables of which none is known had up to `commit_ts`."""
+        while self._later and self._later[0].ts < commit_ts:
+            known = self._later.popleft().known
+            name = known.table.schema, known.table.name
+            if self.catalog.exists(name) and self.catalog.get(name) is None:
+                self.catalog.put(known)
+
     def _layout(self, number: int) -> Layout | None:
         """Return the layout of rows events, with the catalog's schema if the events don't tell it.
 
@@ -153,9 +201,19 @@ class Mounter:
         layout = self._layouts.layout(number)
         known = self.catalog.get(layout.names)
         if known is not None:
-            return layout.with_schema(known.table)
-        is_unreadable = not layout.has_names and ".".join(layout.names) in self._reloading
-        return None if is_unreadable else layout
+            return layout.with_schema(known)
+        if layout.has_names and self._copies_generated:
+            return layout
+        name = ".".join(layout.names)
+        is_loaded = any(later.known.table.full_name == name for later in self._later)
+        if is_loaded or name in self._reloading or (self.catalog.state == "loading" and self._lacks(name)):
+            return None
+        if self._copies_generated:
+            return layout
+        raise SourceError(
+            f"table {name}: its definition isn't known, which source.generated_columns = 'leave_out' needs: "
+            f"load the table again (tidemill resume FEED --resnapshot {name})"
+        )
 
     def _part(self, change: KvChange, runs: _Found, items: list[Item]) -> None:
         """Emit the rows so far of a transaction that continues."""
@@ -163,7 +221,8 @@ class Mounter:
             items.append(self._held)
             self._held = None
         if runs:
-            chunk = Chunk(runs[0].table.full_name, TableProgress(())) if self._loads else None
+            after = None if self._overlay is None else self._overlay.after
+            chunk = Chunk(runs[0].table.full_name, TableProgress(()), after) if self._loads else None
             commit_ts, start_ts = change.commit_ts, change.start_ts
             items.append(
                 Transaction(
@@ -177,7 +236,11 @@ class Mounter:
             )
 
     def _end(self, change: KvChange, commit: Commit, runs: _Found, items: list[Item]) -> None:
+        if self._overlay is not None and commit.chunk is not None:
+            changed = self._overlay.changed(commit.chunk.loaded)
+            runs += changed if self.decodes else runs_of(changed)
         self._rolled_back = self._loads = False
+        self._overlay = None
         if commit.chunk is not None and not commit.chunk.table:
             self.catalog.end_loading()
             self._note(change)
@@ -203,6 +266,8 @@ class Mounter:
 
     def _read_ddl(self, change: KvChange) -> list[Ddl]:
         statement = decode_statement(change.value)
+        self._learn_later(change.commit_ts)
+        self._found.clear()
         ddls: list[Ddl] = []
         if isinstance(statement, Definitions):
             self.catalog.learn(
@@ -212,19 +277,23 @@ class Mounter:
                 loading=statement.loading,
             )
             for one in statement.tables:
-                self.catalog.put(_known(one))
+                self.catalog.put(one)
         elif isinstance(statement, NewTable):
-            table = statement.table
+            table = statement.known.table
             self._reloading.discard(table.full_name)
-            self.catalog.put(_known(statement))
-            ddls = [self._ddl(change, Change(table.schema, table.name, (CreateTable(table),)))]
+            self.catalog.put(statement.known)
+            actions = CreateTable(table), *self._statements.details_of(statement.known)
+            ddls = [self._ddl(change, Change(table.schema, table.name, actions))]
+        elif isinstance(statement, ChunkRows):
+            self._loads = True
+            self._overlay = ChunkOverlay(statement.after)
         elif isinstance(statement, GoneTable):
             self.catalog.remove((statement.schema, statement.name))
             ddls = [self._ddl(change, Change(statement.schema, statement.name, (DropTable(),)))]
         else:
             changes = self._policy.apply(self._statements.changes(statement), statement)
             ddls = [self._ddl(change, one, statement) for one in changes]
-            self._reloading.update(ddl.full_name for ddl in ddls if ddl.reload)
+            self._reloading.update(ddl.full_name for ddl in ddls if ddl.reload and not ddl.actions)
         self._note(change)
         return ddls
 
@@ -250,7 +319,3 @@ class Mounter:
             sql_mode=query.sql_mode,
             logged_at=query.position,
         )
-
-
-def _known(new: NewTable) -> KnownTable:
-    return KnownTable(new.table, new.auto_increment, new.has_primary, new.has_unique)

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal, Protocol, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ...codec.mysql.entry import Query
 from ...events import DropTable, RenameTables
-from .change import KINDS, Change, quoted
+from .change import Change, quoted
+from .rule import Rule
+from .statement_filter import StatementFilter
 
 Action: TypeAlias = Literal["apply", "stop", "skip", "resnapshot"]
 ACTIONS: Final[tuple[str, ...]] = get_args(Action)
-
-
-class Matching(Protocol):
-    def matches(self, schema: str, table: str) -> bool: ...
-
-
-class Rule(Struct, frozen=True):
-    """A rule for schema changes of the tables that match."""
-
-    tables: Matching
-    action: str
-    """One of ACTIONS."""
-    kinds: frozenset[str] = frozenset(KINDS)
 
 
 class Policy:
@@ -36,14 +24,22 @@ class Policy:
     "SOURCE=POSITION".
     """
 
-    def __init__(self, rules: Sequence[Rule] = (), skip: Iterable[str] = (), source: str = "") -> None:
+    def __init__(
+        self,
+        rules: Sequence[Rule] = (),
+        skip: Iterable[str] = (),
+        source: str = "",
+        filters: Sequence[StatementFilter] = (),
+    ) -> None:
+        """`filters` drop changes before there are rules about them."""
+        self._filters = tuple(filters)
         self._rules = tuple(rules)
         self._skip = frozenset(skip)
         self._source = source
 
     def of_source(self, name: str) -> Policy:
         """Return the policy for one of several sources; an empty name means the only one."""
-        return Policy(self._rules, self._skip, name)
+        return Policy(self._rules, self._skip, name, self._filters)
 
     def apply(self, changes: list[Change], query: Query) -> list[Change]:
         """Return the changes of a statement that are left.
@@ -55,18 +51,23 @@ class Policy:
         if not changes or query.position in self._skip:
             return []
         left: list[Change] = []
-        for change in changes:
+        for change in self._unfiltered(changes, query):
             for one in self._applied(change, query):
                 if one.refusal:
                     return [one]
                 left.append(one)
         return left
 
+    def _unfiltered(self, changes: Sequence[Change], query: Query) -> Sequence[Change]:
+        for one in self._filters:
+            changes = [kept for change in changes if (kept := one.left(change, query)) is not None]
+        return changes
+
     def _applied(self, change: Change, query: Query) -> list[Change]:
         if change.refusal:
             return [_placed(change, query)]
         name = change.schema, change.table
-        if change.reload:
+        if change.reload and not change.actions:
             found = self._action(name, change.kind)
             return [_stopped(change, change.kind, query)] if found == "stop" else [change] * (found != "skip")
         kinds = {action: change.kind_of(action) for action in change.actions}

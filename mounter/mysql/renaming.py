@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
+from ...codec.mysql.known_table import KnownTable
 from ...events import TableName
-from .catalog import Catalog, KnownTable
+from .catalog import Catalog
 
 
 class Renamed(Struct, frozen=True):
     """Effects in the order in which they can be applied."""
 
     dropped: tuple[TableName, ...]
-    """Followed tables whose new name isn't followed."""
+    """Followed tables whose new name isn't followed, and those that may be in only some of the targets."""
     renamed: tuple[tuple[TableName, TableName], ...]
     loaded: tuple[TableName, ...]
     """Names of followed tables that weren't followed before."""
@@ -30,11 +31,12 @@ def renamed(
     moves = [(old, new) for new, old in names.items() if old != new]
     # A name that isn't a table's is a view's.
     moves = [(old, new) for old, new in moves if not (follows(old) and catalog.is_absent(old))]
-    # While tables are loaded, one that isn't known isn't in a target.
-    follows_rows = {old for old, _ in moves if follows(old)}
-    if catalog.state == "loading":
-        follows_rows = {old for old in follows_rows if catalog.exists(old)}
-    dropped = tuple(old for old, new in moves if old in follows_rows and not follows(new))
+    # While tables are loaded, one that isn't known is at most in a target that is ahead of the others.
+    followed = {old for old, _ in moves if follows(old)}
+    is_loading = catalog.state == "loading"
+    follows_rows = {old for old in followed if catalog.exists(old)} if is_loading else followed
+    unknown = followed - follows_rows
+    dropped = tuple(old for old, new in moves if old in unknown or (old in followed and not follows(new)))
     both = tuple((old, new) for old, new in moves if old in follows_rows and follows(new))
     loaded = tuple(new for old, new in moves if follows(new) and old not in follows_rows)
     found = {old: catalog.get(old) for old, _ in moves}

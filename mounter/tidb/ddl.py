@@ -16,7 +16,7 @@ from ...codec.tidb.action import Action as JobType
 from ...codec.tidb.job import Job
 from ...codec.tidb.table import to_table
 from ...events import Action, AddColumn, CreateTable, Ddl, KvChange, Ts
-from ..mysql.ddl import Tables
+from ..tables import Tables
 from .columns import OTHER_KEY, NotFollowed, column_actions, session_clock
 from .history import SchemaHistory, TableAt
 

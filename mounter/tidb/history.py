@@ -138,6 +138,19 @@ class SchemaHistory:
                 return None
             return self._table_at(version)
 
+    def logical_at(self, table_id: int, ts: Ts) -> TableAt | None:
+        """Return the table of this id at `ts`, also if it is partitioned; None if there was none."""
+        with self._lock:
+            self._check(ts)
+            version = self._version_at(table_id, ts)
+            return None if version is None else self._table_at(version)
+
+    def was_dropped(self, table_id: int, ts: Ts) -> bool:
+        """Return True if the table existed before, and a job that isn't pruned has dropped it."""
+        with self._lock:
+            version = entry_at(self._versions.get(table_id, ()), ts)
+            return version is not None and version.place is None
+
     def tables(self, ts: Ts, matches: Callable[[str, str], bool] | None = None) -> Iterator[TableAt]:
         """Yield the tables at `ts` by id; with `matches` only those whose schema and name it accepts."""
         with self._lock:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
 from typing import Final, TypeAlias
-
-from msgspec.structs import replace
 
 from ...codec.tidb.job_entry import JOB_KEYS, read_job
 from ...codec.tidb.key import decode_int, table_prefix
 from ...codec.tidb.table_info import partition_ids
 from ...errors import SourceError
-from ...events import Ddl, Item, KvChange, RowChange, Sorted, Transaction, Ts
-from ..mysql.ddl import Tables
+from ...events import Ddl, Item, KvChange, RowChange, Sorted
+from ..tables import Tables
 from .ddl import read_ddl
 from .history import SchemaHistory
+from .items import Items, Part
 from .rows import RowReader
 
 READERS: Final = 20_000
@@ -30,8 +28,7 @@ _Mounted: TypeAlias = RowChange | list[Ddl] | None
 class TidbMounter:
     """Decodes the changes that a feed's sorter releases, in order.
 
-    Not thread-safe: it keeps the state of the open transaction. Only the last item of a transaction has
-    `last` set and a position.
+    Not thread-safe: it keeps the state of the open transaction.
     """
 
     def __init__(
@@ -45,8 +42,7 @@ class TidbMounter:
         self._readers: dict[bytes, RowReader | None] = {}
         """Readers by table prefix of the key, at the ts of the change being decoded; None for a table that
         isn't followed."""
-        self._open: tuple[Ts, Ts] | None = None
-        """Commit and start ts of the last item, if more of that transaction may follow."""
+        self._items: Final = Items(source)
 
     def mount(self, released: Sorted) -> list[Item]:
         """Return the items of released changes: transactions of rows, and schema changes, in commit order.
@@ -54,32 +50,7 @@ class TidbMounter:
         Raises SourceError for a row or a job that can't be decoded.
         """
         changes = released.changes
-        return self._items(_by_transaction(changes, self._mount(changes)), released.continues)
-
-    def _items(self, parts: list[_Part], continues: bool) -> list[Item]:
-        """Return the items of parts of transactions; the last transaction may continue."""
-        items: list[Item] = []
-        following = [part[:2] for part in parts[1:]]
-        for (commit_ts, start_ts, what), after in zip_longest(parts, following):
-            transaction = commit_ts, start_ts
-            self._end_other(transaction, items)
-            last = after != transaction if after is not None else not continues
-            position = str(commit_ts) if last else ""
-            if isinstance(what, Ddl):
-                items.append(replace(what, position=position, last=last))
-            else:
-                items.append(Transaction(commit_ts, start_ts, self._source, what, position, last))
-            self._open = None if last else transaction
-        if not continues:
-            self._end_other(None, items)
-        return items
-
-    def _end_other(self, transaction: tuple[Ts, Ts] | None, items: list[Item]) -> None:
-        """End the open transaction unless it is this one."""
-        if self._open is not None and self._open != transaction:
-            commit_ts, start_ts = self._open
-            items.append(Transaction(commit_ts, start_ts, self._source, [], str(commit_ts)))
-            self._open = None
+        return self._items.of(_by_transaction(changes, self._mount(changes)), released.continues)
 
     # --- one change after the other --------------------------------------------------------------
 
@@ -140,12 +111,8 @@ class TidbMounter:
         return RowReader(table)
 
 
-_Part: TypeAlias = tuple[Ts, Ts, list[RowChange] | Ddl]
-"""Commit ts, start ts, and rows of a transaction or a schema change."""
-
-
-def _by_transaction(changes: list[KvChange], mounted: list[_Mounted]) -> list[_Part]:
-    parts: list[_Part] = []
+def _by_transaction(changes: list[KvChange], mounted: list[_Mounted]) -> list[Part]:
+    parts: list[Part] = []
     rows: list[RowChange] | None = None
     commit_ts = start_ts = 0
     for change, what in zip(changes, mounted, strict=True):

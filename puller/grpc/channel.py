@@ -25,6 +25,10 @@ _FINAL: Final = {
 }
 
 
+_COMPRESSION: Final = {"none": None, "gzip": grpc.Compression.Gzip}
+"""Compression by its name in options."""
+
+
 class ChannelOptions(Protocol):
     """The options of a source that connections use."""
 
@@ -116,6 +120,16 @@ class Channels:
             method.path, _serialize, None if raw else method.response.FromString
         )
         call = open_stream(None, metadata=tuple(metadata), timeout=timeout_seconds)
+        call.add_done_callback(lambda _: self._release(connection))
+        return call
+
+    def pull(
+        self, address: str, method: Method, request: Any, *, compression: str = "none"
+    ) -> aio.UnaryStreamCall[Any, Any]:
+        """Send one request and return the stream of answers, read as unparsed bytes; see `stream`."""
+        connection = self._use(address, stream=True)
+        open_stream = connection.channel.unary_stream(method.path, _serialize, None)
+        call = open_stream(request, compression=_COMPRESSION[compression])
         call.add_done_callback(lambda _: self._release(connection))
         return call
 

@@ -92,6 +92,12 @@ class LoopThread:
 
         self._submit(begin(), work)
 
+    def call(self, work: Callable[[], object]) -> None:
+        """Call `work` in the loop's thread, from any thread; does nothing once the loop is stopped."""
+        if (loop := self._loop) is not None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(work)
+
     def _submit(self, outer: Coroutine[Any, Any, T], work: Coroutine[Any, Any, Any]) -> Future[T]:
         if self._loop is None:
             outer.close()

@@ -13,59 +13,45 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from struct import Struct
 from struct import error as struct_error
-from typing import Final
 
 from msgspec.structs import replace
 
 from ...codec.mysql.entry import DDL, ROWS, encode_statement
-from ...codec.mysql.table_map import names_of
 from ...errors import SourceError
 from ...events import Changes, Ts, compose_ts
 from .compression import ROWS_COMPRESSED, events_of_payload, uncompress_rows
 from .cursor import HEADER, Cursor
+from .dml import DML_VERBS, reject_followed
+from .event import (
+    EXECUTE_LOAD_QUERY,
+    FORMAT_DESCRIPTION,
+    GTID,
+    HEARTBEAT,
+    HEARTBEAT_V2,
+    INCIDENT,
+    MYSQL_GTIDS,
+    PARTIAL_ROW_DATA,
+    QUERY,
+    QUERY_COMPRESSED,
+    ROTATE,
+    ROWS_EVENTS,
+    TABLE_MAP,
+    TRANSACTION_PAYLOAD,
+    WITHOUT_EFFECT,
+    XA_PREPARE,
+    XID,
+)
+from .gtid_event import halves_alter, is_prepared, is_statement
 from .position import CommitClock, Place, Position, Rank
 from .prepared import COMMIT as XA_COMMIT
 from .prepared import ROLLBACK as XA_ROLLBACK
 from .prepared import Prepared, read_prepare
-from .query import DDL_VERBS, DML_VERBS, LoggedStatement, changed_tables, verb
+from .query import DDL_VERBS, LoggedStatement, verb
+from .table_ids import UNWANTED, TableIds
 from .transactions import Transactions
 from .zone import ServerZone
 
-QUERY: Final = 2
-ROTATE: Final = 4
-FORMAT_DESCRIPTION: Final = 15
-XID: Final = 16
-EXECUTE_LOAD_QUERY: Final = 18
-TABLE_MAP: Final = 19
-INCIDENT: Final = 26
-HEARTBEAT: Final = 27
-XA_PREPARE: Final = 38
-TRANSACTION_PAYLOAD: Final = 40
-HEARTBEAT_V2: Final = 41
-GTID: Final = 162
-MYSQL_GTIDS: Final = frozenset({33, 34, 42})  # with a GTID, without one, with a tagged one
-PARTIAL_ROW_DATA: Final = 172
-QUERY_COMPRESSED: Final = 165
-ROWS_EVENTS: Final = frozenset({
-    23, 24, 25,  # write, update, delete
-    30, 31, 32, 39,  # MySQL's, and its update with changes of JSON documents
-})  # fmt: skip
-WITHOUT_EFFECT: Final = frozenset({
-    3,  # the end of a file
-    5, 13, 14,  # values that the next statement uses
-    9, 17,  # data of the next LOAD DATA statement
-    29, 35, 36, 37,  # MySQL: annotation, list of GTIDs, a group's members
-    160, 161, 163, 164,  # MariaDB: annotation, checkpoint, list of GTIDs, start of encryption
-})  # fmt: skip
-
 _IGNORABLE = 0x80
-_GTID_FLAGS = 12  # in a GTID's body, after the sequence number and domain
-_STANDALONE, _GROUP_COMMIT, _PREPARED_XA = 1, 2, 64
-_START_ALTER, _ROLLBACK_ALTER = 2, 8
-_UNWANTED = 0
-_NO_TABLES = (b"\xff" * 6, b"\xff\xff\xff\xff\0\0")  # in an event that only marks the end of a statement
-_SEQUENCE_COLUMNS = b"\x15next_not_cached_value\rminimum_value\rmaximum_value"
-
 _u16 = Struct("<H").unpack_from
 _u32 = Struct("<I").unpack_from
 
@@ -87,6 +73,8 @@ class BinlogDecoder:
         """The source's time of the latest transaction, in Unix seconds."""
         self.caught_up = False
         """True if the last payloads end with a heartbeat: the source has nothing more."""
+        self.between: Callable[[], None] | None = None
+        """Called after each transaction; it may commit others."""
         self.reached = False
         """True if the stream has reached the position given to stop_at(); later events were dropped."""
         self._output = transactions
@@ -105,13 +93,11 @@ class BinlogDecoder:
             position = Position(*position.prepared)
         self._cursor = Cursor(position)
         self._follows = follows
-        self._layout_number = layout_number
+        self._tables = TableIds(follows, layout_number)
         self._until: Rank | None = None
         self._server_ts: Ts = 0
         self._zone = ServerZone()
         self._gtid = b""  # the body of the latest GTID event
-        self._layouts: dict[bytes, int] = {}  # layout numbers by the payload of a Table_map
-        self._tables = dict.fromkeys(_NO_TABLES, _UNWANTED)  # layout numbers by table id
         self._is_statement: bool | None = None  # the transaction is a single statement; None if not known yet
         self._is_half_of_alter = False
         self._payload = b""  # the event whose payload is read
@@ -184,7 +170,7 @@ class BinlogDecoder:
             kind = payload[5]
             if kind in ROWS_EVENTS:
                 layout = self._layout_at(payload[20:26])
-                if layout != _UNWANTED:
+                if layout != UNWANTED:
                     self._add_rows(event_of(payload), layout)
             elif kind == TABLE_MAP:
                 self._map_table(event_of(payload))
@@ -215,6 +201,13 @@ class BinlogDecoder:
         ):
             self._out.advance_watermark(compose_ts(int(epoch_seconds) * 1000 - 1))
 
+    @property
+    def is_between(self) -> bool:
+        """True if transactions of other origin may come here: up to a sink's checkpoint the log alone gives
+        the timestamps."""
+        out = self._out
+        return self._collects_until is None and not out.is_begun and not out.clock.has_checkpoints_ahead
+
     def take(self) -> Changes | None:
         """Return the complete transactions and the received part of a large one; None if there are no
         changes."""
@@ -234,12 +227,11 @@ class BinlogDecoder:
             )
         self._gtid = gtid
         self._cursor.begin(event)
-        flags = gtid[_GTID_FLAGS] if kind == GTID else 0
-        self._is_statement = bool(flags & _STANDALONE) if kind == GTID else None
-        self._is_half_of_alter = kind == GTID and _halves_alter(gtid)
+        self._is_statement = is_statement(gtid) if kind == GTID else None
+        self._is_half_of_alter = kind == GTID and halves_alter(gtid)
         self.epoch_seconds = _u32(event)[0]
         self._out.begin(self.epoch_seconds)
-        self._out.is_kept_whole = bool(flags & _PREPARED_XA)
+        self._out.is_kept_whole = kind == GTID and is_prepared(gtid)
 
     def _commit(self, event: bytes) -> None:
         self._cursor.move(self._payload or event)
@@ -247,6 +239,8 @@ class BinlogDecoder:
         self.transactions += 1
         self._out.commit(self._text())
         self._arrive()
+        if self.between is not None and self._collects_until is None and not self.reached:
+            self.between()
 
     def _prepare(self, event: bytes) -> None:
         if not self._out.is_open:
@@ -259,7 +253,7 @@ class BinlogDecoder:
 
     def _rotate(self, payload: bytes) -> None:
         if self._cursor.rotate(payload):
-            self._tables = dict.fromkeys(_NO_TABLES, _UNWANTED)
+            self._tables.forget()
             if self._out.is_begun:  # the server crashed while it wrote a transaction
                 self._out.abandon(self._text())
             self._arrive()
@@ -275,7 +269,7 @@ class BinlogDecoder:
         if self._out.clock.has_checkpoints_ahead:
             self._out.clock.pass_to(self.position)
         if self._until is not None:
-            self.reached = self.position.rank >= self._until
+            self.reached = self._cursor.has_reached(self._until)
 
     def _inside(self) -> SourceError:
         return SourceError(f"{self._cursor} is inside a transaction: start between two")
@@ -283,17 +277,7 @@ class BinlogDecoder:
     # --- rows ------------------------------------------------------------------------------------
 
     def _map_table(self, event: bytes) -> None:
-        table_map = event[HEADER + 8 :]
-        layout = self._layouts.get(table_map)
-        if layout is None:
-            layout = self._layouts[table_map] = self._layout_of(table_map)
-        self._tables[event[HEADER : HEADER + 6]] = layout
-
-    def _layout_of(self, table_map: bytes) -> int:
-        # A sequence's NEXT VALUE is logged like a row of a table.
-        if not self._follows(*names_of(table_map)) or _SEQUENCE_COLUMNS in table_map:
-            return _UNWANTED
-        return self._layout_number(table_map)
+        self._tables.assign(event[HEADER : HEADER + 6], event[HEADER + 8 :])
 
     def _layout_at(self, table_id: bytes) -> int:
         try:
@@ -319,7 +303,7 @@ class BinlogDecoder:
             self._take_statement(event, LoggedStatement(event[HEADER : HEADER + 13] + event[HEADER + 26 :]))
         elif kind in ROWS_COMPRESSED:
             layout = self._layout_at(event[HEADER : HEADER + 6])
-            if layout != _UNWANTED:
+            if layout != UNWANTED:
                 self._add_rows(uncompress_rows(event), layout)
         elif kind == XA_PREPARE:
             self._prepare(event)
@@ -354,7 +338,7 @@ class BinlogDecoder:
                 kind = event[4]
                 if kind in ROWS_EVENTS:
                     layout = self._layout_at(event[HEADER : HEADER + 6])
-                    if layout != _UNWANTED:
+                    if layout != UNWANTED:
                         self._add_rows(event, layout)
                 elif kind == TABLE_MAP:
                     self._map_table(event)
@@ -390,32 +374,9 @@ class BinlogDecoder:
                 end = self._cursor.after(event)
                 out.add(DDL, encode_statement(logged.as_query(_u32(event)[0], self._zone, end)))
         elif first in DML_VERBS:
-            self._refuse(logged)
+            reject_followed(logged, self._follows, self._cursor)
         if text in ("COMMIT", "ROLLBACK") or self._is_statement:
             self._commit(event)
-
-    def _refuse(self, logged: LoggedStatement) -> None:
-        """Raise SourceError if the statement may change a followed table."""
-        tables = changed_tables(logged.without_settings)
-        named = {(schema or logged.schema, name): None for schema, name in tables or ()}
-        followed = [f"{schema}.{name}" for schema, name in named if self._follows(schema, name)]
-        if tables is None or followed:
-            of = (
-                f"of {', '.join(followed)}"
-                if followed
-                else f"of tables that it doesn't name (schema {logged.schema})"
-            )
-            raise SourceError(
-                f"after {self._cursor} the binlog has a statement instead of the rows {of}, "
-                f"{logged.text[:200]!r}: set binlog_format = ROW for all sessions, then take a new snapshot"
-            )
-
-
-def _halves_alter(gtid: bytes) -> bool:
-    """True for the first half of an ALTER, which binlog_alter_two_phase logs at its start and at its end."""
-    at = _GTID_FLAGS + 1 + (8 if gtid[_GTID_FLAGS] & _GROUP_COMMIT else 0)
-    # A group commit's event ends there unless it has further flags.
-    return len(gtid) > at and bool(gtid[at] & (_START_ALTER | _ROLLBACK_ALTER))
 
 
 def _incident(event: bytes) -> str:

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from typing import Any, Final, Literal, TypeAlias
 
 import pymysql
+import pymysql.connections
 from msgspec import Struct
 from pymysql.constants import CR, ER
 
+from ...codec.mysql.shared_tls import SharedTls
 from ...errors import Retryable, SourceError, TidemillError
 from .options import MysqlOptions
 from .zone import SAMPLES_QUERY, ServerZone
@@ -43,11 +45,15 @@ class Unavailable(Retryable):
     """This server can't be followed now; another one of the same topology may be."""
 
 
+class Connection(SharedTls, pymysql.connections.Connection):
+    """PyMySQL's, with a TLS context that is made once."""
+
+
 def connect(options: MysqlOptions) -> Session:
     """Open a session in UTC and utf8mb4, with autocommit. Raises Retryable or SourceError."""
     try:
         with translated(options):
-            return pymysql.connect(
+            return Connection(
                 host=options.host,
                 port=options.port,
                 user=options.user,
@@ -81,6 +87,19 @@ def query(session: Session, sql: str, *values: object) -> list[tuple[Any, ...]]:
     with session.cursor() as cursor:
         cursor.execute(sql, values or None)
         return list(cursor.fetchall())
+
+
+def show_create_table(session: Session, name: str) -> str:
+    """Return a table's definition; bytes that aren't UTF-8, of a binary default, are surrogates in it.
+
+    `name` is quoted. Raises pymysql's errors: use it inside translated().
+    """
+    session.use_unicode = False
+    try:
+        ((_, statement, *_),) = query(session, f"SHOW CREATE TABLE {name}")
+    finally:
+        session.use_unicode = True
+    return bytes(statement).decode(errors="surrogateescape")
 
 
 def is_mariadb(session: Session) -> bool:
@@ -133,6 +152,8 @@ def translation(options: MysqlOptions, error: pymysql.err.Error) -> TidemillErro
     code, message = error.args if len(error.args) == 2 else (0, str(error))
     if isinstance(getattr(error, "original_exception", None), ssl.SSLCertVerificationError):
         return SourceError(f"{options.address}: the server's certificate is not accepted: {message}")
+    if isinstance(error, pymysql.err.InterfaceError) and not code:  # used after it was cut
+        return Unavailable(f"{options.address}: the connection is closed")
     if code in _UNAVAILABLE:
         return Unavailable(f"{options.address}: {message}")
     if code in _RETRYABLE:

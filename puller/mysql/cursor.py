@@ -8,11 +8,15 @@ from zlib import crc32
 
 from ...errors import SourceError
 from ...events import Ts, compose_ts
-from .gtid import MARIADB_GTID, MYSQL_GTID, parse_gtids
-from .position import Position
+from .gtid import MARIADB_GTID, MYSQL_GTID, MYSQL_TAGGED_GTID, parse_gtids
+from .position import Position, Rank, file_number
 
 HEADER: Final = 19
 _FILE_START: Final = 4
+_BEFORE_STATUS: Final = 0x0F6A7026
+"""A CRC that the status byte, a zero, turns into that of nothing: so the event's CRC needs no copy of it."""
+_WITH_OWN_CRC: Final = 0x2144DF1C
+"""CRC of any bytes followed by their own CRC."""
 
 _u32 = Struct("<I").unpack_from
 _u64 = Struct("<Q").unpack_from
@@ -23,6 +27,7 @@ class Cursor:
 
     def __init__(self, position: Position) -> None:
         self._file = position.file
+        self._number = file_number(position.file)
         self._offset = position.offset
         self._server = position.server
         self._from_start = position.offset <= _FILE_START
@@ -32,14 +37,14 @@ class Cursor:
         self._by_gtid = position.by_gtid
         self._gtids = parse_gtids(position.gtid) if position.gtid else None
         self._gtid = b""  # the GTID event of the open transaction
-        self._place = ""  # the end of the position's text
-        self._describe_place()
+        self._place: str | None = None  # the end of the position's text; None until it is asked for
 
     @property
     def position(self) -> Position:
-        if not self._place:
+        gtids = "" if self._gtids is None else str(self._gtids)
+        if not gtids:
             return Position(self._file, self._offset)
-        return Position(self._file, self._offset, str(self._gtids), self._server, self._by_gtid)
+        return Position(self._file, self._offset, gtids, self._server, self._by_gtid)
 
     @property
     def has_gtids(self) -> bool:
@@ -49,17 +54,26 @@ class Cursor:
     def __str__(self) -> str:
         if not self._file:
             return str(self.position)
-        return f"{self._file}:{self._offset}{self._place}"
+        place = self._place
+        if place is None:
+            place = self._place = self._text_of_place()
+        return f"{self._file}:{self._offset}{place}"
 
     def is_at(self, position: Position) -> bool:
         """True if the cursor is at or after a position on the same server, by file and offset."""
         return Position(self._file, self._offset).rank >= Position(position.file, position.offset).rank
 
+    def has_reached(self, rank: Rank) -> bool:
+        """True if the cursor is at or after a position, which may be another server's."""
+        if rank.gtid and (self._by_gtid or rank.by_gtid or rank.server != self._server):
+            return self.position.rank >= rank
+        return (self._number, self._offset) >= (rank.number, rank.offset)
+
     def know_gtids(self, gtids: str, server: str) -> None:
         """Learn the set of GTIDs before the position, and its server."""
         self._gtids = parse_gtids(gtids)
         self._server = server
-        self._describe_place()
+        self._place = None
 
     def move_to(self, server: str) -> None:
         """Go on at another server, after the same GTIDs: its first event names the file."""
@@ -72,29 +86,28 @@ class Cursor:
     def commit(self) -> None:
         """Note that this transaction is complete."""
         if self._gtids is not None and self._gtid:
-            if self._gtid[4] in (MARIADB_GTID, MYSQL_GTID):
+            if self._gtid[4] in (MARIADB_GTID, MYSQL_GTID, MYSQL_TAGGED_GTID):
                 self._gtids.add(self._gtid)
-            else:  # without a GTID, or with a tagged one: the set before the next position isn't known
+            else:  # without a GTID: the set before the next position isn't known
                 self._gtids = None
             self._gtid = b""
-            self._describe_place()
+            self._place = None
 
-    def _describe_place(self) -> None:
+    def _text_of_place(self) -> str:
         gtids = "" if self._gtids is None else str(self._gtids)
         by = " by=gtid" if self._by_gtid else ""
-        self._place = f" gtid={gtids} server={self._server}{by}" if gtids else ""
+        return f" gtid={gtids} server={self._server}{by}" if gtids else ""
 
     def event(self, payload: bytes) -> bytes:
         """Return the event of a payload without its checksum. Raises SourceError if the checksum is wrong."""
         if not self._checked:
             return payload[1:]
-        event = payload[1:-4]
-        if crc32(event) != _u32(payload, len(payload) - 4)[0]:
+        if crc32(payload, _BEFORE_STATUS) != _WITH_OWN_CRC:
             raise SourceError(
                 f"an event after {self} is damaged, its checksum is wrong: check the server's disk and the "
                 "network"
             )
-        return event
+        return payload[1:-4]
 
     def move(self, event: bytes) -> None:
         """Move to the end of the event. Its 32-bit position wraps if one transaction makes a file larger than
@@ -119,10 +132,11 @@ class Cursor:
         file = event[HEADER + 8 :].decode()
         if self._arrives_at is not None:
             self._server, self._arrives_at, self._by_gtid = self._arrives_at, None, True
-            self._describe_place()
+            self._place = None
         elif file == self._file:
             return False
         self._file = file
+        self._number = file_number(file)
         self._offset = _u64(event, HEADER)[0]
         self._from_start = True
         return True

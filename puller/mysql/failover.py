@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...errors import CheckpointError
 from .connection import Session, Unavailable, is_mariadb, query
-from .gtid import MySqlGtids, parse_gtids
+from .gtid import parse_gtids
 from .options import MysqlOptions
 from .position import Position
 
@@ -23,11 +23,6 @@ def check_reached(session: Session, options: MysqlOptions, position: Position) -
             f"{options.address} is another server than the one of the checkpoint, {position}, and its GTIDs "
             f"({text or 'none'}) don't show that it replicates the same changes: connect to a replica that "
             "writes them to its binlog, or remove the checkpoint to begin with a new snapshot"
-        )
-    if isinstance(wanted, MySqlGtids) and wanted.has_tags:
-        raise CheckpointError(
-            f"{options.address}: the checkpoint has GTIDs with tags ({position.gtid}), by which no other "
-            "server can be asked yet: connect to the server that was followed before"
         )
     if not here.contains(wanted):
         raise Unavailable(

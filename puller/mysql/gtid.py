@@ -13,14 +13,18 @@ from typing import Final, Protocol
 from uuid import UUID
 
 from ...errors import CheckpointError
+from .tagged_gtid import read_tagged
 
 MARIADB_GTID: Final = 162
 MYSQL_GTID: Final = 33
+MYSQL_TAGGED_GTID: Final = 42
 _HEADER: Final = 19
 _TAG: Final = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE)
 
 _mariadb = Struct("<QI").unpack_from  # number, domain; the server is in the event's header
 _mysql = Struct("<B16sQ").unpack_from  # flags, uuid, number
+_u64 = Struct("<Q").pack
+_u64_pair = Struct("<QQ").pack
 _u32 = Struct("<I").unpack_from
 
 
@@ -44,6 +48,8 @@ class MariaDbGtids:
     def __init__(self, text: str = "") -> None:
         """Raises ValueError."""
         self._last: dict[int, tuple[int, int]] = {}
+        self._latest = -1  # domain of the latest transaction
+        self._around = "", ""  # the text before and after that domain's
         for part in text.split(",") if text else ():
             domain, server, number = map(int, part.split("-"))
             self._last[domain] = server, number
@@ -51,6 +57,11 @@ class MariaDbGtids:
     def add(self, event: bytes) -> None:
         number, domain = _mariadb(event, _HEADER)
         self._last[domain] = _u32(event, 5)[0], number
+        if domain != self._latest:
+            self._latest = domain
+            at, texts = list(self._last).index(domain), self._texts()
+            before, after = texts[:at], texts[at + 1 :]
+            self._around = "".join(f"{one}," for one in before), "".join(f",{one}" for one in after)
 
     def contains(self, other: Gtids) -> bool:
         return isinstance(other, MariaDbGtids) and all(
@@ -65,30 +76,49 @@ class MariaDbGtids:
         return sum(number for _, number in self._last.values())
 
     def __str__(self) -> str:
-        return ",".join(f"{domain}-{server}-{number}" for domain, (server, number) in self._last.items())
+        domain = self._latest
+        if domain < 0:
+            return ",".join(self._texts())
+        server, number = self._last[domain]
+        before, after = self._around
+        return f"{before}{domain}-{server}-{number}{after}"
+
+    def _texts(self) -> list[str]:
+        return [f"{domain}-{server}-{number}" for domain, (server, number) in self._last.items()]
 
 
 class MySqlGtids:
     def __init__(self, text: str = "") -> None:
         """Raises ValueError."""
         self._intervals: dict[str, list[tuple[int, int]]] = {}
+        self._texts: dict[str, str] = {}  # text of each key; empty if it changed
+        self._keys: dict[bytes, str] = {}  # by a UUID's bytes
         for part in text.split(",") if text else ():
             uuid, *rest = part.strip().split(":")
             key = str(UUID(uuid))
             for word in rest:
                 if _TAG.fullmatch(word):
-                    key = f"{UUID(uuid)}:{word}"
+                    key = f"{UUID(uuid)}:{word.lower()}"
                     continue
                 first, _, last = word.partition("-")
                 self._intervals.setdefault(key, []).append((int(first), int(last or first)))
         for intervals in self._intervals.values():
             intervals.sort()
+        self._texts = dict.fromkeys(self._intervals, "")
 
     def add(self, event: bytes) -> None:
+        if event[4] == MYSQL_TAGGED_GTID:
+            uuid, tag, number = read_tagged(event[_HEADER:])
+            self._add(f"{UUID(bytes=uuid)}:{tag}" if tag else str(UUID(bytes=uuid)), number)
+            return
         _, uuid, number = _mysql(event, _HEADER)
-        self._add(str(UUID(bytes=uuid)), number)
+        key = self._keys.get(uuid)
+        if key is None:
+            key = self._keys[uuid] = str(UUID(bytes=uuid))
+        self._add(key, number)
 
     def _add(self, key: str, number: int) -> None:
+        self._texts[key] = ""
         intervals = self._intervals.setdefault(key, [])
         at = bisect_right(intervals, (number, number))
         if at and intervals[at - 1][1] >= number:
@@ -109,19 +139,31 @@ class MySqlGtids:
     def meets(self, other: Gtids) -> bool:
         return isinstance(other, MySqlGtids) and not self._intervals.keys().isdisjoint(other._intervals)
 
-    @property
-    def has_tags(self) -> bool:
-        return any(":" in key for key in self._intervals)
+    def encode(self) -> bytes:
+        """Encode the set for a request of a dump. Source: sql/rpl_gtid_set.cc, Gtid_set::encode."""
+        is_tagged = any(":" in key for key in self._intervals)
+        count = len(self._intervals)
+        encoded = [_u64(1 << 56 | count << 8 | 1 if is_tagged else count)]
+        for key, intervals in self._intervals.items():
+            uuid, _, tag = key.partition(":")
+            encoded.append(UUID(uuid).bytes)
+            if is_tagged:
+                encoded.append(bytes([len(tag) << 1]) + tag.encode())
+            encoded.append(_u64(len(intervals)))
+            encoded += [_u64_pair(first, last + 1) for first, last in intervals]
+        return b"".join(encoded)
 
     @property
     def transactions(self) -> int:
         return sum(last - first + 1 for each in self._intervals.values() for first, last in each)
 
     def __str__(self) -> str:
-        return ",".join(
-            f"{key}:{':'.join(f'{a}-{b}' if a < b else str(a) for a, b in intervals)}"
-            for key, intervals in self._intervals.items()
-        )
+        texts = self._texts
+        for key, text in texts.items():
+            if not text:
+                intervals = self._intervals[key]
+                texts[key] = f"{key}:{':'.join(f'{a}-{b}' if a < b else str(a) for a, b in intervals)}"
+        return ",".join(texts.values())
 
 
 def parse_gtids(text: str) -> MariaDbGtids | MySqlGtids:

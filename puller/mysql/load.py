@@ -8,13 +8,23 @@ from typing import Final, TypeAlias
 from msgspec.structs import replace
 
 from ... import failpoint
-from ...codec.mysql.entry import DDL, TEXT_ROWS, Definitions, GoneTable, encode_statement
+from ...codec.mysql.entry import DDL, TEXT_ROWS, Definitions, GoneTable, NewTable, encode_statement
 from ...codec.mysql.layout import Layouts
 from ...errors import Retryable
-from ...events import REST, WHOLE, Changes, Chunk, SnapshotProgress, Table, TableProgress, progress_of
+from ...events import (
+    REST,
+    WHOLE,
+    Changes,
+    Chunk,
+    SnapshotProgress,
+    Table,
+    TableProgress,
+    key_order,
+    progress_of,
+)
 from ..puller import SnapshotReport
-from .packets import payload_of, text_values
-from .snapshot import Snapshot, has_integer_key
+from .key_range import last_key
+from .snapshot import Snapshot
 from .tables import SourceTable
 from .transactions import Transactions
 
@@ -37,7 +47,9 @@ class Loader:
         transactions: Transactions,
         layouts: Layouts,
         chunk_rows: int,
+        only: str = "",
     ) -> None:
+        """With `only`, the snapshot is of the table of that full name, and others are loaded elsewhere."""
         self._snapshot = snapshot
         self._definitions: Definitions | None = None if REST in loading else snapshot.definitions
         self._position = str(snapshot.position)
@@ -45,6 +57,7 @@ class Loader:
         self._out = transactions
         self._layouts = layouts
         self._chunk_rows = chunk_rows
+        self._only = only
         self._rows = 0
         self._tables_done = 0
 
@@ -57,11 +70,14 @@ class Loader:
             if progress_of(self._loading, table.full_name) == WHOLE:
                 self._rows += source.rows_estimated
             else:
-                yield self._progress(table.full_name)
                 self._snapshot.hold(source)
+                self._count_loaded(source)
+                yield self._progress(table.full_name)
                 yield from self._load(source)
                 self._snapshot.let_go()
             self._tables_done += 1
+        if self._only:
+            return
         self._begin()
         yield self._commit(Chunk(""))
         yield self._progress("")
@@ -71,7 +87,7 @@ class Loader:
         more."""
         there = {source.table.full_name for source in self._snapshot.tables}
         for name, loaded in self._loading.items():
-            if loaded.stale and name not in there:
+            if loaded.stale and name not in there and self._only in ("", name):
                 self._begin()
                 self._out.add(DDL, encode_statement(GoneTable(*name.split(".", 1))))
                 yield self._commit()
@@ -83,15 +99,21 @@ class Loader:
             self._out.add(DDL, encode_statement(replace(self._definitions, loading=True)))
             self._definitions = None
 
+    def _count_loaded(self, source: SourceTable) -> None:
+        """Count the rows of a table that were loaded before."""
+        loaded = progress_of(self._loading, source.table.full_name)
+        if loaded is not None and loaded.last:
+            self._rows += self._snapshot.rows_up_to(source, loaded.last)
+
     def _load(self, source: SourceTable) -> Generator[Step, None, None]:
         table = source.table
         name = table.full_name
         loaded = progress_of(self._loading, name)
         if loaded is None:
             self._begin()
-            self._out.add(DDL, encode_statement(source.new_table))
+            self._out.add(DDL, encode_statement(NewTable(source.known)))
             yield self._commit()
-        limit = self._chunk_rows if source.has_primary and has_integer_key(table) else None
+        limit = self._chunk_rows if source.known.has_primary and key_order(table) is not None else None
         while loaded != WHOLE:
             self._begin()
             try:
@@ -122,8 +144,7 @@ class Loader:
         self._rows += result.rows - told
         if limit is None or result.rows < limit:
             return WHOLE
-        values = text_values(payload_of(result.last_row), 0, len(table.columns))
-        return TableProgress(tuple(int(values[i] or 0) for i in table.key))
+        return TableProgress(last_key(table, result.last_row))
 
     def _commit(self, chunk: Chunk | None = None) -> Changes | None:
         self._out.commit(self._position, chunk)

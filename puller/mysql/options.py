@@ -41,9 +41,16 @@ class MysqlOptions:
     """Treatment of a foreign key that changes rows of a followed table (CASCADE or SET NULL) on a server that
     doesn't log these changes. "refuse" is an error at the start. With "ignore" the copies keep such rows
     as they were, and the feed fails at the first logged change that finds a row missing, or in its way."""
+    generated_columns: Literal["copy", "leave_out"] = "copy"
+    """"copy" follows generated columns like others, by the values that the server logs; MariaDB doesn't log
+    them since 11.8.9, where tables with generated columns are refused. With "leave_out", generated columns
+    aren't columns of the followed tables; a key that contains one isn't a key."""
     chunk_rows: Annotated[int, Meta(ge=1)] = 20_000
-    """Maximum number of rows per transaction when a table with a primary key of integers is loaded; other
-    tables are loaded in one transaction."""
+    """Maximum number of rows per transaction when a table is loaded whose primary key can be compared here as
+    the server compares it (docs/mysql.md); other tables are loaded in one transaction."""
+    snapshot_workers: Annotated[int, Meta(ge=0, le=64)] = 2
+    """Number of connections that load tables with such a key while the log is followed. With 0, all tables
+    are loaded as of one moment on one connection, and the log waits."""
     max_batch_bytes: Annotated[int, Meta(ge=1)] = 1 << 20  # 1 MiB
     """A transaction larger than this is sent in parts while it is received."""
     heartbeat_seconds: Annotated[float, Meta(ge=0.01)] = 1.0
@@ -72,6 +79,11 @@ class MysqlOptions:
     def loads(self) -> bool:
         """True if a feed without a checkpoint begins with a snapshot."""
         return self.snapshot and not self.position
+
+    @property
+    def copies_generated(self) -> bool:
+        """True if generated columns are copied."""
+        return self.generated_columns == "copy"
 
     @property
     def address(self) -> str:

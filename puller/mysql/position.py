@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from ...errors import CheckpointError, SourceError
-from ...events import Checkpoint, Ts, compose_ts
+from ...events import Checkpoint, TablePosition, Ts, compose_ts
 from ..lane import ALONE, Lane
 from .gtid import parse_gtids
 
@@ -65,8 +65,7 @@ class Position(Struct, frozen=True):
     @property
     def rank(self) -> Rank:
         """Sort key: file and offset on one server, the GTIDs where the servers differ."""
-        number = int(self.file.rpartition(".")[2] or 0)
-        return Rank(number, self.offset, self.gtid, self.server, self.by_gtid)
+        return Rank(file_number(self.file), self.offset, self.gtid, self.server, self.by_gtid)
 
     def __str__(self) -> str:
         if not self.file:
@@ -76,6 +75,11 @@ class Position(Struct, frozen=True):
         by = " by=gtid" if self.by_gtid else ""
         since = f" prepared {self.prepared.file}:{self.prepared.offset}" if self.prepared else ""
         return f"{self.file}:{self.offset}{gtid}{server}{by}{since}"
+
+
+def file_number(file: str) -> int:
+    """Return the number at the end of a binlog file's name; 0 for no name."""
+    return int(file.rpartition(".")[2] or 0)
 
 
 @total_ordering
@@ -117,9 +121,9 @@ class CommitClock:
 
     The binlog's time is in seconds and may step back. After a restart from an earlier checkpoint, a
     transaction gets the same ts or a lower one, since the clock was also raised while the source was idle.
-    The checkpoints of all sinks (`sink_checkpoints`) correct that: the clock is raised to a checkpoint's ts
-    where the stream passes its position. So a sink already has exactly the changes at or below the ts of its
-    checkpoint.
+    The checkpoints of all sinks (`sink_checkpoints`) correct that: the clock is raised to the ts of a
+    checkpoint, or of a table that is ahead of it, where the stream passes the position. So a sink already has
+    exactly the changes at or below the ts of its checkpoint.
 
     Of several sources each keeps to its `lane`. `last` is rounded down to it, so the next ts is the lowest of
     the lane above what `last` was given as.
@@ -127,21 +131,24 @@ class CommitClock:
 
     def __init__(self, last: Ts = 0, sink_checkpoints: Iterable[Checkpoint] = (), lane: Lane = ALONE) -> None:
         self._lane = lane
+        self._is_alone = lane.count == 1
         self.last = lane.at_most(last)
         """The ts of the last complete transaction, or the ts that the clock was raised to since."""
         places = [
-            (Position.parse(checkpoint.position), checkpoint.ts)
+            (Position.parse(at.position), at.ts)
             for checkpoint in sink_checkpoints
-            if checkpoint.position
+            for at in (TablePosition(checkpoint.ts, checkpoint.position), *checkpoint.tables.values())
+            if at.position and at.ts >= checkpoint.ts
         ]
         self._sink_checkpoints = sorted(places, key=lambda place: (place[0].rank, place[1]), reverse=True)
         self._is_moved = False
 
     def next(self, epoch_seconds: int) -> Ts:
         """Return the ts of a transaction that begins. It becomes `last` when the transaction is complete."""
-        if self._is_moved and self._sink_checkpoints:
-            return self._lane.at_least(self.last + 1)
-        return self._lane.at_least(max(compose_ts(epoch_seconds * 1000), self.last + 1))
+        ts = compose_ts(epoch_seconds * 1000)
+        if ts <= self.last or (self._is_moved and self._sink_checkpoints):
+            ts = self.last + 1
+        return ts if self._is_alone else self._lane.at_least(ts)
 
     def move(self) -> None:
         """Note that the stream goes on at another server, whose binlog may have other times.

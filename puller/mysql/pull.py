@@ -11,23 +11,36 @@ from typing import TypeAlias
 from msgspec import structs
 
 from ... import failpoint
-from ...codec.mysql.entry import DDL, encode_statement
+from ...codec.mysql.entry import DDL, GoneTable, encode_statement
 from ...codec.mysql.layout import Layouts
 from ...codec.mysql.schema import is_user_schema
 from ...errors import CheckpointError, SourceError
-from ...events import REST, WHOLE, Changes, Checkpoint, SnapshotProgress, compose_ts, progress_of
+from ...events import (
+    PENDING,
+    REST,
+    WHOLE,
+    Changes,
+    Checkpoint,
+    Chunk,
+    SnapshotProgress,
+    compose_ts,
+    progress_of,
+)
 from ..lane import ALONE, Lane, LoadBarrier
 from ..puller import Connected, PullerStatistics, SnapshotReport, State
 from .binlog import BinlogDecoder
 from .connection import Server, Unavailable
 from .load import Loader
+from .load_progress import LoadProgress, open_progress
 from .options import MysqlOptions
 from .position import CommitClock, Position
+from .probe import probe
 from .reader import BinlogReader
 from .requirements import survey
 from .snapshot import Snapshot
 from .stream import POLL_SECONDS, own_server_id
-from .tables import Follows
+from .table_loads import TableLoads
+from .tables import Follows, SourceTable
 from .transactions import Transactions
 
 log = logging.getLogger("tidemill.puller")
@@ -36,6 +49,8 @@ Step: TypeAlias = Changes | Connected | SnapshotReport | None
 """None if nothing was received for a moment."""
 Steps: TypeAlias = Generator[Step, None, None]
 
+_LOADING_POLL_SECONDS = 0.005
+"""Maximum wait for the log while tables are loaded beside it."""
 IDLE_MARGIN_SECONDS = 2.0
 """Lag of an idle stream's ts behind the source's clock."""
 
@@ -71,6 +86,8 @@ class Pull:
         self._transactions = Transactions(clock, options.max_batch_bytes)
         self._source = ""
         self._loading: SnapshotProgress | None = None
+        self._estimates: dict[str, int] = {}
+        self._planned: dict[tuple[str, str], SourceTable] = {}
         self._decoder: BinlogDecoder | None = None
         if start is None:
             self._loading = {} if options.loads else None
@@ -80,6 +97,7 @@ class Pull:
             if start.position:
                 self._start_at(Position.parse(start.position))
         self._checked = False
+        self._surveyed: list[SourceTable] = []
         self._is_new = start is None
         self._skew = 0.0
         self._state: State = "connecting"
@@ -92,8 +110,12 @@ class Pull:
         try:
             if not self._checked:
                 self._check()
+                yield None  # the actor may have been stopped meanwhile
             if self._loading is not None:
-                yield from self._load(self._loading)
+                if self._load_barrier is None and self._options.snapshot_workers:
+                    yield from self._load_beside(self._loading)
+                else:
+                    yield from self._load(self._loading)
                 self._loading = None
             if self._load_barrier is not None:
                 yield from self._await_others(self._load_barrier)
@@ -137,6 +159,7 @@ class Pull:
         )
         found.raise_errors()
         self._checked = True
+        self._surveyed = found.tables
         if self._loading is not None:
             for finding in found.findings:
                 log.warning("%s: %s", self._options.address, finding.text)
@@ -148,6 +171,90 @@ class Pull:
         if self._knows is None:
             return False
         return (self._decoder is None and not self._options.position) or self._knows(schema, table)
+
+    def _load_beside(self, loading: SnapshotProgress) -> Steps:
+        """Load the tables while the log is followed."""
+        if REST not in loading:
+            yield from self._plan(loading)
+        decoder = self._decoder
+        assert decoder is not None
+        names = [name.split(".", 1) for name, have in loading.items() if have != WHOLE]
+        progress = open_progress(self._options, self._follows, loading, self._estimates)
+        loads = TableLoads(
+            self._options,
+            [(schema, table) for schema, table in names if self._follows(schema, table)],
+            loading,
+            self._transactions,
+            self._layouts,
+            decoder,
+            probe(self._options).end,
+            progress,
+            self._planned,
+        )
+        with closing(loads):
+            yield from self._follow(None, loads)
+        self._planned = {}
+        for schema, table in loads.undivided:
+            yield from self._load_at_once(loading, progress, schema, table)
+        position = str(decoder.position)
+        out = self._transactions
+        for schema, table in names:
+            if not self._follows(schema, table):
+                out.begin()
+                out.add(DDL, encode_statement(GoneTable(schema, table)))
+                out.commit(position)
+        out.begin()
+        out.commit(position, Chunk(""))
+        yield decoder.take()
+        yield progress.report("")
+
+    def _plan(self, loading: SnapshotProgress) -> Steps:
+        """Note which tables are to be loaded: those that there are at one position."""
+        surveyed, self._surveyed = self._surveyed, []
+        with closing(Snapshot(self._options, self._follows, surveyed)) as snapshot:
+            if self._decoder is not None:
+                snapshot.check_reached(self._decoder.position)
+            yield self._connected(snapshot.server, self._has_gtids)
+            if self._decoder is None:
+                self._start_at(snapshot.position)
+        out = self._transactions
+        yield from self._follow(snapshot.position)
+        out.clock.raise_to(compose_ts(int(snapshot.server.epoch_seconds * 1000)))
+        position = str(snapshot.position)
+        out.begin()
+        out.add(DDL, encode_statement(structs.replace(snapshot.definitions, loading=True)))
+        out.commit(position)
+        names = [source.table.full_name for source in snapshot.tables]
+        self._planned = {(source.table.schema, source.table.name): source for source in snapshot.tables}
+        self._estimates = {source.table.full_name: source.rows_estimated for source in snapshot.tables}
+        for mark in [*(Chunk(name, PENDING) for name in names if name not in loading), Chunk(REST, WHOLE)]:
+            out.begin()
+            out.commit(position, mark)
+            loading[mark.table] = mark.loaded
+        yield out.take(position)
+
+    def _load_at_once(
+        self, loading: SnapshotProgress, progress: LoadProgress, schema: str, table: str
+    ) -> Steps:
+        """Load a table while the log waits."""
+        with closing(Snapshot(self._options, lambda *name: name == (schema, table))) as snapshot:
+            yield from self._follow(snapshot.position)
+            self._state = "snapshot"
+            loader = Loader(
+                snapshot,
+                loading,
+                self._transactions,
+                self._layouts,
+                self._options.chunk_rows,
+                only=f"{schema}.{table}",
+            )
+            for step in loader.steps():
+                if isinstance(step, SnapshotReport):
+                    progress.set(step.table, step.rows)
+                    yield progress.report(step.table)
+                else:
+                    yield step
+            progress.complete(f"{schema}.{table}")
 
     def _load(self, loading: SnapshotProgress) -> Steps:
         with closing(Snapshot(self._options, self._lacking(loading))) as snapshot:
@@ -189,16 +296,17 @@ class Pull:
             # The commit clock starts from the log: the time of the first file read, then of its transactions.
             self._start_at(Position.parse(self._options.position))
             return
-        with closing(Snapshot(self._options, self._follows)) as snapshot:
+        follows: Follows = self._follows if self._knows is not None else lambda _schema, _table: False
+        with closing(Snapshot(self._options, follows)) as snapshot:  # tables are for the catalog only
             for source in snapshot.tables:
                 snapshot.hold(source)
                 snapshot.let_go()
         # Send a first checkpoint, so that a restart doesn't begin later than this start.
         self._start_at(snapshot.position).idle(snapshot.server.epoch_seconds)
-        tables = tuple(source.new_table for source in snapshot.tables)
         out = self._transactions
         out.begin()
         if self._knows is not None:
+            tables = tuple(source.known for source in snapshot.tables)
             out.add(DDL, encode_statement(structs.replace(snapshot.definitions, tables=tables)))
         out.commit(str(snapshot.position))
 
@@ -206,8 +314,9 @@ class Pull:
         self._decoder = BinlogDecoder(position, self._transactions, self._follows, self._layouts.number_of)
         return self._decoder
 
-    def _follow(self, until: Position | None) -> Steps:
-        """Read the binlog from the decoder's position, without end or up to `until`."""
+    def _follow(self, until: Position | None, loads: TableLoads | None = None) -> Steps:
+        """Read the binlog from the decoder's position, without end, or up to `until`, or until the tables of
+        `loads` are loaded."""
         decoder = self._decoder
         assert decoder is not None
         decoder.stop_at(until)
@@ -222,11 +331,16 @@ class Pull:
         with closing(BinlogReader(self._options, decoder, wants_gtids=True)) as reader:
             server = reader.connect()
             yield self._connected(server, had_gtids)
-            self._state = "catching up" if until else "following"
+            self._state = "snapshot" if loads else "catching up" if until else "following"
             before = self._bytes
             skew = server.epoch_seconds - self._now()
-            while not decoder.reached:
-                reader.read()
+            while not (decoder.reached or (loads is not None and loads.is_done)):
+                if loads is not None and loads.is_full:
+                    loads.step(POLL_SECONDS)
+                else:
+                    reader.read(_LOADING_POLL_SECONDS if loads is not None else POLL_SECONDS)
+                    if loads is not None:
+                        loads.step()
                 self._bytes = before + reader.bytes
                 if decoder.caught_up:
                     decoder.idle(self._now() + skew - IDLE_MARGIN_SECONDS)
@@ -234,6 +348,8 @@ class Pull:
                 if changes is not None:
                     failpoint.reach("binlog.batch_read")
                 yield changes
+                if loads is not None and (report := loads.report()) is not None:
+                    yield report
 
     @property
     def _has_gtids(self) -> bool:

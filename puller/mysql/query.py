@@ -17,8 +17,6 @@ from .zone import ServerZone, offset_of
 
 DDL_VERBS: Final = frozenset({"CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "SET"})
 """SET is the first word of a SET STATEMENT that can't be parsed; the mounter decides if it is refused."""
-DML_VERBS: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "SELECT", "DO", "CALL"})
-"""SELECT and DO are logged where a stored function changes data."""
 
 _head = Struct("<IIBHH").unpack_from  # thread, duration in seconds, length of schema, error, length of status
 _STATUS_WIDTHS: Final = {
@@ -50,23 +48,7 @@ _TOO_MANY_DATABASES: Final = 254
 _HEAD: Final = 13
 
 # Tokens that may precede the first word; the server executes the content of /*! */ and /*M! */.
-_VERB = re.compile(r"(?:\s|/\*M?!\d*|/\*.*?\*/|--[ \t][^\n]*\n|\#[^\n]*\n|\()*([A-Za-z]+)", re.DOTALL)
-_NAME = r"(?:(`[^`]+`|[\w$]+)\s*\.\s*)?(`[^`]+`|[\w$]+)"
-_NAMES = re.compile(_NAME)
-_INSERT = re.compile(
-    rf"(?:INSERT|REPLACE)\s+(?:(?:LOW_PRIORITY|HIGH_PRIORITY|DELAYED|IGNORE)\s+)*(?:INTO\s+)?{_NAME}", re.I
-)
-_LOAD = re.compile(rf"LOAD\s.*?\bINTO\s+TABLE\s+{_NAME}", re.I | re.DOTALL)
-_NO_NAMES: Final = frozenset(
-    {"FROM", "JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "OUTER", "NATURAL", "STRAIGHT_JOIN"}
-    | {"ON", "USING", "AS", "AND", "OR", "PARTITION"}
-)
-_UPDATE = re.compile(r"UPDATE\s+(?:(?:LOW_PRIORITY|IGNORE)\s+)*(.*?)\sSET\s", re.I | re.DOTALL)
-_USING_COLUMNS = re.compile(r"\sUSING\s*\([^()]*\)", re.I)
-_DELETE = re.compile(
-    r"DELETE\s+(?:(?:LOW_PRIORITY|QUICK|IGNORE)\s+)*(.*?)(?:\sWHERE\s|\sORDER\s|\sLIMIT\s|\sRETURNING\s|;|$)",
-    re.I | re.DOTALL,
-)
+VERB: Final = re.compile(r"(?:\s|/\*M?!\d*|/\*.*?\*/|--[ \t][^\n]*\n|\#[^\n]*\n|\()*([A-Za-z]+)", re.DOTALL)
 
 
 class LoggedStatement:
@@ -197,26 +179,5 @@ def _number(value: bytes) -> int:
 
 def verb(statement: str) -> str:
     """Return the statement's first word in capitals; empty if there is none."""
-    match = _VERB.match(statement)
+    match = VERB.match(statement)
     return match[1].upper() if match else ""
-
-
-def changed_tables(statement: str) -> list[tuple[str, str]] | None:
-    """Return (schema or "", name) of the tables that a statement of DML_VERBS may change; None if unclear.
-
-    For a join, the list contains everything that could be the name of a table.
-    """
-    first = _VERB.match(statement)
-    statement = statement[first.start(1) :] if first else statement
-    match = _INSERT.match(statement) or _LOAD.match(statement)
-    if match:
-        return [_unquoted(match[1], match[2])]
-    match = _UPDATE.match(statement) or _DELETE.match(statement)
-    if match:
-        found = _NAMES.findall(_USING_COLUMNS.sub(" ", match[1]))
-        return [_unquoted(*names) for names in found if names[1].upper() not in _NO_NAMES]
-    return None
-
-
-def _unquoted(schema: str | None, name: str) -> tuple[str, str]:
-    return (schema or "").strip("`"), name.strip("`")

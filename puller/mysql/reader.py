@@ -5,7 +5,7 @@ from __future__ import annotations
 from .binlog import BinlogDecoder
 from .connection import Server
 from .options import MysqlOptions
-from .stream import Dump
+from .stream import POLL_SECONDS, Dump
 
 
 class BinlogReader:
@@ -43,15 +43,15 @@ class BinlogReader:
             decoder.resume(server.epoch_seconds, server.zone)
         return self._dump.server
 
-    def read(self) -> None:
-        """Decode the next events; returns without any after 0.2 s of silence.
+    def read(self, wait_seconds: float = POLL_SECONDS) -> None:
+        """Decode the next events; returns without any after `wait_seconds` of silence.
 
         Raises Retryable and SourceError.
         """
         self.connect()
         assert self._dump is not None
         try:
-            self._decoder.feed(self._dump.read())
+            self._decoder.feed(self._dump.read(wait_seconds))
         except BaseException:
             self.close()
             raise

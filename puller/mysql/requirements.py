@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 import pymysql
@@ -15,8 +16,10 @@ from ...errors import SourceError, TidemillError
 from ...events import Table
 from .cascades import unlogged_cascades
 from .connection import Session, connect, disconnect, is_mariadb, query, translated, version_numbers
+from .definitions import read_tables
+from .generated import unlogged_columns
 from .options import MysqlOptions
-from .tables import Follows, FoundTable, SourceTable, find_tables, quoted, read_table
+from .tables import Follows, FoundTable, SourceTable, find_tables, quoted
 
 _TRANSACTIONAL: Final = frozenset({"InnoDB", "ROCKSDB"})
 _OLDEST: Final = {"MariaDB": (10, 5), "MySQL": (8, 0)}
@@ -29,6 +32,8 @@ _FULL: Final = (
     "sessions"
 )
 _EMPTY: Final = "''"
+_GROUP: Final = 100
+"""Number of tables that share a statement by which it is known if they can be read."""
 _MYSQL_SETTINGS: Final = {**_SETTINGS, "binlog_row_value_options": ""}
 
 
@@ -52,6 +57,18 @@ def check(options: MysqlOptions, follows: Follows) -> Survey:
         return survey(options, follows)
     except TidemillError as error:
         return Survey("", [], [Finding("error", str(error))])
+
+
+def check_without_catalog(options: MysqlOptions) -> list[Finding]:
+    """Return errors of a server whose rows are decoded without a catalog; none if it can't be reached."""
+    with suppress(TidemillError):
+        session = connect(options)
+        try:
+            with translated(options):
+                return list(_undescribed(session, options, (), has_catalog=False))
+        finally:
+            disconnect(session)
+    return []
 
 
 def survey(
@@ -99,9 +116,14 @@ def _survey(
     if not followed and is_new:
         findings.append(_nothing_to_follow(found))
     findings += same_names(followed)
+    copies_generated = options.copies_generated
+    definitions = dict(
+        read_tables(session, followed, has_catalog=has_catalog, copies_generated=copies_generated)
+    )
+    readable = set(_readable(session, followed))
     for one in followed:
         try:
-            table = _look_at(session, one, has_catalog)
+            table = _look_at(session, one, definitions.get(one), one in readable)
         except SourceError as error:
             findings.append(Finding("error", str(error)))
             continue
@@ -115,7 +137,9 @@ def _survey(
                 )
             )
     unknown = [one.table for one in tables if not (has_catalog and knows(one.table.schema, one.table.name))]
-    findings += _undescribed(session, unknown, has_catalog)
+    findings += _undescribed(session, options, unknown, has_catalog)
+    if mariadb:
+        findings += unlogged_columns(version, [one.table for one in tables])
     findings += unlogged_cascades(session, options, followed)
     findings += without_key(table.table for table in tables)
     return Survey(server, tables, findings)
@@ -136,10 +160,14 @@ def _settings(session: Session, settings: Mapping[str, str]) -> Iterator[Finding
             )
 
 
-def _undescribed(session: Session, tables: Sequence[Table], has_catalog: bool) -> Iterator[Finding]:
+def _undescribed(
+    session: Session, options: MysqlOptions, tables: Sequence[Table], has_catalog: bool
+) -> Iterator[Finding]:
     """Yield errors for tables whose definitions aren't known while the binlog doesn't tell enough."""
     found = query(session, "SELECT @@global.binlog_row_metadata")[0][0]
     if not has_catalog:
+        if not options.copies_generated:
+            yield Finding("error", "source.generated_columns = 'leave_out' needs the local engine")
         if found != "FULL":
             yield Finding(
                 "error",
@@ -153,17 +181,26 @@ def _undescribed(session: Session, tables: Sequence[Table], has_catalog: bool) -
             f"binlog_row_metadata is {found}, and the definitions of {names} as of the start aren't known: "
             f"begin with a snapshot, or restore the feed's catalog file, or {_FULL}",
         )
+    if names and not options.copies_generated:
+        yield Finding(
+            "error",
+            f"the definitions of {names} as of the start aren't known, by which source.generated_columns = "
+            "'leave_out' tells generated columns from others: begin with a snapshot, or restore the feed's "
+            "catalog file",
+        )
     untold = [
         table.full_name
         for table in tables
-        if is_mariadb(session) and any(column.kind in UNTOLD_KINDS for column in table.columns)
+        if is_mariadb(session)
+        and (table.row_end or any(column.kind in UNTOLD_KINDS for column in table.columns))
     ]
     if untold:
         again = " ".join(f"--resnapshot {name}" for name in untold)
         yield Finding(
             "error",
-            f"the definitions of {', '.join(untold)} as of the start aren't known, and columns of "
-            f"{', '.join(sorted(UNTOLD_KINDS))} look like others in a binlog: load the tables again "
+            f"the definitions of {', '.join(untold)} as of the start aren't known; in a binlog columns of "
+            f"{', '.join(sorted(UNTOLD_KINDS))} look like others, and past rows of system-versioned tables "
+            "like present ones: load the tables again "
             f"(tidemill resume FEED {again}), or restore the feed's catalog file",
         )
 
@@ -261,15 +298,27 @@ def without_key(tables: Iterable[Table]) -> Iterator[Finding]:
         )
 
 
-def _look_at(session: Session, found: FoundTable, has_catalog: bool) -> SourceTable:
-    """Describe a followed table. Raises SourceError if it can't be followed."""
-    if found.versioned:
-        raise SourceError(f"{found.full_name} is system versioned, which isn't supported: leave it out")
+def _readable(session: Session, tables: Sequence[FoundTable]) -> Iterator[FoundTable]:
+    """Yield the tables that can be read, of groups that all can: of others a statement each tells which."""
+    for start in range(0, len(tables), _GROUP):
+        group = tables[start : start + _GROUP]
+        selects = [f"(SELECT 1 FROM {quoted(one.schema, one.name)} LIMIT 0)" for one in group]
+        with suppress(pymysql.err.Error):
+            query(session, " UNION ALL ".join(selects))
+            yield from group
+
+
+def _look_at(
+    session: Session, found: FoundTable, defined: SourceTable | SourceError | None, is_readable: bool
+) -> SourceTable:
+    """Return the definition of a followed table. Raises SourceError if it can't be followed."""
     try:
-        query(session, f"SELECT 1 FROM {quoted(found.schema, found.name)} LIMIT 0")
+        if not is_readable:
+            query(session, f"SELECT 1 FROM {quoted(found.schema, found.name)} LIMIT 0")
     except pymysql.err.OperationalError as error:
         raise SourceError(f"{found.full_name} can't be read: {error.args[1]}: GRANT SELECT on it") from None
-    table = read_table(session, found, has_catalog=has_catalog)
-    if table is None:
+    if defined is None:
         raise SourceError(f"{found.full_name} was just dropped")
-    return table
+    if isinstance(defined, SourceError):
+        raise defined
+    return defined

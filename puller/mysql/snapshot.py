@@ -9,15 +9,15 @@ lock, under which no commit is under way, is held for the two statements.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Final
 
 import pymysql
 from msgspec.structs import replace
 
-from ...codec.mysql.text_rows import SESSION, select_expression
+from ...codec.mysql.text_rows import SESSION
 from ...errors import Retryable, SourceError
-from ...events import Table
+from ...events import OrderedKey, Table
 from .connection import (
     Server,
     Session,
@@ -30,29 +30,32 @@ from .connection import (
     version_numbers,
 )
 from .databases import read_databases
+from .definitions import read_tables
 from .failover import check_reached, gtids_at
+from .key_range import chunk_query
+from .load_progress import rows_up_to
 from .options import MysqlOptions
 from .position import Position
 from .stream import Result
-from .tables import Follows, FoundTable, SourceTable, find_tables, quoted, read_table
+from .tables import Follows, FoundTable, SourceTable, find_tables, is_unchanged, quoted
 
-_INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _LOCK_SECONDS: Final = 10
-_BEGIN: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+BEGIN: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 _NO_BINLOG: Final = "the server writes no binlog: start it with log_bin"
 
 
 class Snapshot:
     """The tables as of `position`. After an error, its connection can't be used any more."""
 
-    def __init__(self, options: MysqlOptions, follows: Follows) -> None:
-        """Raises Retryable or SourceError."""
+    def __init__(self, options: MysqlOptions, follows: Follows, known: Iterable[SourceTable] = ()) -> None:
+        """`known` are definitions that tables had a while ago, which aren't read again here; hold() and
+        is_unchanged() tell if they still have them. Raises Retryable or SourceError."""
         self._options = options
         self._session = connect(options)
         try:
             with translated(options):
                 self.server: Server = identify(self._session)
-                self._begin(follows)
+                self._begin(follows, known)
         except BaseException:
             self.close()
             raise
@@ -65,23 +68,26 @@ class Snapshot:
     def close(self) -> None:
         disconnect(self._session)
 
-    def _begin(self, follows: Follows) -> None:
+    def _begin(self, follows: Follows, known: Iterable[SourceTable]) -> None:
         """Read the tables' definitions, and begin.
 
         They are read before the transaction, and hold() compares: the server refuses to read an old view of a
         table that was rebuilt since, but not of one that was altered instantly. Repeats if a table or
         database came or went meanwhile.
         """
-        tables: dict[FoundTable, SourceTable | None] = {}
+        tables = {FoundTable(one.table.schema, one.table.name): one for one in known}
         while True:
             found = self._find(follows)
-            for one in found:
-                if tables.get(one) is None:
-                    tables[one] = read_table(self._session, one)
+            missing = [one for one in found if one not in tables]
+            copies_generated = self._options.copies_generated
+            for one, table in read_tables(self._session, missing, copies_generated=copies_generated):
+                if isinstance(table, SourceError):
+                    raise table
+                tables[one] = table
             self.definitions = read_databases(self._session)
             self.position = self._located(begin(self._session))
             if (self._find(follows), read_databases(self._session)) == (found, self.definitions):
-                self.tables = [table for one in found if (table := tables[one]) is not None]
+                self.tables = [tables[one] for one in found if one in tables]
                 return
             query(self._session, "ROLLBACK")
 
@@ -103,8 +109,8 @@ class Snapshot:
         with translated(self._options):
             query(self._session, "SAVEPOINT loading")
             query(self._session, f"SELECT 1 FROM {quoted(table.schema, table.name)} LIMIT 0")
-            present = read_table(self._session, FoundTable(table.schema, table.name))
-        if present is None or present.table != table:
+            is_held = is_unchanged(self._session, source, copies_generated=self._options.copies_generated)
+        if not is_held:
             raise Retryable(f"{table.full_name} was altered since the snapshot: taking a new one", wait=0.0)
 
     def let_go(self) -> None:
@@ -112,10 +118,32 @@ class Snapshot:
         with translated(self._options):
             query(self._session, "ROLLBACK TO SAVEPOINT loading")
 
-    def select(self, table: Table, after: Sequence[int] | None, limit: int | None) -> Result:
+    def rows_up_to(self, source: SourceTable, key: OrderedKey) -> int:
+        """Return about the number of a table's rows up to a key."""
+        with translated(self._options):
+            return rows_up_to(self._session, source, key)
+
+    def select(self, table: Table, after: OrderedKey | None, limit: int | None) -> Result:
         """Select all rows of `table`, or with `limit` at most that many, ordered by key after the key
         `after`."""
-        return Result(self._session, self._options, chunk_query(table, after, limit))
+        return self.run(chunk_query(table, after, limit))
+
+    def run(self, query: str) -> Result:
+        """Return the rows of a query on the snapshot's tables."""
+        return Result(self._session, self._options, query)
+
+
+def prepare(session: Session) -> None:
+    """Set up a session for `begin_view`. Raises pymysql's errors: use it inside translated()."""
+    query(session, SESSION)
+    query(session, f"SET lock_wait_timeout = {_LOCK_SECONDS}")
+    query(session, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    # A session that may write to the binlog keeps a table's metadata lock after it rolls back to a savepoint:
+    # an ALTER of a loaded table would wait for the end of the snapshot.
+    with contextlib.suppress(pymysql.err.OperationalError):
+        query(session, "SET sql_log_bin = 0")
+    if is_mariadb(session):
+        query(session, "SET idle_transaction_timeout = 0")
 
 
 def begin(session: Session) -> Position:
@@ -123,22 +151,20 @@ def begin(session: Session) -> Position:
 
     Raises SourceError, or pymysql's errors: use it inside translated().
     """
-    query(session, SESSION)
-    query(session, f"SET lock_wait_timeout = {_LOCK_SECONDS}")
-    query(session, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-    # A session that may write to the binlog keeps a table's metadata lock after it rolls back to a savepoint:
-    # an ALTER of a loaded table would wait for the end of the snapshot.
-    with contextlib.suppress(pymysql.err.OperationalError):
-        query(session, "SET sql_log_bin = 0")
+    prepare(session)
+    return begin_view(session)
+
+
+def begin_view(session: Session) -> Position:
+    """Start a read view in a prepared session, as `begin` does."""
     if is_mariadb(session):
-        query(session, "SET idle_transaction_timeout = 0")
-        query(session, _BEGIN)
+        query(session, BEGIN)
         status = dict(query(session, "SHOW STATUS LIKE 'binlog_snapshot%'"))
         if not status.get("Binlog_snapshot_file"):
             raise SourceError(_NO_BINLOG)
         return Position(status["Binlog_snapshot_file"], int(status["Binlog_snapshot_position"]))
     query(session, "FLUSH TABLES WITH READ LOCK")
-    query(session, _BEGIN)
+    query(session, BEGIN)
     position = current_end(session)
     query(session, "UNLOCK TABLES")
     return position
@@ -156,28 +182,3 @@ def current_end(session: Session) -> Position:
     if not found:
         raise SourceError(_NO_BINLOG)
     return Position(found[0][0], int(found[0][1]), "".join(found[0][4].split()))
-
-
-def has_integer_key(table: Table) -> bool:
-    return bool(table.key) and all(table.columns[i].kind in _INTEGERS for i in table.key)
-
-
-def chunk_query(table: Table, after: Sequence[int] | None, limit: int | None) -> str:
-    """Return the SELECT of a table's rows; with `limit`, ordered by its key of integers."""
-    columns = ", ".join(select_expression(column) for column in table.columns)
-    sql = f"SELECT {columns} FROM {quoted(table.schema, table.name)}"
-    if limit is None:
-        return sql
-    key = [quoted(table.columns[i].name) for i in table.key]
-    sql += " FORCE INDEX (PRIMARY)"
-    if after is not None:
-        sql += f" WHERE {_behind(key, after)}"
-    return f"{sql} ORDER BY {', '.join(key)} LIMIT {limit}"
-
-
-def _behind(key: Sequence[str], after: Sequence[int]) -> str:
-    # Not (a, b) > (1, 2): the optimizer would read the index from its start.
-    condition = f"{key[-1]} > {after[-1]}"
-    for name, value in zip(key[-2::-1], after[-2::-1], strict=True):
-        condition = f"{name} > {value} OR ({name} = {value} AND ({condition}))"
-    return condition

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import suppress
 from itertools import count
+from struct import Struct
 from typing import Final
 from zlib import crc32
 
 import pymysql
 from pymysql.constants import ER
-from pymysql.constants.COMMAND import COM_QUERY
+from pymysql.constants.COMMAND import COM_BINLOG_DUMP_GTID, COM_QUERY
 from pymysqlreplication import BinLogStreamReader
 
 from ...errors import SourceError, TidemillError
 from .connection import Session, Unavailable, connect, disconnect, identify, query, translated, translation
 from .failover import check_reached, gtids_at
+from .gtid import MySqlGtids
 from .options import MysqlOptions
 from .packets import PacketCutter, RowCutter
 from .position import Position
@@ -30,6 +33,10 @@ POLL_SECONDS: Final = 0.2
 """Maximum wait of a read, so that the reader can do other work."""
 
 _ERROR: Final = 0xFF
+_DUMP_AFTER: Final = Struct("<HIIQI")
+"""Flags, the reader's server id, length of a file's name, offset, length of the set of GTIDs."""
+_THROUGH_GTID: Final = 4
+_FILE_START: Final = 4
 _calls = count()
 
 
@@ -86,6 +93,9 @@ class Dump:
         # A server that no longer writes checksums may have older files with checksums. MySQL has the settings
         # under new names and reads the old ones too.
         self._session.query("SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'")
+        if self.is_by_gtid and self.server.vendor != "MariaDB":
+            self._start_after(MySqlGtids(position.gtid))
+            return
         reader = BinLogStreamReader(
             connection_settings={},
             server_id=options.server_id,
@@ -95,7 +105,7 @@ class Dump:
             resume_stream=True,
             blocking=True,
             slave_heartbeat=options.heartbeat_seconds,
-            is_mariadb=self.server.vendor == "MariaDB" and self.is_by_gtid,  # True requests by GTID only
+            is_mariadb=self.is_by_gtid,  # True requests by GTID only
             enable_logging=False,
             pymysql_wrapper=lambda **_: self._session,
         )
@@ -103,16 +113,28 @@ class Dump:
         # whenever the connection is lost.
         reader._BinLogStreamReader__connect_to_stream()
 
-    def read(self) -> list[bytes]:
-        """Return the payloads of events; none after POLL_SECONDS of silence.
+    def _start_after(self, gtids: MySqlGtids) -> None:
+        """Request the dump of a MySQL by GTID, which mysql-replication can't with tags in the set."""
+        nanoseconds = int(self._options.heartbeat_seconds * 1e9)
+        self._session.query(
+            f"SET @master_heartbeat_period = {nanoseconds}, @source_heartbeat_period = {nanoseconds}"
+        )
+        encoded = gtids.encode()
+        request = _DUMP_AFTER.pack(_THROUGH_GTID, self._options.server_id, 0, _FILE_START, len(encoded))
+        self._session._execute_command(COM_BINLOG_DUMP_GTID, request + encoded)
+
+    def read(self, wait_seconds: float = POLL_SECONDS) -> list[bytes]:
+        """Return the payloads of events; none after `wait_seconds` of silence.
 
         Raises Retryable if the connection is lost, SourceError if the server refuses.
         """
         if self._end:
             raise self._ended()
+        if self._socket.gettimeout() != wait_seconds:
+            self._socket.settimeout(wait_seconds)
         data = _receive(self._socket, self._options)
         if not data:
-            self._silent_seconds += POLL_SECONDS
+            self._silent_seconds += wait_seconds
             if self._silent_seconds > 3 * self._options.heartbeat_seconds + 1:
                 raise Unavailable(f"{self._options.address}: silent for {self._silent_seconds:.0f} s")
             return []
@@ -121,7 +143,7 @@ class Dump:
         payloads = self._cutter.feed(data)
         if payloads and payloads[-1][0]:  # an error or EOF packet is the last one
             self._end = payloads.pop()
-            return payloads or self.read()
+            return payloads or self.read(wait_seconds)
         return payloads
 
     def close(self) -> None:
@@ -180,6 +202,13 @@ class Result:
             with translated(self._options):
                 raise _error(self._cutter.error)
         return packets
+
+
+def cut(session: Session) -> None:
+    """Have what another thread waits for in this session fail at once, with Unavailable."""
+    if (stream := session._sock) is not None:
+        with suppress(OSError):
+            socket.socket.shutdown(stream, socket.SHUT_RDWR)  # TLS's own would touch that thread's state
 
 
 def _taken_over(session: Session) -> socket.socket:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ...codec.mysql.entry import COMMIT, ROLLBACK_MARKER, Commit, encode_commit, entry_key
+from ...codec.mysql.entry import COMMIT, DDL, ROLLBACK_MARKER, ROWS, Commit, encode_commit, entry_key
 from ...errors import SourceError
 from ...events import PUT, Changes, Chunk, KvChange, Ts
+from .log_watch import Entry, LogWatch
 from .position import CommitClock
 
 _NUMBER_OF_EMPTY = 1
@@ -34,6 +35,10 @@ class Transactions:
         self._handed = 0  # number of its last change that was sent
         self._bytes = 0  # bytes of its changes that weren't sent
         self._savepoints: dict[str, int] = {}
+        self.watch: LogWatch | None = None
+        """Gets the changes of each committed transaction that it wants."""
+        self._watched: list[tuple[int, Entry]] = []  # those of the open transaction, with their numbers
+        self._watched_bytes = 0
 
     @property
     def is_begun(self) -> bool:
@@ -48,10 +53,20 @@ class Transactions:
 
     def add(self, kind: int, value: bytes, layout: int = 0) -> None:
         self._number = number = self._number + 1
+        watch = self.watch
+        if watch is not None and (kind == DDL or (kind == ROWS and watch.wants(layout))):
+            self._watch(watch, Entry(kind, value, layout))
         if number > self._handed:
             ts = self._ts
             self._changes.append(KvChange(ts, ts, PUT, entry_key(number, kind), value, b"", layout))
             self._bytes += len(value)
+
+    def _watch(self, watch: LogWatch, entry: Entry) -> None:
+        self._watched.append((self._number, entry))
+        self._watched_bytes += len(entry.value)
+        if self._watched_bytes > watch.max_bytes:
+            self._watched = [(number, entry.without_rows()) for number, entry in self._watched]
+            self._watched_bytes = 0
 
     def commit(self, position: str, chunk: Chunk | None = None) -> None:
         """Commit the transaction; the source is then at `position`."""
@@ -64,6 +79,8 @@ class Transactions:
         else:
             self._passed = True
         self._handed = 0
+        if self._watched and self.watch is not None:
+            self.watch.take([entry for _, entry in self._watched])
         self.interrupt()
 
     def interrupt(self) -> None:
@@ -73,6 +90,13 @@ class Transactions:
         self._number = self._bytes = 0
         if self._savepoints:
             self._savepoints.clear()
+        if self._watched:
+            self._unwatch(0)
+
+    def _unwatch(self, number: int) -> None:
+        """Drop the watched changes after that number."""
+        self._watched = [one for one in self._watched if one[0] <= number]
+        self._watched_bytes = sum(len(entry.value) for _, entry in self._watched)
 
     def abandon(self, position: str) -> None:
         """Abandon the transaction: it will never be committed.
@@ -88,6 +112,7 @@ class Transactions:
         if self._handed:
             self._changes.append(KvChange(self._ts, self._ts, PUT, entry_key(0, ROLLBACK_MARKER), b""))
         self._number = self._handed
+        self._unwatch(0)
 
     def withdraw(self) -> list[KvChange]:
         """Take the changes out of a transaction that is kept whole and still to be committed; `restore` adds
@@ -95,6 +120,7 @@ class Transactions:
         withdrawn = self._changes[self._whole :]
         del self._changes[self._whole :]
         self._number = self._bytes = 0
+        self._unwatch(0)
         return withdrawn
 
     def restore(self, withdrawn: list[KvChange]) -> None:
@@ -125,6 +151,7 @@ class Transactions:
             )
         del self._changes[len(self._changes) - (self._number - number) :]
         self._number = number
+        self._unwatch(number)
 
     def advance_watermark(self, ts: Ts) -> None:
         """Note that the source has no further changes at or below `ts`."""

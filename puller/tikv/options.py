@@ -89,7 +89,7 @@ class TikvOptions:
         if not self.pd:
             raise ConfigError("source.pd: at least one address of a placement driver, such as pd1:2379")
         for address in self.pd:
-            _check_address(address)
+            check_address("pd", address)
         for name, least in _LEAST.items():
             if getattr(self, name) < least:
                 raise ConfigError(f"source.{name} = {getattr(self, name)}: at least {least}")
@@ -118,7 +118,7 @@ def endpoints(text: str) -> tuple[str, ...]:
     if not found:
         raise ConfigError(f"source.pd = {text!r}: at least one address, such as tikv://pd1:2379,pd2:2379")
     for address in found:
-        _check_address(address)
+        check_address("pd", address)
     return tuple(dict.fromkeys(found))
 
 
@@ -127,10 +127,11 @@ def address_of(url: str) -> str:
     return url.strip().removeprefix("http://").removeprefix("https://").rstrip("/")
 
 
-def _check_address(address: str) -> None:
+def check_address(name: str, address: str) -> None:
+    """Raise ConfigError, naming the option, unless it is host:port."""
     host, _, port = address.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
     if not host or any(c in host for c in "/@? ") or (":" in host and not bracketed):
-        raise ConfigError(f"source.pd = {address!r}: an address is host:port, such as pd1:2379")
+        raise ConfigError(f"source.{name} = {address!r}: an address is host:port, such as pd1:2379")
     if not (port.isascii() and port.isdecimal() and 1 <= int(port) <= 65_535):
-        raise ConfigError(f"source.pd = {address!r}: the port is a number from 1 to 65535")
+        raise ConfigError(f"source.{name} = {address!r}: the port is a number from 1 to 65535")

@@ -69,11 +69,12 @@ class TableNames(ABC):
         """Handle a followed table; it may be a view or a sequence."""
 
 
-async def read_schema(kv: Reads, ts: Ts, schema: Schema) -> int:
+async def read_schema(kv: Reads, ts: Ts, schema: Schema, own_tables: set[int] | None = None) -> int:
     """Read all databases and tables as of `ts` into `schema`, one after the other.
 
-    Returns the schema version: that of the last job that ended at or before `ts`. Raises SourceError if an
-    info can't be read, and the errors of the scan.
+    The ids of the tables of OWN_SCHEMAS are added to `own_tables`. Returns the schema version: that of the
+    last job that ended at or before `ts`. Raises SourceError if an info can't be read, and the errors of the
+    scan.
     """
     version = await schema_version(kv, ts)
     own = set()
@@ -86,7 +87,12 @@ async def read_schema(kv: Reads, ts: Ts, schema: Schema) -> int:
     # One pass over the hashes of all databases; the auto-id counters between the tables are skipped.
     async for key, value in kv.scan(*_TABLES, ts):
         found = meta.decode_meta_key(key)
-        if meta.is_table_field(found.field) and found.name not in own:
+        if not meta.is_table_field(found.field):
+            continue
+        if found.name in own:
+            if own_tables is not None:
+                own_tables.add(meta.table_id(found.field))
+        else:
             schema.add_table(meta.database_id(found.name), _decode(decode_table_info, key, value, ts))
     return version
 

@@ -3,26 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from ...actors import SystemClock
 from ...config import Finding
 from ...errors import ConfigError
-from ..kind import ByFiles, SinkContext, SinkKind
+from ..kind import ByFiles, NotOnSpark, SinkContext, SinkKind
 from ..sink import Sink
 from ..survey import begins, writable_directory, writable_file
 from .options import LinesOptions, ParquetOptions
 
+if TYPE_CHECKING:
+    from .file import Lines
+
+_ACCEPTED: Final = ("ndjson", "canal-json", "debezium", "maxwell", "csv", "simple", "parquet")
+"""Formats of files."""
 _LINES_FILE: Final = "rows.ndjson"
 """Name of the file in a Spark task's folder."""
 _LOADED_FILE: Final = "0-load.ndjson"
 """Name of the file loaded without Spark, in a directory that Spark writes."""
 
 
-def _open_lines(url: str, options: LinesOptions, context: SinkContext) -> Sink:  # noqa: ARG001
-    from .ndjson import FileSink
+def _open_lines(url: str, options: LinesOptions, context: SinkContext) -> Sink:
+    from .file import FileSink
 
-    return FileSink(context.name, _path(url, "file:///var/rows.ndjson"), context.store)
+    path = _path(url, "file:///var/rows.ndjson")
+    chosen = _split(url)[1] or options.format
+    return FileSink(context.name, path, context.store, _lines(chosen, options))
+
+
+def _lines(chosen: str, options: LinesOptions) -> Lines | None:
+    """Return the lines of an encoding; None for those of tidemill's own."""
+    if chosen == "ndjson":
+        return None
+    from .message_lines import message_lines
+
+    clock = SystemClock()
+    return message_lines(chosen, options.encoding, lambda: int(clock.time() * 1000))
 
 
 def _open_parquet(url: str, options: ParquetOptions, context: SinkContext) -> Sink:
@@ -31,7 +50,8 @@ def _open_parquet(url: str, options: ParquetOptions, context: SinkContext) -> Si
     return ParquetSink(context.name, _path(url, "parquet:///var/rows"), context.store, options)
 
 
-def _survey_lines(url: str, options: LinesOptions, context: SinkContext) -> Iterator[Finding]:  # noqa: ARG001
+def _survey_lines(url: str, options: LinesOptions, context: SinkContext) -> Iterator[Finding]:
+    _lines(_split(url)[1] or options.format, options)  # raises for options that don't fit
     yield writable_file(_path(url, "file:///var/rows.ndjson").absolute().resolve())
     yield _begins(context)
 
@@ -65,9 +85,9 @@ def _directory(url: str) -> Path:
 
 def _format(url: str, options: Mapping[str, Any]) -> SinkKind:
     chosen = options.get("format", _split(url)[1] or "ndjson")
-    if chosen not in ("ndjson", "parquet"):
-        raise ConfigError(f"no format {chosen!r}; accepted: ndjson, parquet")
-    return PARQUET if chosen == "parquet" else LINES
+    if chosen not in _ACCEPTED:
+        raise ConfigError(f"no format {chosen!r}; accepted: {', '.join(_ACCEPTED)}")
+    return PARQUET if chosen == "parquet" else LINES if chosen == "ndjson" else MESSAGES
 
 
 def _marked(path: str, mark: str) -> str:
@@ -90,6 +110,11 @@ LINES: Final = SinkKind(
         pattern=_LINES_FILE,
         published=lambda _, mark: f"{mark}.ndjson",
     ),
+)
+
+MESSAGES: Final = replace(
+    LINES,
+    on_spark=NotOnSpark(reason="its tasks write files of the formats ndjson and parquet only"),
 )
 
 PARQUET: Final = SinkKind(

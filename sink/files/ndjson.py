@@ -1,20 +1,14 @@
-"""A sink that writes one line of JSON per row (docs/ndjson.md describes a line)."""
+"""Lines of JSON, one per row (docs/ndjson.md describes a line)."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from ...errors import InvariantViolated, SinkError
 from ...events import (
-    Batch,
-    Checkpoint,
     Column,
     CreateTable,
     Ddl,
@@ -25,13 +19,11 @@ from ...events import (
     Table,
     TableName,
     TruncateTable,
+    Ts,
     physical_ms,
 )
-from ...failpoint import reach
-from ...store.disk import sync
 from ..per_table import PerTable
 from ..row_code import compile_rows
-from ..sink import CheckpointStore
 
 Values: TypeAlias = Callable[[Iterable[Row]], list[dict[str, Any]]]
 
@@ -39,104 +31,29 @@ _SAFE_BITS: Final = 53
 """Largest integer that is safe in JSON: many readers parse numbers as doubles."""
 
 
-class FileSink:
-    """Appends to one file, exactly once: the checkpoint contains the file's length, to which it is truncated
-    after a crash."""
+class NdjsonLines:
+    """Forms lines of row changes and statements. Not thread-safe."""
 
-    reads_rows = True
-
-    def __init__(self, name: str, path: Path, store: CheckpointStore) -> None:
-        self.name = name
-        self.target = f"file:{path.absolute().resolve()}"
-        self._path = path
-        self._new_path = path.with_name(path.name + ".new")
-        self._store = store
-        self._file: BinaryIO | None = None
-        self._durable: Checkpoint | None = None
-        self._reached: Checkpoint | None = None
+    def __init__(self, *, names_source: bool = False) -> None:
+        """With `names_source`, lines begin with the name of their source."""
+        self._names_source = names_source
         self._ts, self._next_row = 0, 0  # of the transaction written last: numbers continue over its parts
         self._encoder = msgspec.json.Encoder()
         self._values = PerTable(json_rows)
 
-    def open(self) -> Checkpoint | None:
-        stored = self._store.load()
-        self._durable, length = stored or (None, 0)
-        self._reached, self._ts = None, 0
-        try:
-            if stored is None:
-                self._begin()
-            else:
-                self._go_on(length)
-        except OSError as error:
-            raise SinkError(f"can't open {self._path}: {error.strerror}") from error
-        return self._durable
+    def start(self) -> None:
+        self._ts = 0
 
-    def _begin(self) -> None:
-        """Start in a file of another name: then an existing file without a checkpoint is never ours."""
-        if self._path.exists() and self._path.stat().st_size:
-            raise SinkError(f"{self._path} holds something already: remove it, or name another file")
-        self._file = self._new_path.open("wb")
+    def of(self, item: Item) -> bytes:
+        return self._encoder.encode_lines(list(self._lines(item)))
 
-    def _go_on(self, length: int) -> None:
-        if self._new_path.exists():  # a crash came between the first checkpoint and the rename
-            self._new_path.replace(self._path)
-        there = self._path.stat().st_size if self._path.exists() else 0
-        if there < length:
-            raise SinkError(
-                f"{self._path} has {there} bytes, its checkpoint says {length}: put back the whole file, "
-                "or remove it and its checkpoint to begin again"
-            )
-        self._file = self._path.open("ab")
-        self._file.seek(self._file.truncate(length))  # a checkpoint without rows needs the length
-
-    def write(self, batch: Batch) -> None:
-        if self._file is None:
-            raise InvariantViolated(f"{self.target} is written while it is closed")
-        try:
-            for item in batch.items:
-                self._file.write(self._encoder.encode_lines(list(self._lines(item))))
-                reach("sink.mid_batch")
-        except OSError as error:
-            self._fail(error)
-        self._reached = batch.checkpoint
-
-    def flush(self) -> Checkpoint | None:
-        file, reached = self._file, self._reached
-        if file is None or reached is None or reached == self._durable:
-            return self._durable
-        try:
-            file.flush()
-            os.fsync(file.fileno())
-            if self._durable is None:
-                sync(self._path.parent)  # else the file might be missing after a power failure
-            reach("sink.before_commit")
-            self._store.save(reached, file.tell())
-            if self._durable is None:
-                self._new_path.replace(self._path)
-        except OSError as error:
-            self._fail(error)
-        self._durable = reached
-        reach("sink.committed")
-        return reached
-
-    def has_table(self, schema: str, table: str) -> bool:  # noqa: ARG002
-        return True  # not known from a stream of changes
-
-    def close(self) -> None:
-        file, self._file = self._file, None
-        if file is not None:
-            with suppress(OSError):  # unflushed lines aren't in the checkpoint either
-                file.close()
-
-    def _fail(self, error: OSError) -> None:
-        self.close()
-        raise SinkError(f"can't write {self._path}: {error.strerror}") from error
-
-    # --- lines
+    def watermark(self, ts: Ts) -> bytes:  # noqa: ARG002
+        return b""
 
     def _lines(self, item: Item) -> Iterator[dict[str, Any]]:
         moment = datetime.fromtimestamp(physical_ms(item.commit_ts) / 1000, UTC)
-        head: dict[str, Any] = {"ts": str(item.commit_ts), "time": moment.isoformat(timespec="milliseconds")}
+        head: dict[str, Any] = {"source": item.source} if self._names_source else {}
+        head |= {"ts": str(item.commit_ts), "time": moment.isoformat(timespec="milliseconds")}
         if isinstance(item, Ddl):
             yield head | _definition(item)
             return

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from ...errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinesOptions:
-    """Options of an NDJSON file: only its format."""
+    """Options of a file of lines. Raises ConfigError that names the accepted values."""
 
     format: str = "ndjson"
-    """ndjson, or parquet for an archive of Parquet files."""
+    """ndjson, an encoding (canal-json, debezium, maxwell, csv, simple), or parquet for an archive of
+    Parquet files."""
+    encoding: dict[str, Any] = field(default_factory=dict)
+    """Options of the encoding, by the names in docs/encodings.md."""
+
+    def __post_init__(self) -> None:
+        if self.encoding and self.format in ("ndjson", "parquet"):
+            raise ConfigError(f"encoding: the format {self.format} has no such options")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

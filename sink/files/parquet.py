@@ -11,14 +11,14 @@ from typing import NoReturn
 
 from ...actors import Alarm, Clock, SystemClock
 from ...errors import InvariantViolated, SinkError
-from ...events import Batch, Checkpoint, Ddl, Item, Transaction, physical_ms
+from ...events import Batch, Checkpoint, Item
 from ...failpoint import reach
 from ...store.disk import sync
-from ..per_table import PerTable
 from ..sink import CheckpointStore
+from .names import HIDDEN
 from .options import ParquetOptions
-from .parquet_columns import DDL, Layout, Numbered, ddl_batch
-from .parquet_directory import DAY_MS, HIDDEN, NEW, commit, discard, publish, write_files
+from .parquet_batches import ChangeBatches
+from .parquet_directory import NEW, commit, discard, publish, write_files
 from .parquet_journal import Segment, batches, journal_name, segments
 
 
@@ -54,15 +54,15 @@ class ParquetSink:
         self._durable: Checkpoint | None = None
         self._durable_end = 0
         self._reached: Checkpoint | None = None
-        self._at, self._next = (0, 0), 0  # the transaction written last: numbers continue over its parts
-        self._layouts = PerTable(Layout)
+        self._batches = ChangeBatches()
 
     # --- the protocol
 
     def open(self) -> Checkpoint | None:
         stored = self._store.load()
         self._durable, self._durable_end = stored or (None, 0)
-        self._reached, self._error, self._at, self._next = None, None, (0, 0), 0
+        self._reached, self._error = None, None
+        self._batches.start()
         try:
             if stored is None:
                 self._begin()
@@ -173,24 +173,8 @@ class ParquetSink:
         return segment
 
     def _append(self, segment: Segment, items: Sequence[Item]) -> None:
-        found: dict[tuple[Layout, int], list[Numbered]] = {}
-        for item in items:
-            if isinstance(item, Ddl):
-                segment.append(ddl_batch(item), DDL)
-            else:
-                self._sort_by_layout(item, found)
-            reach("sink.mid_batch")
-        for (layout, _), rows in found.items():
-            segment.append(layout.batch(rows), layout.schema)
-
-    def _sort_by_layout(self, item: Transaction, found: dict[tuple[Layout, int], list[Numbered]]) -> None:
-        at = item.commit_ts, item.start_ts
-        first = self._next if at == self._at else 0
-        self._at, self._next = at, first + len(item.rows)
-        day, snapshot = physical_ms(item.commit_ts) // DAY_MS, item.chunk is not None
-        for run in item.runs:
-            found.setdefault((self._layouts[run.table], day), []).append((*at, first, snapshot, run))
-            first += len(run)
+        for made in self._batches.of(items):
+            segment.append(made.rows, made.schema)
 
     # --- files
 

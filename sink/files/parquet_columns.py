@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
-from urllib.parse import quote
 
 import msgspec
 import numpy as np
@@ -16,11 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...codec.mysql.images import Image, read_images
-from ...errors import SinkError
+from ...errors import InvariantViolated, SinkError
 from ...events import (
     Action,
     AddColumn,
     ChangeColumn,
+    ChangeDetails,
     ChangeKey,
     Column,
     CreateTable,
@@ -35,14 +35,12 @@ from ...events import (
     Ts,
 )
 from ..text import datetime_text, time_text
+from .names import DDL_FOLDER, table_folder
 
 TABLE: Final = b"tidemill.table"
 """Metadata key of a file: the Table as JSON."""
 FOLDER: Final = b"tidemill.folder"
 """Metadata key of a file: the archive folder that it belongs to."""
-
-DDL_FOLDER: Final = "table=ddl"
-"""Folder of schema changes; no table has this name, as theirs contain a dot."""
 
 MOST_DIGITS: Final = 38
 """Maximum precision of a decimal that every Parquet reader accepts; Spark rejects a file with a larger
@@ -105,15 +103,6 @@ def arrow_type(column: Column) -> pa.DataType:
 
 def folder(table: Table) -> str:
     return table_folder(table.schema, table.name)
-
-
-def table_folder(schema: str, name: str) -> str:
-    """Return a table's folder: "table=shop.orders", with other characters than letters and digits as %XX."""
-    return f"table={_escaped(schema)}.{_escaped(name)}"
-
-
-def _escaped(name: str) -> str:
-    return quote(name, safe="").replace(".", "%2E")
 
 
 class Layout:
@@ -238,6 +227,8 @@ def _action(action: Action) -> dict[str, Any]:
             return {"change": name, "column": column, "before": before, "after": after}
         case ChangeKey(columns):
             return {"key": columns}
+        case ChangeDetails():
+            raise InvariantViolated("ChangeDetails came to a sink that doesn't copy definitions")
 
 
 def _text(column: Column) -> Callable[[Any], str] | None:

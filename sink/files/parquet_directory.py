@@ -1,12 +1,9 @@
 """An archive's directory: Parquet files by table and date, which readers see only when complete.
 
-    table=shop.orders/date=2026-11-21/<first commit ts>-<last>-<where from>-<number>.parquet
-    table=ddl/date=…/…                  schema changes
-    _tidemill/ not for readers: the journal, and files in the making
-
-New files are written in a folder of `_tidemill` whose name ends in ".new". Once all of them are durable it is
-renamed, without that suffix, and they are moved to the tables' folders. After a crash, a ".new" folder is
-removed, and the remaining files of a renamed one are moved.
+`names` describes it; its hidden folder has the journal, and files in the making. New files are written in a
+folder there whose name ends in ".new". Once all of them are durable it is renamed, without that suffix, and
+they are moved to the tables' folders. After a crash, a ".new" folder is removed, and the remaining files of a
+renamed one are moved.
 """
 
 from __future__ import annotations
@@ -14,7 +11,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
@@ -24,14 +20,12 @@ import pyarrow.parquet as pq
 from msgspec import Struct
 
 from ...errors import SinkError
-from ...events import Ts, physical_ms
+from ...events import Ts
 from ...store.disk import sync
+from .names import date_of, file_name
 from .parquet_columns import FOLDER
 
-HIDDEN: Final = "_tidemill"
-"""Working folder; readers of Parquet directories skip names that begin with an underscore."""
 NEW: Final = ".new"
-DAY_MS: Final = 86_400_000
 SUFFIX: Final = ".parquet"
 
 
@@ -65,16 +59,6 @@ def _file(path: Path) -> File:
     return File(int(first), int(last), path)
 
 
-def file_name(first: Ts, last: Ts, origin: str) -> str:
-    """Return digits of equal length, so that names sort in the order of the changes."""
-    return f"{first:020}-{last:020}-{origin}{SUFFIX}"
-
-
-def date_of(ts: Ts) -> str:
-    """Return the day of a commit ts in UTC."""
-    return datetime.fromtimestamp(physical_ms(ts) / 1000, UTC).date().isoformat()
-
-
 def write_files(making: Path, batches: Iterable[tuple[bytes, pa.RecordBatch]], most_bytes: int) -> None:
     """Write batches to Parquet files, in a folder for `publish`.
 
@@ -88,7 +72,7 @@ def write_files(making: Path, batches: Iterable[tuple[bytes, pa.RecordBatch]], m
             folder = table.schema.metadata[FOLDER].decode()
             ts = table.column("commit_ts")
             origin = f"{making.name.removesuffix(NEW)}-{next(numbers)}"
-            name = file_name(ts[0].as_py(), ts[-1].as_py(), origin)
+            name = file_name(ts[0].as_py(), ts[-1].as_py(), origin, SUFFIX)
             write_file(making / folder / f"date={date}" / name, table)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -11,6 +11,10 @@ from ...events import RowChange, Run, Table
 
 Op: TypeAlias = Literal["insert", "update", "move", "delete"]
 """Operation of a change; a move is an update that changes the key, whose row may collide with others."""
+
+
+LINKED: Final = ""
+"""In place of a table's name: all linked tables."""
 
 
 class Group(Struct, gc=False):
@@ -24,19 +28,27 @@ class Group(Struct, gc=False):
     changes: list[RowChange]
 
 
-def cut_groups(runs: Iterable[Run], max_rows: int) -> list[Group]:
+def _alone(table: Table) -> bool:  # noqa: ARG001
+    return False
+
+
+def cut_groups(
+    runs: Iterable[Run], max_rows: int, is_linked: Callable[[Table], bool] = _alone
+) -> list[Group]:
     """Return the groups to apply, in order.
 
-    A table's changes keep their order; changes of different tables may swap, as all become visible at once.
+    Changes of a table keep their order, as do those of linked tables among each other. Changes of others may
+    swap, as all become visible at once.
     """
     queues: dict[str, list[Group]] = {}
     keys: dict[str, set[object]] = {}
     for run in runs:
-        queue = queues.setdefault(run.table.full_name, [])
+        name = LINKED if is_linked(run.table) else run.table.full_name
+        queue = queues.setdefault(name, [])
         if run.op == "insert":
             _add_inserts(queue, run, max_rows)
         else:
-            _add(queue, run, keys.setdefault(run.table.full_name, set()), max_rows)
+            _add(queue, run, keys.setdefault(name, set()), max_rows)
     return [group for queue in queues.values() for group in queue]
 
 

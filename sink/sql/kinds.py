@@ -2,59 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
-from sqlalchemy import URL, make_url
-from sqlalchemy.exc import ArgumentError
-
-from ...config import Finding
-from ...config.url import PERCENT_ENCODE
-from ...errors import ConfigError
-from ..kind import ByRows, SinkContext, SinkKind
-from ..sink import Sink
-from .options import MySqlOptions, SqliteOptions
-from .sql import SqlSink
+from ..kind import ByRows, NotOnSpark, SinkKind
+from .options import DuckDbOptions, MySqlOptions, PostgresOptions, SqliteOptions
 
 
-def _open_sqlite(url: str, options: SqliteOptions, context: SinkContext) -> Sink:
-    from .sqlite import SqliteTarget
+def _later(name: str) -> Callable[..., Any]:
+    """Return a function of `opening` that imports it, with SQLAlchemy, at the first call."""
 
-    return SqlSink(context.name, SqliteTarget(parsed(url), context.feed, options.table_name, options.verify))
+    def call(*arguments: Any) -> Any:
+        from . import opening
 
+        return getattr(opening, name)(*arguments)
 
-def _open_mysql(url: str, options: MySqlOptions, context: SinkContext) -> Sink:
-    from .mysql import MySqlTarget
-
-    schema = options.schema or None
-    target = MySqlTarget(parsed(url), context.feed, schema, options.collations, options.verify)
-    return SqlSink(context.name, target)
-
-
-def _survey_sqlite(url: str, options: SqliteOptions, context: SinkContext) -> Iterator[Finding]:  # noqa: ARG001
-    from .survey import survey_sqlite
-
-    return survey_sqlite(parsed(url), context.feed)
-
-
-def _survey_mysql(url: str, options: MySqlOptions, context: SinkContext) -> Iterator[Finding]:
-    from .survey import survey_mysql
-
-    return survey_mysql(parsed(url), options.schema, context.feed)
-
-
-def parsed(url: str) -> URL:
-    """Parse a database's URL. Raises ConfigError, which doesn't show a password."""
-    try:
-        found = make_url(url)
-    except ArgumentError:
-        raise ConfigError(f"{url!r} is not a URL of a database") from None
-    except ValueError:
-        reason = PERCENT_ENCODE if "@" in url else f"{url!r} has a port that is not a number"
-        raise ConfigError(reason) from None
-    if "@" in (found.host or "") or (found.host and "@" in (found.database or "")):
-        raise ConfigError(PERCENT_ENCODE)
-    return found
+    return call
 
 
 SQLITE: Final = SinkKind(
@@ -62,9 +25,24 @@ SQLITE: Final = SinkKind(
     schemes=("sqlite",),
     examples=("sqlite:///file",),
     options=SqliteOptions,
-    open=_open_sqlite,
-    survey=_survey_sqlite,
+    open=_later("open_sqlite"),
+    survey=_later("survey_sqlite"),
     on_spark=ByRows(opener="tidemill.spark.write.sql:open_sqlite"),
+    dead_letters=_later("sqlite_letters"),
+    revisions=_later("sqlite_revisions"),
+    on_diff="tidemill.compare.sqlite:open_target",
+)
+
+DUCKDB: Final = SinkKind(
+    name="DuckDB",
+    schemes=("duckdb",),
+    examples=("duckdb:///file",),
+    options=DuckDbOptions,
+    open=_later("open_duckdb"),
+    survey=_later("survey_duckdb"),
+    extra="duckdb",
+    on_spark=NotOnSpark(reason="one process writes the file: use parquet:///directory, which DuckDB reads"),
+    dead_letters=_later("duckdb_letters"),
 )
 
 MYSQL: Final = SinkKind(
@@ -72,8 +50,26 @@ MYSQL: Final = SinkKind(
     schemes=("mysql", "mariadb"),
     examples=("mysql://user@host/", "mariadb://user@host/"),
     options=MySqlOptions,
-    open=_open_mysql,
-    survey=_survey_mysql,
+    open=_later("open_mysql"),
+    survey=_later("survey_mysql"),
     extra="mysql",
     on_spark=ByRows(opener="tidemill.spark.write.mysql:open_mysql"),
+    dead_letters=_later("mysql_letters"),
+    revisions=_later("mysql_revisions"),
+    on_diff="tidemill.compare.mysql:open_target",
+)
+
+POSTGRES: Final = SinkKind(
+    name="PostgreSQL",
+    schemes=("postgresql", "postgres"),
+    examples=("postgresql://user@host/database",),
+    options=PostgresOptions,
+    open=_later("open_postgres"),
+    survey=_later("survey_postgres"),
+    misfits=_later("postgres_misfits"),
+    extra="postgres",
+    on_spark=ByRows(opener="tidemill.spark.write.postgres:open_postgres"),
+    dead_letters=_later("postgres_letters"),
+    revisions=_later("postgres_revisions"),
+    on_diff="tidemill.compare.postgres:open_target",
 )

@@ -10,35 +10,44 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import pymysql
 from msgspec.structs import replace
 
+from ...codec.mysql.tokens import literal
+from ...errors import Retryable
 from ...events import (
     Action,
     AddColumn,
     ChangeColumn,
+    ChangeDetails,
     ChangeKey,
     Ddl,
+    Details,
     DropTable,
     RenameTables,
     TableName,
     TruncateTable,
+    computed_columns,
 )
 from ...failpoint import reach
 from ..sink import NotReproducible
 from . import mysql_text as text
 from .conversion import keeps_values
+from .mysql_computed import unknown_to_server
 from .mysql_conversion import unknown_to_mariadb
 from .mysql_ddl import alterations, known_column, session_zone
+from .mysql_details import attributes, changed, changed_columns, repartitioned
 from .mysql_fit import Fit
 from .mysql_home import Home, Intent
 from .mysql_modes import STRICT, converting
 from .mysql_session import UTC, MySqlSession, quoted
 from .mysql_tables import Tables
 from .renames import Rename, in_order
-from .target import effective
+from .target import cant_compute, effective
 
 _MARIADB: Final = "mariadb "
 """Beginning of the identity of a source whose conversions a MariaDB target repeats."""
+_MYSQL: Final = "mysql "
 
 
 class SchemaChanges:
@@ -57,7 +66,9 @@ class SchemaChanges:
         action = ddl.actions[0]
         name = ddl.schema, ddl.table
         change = f"{type(action).__name__} {ddl.full_name}"
-        intent = self._home.intent(ddl.logged_at or str(ddl.commit_ts))
+        intent = self._home.intent(ddl)
+        if intent.number > (ddl.shared or 0):  # another feed is further
+            return
         if change not in intent.done:
             match action:
                 case DropTable():
@@ -75,7 +86,7 @@ class SchemaChanges:
         if isinstance(action, RenameTables):
             self._drop_markers()
         elif not isinstance(action, (DropTable, TruncateTable)):
-            self._restore_comment(name, intent)
+            self._complete(ddl, intent)
         reach("sink.altered")
 
     # --- names
@@ -118,21 +129,68 @@ class SchemaChanges:
         if intent.doing == change and comment == mark:
             return intent
         have = self._tables.columns(name) or {}
-        actions = effective(ddl.actions, have)
-        if not actions:
+        details = next((one for one in ddl.actions if isinstance(one, ChangeDetails)), None)
+        actions = [one for one in effective(ddl.actions, have) if not isinstance(one, ChangeDetails)]
+        if details is not None:
+            comment = self._checked(ddl, details).comment
+        if not actions and details is None:
             return intent
         if self._tables.has_row(name):
             self._check(ddl, actions, have)
+            self._check_computed(ddl, actions, have)
+        else:  # there is nothing to compute
+            actions = [replace(one, expression="") if isinstance(one, AddColumn) else one for one in actions]
         zone, modes = session_zone(ddl, actions), self._modes(ddl, actions)
-        clauses = ", ".join([*alterations(self._fitted(ddl, actions), have), f"COMMENT={quoted(mark)}"])
+        clauses = self._clauses(ddl, actions, have, details, f"COMMENT={quoted(mark)}")
         intent = replace(intent, doing=change, comment=comment)
         self._home.intend(ddl, intent)
         reach("sink.altered")
         # Values of existing rows depend on the clock of the statement's session.
         self._session.execute(f"SET timestamp={ddl.epoch_seconds:.6f}, time_zone='{zone}'")
-        self._session.define(f"ALTER TABLE {self._tables.qualified(name)} {clauses}", modes)
+        try:
+            self._session.define(f"ALTER TABLE {self._tables.qualified(name)} {clauses}", modes)
+        except pymysql.MySQLError as error:
+            # Of indexes and the like, what the server did in the source may not be all that the log says. It
+            # computes no virtual column of the existing rows, of which one may have an invalid value.
+            is_certain = details is None and not computed_columns(actions)
+            if is_certain or isinstance(self._session.explain(error, ""), Retryable):
+                raise
+            raise NotReproducible(ddl.full_name, f"the target refused the statement: {error}") from error
         self._session.execute(f"SET timestamp=DEFAULT, time_zone='{UTC}'")
         return intent
+
+    def _checked(self, ddl: Ddl, change: ChangeDetails) -> Details:
+        """Return the details after the statement. Raises NotReproducible if they aren't known."""
+        if change.after.unknown:
+            why = f"its definition isn't known, because of {change.after.unknown}"
+            raise NotReproducible(ddl.full_name, why)
+        return change.after
+
+    def _clauses(
+        self,
+        ddl: Ddl,
+        actions: Sequence[Action],
+        have: dict[str, str],
+        details: ChangeDetails | None,
+        mark: str,
+    ) -> str:
+        fitted = self._fitted(ddl, actions)
+        if details is None:
+            return ", ".join([*alterations(fitted, have), mark])
+        before, after = self._fit.details(details.before), self._fit.details(details.after)
+        is_mariadb = self._session.is_mariadb
+        defined = {one.column.name for one in fitted if isinstance(one, (AddColumn, ChangeColumn))}
+        fitted += [
+            ChangeColumn(column.name, self._fit.column(column, ddl.full_name))
+            for column in changed_columns(before, after, details.table)
+            if column.name not in defined
+        ]
+        clauses = [
+            *alterations(fitted, have, lambda column: attributes(after.of_column(column.name))),
+            *changed(before, after, self._fit.table(details.table), is_mariadb=is_mariadb),
+            mark,
+        ]
+        return ", ".join(clauses) + repartitioned(before, after)
 
     def _fitted(self, ddl: Ddl, actions: Sequence[Action]) -> list[Action]:
         """Return the actions with columns that this server can define."""
@@ -143,11 +201,20 @@ class SchemaChanges:
             for one in actions
         ]
 
-    def _restore_comment(self, name: TableName, intent: Intent) -> None:
-        if self._tables.comment(name) == _mark(intent):
-            self._session.execute(
-                f"ALTER TABLE {self._tables.qualified(name)} COMMENT={quoted(intent.comment)}"
-            )
+    def _complete(self, ddl: Ddl, intent: Intent) -> None:
+        """Remove the mark; generated columns become ordinary ones, with the values that they have."""
+        name = ddl.schema, ddl.table
+        if self._tables.comment(name) != _mark(intent):
+            return
+        details = next((one.after for one in ddl.actions if isinstance(one, ChangeDetails)), None)
+        clauses = [f"COMMENT={literal(intent.comment)}"]
+        for added in computed_columns(self._fitted(ddl, ddl.actions)):
+            end = attributes(details.of_column(added.column.name)) if details is not None else ""
+            clauses.append(f"MODIFY COLUMN {text.define(added.column)}{end}")
+        self._session.define(f"ALTER TABLE {self._tables.qualified(name)} {', '.join(clauses)}")
+
+    def _computes_like(self, ddl: Ddl) -> bool:
+        return ddl.source.startswith(_MARIADB if self._session.is_mariadb else _MYSQL)
 
     def _is_like(self, ddl: Ddl) -> bool:
         """Return True if this server converts values as the source does."""
@@ -155,7 +222,8 @@ class SchemaChanges:
 
     def _modes(self, ddl: Ddl, actions: Sequence[Action]) -> str:
         converts = any(isinstance(action, (ChangeColumn, ChangeKey)) for action in actions)
-        return converting(ddl.sql_mode) if converts and self._is_like(ddl) else STRICT
+        repeats = (converts and self._is_like(ddl)) or computed_columns(actions)
+        return converting(ddl.sql_mode) if repeats else STRICT
 
     def _check(self, ddl: Ddl, actions: Sequence[Action], have: dict[str, str]) -> None:
         """Raise NotReproducible unless all columns are converted as in the source."""
@@ -165,6 +233,23 @@ class SchemaChanges:
                 reason = self._difference(ddl, action, types.get(action.name.lower(), ""))
                 if reason:
                     raise NotReproducible(ddl.full_name, f"column {action.name}: {reason}")
+
+    def _check_computed(self, ddl: Ddl, actions: Sequence[Action], have: dict[str, str]) -> None:
+        """Raise NotReproducible unless added generated columns are computed as in the source."""
+        columns = {name.lower(): known_column(name, type_) for name, type_ in have.items()}
+        for action in actions:
+            if not isinstance(action, AddColumn):
+                continue
+            column = action.column
+            if action.expression:
+                if not self._computes_like(ddl) or self._fit.has_substitutes:
+                    raise NotReproducible(ddl.full_name, cant_compute(action))
+                is_mariadb = self._session.is_mariadb
+                unknown = unknown_to_server(action.expression, column, columns, is_mariadb=is_mariadb)
+                if unknown:
+                    why = f"column {column.name}: its expression depends on {unknown}, which may differ here"
+                    raise NotReproducible(ddl.full_name, why)
+            columns[column.name.lower()] = column
 
     def _difference(self, ddl: Ddl, change: ChangeColumn, type_: str) -> str:
         """Return why the conversion of a column of that type may differ; empty if it can't."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final
 
+from msgspec.structs import replace
+
+from ...codec.mysql.column_defaults import needs_clock
 from ...codec.mysql.definition import parse_column
 from ...codec.mysql.tokens import NotUnderstood
 from ...errors import InvariantViolated
 from ...events import Action, AddColumn, ChangeColumn, ChangeKey, Column, Ddl, DropColumn
 from ..sink import NotReproducible
 from . import mysql_text as text
-from .defaults import needs_clock
 from .mysql_session import UTC
 
 _LEAST_OFFSET: Final = -(12 * 60 + 59) * 60
@@ -43,23 +45,31 @@ def session_zone(ddl: Ddl, actions: Iterable[Action]) -> str:
     return f"{'-' if ahead < 0 else '+'}{hours:02}:{minutes:02}"
 
 
-def alterations(actions: Iterable[Action], have: Mapping[str, str]) -> Iterator[str]:
-    """Yield the clauses of an ALTER TABLE; `have` has the types of the table's columns by name."""
+def alterations(
+    actions: Iterable[Action], have: Mapping[str, str], end_of: Callable[[Column], str] = lambda _: ""
+) -> Iterator[str]:
+    """Yield the clauses of an ALTER TABLE; `have` has the types of the table's columns by name, and `end_of`
+    returns the end of a column's definition."""
     columns = {name.lower(): column for name, type_ in have.items() if (column := known_column(name, type_))}
     for action in actions:
         match action:
+            case AddColumn(column, after, _, str(expression)) if expression:
+                columns[column.name.lower()] = column
+                definition = text.define(replace(column, nullable=True)).removesuffix(" NULL")
+                stored = f"{definition} GENERATED ALWAYS AS {expression} STORED"
+                yield f"ADD COLUMN {stored}{end_of(column)}{_place(after)}"
             case AddColumn(column, after):
                 columns[column.name.lower()] = column
                 definition = text.define(column)
                 if column.kind == "timestamp" and not column.nullable and column.default is None:
                     # A server with explicit_defaults_for_timestamp=OFF would use the current time.
                     definition += " DEFAULT '0000-00-00 00:00:00'"
-                yield f"ADD COLUMN {definition}{_place(after)}"
+                yield f"ADD COLUMN {definition}{end_of(column)}{_place(after)}"
             case DropColumn(name):
                 yield f"DROP COLUMN {text.name(name)}"
             case ChangeColumn(name, column, _, after):
                 columns[column.name.lower()] = column
-                yield f"CHANGE COLUMN {text.name(name)} {text.define(column)}{_place(after)}"
+                yield f"CHANGE COLUMN {text.name(name)} {text.define(column)}{end_of(column)}{_place(after)}"
             case ChangeKey(names):
                 if any(type_.endswith(" key") for type_ in have.values()):
                     yield "DROP PRIMARY KEY"

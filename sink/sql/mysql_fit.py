@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...errors import SinkError
-from ...events import Column, Table
+from ...events import Column, Details, Table
 from .mysql_session import MySqlSession, quoted
 
 _CONSTANT: Final = re.compile(
@@ -38,6 +38,11 @@ class Fit:
         self._substitutes = {name.lower(): other for name, other in substitutes.items()}
         self._known: frozenset[str] | None = None
 
+    @property
+    def has_substitutes(self) -> bool:
+        """True if columns may have another collation than in the source."""
+        return bool(self._substitutes)
+
     def table(self, table: Table) -> Table:
         """Raises SinkError for a collation that the server lacks and that has no substitute."""
         collation = self._collation(table.collation, f"table {table.full_name}")
@@ -64,6 +69,20 @@ class Fit:
             # MariaDB's JSON is the text as it was written; MySQL's type writes it in its own way.
             return replace(column, kind="text", length=_LONGTEXT_BYTES)
         return column
+
+    def details(self, details: Details) -> Details:
+        """Return the details with expressions that this server reads alike in every session."""
+        if self._session.is_mariadb:
+            return details
+        checks = tuple(replace(one, condition=_portable(one.condition)) for one in details.checks)
+        indexes = tuple(
+            replace(
+                one,
+                parts=tuple(replace(part, expression=_portable(part.expression)) for part in one.parts),
+            )
+            for one in details.indexes
+        )
+        return replace(details, checks=checks, indexes=indexes)
 
     def _collation(self, name: str | None, where: str) -> str | None:
         if name is None:
@@ -106,9 +125,16 @@ class Fit:
             return text
         if column.kind not in _EXPRESSIONS_ONLY and _CONSTANT.fullmatch(text):
             return text
-        # MySQL keeps an expression as text with backslash escapes, and reads it by the mode of any session.
-        text = _LITERAL.sub(_without_escapes, text)
+        text = _portable(text)
         return text if text.startswith("(") else f"({text})"
+
+
+def _portable(expression: str) -> str:
+    """Return an expression without escapes in its strings.
+
+    MySQL keeps an expression as text with backslash escapes, and reads it by the mode of any session.
+    """
+    return _LITERAL.sub(_without_escapes, expression)
 
 
 def _without_escapes(match: re.Match[str]) -> str:

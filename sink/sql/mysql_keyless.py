@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import pymysql
 
 from ...events import Row, Table
 from . import mysql_text as text
 from .groups import Group
-from .mysql_plan import Statement, joined
+from .mysql_enum import InvalidMembers
 from .mysql_session import MySqlSession, quoted
+from .net import net_of
+from .statement import Statement, joined
 from .target import MISSING, StatementRejected
 
 FEWEST: Final = 4
@@ -27,29 +29,6 @@ _MOST_SPARE: Final = 100
 """If more equal rows than this stay, the others are deleted by a statement of their own."""
 _NOT_POSSIBLE: Final = {1044, 1142, 1117, 1118}
 """Errors of CREATE TEMPORARY TABLE: no right to create one; too many columns, or too large a row."""
-
-
-class Net(NamedTuple):
-    """The sum of changes: `gone` must be there before them."""
-
-    gone: Counter[Row]
-    come: Counter[Row]
-
-
-def net_of(groups: Sequence[Group]) -> Net:
-    """Return the sum of changes of one table, in order."""
-    gone: Counter[Row] = Counter()
-    come: Counter[Row] = Counter()
-    for group in groups:
-        for change in group.changes:
-            if (before := change.before) is not None:
-                if come[before]:
-                    come[before] -= 1
-                else:
-                    gone[before] += 1
-            if (after := change.after) is not None:
-                come[after] += 1
-    return Net(gone, come)
 
 
 class KeylessTable:
@@ -74,6 +53,7 @@ class KeylessTable:
             f"event_object_schema={quoted(schema)} AND event_object_table={quoted(table.name)} LIMIT 1"
         )
         self._values = text.compile_values(table)
+        self._invalid = InvalidMembers(table)
         self._where = text.compile_where(table, native_json=not session.is_mariadb)
         self._rows = f"{home}.tidemill_rows"
         taken = {column.name.lower() for column in table.columns}
@@ -133,7 +113,7 @@ class KeylessTable:
     def _fill(self, rows: Sequence[Row], max_chars: int) -> None:
         values = [f"({number},{value[1:]}" for number, value in enumerate(self._values(rows))]
         start = f"INSERT INTO {self._rows} ({','.join([self._number, *self._names])}) VALUES "
-        for statement in joined(start, ",", values, "", max_chars):
+        for statement in joined(start, ",", values, "", max_chars, self._invalid.count(rows)):
             self._send([statement])
         self._session.execute(self._set_hash)
 
@@ -143,7 +123,8 @@ class KeylessTable:
 
     def _insert(self, rows: Sequence[Row], max_chars: int) -> None:
         start = f"INSERT INTO {self._table} ({','.join(self._names)}) VALUES "
-        for statement in joined(start, ",", self._values(rows), "", max_chars):
+        invalid = self._invalid.count(rows)
+        for statement in joined(start, ",", self._values(rows), "", max_chars, invalid):
             self._send([statement])
 
 

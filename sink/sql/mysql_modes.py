@@ -7,6 +7,9 @@ from typing import Final
 STRICT: Final = "NO_AUTO_VALUE_ON_ZERO,STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
 """SQL mode by which values are stored unchanged (a zero date, an id of 0) or rejected."""
 
+WITHOUT_STRICT: Final = STRICT.replace("STRICT_ALL_TABLES,", "")
+"""SQL mode by which invalid values are stored too, with a warning each."""
+
 _BITS: Final = {
     21: "STRICT_TRANS_TABLES",
     22: "STRICT_ALL_TABLES",

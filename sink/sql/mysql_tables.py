@@ -49,6 +49,14 @@ class Tables:
         )
         return rows[0][0] if rows else ""
 
+    def is_transactional(self, name: TableName) -> bool:
+        """Return True if the table's engine can roll back, also to a savepoint; True if there is no table."""
+        engines = self._session.rows(
+            "SELECT transactions, savepoints FROM information_schema.engines WHERE engine = "
+            f"(SELECT engine FROM information_schema.tables WHERE {self._where(name)})"
+        )
+        return all(answers == ("YES", "YES") for answers in engines)
+
     def has_row(self, name: TableName, where: str = "TRUE") -> bool:
         """Return True if the table has a row that fulfils the condition."""
         return bool(self._session.rows(f"SELECT 1 FROM {self.qualified(name)} WHERE {where} LIMIT 1"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from ...events import Column, Row, Table
+from ...events import Column, Row, Table, not_a_member
 from ..row_code import compile_rows
 
 Render: TypeAlias = Callable[[Iterable[Row]], list[str]]
@@ -17,6 +17,8 @@ Render: TypeAlias = Callable[[Iterable[Row]], list[str]]
 _TEXTS = {"char", "varchar", "text", "enum", "set", "json"}
 _BINARIES = {"binary", "varbinary", "blob", "geometry", "vector"}
 _NUMBERS = {"tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"}
+_CONVERTED = {"bit": "CAST({} AS UNSIGNED)", **dict.fromkeys(_BINARIES, "UNHEX({})")}
+"""Expressions of values that aren't stored as a line has them."""
 _LENGTHS = ("", "tiny", "", "medium", "long")
 _MAX_KEY_BYTES = 3072
 _HASHED = 64
@@ -31,6 +33,26 @@ def compile_values(table: Table) -> Render:
     """Return a function that renders each row as "(1,'a',NULL)"."""
     parts = [_nullable(c, f"c{i}", _value(c, f"c{i}")) for i, c in enumerate(table.columns)]
     return _compile(table, f"({','.join(parts)})")
+
+
+def compile_lines(table: Table) -> Render:
+    """Return a function that renders each row as a line for `load_lines`: "1,'a',NULL"."""
+    parts = [_nullable(c, f"c{i}", _field(c, f"c{i}")) for i, c in enumerate(table.columns)]
+    return _compile(table, ",".join(parts) + "\\n")
+
+
+def load_lines(table: Table, qualified_name: str) -> str:
+    """Return the statement that inserts lines of rows."""
+    fields, assignments = [], []
+    for i, column in enumerate(table.columns):
+        if column.kind in _CONVERTED:
+            assignments.append(f"{name(column.name)}={_CONVERTED[column.kind].format(f'@c{i}')}")
+        fields.append(f"@c{i}" if column.kind in _CONVERTED else name(column.name))
+    return (
+        f"LOAD DATA LOCAL INFILE 'rows' INTO TABLE {qualified_name} CHARACTER SET utf8mb4 "
+        "FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '''' ESCAPED BY '' "
+        f"({','.join(fields)}){' SET ' if assignments else ''}{','.join(assignments)}"
+    )
 
 
 def compile_set(table: Table, index: Iterable[int]) -> Render:
@@ -92,6 +114,10 @@ def _value(column: Column, var: str) -> str:
     kind = column.kind
     if kind in _NUMBERS:
         return var
+    if kind == "enum" and "" in column.members:
+        # A server would take the digits of not_a_member as an index.
+        invalid = "?" * (1 + max(map(len, column.members)))
+        var = f"({invalid!r} if {var}=={not_a_member(column.members)!r} else {var})"
     if kind in _TEXTS:
         return f"Q+{var}.replace(Q,QQ)+Q"
     if kind in _BINARIES:
@@ -109,6 +135,22 @@ def _value(column: Column, var: str) -> str:
     return f"Q+str({var})+Q"
 
 
+def _field(column: Column, var: str) -> str:
+    """Return a Python expression for the text of a value in a line; `var` isn't None."""
+    if column.kind in _BINARIES:
+        return f"{var}.hex()"
+    if column.kind == "year":  # 0 would be the year 2000
+        return f"f'{{{var}:04}}'"
+    return _value(column, var)
+
+
+def _printed(column: Column, column_name: str) -> str:
+    """Return an expression for the text of an ENUM column; see not_a_member."""
+    if "" not in column.members:
+        return column_name
+    return f"IF({column_name}+0=0,'{not_a_member(column.members)}',{column_name})"
+
+
 def _operand(column: Column, var: str) -> str:
     """Return a template's text for a value to compare with its column; not for None."""
     # MySQL compares a decimal with a string as doubles.
@@ -123,6 +165,8 @@ def _same(column: Column, var: str, native_json: bool) -> str:
         printed = [f"CAST(CONVERT({one} USING utf8mb4) AS BINARY)" for one in (column_name, value)]
         return "<=>".join(printed)
     if column.kind in _TEXTS:  # case, accents and trailing spaces count
+        if column.kind == "enum":
+            column_name = _printed(column, column_name)
         return (
             f"CAST(CONVERT({column_name} USING utf8mb4) AS BINARY)"
             f"<=>{{N if {var} is None else 'x'+Q+{var}.encode().hex()+Q}}"
@@ -135,7 +179,9 @@ def _same(column: Column, var: str, native_json: bool) -> str:
 def same_columns(column: Column, table: str, other: str) -> str:
     """Return a condition that is true only for exactly the same value in two tables, NULL included."""
     one, two = f"{table}.{name(column.name)}", f"{other}.{name(column.name)}"
-    if column.kind in _TEXTS:
+    if column.kind == "enum":
+        one, two = f"{one}+0", f"{two}+0"
+    elif column.kind in _TEXTS:
         one, two = (
             f"CAST(CONVERT({one} USING utf8mb4) AS BINARY)",
             f"CAST(CONVERT({two} USING utf8mb4) AS BINARY)",
@@ -159,12 +205,22 @@ def hash_of(columns: Iterable[Column], table: str) -> str:
 # --- definitions, for a session in which backslash escapes -----------------------------------------
 
 
-def create_table(table: Table, qualified_name: str) -> str:
-    lines = [f"  {define(column)}" for column in table.columns]
-    if table.key:
+def create_table(
+    table: Table,
+    qualified_name: str,
+    *,
+    end_of: Callable[[Column], str] = lambda _: "",
+    more: Iterable[str] = (),
+    has_primary: bool = True,
+) -> str:
+    """Return the CREATE TABLE; `end_of` returns the end of a column's definition, `more` are elements after
+    the key, which is left out without `has_primary`."""
+    lines = [f"  {define(column)}{end_of(column)}" for column in table.columns]
+    if table.key and has_primary:
         columns = [table.columns[index] for index in table.key]
         parts = ", ".join(key_part(column.name, column, len(columns)) for column in columns)
         lines.append(f"  PRIMARY KEY ({parts})")
+    lines += [f"  {line}" for line in more]
     options = "ENGINE=InnoDB"
     if table.charset:
         options += f" DEFAULT CHARSET={table.charset}"
@@ -204,12 +260,12 @@ def type_text(column: Column) -> str:
         case "time" | "datetime" | "timestamp":
             return f"{kind}({scale})" if scale else kind
         case "enum" | "set":
-            return f"{kind}({','.join(_escaped(member) for member in column.members)})"
+            return f"{kind}({','.join(escaped(member) for member in column.members)})"
         case "date" | "year" | "json" | "uuid" | "inet4" | "inet6" | "geometry":
             return kind
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 

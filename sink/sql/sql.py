@@ -2,52 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import NoReturn
 
 from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
-from ...errors import InvariantViolated, SinkError, TidemillError
+from ...errors import InvariantViolated, SinkError
 from ...events import (
+    AddColumn,
     Batch,
+    ChangeColumn,
+    ChangeDetails,
+    ChangeKey,
     Checkpoint,
     CreateTable,
     Ddl,
+    Details,
+    DropColumn,
     DropTable,
     RenameTables,
-    RowChange,
-    Run,
     Table,
     Transaction,
-    runs_of,
+    TruncateTable,
+    Ts,
 )
 from ...failpoint import reach
 from ..resume_filter import lacking
-from .groups import cut_groups
-from .target import (
-    CHECKPOINT_TABLE,
-    MISSING,
-    StatementRejected,
-    Target,
-    describe,
-    describe_differences,
-    difference,
-)
+from ..safe_mode import SafeMode
+from ..sink import NotReproducible
+from .after_start import AfterStart
+from .apply import Applier, Part
+from .letters.rows import LetterRows
+from .letters.writer import LetterWriter
+from .parallel.applied import Applied, AppliedStore, all_ts
+from .target import CHECKPOINT_TABLE, Target, difference
 
 
 class SqlSink:
-    """Applies batches to one database, each row event as exactly one INSERT, UPDATE or DELETE.
-
-    Similar changes share a statement. If the database rejects such a group, its changes are applied one by
-    one: that identifies the rejected row, or succeeds if only the combination was rejected.
-    """
+    """Applies batches to one database in commit order, each row event as exactly one INSERT, UPDATE or
+    DELETE."""
 
     reads_rows = True
+    computes_columns = True
+    """True if `write` takes a Ddl that adds generated columns, and raises NotReproducible if the target can't
+    compute their values. For a sink without this attribute the table is loaded again."""
 
-    def __init__(self, name: str, target: Target) -> None:
+    def __init__(
+        self,
+        name: str,
+        target: Target,
+        applied: AppliedStore | None = None,
+        letters: LetterWriter | None = None,
+        now: Callable[[], float] = float,
+        *,
+        copies_definitions: bool = False,
+        merges: bool = False,
+    ) -> None:
+        """`applied` has the transactions after the checkpoint that parallel workers left. `letters` keeps
+        rejected changes; without it the first one is an error. `now` is in Unix seconds. With `merges` the
+        changes of a row in a batch are applied as one."""
+        self.copies_definitions = copies_definitions
         self.name = name
         self.target = target.identity
         self._database = target
+        self.safe_mode = SafeMode()
+        self._letters = letters
+        self.after_start = AfterStart(self.safe_mode, now)
+        self._applier = Applier(target, self.safe_mode, letters, now, self.after_start, merges=merges)
+        self._store = applied
+        self._records: list[Applied] = []  # in the store
+        self.applied: set[Ts] = set()
+        """Transactions after the checkpoint that the target has."""
         self._connected = False
+        self._is_tidied = False  # True once no unfinished creation is left
         self._durable: Checkpoint | None = None
         self._reached: Checkpoint | None = None  # of the written batches; None inside a transaction
         self._writing = False  # True while a SQL transaction is open
@@ -57,25 +83,84 @@ class SqlSink:
         where = f"{self.target}, table {CHECKPOINT_TABLE}, feed {self._database.feed!r}"
         try:
             self._database.connect()
+            self._open_letters()
+            self._records = [] if self._store is None else self._store.load()
             text = self._database.load_checkpoint()
             self._durable = None if text is None else decode_checkpoint(text, where)[0]
         except Exception as error:
             self._fail(error, "connecting")
+        self._applier.forget()
+        self.after_start.forget()
+        if self._durable is not None:
+            self.after_start.begin(self._durable.ts)
+        self.applied = set() if self._durable is None else all_ts(self._records, self._durable.ts)
         self._connected = True
         return self._durable
+
+    def _open_letters(self) -> None:
+        if self._letters is not None:
+            self._letters.open()
+            return
+        rows = LetterRows(self._database.own_tables, self._database.feed)
+        if rows.exists() and (letters := rows.load()):
+            raise SinkError(
+                f"{self.target}: feed {self._database.feed!r} has dead letters ({len(letters)}), whose "
+                'rows lack changes: set on_error = "dead letters", or run tidemill dead-letters retry or drop'
+            )
+
+    @property
+    def dead_letters(self) -> int:
+        """Number of dead letters, as of the last look at them. Any thread."""
+        return 0 if self._letters is None else len(self._letters.keys)
+
+    @property
+    def dead_letter_tables(self) -> dict[str, int]:
+        """Number of dead letters by table, as of the last look at them. Any thread."""
+        return {} if self._letters is None else self._letters.keys.by_table()
+
+    @property
+    def is_open(self) -> bool:
+        return self._connected
+
+    @property
+    def durable(self) -> Checkpoint | None:
+        """The checkpoint in the target."""
+        return self._durable
+
+    @property
+    def is_inside(self) -> bool:
+        """True if a transaction of the source is open."""
+        return self._writing and self._reached is None
+
+    def hand_over(self) -> list[Applied]:
+        """Return the records of applied transactions, for another to delete; nothing may be unflushed."""
+        records, self._records = self._records, []
+        return records
+
+    def take_over(self, durable: Checkpoint) -> None:
+        """Go on after `durable`, which another has stored."""
+        self._durable = self._reached = durable
 
     def write(self, batch: Batch) -> None:
         if not self._connected:
             self.open()
         # After a commit whose response was lost, the target has more than this sink knew.
         items = batch.items if self._durable is None else lacking(self._durable, batch.items)
+        if self.applied:
+            items = [item for item in items if item.commit_ts not in self.applied]
         doing = "writing"
         try:
             if items and isinstance(ddl := items[0], Ddl):
                 doing = f"following {ddl.query!r}" if ddl.query else f"creating {ddl.full_name}"
                 self._define(ddl)
             else:
-                self._apply([run for item in items if isinstance(item, Transaction) for run in item.runs])
+                self._apply(
+                    [
+                        Part(item.commit_ts, item.position, item.runs)
+                        for item in items
+                        if isinstance(item, Transaction)
+                    ]
+                )
         except Exception as error:
             self._fail(error, doing)
         self._reached = batch.checkpoint
@@ -88,8 +173,10 @@ class SqlSink:
         return self._durable
 
     def close(self) -> None:
-        self._connected = self._writing = False
+        self._connected = self._writing = self._is_tidied = False
         self._reached = None
+        if self._letters is not None:
+            self._letters.rolled_back()
         self._database.close()
 
     def _begin(self) -> None:
@@ -106,6 +193,7 @@ class SqlSink:
 
     def _save(self, reached: Checkpoint) -> None:
         """Store the checkpoint in the open SQL transaction, or in one of its own, and end it."""
+        self._check_owner(reached)
         self._begin()
         text = encode_checkpoint(reached)
         previous = None if self._durable is None else self._durable.ts
@@ -114,11 +202,37 @@ class SqlSink:
                 f"{self.target}: the checkpoint of feed {self._database.feed!r} was moved by somebody else; "
                 "is the same feed running twice?"
             )
+        if self._store is not None and self._records:
+            kept = [] if previous is None else [one for one in self._records if one.last > reached.ts]
+            self._store.forget([one.first for one in self._records if one not in kept])
+            self._records = kept
+        if self.dead_letters:
+            assert self._letters is not None
+            self._letters.refresh()
         reach("sink.before_commit")
+        self._end()
+        self._durable = reached
+        self.after_start.passed(reached.ts)
+        reach("sink.committed")
+
+    def _check_owner(self, reached: Checkpoint) -> None:
+        """Raise SinkError if a new owner, which doesn't read the records, would repeat transactions."""
+        durable = self._durable
+        if durable is None or reached.owner in (None, durable.owner):
+            return
+        if repeated := sum(ts > durable.ts for ts in self.applied):
+            raise SinkError(
+                f"{self.target}: {repeated} of the transactions after the checkpoint of feed "
+                f"{self._database.feed!r} are here already, applied by parallel workers before they ended: "
+                'run the feed once with engine = "local" until it has stopped by itself or by a signal, '
+                "without an error, then with Spark"
+            )
+
+    def _end(self) -> None:
         self._database.commit()
         self._writing = False
-        self._durable = reached
-        reach("sink.committed")
+        if self._letters is not None:
+            self._letters.committed()
 
     def has_table(self, schema: str, table: str) -> bool:
         if not self._connected:
@@ -130,37 +244,12 @@ class SqlSink:
 
     # --- rows
 
-    def _apply(self, runs: list[Run]) -> None:
-        if not runs:
+    def _apply(self, parts: list[Part]) -> None:
+        if not any(part.runs for part in parts):
             return
         self._begin()
         self._database.savepoint()
-        try:
-            self._database.apply(cut_groups(runs, self._database.max_rows))
-        except Exception as error:
-            if not isinstance(self._explain(error, "writing"), StatementRejected):
-                raise
-            self._database.rollback_to_savepoint()
-            self._apply_one_by_one(change for run in runs for change in run.changes())
-
-    def _apply_one_by_one(self, changes: Iterable[RowChange]) -> None:
-        for change in changes:
-            try:
-                self._database.apply(cut_groups(runs_of([change]), 1))
-            except Exception as error:
-                refused = self._explain(error, "writing")
-                if not isinstance(refused, StatementRejected):
-                    raise
-                why = (str(refused) == MISSING and self._differences(change)) or refused
-                raise SinkError(f"{self.target}: {change.op} of {describe(change)}: {why}") from error
-
-    def _differences(self, change: RowChange) -> str:
-        """Return the differences of the target's row; empty if it is the source's, or not there."""
-        if change.before is None or not change.table.key:
-            return ""
-        here = self._database.compare(change)
-        found = describe_differences(change, here) if here else ""
-        return f"{found}; was the target changed by something else?" if found else ""
+        self._applier.apply(parts)
 
     # --- tables
 
@@ -171,9 +260,23 @@ class SqlSink:
             self._begin()
         elif self._writing:
             raise InvariantViolated(f"a DDL came after rows of its own transaction: {ddl.query}")
+        if not self._is_tidied:
+            self._database.undo_creation()
+            self._is_tidied = True
+        if ddl.shared is None:
+            self._change(ddl)
+            return
+        with self._database.defining(ddl.schema, ddl.table):
+            self._change(ddl)
+
+    def _change(self, ddl: Ddl) -> None:
+        self._alter_letters(ddl)
         match ddl.actions[0]:
+            case CreateTable() as created if ddl.shared is not None:
+                self._create_shared(ddl, created)
+                return
             case CreateTable(table, replaces):
-                self._create(table, replaces)
+                self._create(table, replaces, _details(ddl))
                 return
             case DropTable():
                 self._release(ddl.schema, ddl.table)
@@ -184,16 +287,57 @@ class SqlSink:
                     self._claim(*new)
         self._database.alter(ddl)
 
-    def _create(self, table: Table, replaces: bool) -> None:
+    def _alter_letters(self, ddl: Ddl) -> None:
+        """Drop the letters of rows that a schema change removes, and mark those of an altered table.
+
+        It is done before the change, which a restart applies again.
+        """
+        letters, name = self._letters, f"{ddl.schema}.{ddl.table}"
+        if letters is None or not letters.keys:
+            return
+        letters.refresh()
+        change = None
+        for action in ddl.actions:
+            match action:
+                case CreateTable(replaces=True) | DropTable() | TruncateTable():
+                    change = letters.drop_table
+                case RenameTables(pairs):
+                    for old, _ in pairs:
+                        letters.reject_letters(old, "a rename")
+                case ChangeKey():
+                    letters.reject_letters((ddl.schema, ddl.table), "a change of the key")
+                case AddColumn() | DropColumn() | ChangeColumn():
+                    change = change or letters.alter_table
+        if change is not None and letters.may_wait(name):
+            self._begin()
+            change(name)
+            if self._database.ddl_commits:
+                self._end()
+
+    def _create_shared(self, ddl: Ddl, created: CreateTable) -> None:
+        """Create a table, or note that other feeds write into the one that is there."""
+        is_known = created.exists or self._database.has_shared(ddl)
+        self._create(created.table, replaces=False, details=None, is_shared=True, may_have_rows=is_known)
+        self._database.note_shared(ddl)
+
+    def _create(
+        self,
+        table: Table,
+        replaces: bool,
+        details: Details | None,
+        *,
+        is_shared: bool = False,
+        may_have_rows: bool = False,
+    ) -> None:
         name = self._claim(table.schema, table.name)
         if replaces:
             self._database.drop_table(table)
             reach("sink.altered")
         have, wanted = self._database.columns(table), self._database.wanted_columns(table)
         if have is None:
-            self._database.create_table(table)
+            self._database.create_table(table, details, is_shared=is_shared)
             reach("sink.altered")
-        elif not self._database.is_empty(table):
+        elif not may_have_rows and not self._database.is_empty(table):
             raise SinkError(
                 f"{self.target}: {name} has rows already, and {table.full_name} is about to be loaded into "
                 "it: remove the table, or name another target"
@@ -224,15 +368,19 @@ class SqlSink:
 
     def _fail(self, error: Exception, doing: str) -> NoReturn:
         """Roll back, and raise the error as one of tidemill's."""
-        explained = self._explain(error, doing)
+        failure = self._applier.failure(error, doing)
         self.close()
-        if isinstance(explained, StatementRejected):
-            explained = SinkError(f"{self.target}: {doing}: {explained}")
-        if explained is error:
+        if failure is error:
             raise error
-        raise explained from error
+        raise failure from error
 
-    def _explain(self, error: Exception, doing: str) -> Exception:
-        if isinstance(error, (TidemillError, StatementRejected)):
-            return error
-        return self._database.explain(error, doing) or error
+
+def _details(ddl: Ddl) -> Details | None:
+    """Return the details of a table that is created; None if they aren't copied.
+
+    Raises NotReproducible if a statement's details aren't known.
+    """
+    found = next((action.after for action in ddl.actions if isinstance(action, ChangeDetails)), None)
+    if found is not None and found.unknown and ddl.query:
+        raise NotReproducible(ddl.full_name, f"its definition isn't known, because of {found.unknown}")
+    return found

@@ -7,7 +7,8 @@ durable when it returns. Schema changes are part of the transaction.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -17,19 +18,23 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from ...errors import ConfigError, Retryable, SinkError
-from ...events import Ddl, Row, RowChange, Table
+from ...events import Ddl, Details, Row, RowChange, Table
 from ...failpoint import reach
 from ..per_table import PerTable
 from .groups import Group
 from .options import Verify
+from .parallel.keys import TableKeys
+from .shared_changes import SharedChanges
 from .sqlite_changes import SchemaChanges
 from .sqlite_keyless import FEWEST, RowFinder
+from .sqlite_keys import keys_of
+from .sqlite_own import SqliteOwnTables
 from .sqlite_table import column_text, create_text, quoted
 from .sqlite_types import Encode, compile_encode, declared_type
 from .target import CHECKPOINT_TABLE, MISSING, Comparison, StatementRejected, check_columns
 
 _BUSY_SECONDS: Final = 1.0
-"""Timeout of a call that waits for another writer; after it the work is retried from the start."""
+"""Timeout of a sink's call that waits for another writer; after it the work is retried from the start."""
 
 
 class SqliteTarget:
@@ -40,8 +45,14 @@ class SqliteTarget:
     folds_names = True
 
     def __init__(
-        self, url: URL, feed: str, table_name: str = "{schema}.{table}", verify: Verify = "key"
+        self,
+        url: URL,
+        feed: str,
+        table_name: str = "{schema}.{table}",
+        verify: Verify = "key",
+        busy_seconds: float | None = None,
     ) -> None:
+        """`busy_seconds` is the timeout of a call that waits for another writer."""
         if not url.database or url.database == ":memory:":
             raise ConfigError("an SQLite sink needs a file: sqlite:///here.db or sqlite:////var/lib/here.db")
         self.feed = feed
@@ -52,12 +63,18 @@ class SqliteTarget:
             url,
             poolclass=NullPool,
             # With isolation_level None, sqlite3 doesn't begin or commit transactions by itself.
-            connect_args={"isolation_level": None, "timeout": _BUSY_SECONDS, "check_same_thread": False},
+            connect_args={
+                "isolation_level": None,
+                "timeout": busy_seconds or _BUSY_SECONDS,
+                "check_same_thread": False,
+            },
         )
         self._connection: sqlite3.Connection | None = None
         self._saved = False
+        self.own_tables = SqliteOwnTables(self._execute)
         self._plans = PerTable(self._plan)
         self._changes = SchemaChanges(self._execute, self.name_of)
+        self._shared = SharedChanges(self.own_tables)
 
     def connect(self) -> None:
         pooled = self._engine.raw_connection()
@@ -106,6 +123,17 @@ class SqliteTarget:
                 raise StatementRejected(MISSING)
             reach("sink.mid_batch")
 
+    def apply_safely(self, groups: Sequence[Group]) -> None:
+        assert self._connection is not None
+        for group in groups:
+            for sql, rows in self._plans[group.table].safe(group):
+                self._connection.executemany(sql, rows)
+
+    def statement(self, group: Group, *, safely: bool) -> str:
+        plan = self._plans[group.table]
+        parts = plan.safe(group) if safely else [plan.prepared(group)]
+        return "; ".join(f"{sql} with {row!r}" for sql, rows in parts for row in rows)
+
     def _plan(self, table: Table) -> Plan:
         check_columns(self, table)
         return Plan(table, self._qualified(table), whole=self._whole)
@@ -147,7 +175,19 @@ class SqliteTarget:
     def is_empty(self, table: Table) -> bool:
         return self._execute(f"SELECT 1 FROM {self._qualified(table)} LIMIT 1").fetchone() is None
 
-    def create_table(self, table: Table) -> None:
+    def keys_of(self, table: Table) -> TableKeys:
+        return keys_of(self._execute, table, self.name_of(table.schema, table.name))
+
+    def is_linked(self, table: Table) -> bool:  # noqa: ARG002
+        return False  # SQLite checks foreign keys only if a connection asks for it
+
+    def keeps_rows(self, table: Table) -> bool:  # noqa: ARG002
+        return True
+
+    def undo_creation(self) -> None:
+        """Do nothing: a table is created in the transaction of the checkpoint."""
+
+    def create_table(self, table: Table, details: Details | None = None, *, is_shared: bool = False) -> None:  # noqa: ARG002
         lines = [
             column_text(column.name, declared_type(column), is_required=not column.nullable)
             for column in table.columns
@@ -158,11 +198,21 @@ class SqliteTarget:
     def drop_table(self, table: Table) -> None:
         self._execute(f"DROP TABLE IF EXISTS {self._qualified(table)}")
 
-    def alter(self, ddl: Ddl) -> None:
-        self._changes.apply(ddl)
+    def defining(self, schema: str, table: str) -> AbstractContextManager[None]:  # noqa: ARG002
+        return nullcontext()  # there is one writer at a time
 
-    def forget_alteration(self) -> None:
-        """Do nothing: a schema change is part of its transaction."""
+    def has_shared(self, ddl: Ddl) -> bool:
+        return self._shared.has(ddl)
+
+    def note_shared(self, ddl: Ddl) -> None:
+        self._shared.note(ddl)
+
+    def alter(self, ddl: Ddl) -> None:
+        if ddl.shared is not None:
+            if self._shared.has(ddl):
+                return
+            self._shared.note(ddl)
+        self._changes.apply(ddl)
 
     def _qualified(self, table: Table) -> str:
         return quoted(self.name_of(table.schema, table.name))
@@ -182,7 +232,7 @@ class SqliteTarget:
         match getattr(error, "sqlite_errorcode", 0) & 0xFF:
             case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
                 return Retryable(said)
-            case sqlite3.SQLITE_CONSTRAINT:
+            case sqlite3.SQLITE_CONSTRAINT | sqlite3.SQLITE_MISMATCH | sqlite3.SQLITE_TOOBIG:
                 return StatementRejected(str(error))
             case sqlite3.SQLITE_FULL:
                 return SinkError(f"{said}: make room, then start again")
@@ -248,6 +298,15 @@ class Plan:
             case "update" | "move":
                 after, before = self._encode_all(_after(changes)), self._encode_where(_before(changes))
                 return self._update(self._every), [a + b for a, b in zip(after, before, strict=True)]
+
+    def safe(self, group: Group) -> Iterator[tuple[str, list[Row]]]:
+        """Yield statements with parameters after which the rows are those after the changes."""
+        keyed = bool(self._table.key)
+        if group.op in ("delete", "move") or (group.op == "update" and not keyed):
+            yield f"DELETE FROM {self._name} WHERE {self._where}", self._encode_where(_before(group.changes))
+        if group.op != "delete":
+            insert = self._insert.replace("INSERT", "INSERT OR REPLACE", 1) if keyed else self._insert
+            yield insert, self._encode_all(_after(group.changes))
 
     def comparison(self, row: Row) -> tuple[str, Row]:
         """Return the SELECT of the row with this key: each value, and 1 if it is exactly this row's."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ...codec.mysql.column_defaults import NotComputable, default_for_existing_rows
 from ...events import (
     Action,
     AddColumn,
@@ -23,7 +24,6 @@ from ...events import (
 )
 from ..sink import NotReproducible
 from .conversion import keeps_text
-from .defaults import NotComputable, default_for_existing_rows
 from .renames import Rename, in_order
 from .sqlite_table import (
     Declaration,
@@ -36,7 +36,7 @@ from .sqlite_table import (
     rename_table,
 )
 from .sqlite_types import compile_encode, declared_type
-from .target import effective
+from .target import cant_compute, effective
 
 
 class SchemaChanges:
@@ -96,6 +96,8 @@ class SchemaChanges:
             self._rename_column(table, old, new)
         for action in actions:
             if isinstance(action, AddColumn):
+                if action.expression and has_row(self._execute, name):
+                    raise NotReproducible(ddl.full_name, cant_compute(action))
                 self._add(ddl, table, action.column)
         if again:
             declarations = {change.column.name.lower(): _declaration(change.column) for change in changes}

@@ -17,11 +17,18 @@ from sqlalchemy.pool import NullPool
 from ...codec.checkpoint import decode_checkpoint
 from ...config import Finding
 from ...events import Checkpoint
+from ..dm.layout import SCHEMA, table_of
 from ..survey import begins, writable_file
+from .options import MySqlOptions
 from .target import CHECKPOINT_TABLE, OWN_SCHEMA
 
 _RIGHTS: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP")
 """Privileges that a feed needs on its target schemas."""
+
+_NOT_COPIED: Final = (
+    "foreign keys, triggers, engines, AUTO_INCREMENT counters, expressions of generated columns, and options "
+    "such as KEY_BLOCK_SIZE, SRID and COMPRESSED"
+)
 
 
 def survey_sqlite(url: URL, feed: str) -> Iterator[Finding]:
@@ -36,14 +43,24 @@ def survey_sqlite(url: URL, feed: str) -> Iterator[Finding]:
         yield _refusal(error)
 
 
-def survey_mysql(url: URL, chosen: str, feed: str) -> Iterator[Finding]:
-    """Yield findings about a server; `chosen` is the schema of the options, if any."""
-    schema = chosen or url.database
+def survey_mysql(url: URL, options: MySqlOptions, feed: str) -> Iterator[Finding]:
+    """Yield findings about a server."""
+    schema = options.schema or url.database
     try:
         with _connected(url.set(drivername="mysql+pymysql", database="")) as server:
             yield Finding("ok", f"{url.host} answers")
+            if options.copy == "definition":
+                yield Finding("ok", f'copy = "definition" leaves out {_NOT_COPIED}')
             yield from _rights(server, schema)
-            yield begins(_stored(server, feed, f"`{schema or OWN_SCHEMA}`.{CHECKPOINT_TABLE}"))
+            if options.checkpoint == "dm":
+                table = f"{SCHEMA}.{table_of(options.task or feed)}"
+                yield Finding("ok", f"takes over the checkpoint in {table}, if DM has left one")
+            if options.checkpoint == "drainer":
+                yield Finding("ok", "begins at the checkpoint in tidb_binlog.checkpoint, if there is one")
+            elif options.checkpoint_file is not None:
+                yield Finding("ok", f"begins at the checkpoint in {options.checkpoint_file}, if there is one")
+            else:
+                yield begins(_stored(server, feed, f"`{schema or OWN_SCHEMA}`.{CHECKPOINT_TABLE}"))
     except DBAPIError as error:
         yield _refusal(error)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 from ...errors import Retryable, SinkError
-from ...events import Action, AddColumn, ChangeColumn, Ddl, DropColumn, RowChange, Table
+from ...events import Action, AddColumn, ChangeColumn, Ddl, Details, DropColumn, RowChange, Table
 from .groups import Group
+from .letters.rows import OwnTables
+from .parallel.keys import TableKeys
 
 MISSING = "there is no such row; was the target changed by something else?"
 
@@ -68,6 +71,25 @@ class Target(Protocol):
     def apply(self, groups: Sequence[Group]) -> None:
         """Make exactly one row change for each change, in order. Raises StatementRejected."""
 
+    def apply_safely(self, groups: Sequence[Group]) -> None:
+        """Make the rows those after the changes, in order, whatever they were before.
+
+        Of a table without a key, a row that isn't there is no error; an inserted one may be there twice.
+        """
+
+    def statement(self, group: Group, *, safely: bool) -> str:
+        """Return the statements for a group of one change as text for people."""
+
+    @property
+    def own_tables(self) -> OwnTables:
+        """The feed's tables beside its checkpoint, for other modules."""
+
+    def keys_of(self, table: Table) -> TableKeys:
+        """Return the keys of a table's copy, in columns of the source."""
+
+    def is_linked(self, table: Table) -> bool:
+        """Return True if foreign keys that are enforced here link the table to others, or to itself."""
+
     def compare(self, change: RowChange) -> list[Comparison] | None:
         """Compare the row here that has the key of `change` before it; None if there is none."""
 
@@ -88,19 +110,36 @@ class Target(Protocol):
 
     def is_empty(self, table: Table) -> bool: ...
 
-    def create_table(self, table: Table) -> None: ...
+    def keeps_rows(self, table: Table) -> bool:
+        """Return True if a rollback undoes changes of the table's rows."""
+
+    def undo_creation(self) -> None:
+        """Drop the empty table that an ended process left: it created it, and no checkpoint covers that.
+
+        The source's table may be another by now, or gone.
+        """
+
+    def create_table(self, table: Table, details: Details | None, *, is_shared: bool = False) -> None:
+        """Create the table, with its details if they are copied; no feed drops a shared one again."""
 
     def drop_table(self, table: Table) -> None:
         """Drop the table if it is there."""
 
+    def defining(self, schema: str, table: str) -> AbstractContextManager[None]:
+        """Let no other feed define this table meanwhile. Raises Retryable while one does."""
+
+    def has_shared(self, ddl: Ddl) -> bool:
+        """Return True if the target has a shared change, or a later one of its table."""
+
+    def note_shared(self, ddl: Ddl) -> None:
+        """Store that the target has a shared change."""
+
     def alter(self, ddl: Ddl) -> None:
-        """Apply a schema change other than CreateTable: once, even if it is called again after a crash.
+        """Apply a schema change other than CreateTable: once, even if it is called again after a crash, and
+        a shared one even if other feeds call it too.
 
         Raises NotReproducible before anything is applied.
         """
-
-    def forget_alteration(self) -> None:
-        """Drop the progress of a schema change that isn't to be continued, with the next checkpoint."""
 
     def explain(self, error: Exception, doing: str) -> StatementRejected | Retryable | SinkError | None:
         """Return tidemill's error for a driver's error; None for any other."""
@@ -141,6 +180,11 @@ def difference(have: Mapping[str, str], wanted: Mapping[str, str]) -> str:
     return "; ".join(lacks + more + others)
 
 
+def cant_compute(action: AddColumn) -> str:
+    """Return why a generated column can't be added to a table with rows of a target of another kind."""
+    return f"column {action.column.name}: this target can't compute {action.expression} as the source does"
+
+
 def effective(actions: Iterable[Action], columns: Iterable[str]) -> list[Action]:
     """Return the actions that apply to a table of these columns.
 
@@ -169,11 +213,16 @@ def effective(actions: Iterable[Action], columns: Iterable[str]) -> list[Action]
 
 def describe(change: RowChange) -> str:
     """Return a description of a row: its table and key, or all its values without a key."""
+    return f"{change.table.full_name} ({describe_row(change)})"
+
+
+def describe_row(change: RowChange) -> str:
+    """Return a row's key, or all its values without a key, as "id=7, lang='de'"."""
     table = change.table
     row = change.before if change.before is not None else change.after
     assert row is not None
     index = table.key or range(len(table.columns))
-    return f"{table.full_name} ({', '.join(f'{table.columns[i].name}={_shortened(row[i])}' for i in index)})"
+    return ", ".join(f"{table.columns[i].name}={_shortened(row[i])}" for i in index)
 
 
 def describe_differences(change: RowChange, here: Sequence[Comparison]) -> str:
@@ -187,5 +236,9 @@ def describe_differences(change: RowChange, here: Sequence[Comparison]) -> str:
 
 
 def _shortened(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= _MAX_CHARS else text[:_MAX_CHARS] + "…"
+    return shortened(repr(value), _MAX_CHARS)
+
+
+def shortened(text: str, max_chars: int) -> str:
+    """Return the text, or its first characters with a sign that there are more."""
+    return text if len(text) <= max_chars else text[:max_chars] + "…"

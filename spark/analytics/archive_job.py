@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from ...errors import SinkError
 from ...events import LOGICAL_BITS
-from ...sink.files.parquet_columns import DDL_FOLDER
-from ...sink.files.parquet_directory import DAY_MS, HIDDEN, File, date_of, files, folders
+from ...sink.files.names import DAY_MS, DDL_FOLDER, HIDDEN, date_of
+from ...sink.files.parquet_directory import File, files, folders
 from ..archive.archive import layouts_of, reason_to_leave
 from ..archive.fold import ORDER, Layout, events
 from .report import ArchiveReport, ArchiveTable, DayFigures, HotKey

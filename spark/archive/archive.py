@@ -21,9 +21,9 @@ from msgspec import Struct
 
 from ...errors import InvariantViolated, SinkError
 from ...events import Table, Ts
-from ...sink.files.parquet_columns import DDL_FOLDER, TABLE, arrow_type, table_folder
+from ...sink.files.names import DDL_FOLDER, HIDDEN, table_folder
+from ...sink.files.parquet_columns import TABLE, arrow_type
 from ...sink.files.parquet_directory import (
-    HIDDEN,
     NEW,
     SUFFIX,
     File,

@@ -12,7 +12,8 @@ import pyarrow as pa
 from msgspec import Struct
 
 from ...events import LOGICAL_BITS, Table
-from ...sink.files.parquet_directory import DAY_MS, date_of, discard, file_name, write_file
+from ...sink.files.names import DAY_MS, date_of, file_name
+from ...sink.files.parquet_directory import SUFFIX, discard, write_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -139,7 +140,7 @@ def _day(batch: pa.RecordBatch) -> str:
 def _file(held: list[pa.RecordBatch], target: pa.Schema, folder: Path, name: str) -> Path:
     rows = pa.Table.from_batches(held)
     ts = rows.column("commit_ts")
-    path = folder / f"date={_day(held[0])}" / file_name(ts[0].as_py(), ts[-1].as_py(), name)
+    path = folder / f"date={_day(held[0])}" / file_name(ts[0].as_py(), ts[-1].as_py(), name, SUFFIX)
     write_file(path, as_loaded(rows, target))
     return path
 

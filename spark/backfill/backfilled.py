@@ -14,6 +14,7 @@ from ...events import Item, Table
 from ...sink import Sink
 from ..envelope import Encoder
 from ..offsets.offset import Offset
+from ..read.commit_time import timed
 from ..read.schema import envelope_type
 from ..read.scratch import scratch
 from .chunk_file import ChunkFiles
@@ -104,8 +105,8 @@ class _Frame:
                 with self._replay(manifest, chunk.number) as replay:
                     encoder = Encoder(json=self._json)
                     items: list[Item] = [replay.creation(table)] if chunk is table.chunks[0] else []
-                    yield from (encoder.encode([item]) for item in items)
-                    yield from (encoder.encode([item]) for item in replay.chunk(table, chunk))
+                    yield from (timed(encoder.encode([item])) for item in items)
+                    yield from (timed(encoder.encode([item])) for item in replay.chunk(table, chunk))
 
     @contextmanager
     def _replay(self, manifest: Manifest, number: int) -> Iterator[Replay]:

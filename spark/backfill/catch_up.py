@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from ...codec.mysql.entry import COMMIT, ROLLBACK_MARKER
 from ...codec.mysql.layout import Layouts
 from ...codec.mysql.schema import is_user_schema
+from ...codec.row_bytes import RowBytes
 from ...errors import Retryable
 from ...events import Changes as Raw
 from ...events import Ddl, Item, RenameTables, Row, RowChange, Sorted, Table, TableName, Transaction
@@ -26,7 +27,6 @@ from ...puller.mysql.reader import BinlogReader
 from ...puller.mysql.stream import own_server_id
 from ...puller.mysql.transactions import Transactions
 from ...routing import TableFilter
-from ..change import RowBytes
 from .directory import Directory
 from .keys import encode_key, key_of
 from .plan import Plan, TablePlan

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from ...actors import SystemClock
 from ...engine.options import FeedOptions
 from ...engine.progress import Progress
+from ...engine.rate import Rate
 from ...engine.status import BackfillProgress, SinkStatus, State, StatusFile, first_status, resident_bytes
 from ...sink import Sink
-from ..run.rate import Rate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,9 +9,9 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from ...codec.mysql.text_rows import TextRowsDecoder
+from ...codec.row_bytes import RowBytes
 from ...errors import InvariantViolated
 from ...events import KvChange, Row, Table
-from ..change import RowBytes
 from .chunk_file import ChunkWriter
 from .errors import NotLoadable
 from .keys import Key, decode_key, key_of

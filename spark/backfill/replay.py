@@ -98,8 +98,8 @@ def _is_within(table: TablePlan, chunk: ChunkPlan, have: TableProgress) -> bool:
     if not have.last:
         return False
     if table.info:
-        return chunk.end <= record_key(decode_table_info(table.info).id, have.last[0])
-    return chunk.up_to is not None and chunk.up_to < have.last[0]
+        return chunk.end <= record_key(decode_table_info(table.info).id, int(have.last[0]))
+    return chunk.up_to is not None and chunk.up_to < int(have.last[0])
 
 
 def _key(row: RowChange) -> tuple[int, ...]:

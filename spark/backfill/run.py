@@ -42,6 +42,7 @@ def run(
     Fatal; the same call then continues.
     """
     options, how = feed_options(found), spark_options(found, flags)
+    options.reject_local_only("a backfill")
     reading_of_kind(options.source_kind)
     if not options.sinks and not keep:
         raise ConfigError("sink: none is named, and the files would be removed: name one, or keep the files")

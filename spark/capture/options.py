@@ -55,5 +55,6 @@ def capture_options(found: Mapping[str, Any], flags: Mapping[str, Any]) -> tuple
     given = {key: str(v) if isinstance(v, Path) else v for key, v in flags.items() if v is not None}
     rest = {key: value for key, value in found.items() if key not in (SECTION, "sink", "until")}
     options = feed_options(rest)
+    options.reject_local_only("a capture")
     reading_of_kind(options.source_kind)
     return options, config.build(CaptureOptions, {**section, **given}, SECTION)

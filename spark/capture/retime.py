@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
+from ...codec.ddl_bytes import decode_ddl, encode_ddl
 from ...errors import Retryable
 from ...events import LOGICAL_BITS, Ts, physical_ms
-from ..change import decode_ddl, encode_ddl
 
 _COMMIT_TS: Final = 0
 _START_TS: Final = 1

@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from ...codec.mysql.images import read_images
+from ...codec.row_bytes import RowBytes
 from ...events import Row
-from ..change import NO_LAYOUT, EventBytes, Layouts, RowBytes
+from ..change import NO_LAYOUT, EventBytes, Layouts
 from ..envelope import row_text
 from ..json_text import json_texts
 

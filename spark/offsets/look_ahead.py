@@ -12,7 +12,8 @@ from ...codec.mysql.entry import COMMIT, ROLLBACK_MARKER, ROWS, decode_commit
 from ...codec.mysql.layout import Layouts
 from ...codec.mysql.schema import is_user_schema
 from ...events import KvChange, Ts, compose_ts
-from ...puller.mysql.binlog import FORMAT_DESCRIPTION, BinlogDecoder
+from ...puller.mysql.binlog import BinlogDecoder
+from ...puller.mysql.event import FORMAT_DESCRIPTION
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import CommitClock, Position
 from ...puller.mysql.reader import BinlogReader

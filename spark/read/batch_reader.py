@@ -11,6 +11,8 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from ..offsets.offset import Offset, Offsets, ts_offset
 from ..offsets.offsets import batch_range, open_offsets
+from ..snapshot.partition import SnapshotPartition
+from ..summary import summarised
 from .bounded import change_items, snapshot_items
 from .filters import Pushed
 from .options import ReadOptions
@@ -28,12 +30,19 @@ class BatchReader(DataSourceReader):
         self.output = output
         self.pushed = Pushed()
 
+    @summarised
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the batch's partitions. Raises Retryable and Fatal."""
+        if self.options.reads_changes:
+            with closing(open_offsets(self.options)) as offsets:
+                offsets.tables()
+                return self._of_changes(offsets, *batch_range(self.options, offsets))
+        if self.output.table is not None and "insert" in self._operations:
+            found = self.options.reading.plan_snapshot(self.options, self.pushed.images)
+            if found is not None:
+                return found
         with closing(open_offsets(self.options)) as offsets:
             offsets.tables()
-            if self.options.reads_changes:
-                return self._of_changes(offsets, *batch_range(self.options, offsets))
             return self._of_snapshot(offsets)
 
     def _of_changes(self, offsets: Offsets, start: Offset, end: Offset) -> list[InputPartition]:
@@ -59,8 +68,12 @@ class BatchReader(DataSourceReader):
     def _part(self) -> Part:
         return replace(WHOLE, schemas=self.pushed.schemas, tables=self.pushed.tables)
 
+    @summarised
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the partition's rows. Raises Retryable and Fatal."""
+        if isinstance(partition, SnapshotPartition):
+            yield from self._rows(partition)
+            return
         if not isinstance(partition, TaskPartition):  # Spark's placeholder if there are no partitions
             return
         partition.planner.check()
@@ -71,6 +84,16 @@ class BatchReader(DataSourceReader):
             items = change_items(self.options, part, start, end)
         with closing(items):
             yield from self.output.batches(Pick(part, self._operations), items)
+
+    def _rows(self, partition: SnapshotPartition) -> Iterator[pa.RecordBatch]:
+        from ..snapshot.task import rows  # drivers of TiKV don't need it
+
+        assert self.output.table is not None
+        partition.planner.check()
+        with closing(rows(self.options, partition, self.output.table)) as found:
+            for batch in found:
+                if batch.num_rows:
+                    yield self.output.selected(batch)
 
     @property
     def _operations(self) -> Collection[str]:

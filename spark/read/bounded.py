@@ -49,8 +49,9 @@ def snapshot_items(options: ReadOptions, part: Part, at: Offset) -> Generator[li
     by_ts = options.reading.by_ts
     start = Checkpoint(0, at.position, {}, at.source) if by_ts else None
     until = at.position if by_ts else "now"
+    one_view = {} if by_ts else {"snapshot_workers": 0}
     with scratch(options.scratch_dir) as directory:
-        feed = options.feed(directory, part, until)
+        feed = options.feed(directory, part, until, **one_view)
         with closing(follow(feed, start, options.source_timeout)) as batches:
             for batch in batches:
                 yield [item for item in batch if _is_loaded(item)]

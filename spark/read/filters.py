@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
@@ -17,6 +18,7 @@ from pyspark.sql.datasource import (
 )
 
 from ...events import Ts
+from .commit_time import ts_range
 
 
 class Pushed(Struct):
@@ -29,12 +31,18 @@ class Pushed(Struct):
     """Lower bound of the commit ts, exclusive."""
     up_to: Ts | None = None
     """Upper bound of the commit ts, inclusive."""
+    images: list[Filter] = []
+    """Filters on columns of a table, which Spark evaluates again."""
 
     def push(self, filters: Iterable[Filter]) -> list[Filter]:
         """Apply the filters; return those that Spark must still evaluate."""
         return [one for one in filters if not self._take(one)]
 
     def _take(self, one: Filter) -> bool:
+        match getattr(one, "attribute", ()):
+            case ("after", _):
+                self.images.append(one)
+                return False
         match one:
             case EqualTo((name,), value):
                 return self._among(name, [value])
@@ -48,6 +56,14 @@ class Pushed(Struct):
                 self._below(ts - 1)
             case LessThanOrEqual(("commit_ts",), int(ts)):
                 self._below(ts)
+            case GreaterThan(("commit_time",), datetime() as time) if time.tzinfo:
+                self._above(ts_range(time)[0] - 1)
+            case GreaterThanOrEqual(("commit_time",), datetime() as time) if time.tzinfo:
+                self._above(ts_range(time)[0] - 1)
+            case LessThan(("commit_time",), datetime() as time) if time.tzinfo:
+                self._below(ts_range(time)[1] - 1)
+            case LessThanOrEqual(("commit_time",), datetime() as time) if time.tzinfo:
+                self._below(ts_range(time)[1] - 1)
         return False  # a ts only narrows what is read
 
     def _among(self, name: str, values: Iterable[Any]) -> bool:

@@ -25,6 +25,7 @@ OWN_OPTIONS: Final = {
     "server_id": "every task is a replica of its own, with an id of its own",
     "snapshot": "a batch without fromTs and fromPosition reads one",
     "position": "use fromPosition, or startingPosition of a stream",
+    "snapshot_workers": "a snapshot of the present is read in one session",
     "start_ts": "use fromTs, or startingTs of a stream",
 }
 """Options of the source that a reader sets itself, with the reason or the replacement."""
@@ -42,8 +43,9 @@ class ReadOptions:
     """Format of the envelope's `before` and `after`: json or none."""
     invalid_dates: Annotated[str, Text("invalidDates", values_of.one_of("fail", "null"))] = "fail"
     """Treatment of dates in typed columns that Spark can't represent: fail or null."""
-    schema_changes: Annotated[str, Text("schemaChanges", values_of.one_of("fail"))] = "fail"
-    """Reaction of a stream with typed columns to a changed table: fail."""
+    schema_changes: Annotated[str, Text("schemaChanges", values_of.one_of("fail", "evolve"))] = "fail"
+    """Reaction of a stream with typed columns to a changed table: fail at any change, or evolve, which fails
+    only at rows that the stream's columns don't hold."""
     operations: Annotated[tuple[str, ...], Text("operations", values_of.operations)] = values_of.OPERATIONS
     partitions: Annotated[int, Text("partitions", values_of.whole(1, 10_000))] = 1
     split_tables: Annotated[bool, Text("splitTables", values_of.yes_or_no)] = True

@@ -12,10 +12,11 @@ from pyspark.sql.types import StructType
 from ...errors import ConfigError
 from ...events import Item, Table
 from ..envelope import Encoder
+from .commit_time import COMMIT_TIME, commit_times
 from .options import ReadOptions
 from .pick import Pick
 from .schema import envelope_type, table_type
-from .schema_changes import Check
+from .schema_changes import EVOLVE, Check
 from .typed import TypedEncoder
 
 
@@ -35,7 +36,6 @@ class Output:
         full = full_type(table)
         _check(schema, full)
         self.schema: Final[pa.Schema] = to_arrow_schema(schema, timezone="UTC")
-        self._selects = schema != full
         has_images = "before" in self._names or "after" in self._names
         self.values: Final = options.values if has_images else "none"
         """Format of the envelope's images, as in the options; "none" if `schema` names none of them."""
@@ -56,14 +56,16 @@ class Output:
     def _encoder(self, pick: Pick, check: Check | None) -> Encodes:
         if self.table is not None:
             invalid_dates = self._options.invalid_dates
-            return TypedEncoder(self.table, pick, invalid_dates=invalid_dates, check=check)
+            widens = self._options.schema_changes == EVOLVE
+            return TypedEncoder(self.table, pick, invalid_dates=invalid_dates, check=check, widens=widens)
         return Encoder(pick, json=self.values == "json")
 
     def selected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the batch with only the columns of the schema."""
-        if not self._selects:
-            return batch
-        columns = [batch.column(name) for name in self._names]
+        """Return the batch with the columns of the schema."""
+        columns = [
+            commit_times(batch.column("commit_ts")) if name == COMMIT_TIME else batch.column(name)
+            for name in self._names
+        ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 

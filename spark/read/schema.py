@@ -9,6 +9,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from ...events import Column, Table
 from ..envelope import ENVELOPE
+from .commit_time import with_commit_time
 
 MOST_DIGITS: Final = 38
 """Maximum digits of a decimal; a column with more digits is a string."""
@@ -55,6 +56,11 @@ def _integer(bits: int) -> t.DataType:
 
 def envelope_type() -> t.StructType:
     """Return the type of the raw envelope."""
+    return with_commit_time(exact_type())
+
+
+def exact_type() -> t.StructType:
+    """Return the same without `commit_time`, which sinks don't need."""
     return from_arrow_schema(ENVELOPE)
 
 
@@ -65,6 +71,11 @@ def row_type(table: Table) -> t.StructType:
 
 def table_type(table: Table) -> t.StructType:
     """Return the type of one table's changes, with its columns in `before` and `after`."""
+    return with_commit_time(change_type(table))
+
+
+def change_type(table: Table) -> t.StructType:
+    """Return the same without `commit_time`."""
     row = row_type(table)
     order = [t.StructField(name, t.LongType(), False) for name in ("commit_ts", "start_ts", "sequence")]
     images = [t.StructField(name, row) for name in ("before", "after")]

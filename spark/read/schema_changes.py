@@ -1,30 +1,37 @@
-"""Detection of changed columns in a stream with typed columns; every change stops the stream.
+"""Detection of changed columns in a stream with typed columns.
 
-The columns are those at `load()`, and the source must still have them at the query's start. Rows after the
-start must have exactly these columns. Rows before it may lack columns that were added later, which are null.
+By default every change stops the stream: its columns are those at `load()`, and the source must still have
+them at the query's start. Rows after the start must have exactly these columns. Rows before it may lack
+columns that were added later, which are null.
+
+A stream that evolves stops only at rows with a column that it lacks, or whose type isn't held by its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from ...errors import ConfigError, SourceError
 from ...events import Table
 from ..offsets.offset import Offset, Offsets
 from .schema import column_type
+from .widening import holds
 
 Check: TypeAlias = Callable[[Table], None]
 """Called with the table of a row. Raises SourceError if the row doesn't fit the columns."""
 
-_GO_ON = "load() again and start the query with the same checkpointLocation"
+EVOLVE: Final = "evolve"
+"""Value of the option schemaChanges."""
+
+_GO_ON: Final = "load() again and start the query with the same checkpointLocation"
 
 
-def query_start(offsets: Offsets, table: Table) -> Offset:
-    """Return the source's end. Raises ConfigError if the table's columns differ there from `table`."""
+def query_start(offsets: Offsets, table: Table, compare: Callable[[Table, Table], str]) -> Offset:
+    """Return the source's end. Raises ConfigError if the table's columns don't fit `table` there."""
     end = offsets.latest()
     (now,) = offsets.tables()
-    if change := difference(table, now):
+    if change := compare(table, now):
         raise ConfigError(
             f"{table.full_name} was changed after load(), which the query has its columns from: {change}; "
             f"{_GO_ON}"
@@ -59,6 +66,19 @@ def before_start(table: Table) -> Check:
     return check
 
 
+def held_by(table: Table) -> Check:
+    """Return a check of rows of a stream that evolves: `table` holds them."""
+
+    def check(found: Table) -> None:
+        if change := excess(table, found):
+            raise SourceError(
+                f"{table.full_name} has rows that the query's columns don't hold: {change}; nothing of this "
+                f"batch was given: {_GO_ON} and a wider schema (option schemaChanges = evolve)"
+            )
+
+    return check
+
+
 def difference(before: Table, after: Table) -> str:
     """Describe the differences of the columns of `after` from those of `before`; empty: none."""
     types = {column.name: column_type(column).simpleString() for column in before.columns}
@@ -70,6 +90,18 @@ def difference(before: Table, after: Table) -> str:
         if column.name in types and (new := column_type(column).simpleString()) != types[column.name]
     ]
     return ", ".join([*added, *gone, *retyped])
+
+
+def excess(table: Table, other: Table) -> str:
+    """Describe what the columns of `table` don't hold of those of `other`; empty: they hold everything."""
+    types = {column.name: column_type(column) for column in table.columns}
+    added = [f"column {name} was added" for name in _only_in(other, table)]
+    retyped = [
+        f"column {column.name} was {types[column.name].simpleString()} and is {new.simpleString()}"
+        for column in other.columns
+        if column.name in types and not holds(types[column.name], new := column_type(column))
+    ]
+    return ", ".join([*added, *retyped])
 
 
 def _only_in(table: Table, other: Table) -> list[str]:

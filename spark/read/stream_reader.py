@@ -21,11 +21,12 @@ from ...errors import CheckpointError
 from ..capture import client
 from ..capture.captures import captures_of
 from ..offsets.offset import Limit, Offset, Offsets
+from ..summary import summarised
 from .options import ReadOptions
 from .output import Output
 from .partition import TaskPartition
 from .parts import WHOLE
-from .schema_changes import query_start
+from .schema_changes import EVOLVE, difference, excess, query_start
 from .stream_task import batches
 from .watch import Watch
 
@@ -59,6 +60,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # --- in the driver
 
+    @summarised
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         self._query_start()
         self._is_new = self._at is None  # Spark calls this once more after the first batch
@@ -86,6 +88,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxRows(options.max_rows)
         return ReadMaxBytes(options.max_bytes) if options.max_bytes else ReadAllAvailable()
 
+    @summarised
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """Return the end of the next batch; `start` if there are no changes. Raises Retryable and Fatal."""
         self._at = begin = Offset.read(start)
@@ -118,7 +121,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         table = self.output.table
         if table is not None and self._started is None:
-            self._started = self._source.ask(lambda offsets: query_start(offsets, table))
+            compare = excess if self.options.schema_changes == EVOLVE else difference
+            self._started = self._source.ask(lambda offsets: query_start(offsets, table, compare))
         return self._started
 
     def _fields(self, offset: Offset, before: dict[str, Any]) -> dict[str, Any]:
@@ -145,9 +149,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         bounds = self._source.ask(lambda offsets: offsets.bounds(start, end))
         return {} if bounds is None else {BOUNDS: [key.hex() for key in bounds]}
 
+    @summarised
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._end = self._source.ask(lambda offsets: offsets.latest())
 
+    @summarised
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """Return the source's end, and the query's lag."""
         at = self._at
@@ -156,6 +162,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         found = self._source.ask(lambda offsets: offsets.lag(at))
         return {**found, "captureRefused": "; ".join(self._refusals)} if self._refusals else found
 
+    @summarised
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         begin, until = Offset.read(start), Offset.read(end)
         if begin.position == until.position:
@@ -186,6 +193,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # --- in tasks
 
+    @summarised
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the partition's rows. Raises Retryable and Fatal."""
         assert isinstance(partition, TaskPartition)

@@ -15,7 +15,7 @@ from .options import ReadOptions
 from .output import Output
 from .partition import TaskPartition
 from .pick import Pick
-from .schema_changes import before_start, since_start
+from .schema_changes import EVOLVE, before_start, held_by, since_start
 
 
 def batches(
@@ -36,6 +36,9 @@ def batches(
         items = task.change_items(options, part, start, end, captures)
     check = None
     if output.table is not None:
-        check = (before_start if partition.is_from_before else since_start)(output.table)
+        if options.schema_changes == EVOLVE:
+            check = held_by(output.table)
+        else:
+            check = (before_start if partition.is_from_before else since_start)(output.table)
     with closing(items):
         yield from output.batches(Pick(part, options.operations), items, check)

@@ -9,12 +9,14 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import NumericType
 
 from ...codec.mysql.images import Image, read_images
 from ...errors import SourceError
 from ...events import (
     Action,
     AddColumn,
+    ChangeColumn,
     Column,
     CreateTable,
     Ddl,
@@ -28,28 +30,39 @@ from ...events import (
 from ...sink.files.parquet_columns import counted, repeated
 from ..envelope import to_batch
 from .pick import Pick
-from .schema import column_type, table_type
+from .schema import change_type, column_type
 from .schema_changes import Check
+from .widening import holds
 
 _DATES: Final = {"date": date, "datetime": datetime, "timestamp": datetime}
 _Values = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 class TypedEncoder:
-    """Encodes items as batches with the columns of `table`; there must be no items of other tables.
+    """Encodes items as batches with the columns of `table`, without `commit_time`.
+
+    There must be no items of other tables.
 
     Columns that a row's layout lacks are null. A column of another type raises SourceError, and so does a
-    selected change of the whole table. `check` is called with each layout.
+    selected change of the whole table. `check` is called with each layout. With `widens`, values of narrower
+    types are converted.
     """
 
     def __init__(
-        self, table: Table, pick: Pick, *, invalid_dates: str = "fail", check: Check | None = None
+        self,
+        table: Table,
+        pick: Pick,
+        *,
+        invalid_dates: str = "fail",
+        check: Check | None = None,
+        widens: bool = False,
     ) -> None:
-        self.schema: pa.Schema = to_arrow_schema(table_type(table), timezone="UTC")
+        self.schema: pa.Schema = to_arrow_schema(change_type(table), timezone="UTC")
         self._table = table
         self._row_type: pa.StructType = self.schema.field("after").type
         self._pick = pick
         self._check = check
+        self._widens = widens
         self._nullify = invalid_dates == "null"
         self._places: dict[Table, list[int | None] | None] = {}
         self._last: tuple[Table | None, list[int | None] | None] = None, None
@@ -63,13 +76,12 @@ class TypedEncoder:
             if isinstance(item, Transaction):
                 picked += self._pick.runs(item)
             elif self._pick.ddl(item) is not None:
-                _check(item)
+                self._check_visible(item)
         if not picked:
             return to_batch([], self.schema)
         numbers, runs = zip(*picked, strict=True)
         sizes = [len(run) for run in runs]
-        images = [self._of_one_table(list(group)) for _, group in groupby(runs, lambda run: id(run.table))]
-        before, after = (pa.concat_arrays(arrays) for arrays in zip(*images, strict=True))
+        before, after = self.images(runs)
         columns = [
             repeated([run.commit_ts for run in runs], sizes, pa.int64()),
             repeated([run.start_ts for run in runs], sizes, pa.int64()),
@@ -79,6 +91,12 @@ class TypedEncoder:
             after,
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def images(self, runs: Iterable[Run]) -> tuple[pa.Array, pa.Array]:
+        """Return the rows before and after the changes of `runs`, at least one."""
+        found = [self._of_one_table(list(group)) for _, group in groupby(runs, lambda run: id(run.table))]
+        before, after = (pa.concat_arrays(arrays) for arrays in zip(*found, strict=True))
+        return before, after
 
     def _of_one_table(self, runs: list[Run]) -> tuple[pa.StructArray, pa.StructArray]:
         """Return the rows before and after, decoded by columns if possible."""
@@ -124,6 +142,18 @@ class TypedEncoder:
         places = self._found_places(table)
         return row if places is None else tuple([None if i is None else row[i] for i in places])
 
+    def _check_visible(self, ddl: Ddl) -> None:
+        if not (self._widens and ddl.actions and all(map(self._is_widening, ddl.actions))):
+            check_visible(ddl)
+
+    def _is_widening(self, action: Action) -> bool:
+        """True if a column got the type that it has here, which holds all its values: no row is changed."""
+        if not isinstance(action, ChangeColumn) or action.name != action.column.name:
+            return False
+        found = column_type(action.column)
+        own = [column_type(column) for column in self._table.columns if column.name == action.name]
+        return own == [found] and isinstance(found, NumericType)
+
     def _found_places(self, table: Table) -> list[int | None] | None:
         last, places = self._last
         if table is not last:  # hashing a table takes longer than decoding a row
@@ -140,7 +170,8 @@ class TypedEncoder:
         at = {column.name: place for place, column in enumerate(table.columns)}
         for column in self._table.columns:
             other = table.columns[at[column.name]] if column.name in at else column
-            if column_type(other) != column_type(column):
+            types = column_type(column), column_type(other)
+            if not (holds(*types) if self._widens else types[0] == types[1]):
                 raise SourceError(
                     f"column {column.name} of {table.full_name} was {other.kind} and is {column.kind} now: "
                     "leave out the option table, the raw envelope holds both"
@@ -170,8 +201,8 @@ class TypedEncoder:
         )
 
 
-def _check(ddl: Ddl) -> None:
-    """Raise SourceError for a selected schema change that isn't visible in rows."""
+def check_visible(ddl: Ddl) -> None:
+    """Raise SourceError for a schema change that isn't visible in rows."""
     is_hidden = ddl.refusal or ddl.reload or not _are_visible(ddl.actions)
     if is_hidden and not ddl.query.lstrip().upper().startswith("CREATE"):
         raise SourceError(

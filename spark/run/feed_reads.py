@@ -8,7 +8,9 @@ from typing import Any, Final
 from ...engine.options import FeedOptions
 from ..read.options import SOURCE_PREFIX
 
-_SAID_OTHERWISE: Final = ("url", "tables", "snapshot", "start_ts", "position", "server_id")
+_SAID_OTHERWISE: Final = (
+    "url", "tables", "snapshot", "snapshot_workers", "start_ts", "position", "server_id",
+)  # fmt: skip
 """Fields of the source section that are passed as other options, or that tasks don't need."""
 
 

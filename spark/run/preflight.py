@@ -1,4 +1,4 @@
-"""Checks for running a feed with --engine spark, without connecting to anything."""
+"""Checks for running a feed with --engine spark."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ from collections.abc import Iterator
 from ...config import Finding
 from ...engine.options import FeedOptions
 from ...errors import ConfigError
+from ...puller.mysql.options import MysqlOptions
+from ...puller.mysql.requirements import check_without_catalog
 from ..reading import reading_of_kind
 from ..write.options import WriteOptions
 
 
 def check_on_spark(options: FeedOptions) -> Iterator[Finding]:
-    """Yield a warning for each source and sink that only the local engine takes."""
+    """Yield a warning for each source and sink that only the local engine takes, and for settings of a server
+    that are enough for it only."""
     try:
         reading_of_kind(options.source_kind)
     except ConfigError as error:
         yield Finding("warning", str(error), "source")
+    if isinstance(options.source, MysqlOptions):
+        for finding in check_without_catalog(options.source):
+            yield Finding("warning", finding.text, "source")
     for sink in options.sinks:
         try:
             _ = WriteOptions(url=sink.url, sink=sink.section).way

@@ -8,7 +8,7 @@ from contextlib import suppress
 from threading import Event
 from typing import Any
 
-from ...engine.feed import reject_duplicates
+from ...engine.duplicates import reject_duplicates
 from ...engine.options import FeedOptions, feed_options, make_data_dir
 from ...engine.progress import open_progress
 from ...engine.status import StatusFile
@@ -31,6 +31,7 @@ def run(found: Mapping[str, Any], *, as_json: bool = False, **flags: Any) -> int
     error that stopped the feed.
     """
     options, how = feed_options(found), spark_options(found, flags)
+    options.reject_local_only("Spark")
     reading_of_kind(options.source_kind)
     sinks = local_sinks(options)
     reject_duplicates([*sinks.values()])

@@ -12,7 +12,7 @@ from ..data_source import TidemillSource
 from ..offsets.offset import Offset, Offsets
 from ..read.options import ReadOptions, read_options
 from ..read.output import Output
-from ..read.schema import envelope_type
+from ..read.schema import exact_type
 from ..read.stream_reader import StreamReader
 
 FORMAT = "tidemill-run"
@@ -37,7 +37,7 @@ class RunSource(TidemillSource):
         return BoundedReader(options, self._output(options, schema), until, lease)
 
     def schema(self) -> StructType:
-        return envelope_type()
+        return exact_type()
 
 
 class BoundedReader(StreamReader):

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace as updated
 
 from ...actors import SystemClock
+from ...codec.native.library import description
 from ...engine.options import FeedOptions
 from ...engine.progress import Progress
+from ...engine.rate import Rate
 from ...engine.retry import pause_seconds
 from ...engine.status import FeedStatus, State, StatusFile, resident_bytes
 from ...errors import Retryable, TidemillError
@@ -22,7 +24,6 @@ from .captures import Acknowledging, lease_of
 from .errors import explain
 from .options import SparkOptions
 from .queries import SinkQuery, lines
-from .rate import Rate
 from .start import Start
 
 if TYPE_CHECKING:
@@ -178,6 +179,7 @@ class Stream:
             sorter_memory_bytes=0,
             sorter_disk_bytes=0,
             sinks=[query.status for query in self._queries],
+            decoder=description(),
         )
         file.save(status)
         self._progress.show(updated(status, detail="") if state == "failed" else status)

@@ -8,14 +8,14 @@ from typing import Final
 from sqlalchemy import URL
 
 from ...codec.checkpoint import encode_checkpoint
-from ...errors import Retryable
-from ...sink.sql.kinds import parsed
+from ...errors import ConfigError, Retryable
+from ...sink.sql.address import parsed
 from ...sink.sql.mysql import MySqlTarget
 from ...sink.sql.options import MySqlOptions
 from ...sink.sql.sql import SqlSink
 from .options import NAME
 from .place import Overtaken, Place
-from .sql import SharedSqlSink
+from .sql import SharedSqlSink, reject_letters
 
 DDL_SECONDS: Final = 30
 """Timeout for another attempt's schema change, after which this attempt is retried from the start."""
@@ -25,6 +25,8 @@ class SharedMySql(MySqlTarget):
     """A target of one partition, to which several attempts at its task may be connected."""
 
     def __init__(self, place: Place, url: URL, options: MySqlOptions) -> None:
+        if options.copy == "definition":
+            raise ConfigError("copy = 'definition' isn't supported on Spark: leave it out")
         super().__init__(url, place.feed, options.schema or None, options.collations, options.verify)
         self._place = place
         self._start = encode_checkpoint(place.start).replace("'", "''")
@@ -77,5 +79,8 @@ class SharedMySql(MySqlTarget):
 
 
 def open_mysql(url: str, options: MySqlOptions, place: Place, host: str) -> SqlSink:  # noqa: ARG001
-    """Return the sink, not opened yet."""
-    return SharedSqlSink(NAME, SharedMySql(place, parsed(url), options))
+    """Return the sink, not opened yet. Raises ConfigError."""
+    reject_letters(options)
+    if options.checkpoint != "tidemill":
+        raise ConfigError("checkpoint: Spark stores checkpoints of its own; remove the option")
+    return SharedSqlSink(NAME, SharedMySql(place, parsed(url), options), options)

@@ -13,11 +13,12 @@ from typing import Final, Protocol
 from sqlalchemy import URL
 
 from ...codec.checkpoint import encode_checkpoint
-from ...errors import SinkError
+from ...errors import ConfigError, SinkError
 from ...events import Batch, Ddl
 from ...sink import NotReproducible
-from ...sink.sql.kinds import parsed
-from ...sink.sql.options import SqliteOptions
+from ...sink.safe_mode import CONFIGURED
+from ...sink.sql.address import parsed
+from ...sink.sql.options import RowOptions, SqliteOptions
 from ...sink.sql.sql import SqlSink
 from ...sink.sql.sqlite import SqliteTarget
 from ...sink.sql.target import Target
@@ -69,8 +70,10 @@ class SharedSqlite(SqliteTarget):
 class SharedSqlSink(SqlSink):
     """Applies each batch once, also if other attempts write it at the same time."""
 
-    def __init__(self, name: str, target: Shared) -> None:
-        super().__init__(name, target)
+    def __init__(self, name: str, target: Shared, options: RowOptions) -> None:
+        super().__init__(name, target, merges=options.merge)
+        if options.safe_mode:
+            self.safe_mode.enter(CONFIGURED)
         self._shared = target
 
     def write(self, batch: Batch) -> None:
@@ -92,11 +95,20 @@ class SharedSqlSink(SqlSink):
             self._fail(error, "waiting for another attempt")
 
 
+def reject_letters(options: RowOptions) -> None:
+    """Raise ConfigError for an option that attempts at a task can't share."""
+    if options.on_error != "stop":
+        raise ConfigError(
+            f'on_error = "{options.on_error}": Spark keeps no dead letters: use "stop", or the local engine'
+        )
+
+
 def open_sqlite(url: str, options: SqliteOptions, place: Place, host: str) -> SqlSink:
     """Return the sink, not opened yet. Raises SinkError if this host isn't the driver's."""
+    reject_letters(options)
     if socket.gethostname() != host:
         raise SinkError(
             f"{url} is a file of the driver's host {host}, and this task runs on {socket.gethostname()}: "
             "SQLite is for masters such as local[2]; name a server's database"
         )
-    return SharedSqlSink(NAME, SharedSqlite(place, parsed(url), options))
+    return SharedSqlSink(NAME, SharedSqlite(place, parsed(url), options), options)

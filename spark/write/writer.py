@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 from ...errors import ConfigError
 from ..envelope import EXACT
 from ..read.schema import envelope_type
+from ..summary import summarised
 from .files import Files, Made
 from .options import WriteOptions, write_options
 from .order import ORDER
@@ -47,9 +48,11 @@ class BatchWriter(DataSourceArrowWriter):
         self.options = options
         self.job = str(uuid4())
 
+    @summarised
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return write_partition(self.options, task_place(self.options, self.job), iterator)
 
+    @summarised
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         _commit(self.options, messages)
 
@@ -63,9 +66,11 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: WriteOptions) -> None:
         self.options = options
 
+    @summarised
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return write_partition(self.options, task_place(self.options, ""), iterator)
 
+    @summarised
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
         _commit(self.options, messages)
 

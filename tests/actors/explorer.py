@@ -2,8 +2,8 @@
 
     explore(scenario)           # scenario(explorer) under many seeds; a failure names its seed
 
-Inside, the locks, queues and threads of tidemill.actors are replaced by ones that know who is
-blocked on what. So a lost wake-up shows at once as "nobody can run", with everybody's stack, and the
+Inside, the locks, queues and threads of tidemill.actors and tidemill.timeline are replaced by ones that know
+who is blocked on what. So a lost wake-up shows at once as "nobody can run", with everybody's stack, and the
 same seed shows it again.
 """
 
@@ -22,8 +22,10 @@ from types import FrameType
 from typing import Any
 
 import tidemill.actors
+import tidemill.timeline
 
-FOLDER = str(Path(tidemill.actors.__file__).parent)
+PACKAGES = ("tidemill.actors.", "tidemill.timeline.")
+FOLDERS = tuple(str(Path(package.__file__).parent) for package in (tidemill.actors, tidemill.timeline))
 MOST_DRAWS = 200_000
 SEEDS = int(os.environ.get("TIDEMILL_EXPLORER_SEEDS", "60"))
 
@@ -151,7 +153,7 @@ class Explorer:
     # --- what the threads run --------------------------------------------------------------------
 
     def trace(self, frame: FrameType, _event: str, _arg: object) -> Any:
-        if not frame.f_code.co_filename.startswith(FOLDER):
+        if not frame.f_code.co_filename.startswith(FOLDERS):
             return None
         frame.f_trace_opcodes = self._within_lines
         return self._trace_line
@@ -166,7 +168,7 @@ class Explorer:
 
     @contextmanager
     def _replaced(self) -> Iterator[None]:
-        """Give the modules of tidemill.actors this explorer's primitives."""
+        """Give the modules of PACKAGES this explorer's primitives."""
         primitives = {
             "Lock": lambda: Lock(self),
             "Condition": lambda: Condition(self),
@@ -175,7 +177,7 @@ class Explorer:
         }
         before: list[tuple[Any, str, Any]] = []
         for name, module in list(sys.modules.items()):
-            if name.startswith("tidemill.actors."):
+            if name.startswith(PACKAGES):
                 for attribute, primitive in primitives.items():
                     if hasattr(module, attribute):
                         before.append((module, attribute, getattr(module, attribute)))
@@ -260,7 +262,8 @@ class Condition:
         self._explorer = explorer
         self._owner: Thread | None = None
         self._depth = 0
-        self._notified: deque[bool] = deque()
+        self._waiting: deque[threading.Event] = deque()
+        """An event for each waiting thread, set once it is notified."""
 
     def __enter__(self) -> None:
         me = self._explorer._current
@@ -278,17 +281,24 @@ class Condition:
     def wait(self, timeout: float | None = None) -> bool:
         me, depth = self._owner, self._depth
         self._owner, self._depth = None, 0
-        self._notified.clear()
-        notified = self._explorer.pause(lambda: bool(self._notified), timed=timeout is not None)
+        own = threading.Event()
+        self._waiting.append(own)
+        notified = self._explorer.pause(own.is_set, timed=timeout is not None)
         if not notified and timeout is not None:
             self._explorer.seconds += max(0.0, timeout)
+            self._waiting.remove(own)
         if self._owner is not None:
             self._explorer.pause(lambda: self._owner is None)
         self._owner, self._depth = me, depth
         return notified
 
     def notify(self) -> None:
-        self._notified.append(True)
+        if self._waiting:
+            self._waiting.popleft().set()
+
+    def notify_all(self) -> None:
+        while self._waiting:
+            self.notify()
 
 
 class SimpleQueue:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tidemill.chain import Barrier
-from tidemill.errors import InvariantViolated, SinkError
+from tidemill.errors import InvariantViolated, Retryable, SinkError
 from tidemill.events import TablePosition
 from tidemill.routing import TableFilter, TableStage
 from tidemill.sink import Delivery
+from tidemill.sink.delivery import ReplayRequired
 from tidemill.testing.changes import ORDERS, PAIRS, at, insert, transaction
 
 from ..sink.test_delivery import Script
@@ -101,7 +102,7 @@ def test_a_held_table_is_behind_in_the_checkpoint_until_it_is_let_go():
     hold.holding = False
     work.accept([transaction(4, insert(ORDERS, 4, ""))])
     work.run(0)
-    assert script.calls[2:] == [[20, 4], "flush"]
+    assert script.calls[2:] == [[20], "flush", [4], "flush"]  # not as if nothing lagged
     assert work.told[-1] == at(4)
     assert work.waits() == []
 
@@ -114,6 +115,31 @@ def test_what_is_before_a_barrier_is_durable_before_what_follows_is_written():
     work.run(0)
     assert script.calls == [[1], "flush", [2], "flush"]
     assert barriers.passed == 2
+
+
+def test_a_barrier_tells_when_everything_before_it_is_durable():
+    script = Script()
+    told: list[list[object]] = []
+
+    class Telling(BarrierAfter):
+        def apply(self, batch):
+            return [*batch, Barrier(lambda: told.append([*script.calls]))]
+
+    work = delivery(script, Telling("shop.orders"))
+    work.accept([transaction(ts, insert(ORDERS, ts, "")) for ts in (1, 2)])
+    work.run(0)
+    assert told == [[[1, 2], "flush"]]
+
+
+def test_items_that_a_stage_can_t_take_now_are_read_again():
+    class Away(BarrierAfter):
+        def apply(self, batch):
+            raise Retryable("a store doesn't answer", 3.0)
+
+    work = delivery(Script(), Away("shop.orders"))
+    with pytest.raises(ReplayRequired, match="a store doesn't answer") as caught:
+        work.accept([transaction(1, insert(ORDERS, 1, ""))])
+    assert caught.value.wait == 3.0
 
 
 def test_a_barrier_waits_for_a_target_that_is_durable_later():

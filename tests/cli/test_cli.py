@@ -2,14 +2,17 @@
 
 import json
 import os
-import sys
+import sqlite3
 
 import msgspec
 import pytest
 
-from tidemill import cli
+from tidemill.codec.native import library
 from tidemill.engine.status import FeedStatus, SinkStatus, StatusFile
-from tidemill.events import Wait
+from tidemill.events import Chunk, Wait
+from tidemill.sink.kind import SinkContext
+from tidemill.sink.registry import given_sink, open_given
+from tidemill.testing.changes import ORDERS, MemoryStore, batch, create, insert, transaction, update
 
 FEED = """\
 data_dir = "{directory}"
@@ -49,20 +52,6 @@ ENCODE = (
 
 
 @pytest.fixture
-def call(monkeypatch, capsys):
-    """Run a command; its status, what it printed, and what it said on stderr."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["tidemill", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        said = capsys.readouterr()
-        return ended.value.code, said.out, said.err
-
-    return run
-
-
-@pytest.fixture
 def config(tmp_path):
     path = tmp_path / "feed.toml"
     path.write_text(FEED.format(directory=tmp_path))
@@ -75,7 +64,8 @@ def config(tmp_path):
         (["run", "none.toml"], "none.toml: No such file or directory"),
         (
             ["run"],
-            'source.url: missing; for instance "mysql://user:password@host:3306" or "tikv://pd1:2379,pd2:2379"',
+            'source.url: missing; for instance "mysql://user:password@host:3306" or'
+            ' "tikv://pd1:2379,pd2:2379" or "pump://host:8250,host:8250"',
         ),
         (
             ["run", "--source", "mysql://db", "--sink", "sqlite:///x.db"],
@@ -87,7 +77,7 @@ def config(tmp_path):
         ),
         (
             ["run", "--source", "oracle://db", "--table", "shop.*"],
-            "source.url: no source 'oracle'; accepted: mysql, mariadb, tikv",
+            "source.url: no source 'oracle'; accepted: mysql, mariadb, tikv, pump, binlog",
         ),
         *(
             (["run", "--source", f"mysql://root:{password}@db:3306", "--table", "shop.*"], ENCODE)
@@ -172,4 +162,85 @@ def test_check_of_a_source_that_does_not_answer_is_1_and_makes_nothing(call, con
     assert (status, err) == (1, "")
     assert out.startswith("error   source: 127.0.0.1:1: Can't connect to MySQL server on '127.0.0.1'")
     assert f"ok      sink sink-1: {tmp_path}/copy.db will be made\n" in out
+    assert out.endswith(f"ok      decoder: {library.description()}\n")
     assert list(tmp_path.iterdir()) == [config]
+
+
+# --- dead letters
+
+
+@pytest.fixture
+def rejected(config, tmp_path):
+    """A feed whose sink has two letters of a row, and one of another; its target."""
+    given = given_sink("sink-1", f"sqlite:///{tmp_path}/copy.db", {"on_error": "dead letters"})
+    sink = open_given(given, SinkContext(name="sink-1", feed="tidemill", store=MemoryStore()))
+    sink.open()
+    for item in create(1, ORDERS), transaction(2, chunk=Chunk("")):
+        sink.write(batch(item))
+    sink.flush()
+    target = sqlite3.connect(tmp_path / "copy.db", isolation_level=None)
+    target.execute('CREATE UNIQUE INDEX notes ON "shop.orders" (note)')
+    rows = (
+        insert(ORDERS, 1, "a"),
+        insert(ORDERS, 2, "a"),
+        update(ORDERS, (2, "a"), (2, "b")),
+        insert(ORDERS, 3, "a"),
+    )
+    sink.write(batch(transaction(30, *rows)))
+    sink.flush()
+    sink.close()
+    yield target
+    target.close()
+
+
+def test_dead_letters_are_listed(call, config, rejected):
+    assert call("dead-letters", "list", config) == (
+        0,
+        "sink-1 1: insert of shop.orders (id=2) at 30: UNIQUE constraint failed: shop.orders.note\n"
+        "sink-1 2: update of shop.orders (id=2) at 30: an earlier change of the same row is a dead letter\n"
+        "sink-1 3: insert of shop.orders (id=3) at 30: UNIQUE constraint failed: shop.orders.note\n",
+        "",
+    )
+    assert call("dead-letters", "list", config, "--table", "shop.other") == (0, "", "")
+    _, out, _ = call("dead-letters", "list", config, "--id", "2", "--json")
+    line = json.loads(out)
+    assert (line["sink"], line["ts"], line["position"]) == ("sink-1", 30, "log:30")
+    assert (line["before"], line["after"]) == ({"id": 2, "note": "a"}, {"id": 2, "note": "b"})
+
+
+def test_dead_letters_are_applied_again(call, config, rejected):
+    status, out, _ = call("dead-letters", "retry", config)
+    assert (status, out.count("rejected again: ")) == (1, 2)
+    rejected.execute("DROP INDEX notes")
+    assert call("dead-letters", "retry", config, "--id", "3", "--json") == (
+        0,
+        '{"sink": "sink-1", "applied": [3], "rejected": []}\n',
+        "",
+    )
+    assert call("dead-letters", "retry", config)[:2] == (0, "sink-1: 2 applied\n")
+    assert rejected.execute('SELECT * FROM "shop.orders"').fetchall() == [(1, "a"), (2, "b"), (3, "a")]
+
+
+def test_dead_letters_are_dropped(call, config, rejected):
+    assert call("dead-letters", "drop", config, "--id", "3")[:2] == (0, "sink-1: 1 dropped\n")
+    assert call("dead-letters", "drop", config, "--json")[1] == '{"sink": "sink-1", "dropped": [1, 2]}\n'
+    assert call("dead-letters", "list", config) == (0, "", "")
+
+
+def test_a_target_without_letters_has_none(call, config):
+    assert call("dead-letters", "list", config) == (0, "", "")
+    assert call("dead-letters", "drop", config)[:2] == (0, "sink-1: 0 dropped\n")
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--sink", "none"], "--sink none: there is no such sink; accepted: sink-1, second, lines"),
+        (["--sink", "lines"], "dead letters are kept by SQL targets only, and none is meant here"),
+        (["--id", "1"], "--id 1: add --sink, as each sink has its own numbers"),
+    ],
+)
+def test_mistakes_about_dead_letters_are_one_sentence(call, config, flags, sentence):
+    more = '[[sink]]\nname = "second"\nurl = "sqlite:///second.db"\n[[sink]]\nname = "lines"\nurl = "file:///x"\n'
+    config.write_text(config.read_text() + more)
+    assert call("dead-letters", "list", config, *flags) == (2, "", f"tidemill: {sentence}\n")

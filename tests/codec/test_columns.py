@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tidemill.codec.mysql.images import Image, read_images
+from tidemill.codec.mysql.layout import Layouts
 from tidemill.errors import SourceError
 from tidemill.events import Run, runs_of
 from tidemill.testing.binlog_events import INSERT, INT, TINY, UPDATE, VARCHAR, rows_event, table_map, varchar
@@ -15,6 +16,8 @@ from tidemill.testing.binlog_events import INSERT, INT, TINY, UPDATE, VARCHAR, r
 from .runs import runs_of_rows
 from .test_rows import layout_of
 from .vectors import Vector, load
+
+pytestmark = pytest.mark.usefixtures("decoder")
 
 VECTORS = load()
 
@@ -59,6 +62,18 @@ def test_columns_have_the_values_of_the_rows(op: int) -> None:
         "varchar", "text", "binary", "varbinary", "blob", "date", "time", "datetime", "timestamp", "year",
         "enum", "set",
     }  # fmt: skip
+
+
+def test_rows_of_a_snapshot_are_columns_by_the_native_decoder_only(decoder: str) -> None:
+    columnar = 0
+    for vector in VECTORS:
+        layouts = Layouts()
+        table = layouts.layout(layouts.number_of(vector.table_map)).table
+        run = layouts.layout(layouts.add_table(table)).text_run(vector.packets, 7, 7)
+        assert len(run) == len(vector.literals)
+        assert (run.decoded is None) == (decoder == "native")
+        columnar += check([run])
+    assert columnar > 40 if decoder == "native" else columnar == 0
 
 
 def test_runs_of_different_operations_keep_their_order() -> None:

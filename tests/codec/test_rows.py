@@ -37,6 +37,8 @@ from tidemill.testing.binlog_events import (
 
 from .vectors import load
 
+pytestmark = pytest.mark.usefixtures("decoder")
+
 SMALL = table_map(INT._replace(nullable=False), VARCHAR, TINY)
 
 
@@ -223,7 +225,7 @@ def test_bytes_that_are_no_value_are_refused_by_column() -> None:
         return str(raised.value)
 
     assert refused(VARCHAR, b"\2\0\xc3\x28") == (
-        "table shop.t: a rows event can't be read at column c1 (varchar)"
+        "table shop.t: a rows event can't be read at column c1 (varchar), byte 34 of the event"
     )
     assert "c1 (varchar)" in refused(VARCHAR, b"\xff\xff")
     assert "c1 (date)" in refused(ColumnSpec(10), b"\xff\xff\xff")

@@ -75,8 +75,8 @@ def test_a_table_with_its_key_and_its_defaults() -> None:
             "a fraction in the format of mysql56_temporal_format=OFF",
         ),
         (
-            ("c", "char(5)", "eucjpms", "eucjpms_bin", "YES", "NULL", ""),
-            "character set eucjpms",
+            ("c", "char(5)", "klingon", "klingon_bin", "YES", "NULL", ""),
+            "character set klingon",
         ),
     ],
 )

@@ -56,7 +56,6 @@ def test_without_full_metadata_the_error_names_table_and_setting() -> None:
     [
         (ColumnSpec(0), "DECIMAL in the format before MySQL 5.0"),
         (ColumnSpec(200), "type 200"),
-        (VARCHAR._replace(collation=97), "character set eucjpms"),
         (VARCHAR._replace(collation=2000), "collation 2000"),
     ],
 )
@@ -64,6 +63,17 @@ def test_what_is_not_supported_is_named_with_its_column(column: ColumnSpec, what
     with pytest.raises(SourceError) as raised:
         parse_table_map(table_map(INT, column))
     assert str(raised.value) == f"column c1 of table shop.t: {what} isn't supported; leave the table out"
+
+
+def test_members_that_a_conversion_left_in_another_charset_are_named() -> None:
+    """Recorded from MariaDB 10.11: a SET of latin1 after CONVERT TO CHARACTER SET ucs2."""
+    recorded = (
+        "0673686f705f310002743200050d030df6fe040c03f801090101a0040f0263340269640263350263320263300a01"
+        "23050703016101620163080101"
+    )
+    what = "column c0 of table shop_1.t2: set with members that aren't ucs2 isn't supported"
+    with pytest.raises(SourceError, match=what):
+        parse_table_map(bytes.fromhex(recorded))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from tidemill.events import Column, Kind, Row, Table
 
 from .vectors import Vector, load
 
+pytestmark = pytest.mark.usefixtures("decoder")
+
 LONGEST_PAYLOAD = 2**24 - 1
 
 
@@ -118,7 +120,8 @@ def test_every_prefix_that_is_not_whole_rows_is_refused(vector: Vector) -> None:
 def test_text_that_is_no_value_is_refused_by_column(kind: Kind, text: bytes) -> None:
     with pytest.raises(SourceError) as raised:
         decode(layout_of("int", kind), packets(b"1", text))
-    assert str(raised.value) == f"table shop.t: a row of the snapshot can't be read at column c1 ({kind})"
+    where = f"at column c1 ({kind}), byte 6 of its chunk"
+    assert str(raised.value) == f"table shop.t: a row of the snapshot can't be read {where}"
 
 
 def test_a_packet_of_another_length_than_its_columns_is_refused() -> None:

@@ -6,6 +6,8 @@ import pytest
 
 from .vectors import Vector, as_printed, load, outcome
 
+pytestmark = pytest.mark.usefixtures("decoder")
+
 every_type = pytest.mark.parametrize("vector", load(), ids=lambda vector: vector.definition[:40])
 
 

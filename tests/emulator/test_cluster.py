@@ -24,7 +24,7 @@ from tidemill.emulator.loop import LoopThread
 from tidemill.emulator.percolator import COMMIT, PREWRITE, Row
 from tidemill.emulator.recorded import RecordedCluster, record
 from tidemill.emulator.shard import PUT
-from tidemill.testing.progress import STALL_SECONDS, ended, happened, joined
+from tidemill.testing.progress import STALL_SECONDS, completed, ended, happened, joined
 
 from .client import Client
 from .script import told
@@ -175,7 +175,7 @@ def test_a_name_that_is_none_is_told_what_there_is(make_client):
 
 
 def openssl(folder, *arguments):
-    subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True, timeout=60)
+    completed(["openssl", *arguments], cwd=folder).check_returncode()
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from tidemill.codec.checkpoint import decode_checkpoint, encode_checkpoint
 from tidemill.engine.checkpoint import CheckpointFile, lowest
 from tidemill.errors import CheckpointError
 from tidemill.events import (
+    PENDING,
     Checkpoint,
     SparkBatch,
     SparkQuery,
@@ -21,7 +22,9 @@ from tidemill.events import (
     compose_ts,
 )
 
-LOADED = st.builds(TableProgress, st.none() | st.lists(st.integers(0, 2**64 - 1), max_size=3).map(tuple))
+LOADED = st.just(PENDING) | st.builds(
+    TableProgress, st.none() | st.lists(st.integers(0, 2**64 - 1), max_size=3).map(tuple)
+)
 CHECKPOINTS = st.builds(
     Checkpoint,
     st.integers(0, 2**63 - 1),
@@ -40,7 +43,7 @@ def test_a_checkpoint_comes_back_from_its_text(checkpoint, length):
 
 def test_people_can_read_it():
     ts = compose_ts(1_700_000_000_123)
-    loading = {"shop.orders": TableProgress((42,)), "shop.items": TableProgress()}
+    loading = {"shop.orders": TableProgress((42,)), "shop.items": TableProgress(), "shop.later": PENDING}
     tables = {"shop.late": TablePosition(5, "bin.000002:4")}
     text = encode_checkpoint(Checkpoint(ts, "bin.000003:4711", loading, "server 7", SparkQuery(4), tables))
     document = json.loads(text)
@@ -51,7 +54,7 @@ def test_people_can_read_it():
         "time": "2023-11-14T22:13:20.123+00:00",
         "position": "bin.000003:4711",
         "source": "server 7",
-        "loading": {"shop.orders": [42], "shop.items": "whole"},
+        "loading": {"shop.orders": [42], "shop.items": "whole", "shop.later": "pending"},
         "owner": {"type": "spark query", "partitions": 4},
         "tables": {"shop.late": {"ts": 5, "position": "bin.000002:4"}},
     }

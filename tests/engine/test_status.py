@@ -118,6 +118,14 @@ def test_an_explanation_names_the_longest_wait_first_and_the_sink_furthest_behin
     assert explanation(STATUS, [])[1] == "nothing waits"
 
 
+def test_an_explanation_says_that_tables_are_loaded():
+    loading = msgspec.structs.replace(STATUS, snapshot=SnapshotStatus("shop.b", 1_200, 5_000, 3, 1))
+    said = "table shop.b is loaded, 2 of 3: 1,200 of about 5,000 rows so far"
+    assert explanation(loading, [])[:2] == ["feed shop: normal", said]
+    wait = Wait("decoder", "room", 7.0, on="sink copy")
+    assert explanation(loading, [wait])[1:3] == [said, "decoder has waited 7.0 s for room in sink copy"]
+
+
 def test_what_is_retried_is_explained_with_its_error_and_the_time_of_the_next_attempt():
     retry = Retry("source", "no answer", at=25.0, since=10.0)
     assert retry.sentence(21.0) == "source: no answer; trying again in 4.0 s"

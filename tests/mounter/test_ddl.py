@@ -1,5 +1,5 @@
 """Statements of a source and what becomes of them: in ddl.txt without a catalog of the tables before them, in
-known.txt with one."""
+known.txt with one, in left_out.txt where generated columns are left out."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from tidemill.testing import cases
 
 CASES = Path(__file__).with_name("ddl.txt")
 KNOWN = Path(__file__).with_name("known.txt")
+LEFT_OUT = Path(__file__).with_name("left_out.txt")
 UTF8 = Charset("utf8mb4", "utf8mb4_general_ci")
 FOLLOWED = TableFilter(["shop.*", "!shop.tmp_*"])
 
@@ -47,14 +48,24 @@ def test_a_statement_about_unknown_tables(case: cases.Case, rewrite: bool) -> No
 def test_statements_about_known_tables(case: cases.Case, rewrite: bool) -> None:
     """Statements one after another, each in its line, from an empty server on. The outcome is that of the
     last one, and the tables then."""
+    case.expect("\n".join(after_all(case.commands, Catalog())), rewrite)
+
+
+@pytest.mark.parametrize("case", cases.load(LEFT_OUT), ids=cases.title)
+def test_statements_while_generated_columns_are_left_out(case: cases.Case, rewrite: bool) -> None:
+    """As above; the tables are also shown with the columns that are left out."""
     catalog = Catalog()
+    found = after_all(case.commands, catalog, copies_generated=False)
+    found += [f"whole {shown(known.complete)}" for known in catalog.known() if known.whole]
+    case.expect("\n".join(found), rewrite)
+
+
+def after_all(commands: str, catalog: Catalog, **options: Any) -> list[str]:
+    """The outcome of the last statement, and the tables then."""
     catalog.learn([("shop", UTF8)], {"utf8mb4": "utf8mb4_general_ci", "latin1": "latin1_swedish_ci"})
-    statements = Statements(FOLLOWED, catalog)
-    found = ""
-    for statement in case.commands.splitlines():
-        found = outcome(statement, statements)
-    tables = [shown(table) for table in catalog.tables()]
-    case.expect("\n".join([found, *tables]), rewrite)
+    statements = Statements(FOLLOWED, catalog, **options)
+    *_, found = [outcome(statement, statements) for statement in commands.splitlines()]
+    return [found, *map(shown, catalog.tables())]
 
 
 def outcome(statement: str, statements: Statements) -> str:

@@ -8,9 +8,11 @@ import pytest
 
 from tidemill.codec.mysql.collation import Charset
 from tidemill.codec.mysql.entry import Query
+from tidemill.codec.mysql.known_table import KnownTable
 from tidemill.errors import StoreError
+from tidemill.events import Column, Table
 from tidemill.mounter.mysql import history as history_module
-from tidemill.mounter.mysql.catalog import Catalog, CatalogChange
+from tidemill.mounter.mysql.catalog import Catalog, CatalogChange, TableChange
 from tidemill.mounter.mysql.ddl import Statements
 from tidemill.mounter.mysql.history import History
 from tidemill.routing import TableFilter
@@ -155,3 +157,22 @@ def test_a_directory_that_can_t_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=r"can't write .*x\.catalog"):
         History(tmp_path / "file" / "x.catalog", "source-1").restore(1)
+
+
+def test_definitions_after_the_restored_ts_are_kept_until_a_statement_changes_their_table(path: Path) -> None:
+    known = KnownTable(Table("shop", "t", (Column("id", "int"),)))
+    history = History(path, "source-1")
+    history.restore(0)
+    forgotten, learned = (CatalogChange((TableChange("shop", "t", one),)) for one in (None, known))
+    history.append([(1, forgotten), (5, learned), (8, forgotten)])
+    history.close()
+    for ts, later in ((1, [5]), (3, [5]), (2, [5])):
+        history.restore(ts)
+        assert [one.ts for one in history.later] == later
+        history.close()
+    history.restore(2)
+    history.append([(8, forgotten)])
+    history.close()
+    history.restore(9)
+    assert history.later == []
+    history.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,7 @@ from tidemill.codec.mysql.entry import (
     ROLLBACK_MARKER,
     ROWS,
     TEXT_ROWS,
+    ChunkRows,
     Commit,
     Definitions,
     NewTable,
@@ -26,6 +28,7 @@ from tidemill.codec.mysql.entry import (
     encode_statement,
     entry_key,
 )
+from tidemill.codec.mysql.known_table import KnownTable
 from tidemill.codec.mysql.layout import Layouts
 from tidemill.errors import InvariantViolated, SourceError
 from tidemill.events import (
@@ -45,6 +48,8 @@ from tidemill.events import (
     Transaction,
 )
 from tidemill.mounter import Mounter
+from tidemill.mounter.mysql.catalog import CatalogChange, TableChange
+from tidemill.mounter.mysql.history import History
 from tidemill.routing import TableFilter
 from tidemill.testing.binlog_events import DELETE, INSERT, INT, rows_event, table_map
 
@@ -83,8 +88,10 @@ class Bench:
             case "d", "efaults":
                 databases = (("shop", Charset("utf8mb4", "utf8mb4_general_ci")),)
                 kind, value = DDL, encode_statement(Definitions(databases, {}, loading=True))
+            case "#", after:
+                kind, value = DDL, encode_statement(ChunkRows("shop", "t", (int(after),)))
             case "*", "":
-                kind, value = DDL, encode_statement(NewTable(TABLE))
+                kind, value = DDL, encode_statement(NewTable(KnownTable(TABLE)))
             case "x", "":
                 kind, value, number = ROLLBACK_MARKER, b"", 0
             case ".", "":
@@ -146,6 +153,19 @@ def test_a_transaction_without_rows_moves_the_position() -> None:
 
 def test_snapshot_rows_come_with_their_chunk() -> None:
     assert described(Bench().mount("=1", "=2", ".shop.t")) == ["+1 +2 chunk shop.t (3,) log:7"]
+
+
+def test_rows_of_a_chunk_that_changed_while_it_was_read_come_in_their_last_state() -> None:
+    logged = ("+2", "-2", "-1", "+1", "+3", "-4", "+0", "+7")
+    words = ("#0", *logged, "=1", "=2", "=4", ".shop.t")  # the chunk is of the keys 1 to 3
+    expected = ["+1", "+3"]
+    (line,) = described(Bench().mount(*words))
+    assert line == f"{' '.join(expected)} chunk shop.t (3,) log:7"
+    bench = Bench()
+    items = bench.mount_each(bench.transaction(*words))
+    rows = [row for item in items if isinstance(item, Transaction) for row in item.rows]
+    assert [row.after for row in rows] == [(1,), (3,)]
+    assert described(bench.mount("+5", ".")) == ["+5 log:7"]
 
 
 def test_a_table_about_to_be_loaded() -> None:
@@ -315,6 +335,35 @@ def test_a_transaction_without_commit_is_a_bug() -> None:
         Bench().mount("+1")
 
 
+def test_rows_of_an_unknown_definition_are_refused_while_generated_columns_are_left_out() -> None:
+    bench = Bench()
+    bench.mounter = Mounter(bench.layouts, "source-1", TableFilter(["shop.*"]), copies_generated=False)
+    with pytest.raises(SourceError, match=r"shop\.t: its definition isn't known, .*--resnapshot shop\.t"):
+        bench.mount("+1", ".")
+
+
+def test_rows_before_a_later_definition_are_for_no_target(tmp_path: Path) -> None:
+    def learned(known: KnownTable | None) -> CatalogChange:
+        return CatalogChange((TableChange("shop", "t", known),))
+
+    bench, history = Bench(), History(tmp_path / "catalog", "source-1")
+    history.restore(0)
+    history.append([(1, learned(None)), (TS, learned(KnownTable(TABLE)))])
+    catalog = history.restore(1)
+    bench.mounter = Mounter(
+        bench.layouts,
+        "source-1",
+        TableFilter(["shop.*"]),
+        catalog=catalog,
+        history=history,
+        copies_generated=False,
+    )
+    for ts, rows in ((TS, 0), (TS + 1, 1)):
+        (item,) = bench.mounter.mount(Sorted(bench.transaction("+1", ".", ts=ts), ts))
+        assert len(item.rows) == rows  # type: ignore[union-attr]
+    history.close()
+
+
 def test_damaged_rows_stop_with_the_name_of_their_table() -> None:
     bench = Bench()
     first, commit = bench.transaction("+1", ".")
@@ -361,10 +410,10 @@ def test_a_commit_comes_back(chunk: Chunk | None) -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        NewTable(TABLE, "c0"),
+        NewTable(KnownTable(TABLE, "c0")),
         Query("s", "ALTER ...", 1.5, 4, True, False, "SYSTEM", None, Charset("latin1"), "log:5"),
         Definitions(
-            (("s", Charset("latin1", "latin1_bin")),), {"latin1": "latin1_bin"}, True, (NewTable(TABLE),)
+            (("s", Charset("latin1", "latin1_bin")),), {"latin1": "latin1_bin"}, True, (KnownTable(TABLE),)
         ),
     ],
 )

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import pytest
 
 from tidemill.codec.mysql.entry import Query
 from tidemill.mounter.mysql.catalog import Catalog
 from tidemill.mounter.mysql.change import KINDS, Change
 from tidemill.mounter.mysql.ddl import Statements
-from tidemill.mounter.mysql.policy import Policy, Rule
+from tidemill.mounter.mysql.policy import Policy
+from tidemill.mounter.mysql.rule import Rule
+from tidemill.mounter.mysql.statement_filter import StatementFilter
 from tidemill.routing import TableFilter
 
 BEFORE = ("CREATE TABLE t (a INT, b INT)", "CREATE TABLE u (a INT)")
@@ -18,7 +23,12 @@ def rule(action: str, *kinds: str, tables: str = "shop.*") -> Rule:
     return Rule(TableFilter([tables]), action, frozenset(kinds or KINDS))
 
 
-def left(statement: str, *rules: Rule, skip: tuple[str, ...] = ()) -> list[str]:
+def left(
+    statement: str,
+    *rules: Rule,
+    skip: tuple[str, ...] = (),
+    filters: Sequence[StatementFilter] = (),
+) -> list[str]:
     """The changes of a statement at log:9 that are left, a line each."""
     catalog = Catalog()
     catalog.learn([], {})
@@ -26,7 +36,8 @@ def left(statement: str, *rules: Rule, skip: tuple[str, ...] = ()) -> list[str]:
     for one in BEFORE:
         statements.changes(Query("shop", one, 0.0))
     query = Query("shop", statement, 0.0, position="log:9")
-    return [said(change) for change in Policy(rules, skip).apply(statements.changes(query), query)]
+    policy = Policy(rules, skip, filters=filters)
+    return [said(change) for change in policy.apply(statements.changes(query), query)]
 
 
 def said(change: Change) -> str:
@@ -110,3 +121,33 @@ def test_a_refused_statement_can_be_skipped_by_its_position() -> None:
     (refusal,) = left("ALTER TABLE 'x")
     assert refusal.endswith("(to skip it: tidemill resume --skip-ddl log:9)")
     assert left("ALTER TABLE 'x", skip=("log:9",)) == []
+
+
+def drop(*kinds: str, sql: str = "", tables: str = "shop.*") -> StatementFilter:
+    expression = re.compile(sql, re.IGNORECASE) if sql else None
+    return StatementFilter(TableFilter([tables]), frozenset(kinds or KINDS), expression)
+
+
+@pytest.mark.parametrize(
+    ("statement", "filters", "found"),
+    [
+        ("TRUNCATE t", [drop("truncate")], []),
+        ("TRUNCATE t", [drop("truncate", tables="shop.u")], ["shop.t: TruncateTable"]),
+        ("ALTER TABLE t ADD c INT, DROP b", [drop("add column")], ["shop.t: DropColumn"]),
+        ("ALTER TABLE t ADD c INT, DROP b", [drop("add column"), drop("drop column")], []),
+        ("ALTER TABLE t ADD c INT", [drop(sql=r"add\s+c")], []),
+        ("ALTER TABLE t ADD d INT", [drop(sql=r"add\s+c")], ["shop.t: AddColumn"]),
+        ("ALTER TABLE t ENGINE=BLACKHOLE", [drop("other", sql="blackhole")], []),
+        ("DROP TABLE t, u", [drop("drop table", tables="shop.u")], ["shop.t: DropTable"]),
+    ],
+)
+def test_a_filter_drops_schema_changes_by_table_kind_and_statement(statement, filters, found) -> None:
+    assert left(statement, rule("apply"), filters=filters) == found
+
+
+def test_a_filter_comes_before_the_rules() -> None:
+    assert left("TRUNCATE t", rule("stop"), filters=[drop("truncate")]) == []
+
+
+def test_a_statement_that_can_t_be_parsed_is_dropped_by_its_text() -> None:
+    assert left("ALTER TABLE t SOMETHING NEW", filters=[drop(sql="SOMETHING NEW$")]) == []

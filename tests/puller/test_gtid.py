@@ -6,6 +6,8 @@ from struct import pack
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tidemill.errors import CheckpointError, SourceError
 from tidemill.events import Checkpoint
@@ -22,6 +24,22 @@ def mariadb_event(domain: int, server: int, number: int) -> bytes:
 
 def mysql_event(uuid: str, number: int) -> bytes:
     return pack("<IBI10x", 0, 33, 1) + pack("<B16sQ", 1, UUID(uuid).bytes, number)
+
+
+def tagged_event(uuid: str, tag: str, number: int) -> bytes:
+    fields = varint(0) + varint(0)  # its flags
+    fields += varint(1) + b"".join(map(varint, UUID(uuid).bytes))
+    fields += varint(2) + varint(number << 1)
+    fields += varint(3) + varint(len(tag)) + tag.encode()
+    body = varint(1) + varint(len(fields) + 3) + varint(4) + fields
+    return pack("<IBI10x", 0, 42, 1) + body
+
+
+def varint(number: int) -> bytes:
+    size = next((size for size in range(1, 9) if number < 1 << 7 * size), 9)
+    if size == 9:
+        return b"\xff" + number.to_bytes(8, "little")
+    return (number << size | (1 << size - 1) - 1).to_bytes(size, "little")
 
 
 def test_mariadb_has_the_last_transaction_of_each_domain() -> None:
@@ -42,9 +60,33 @@ def test_mysql_has_intervals_which_grow_together() -> None:
 
 
 def test_a_tag_makes_a_sequence_of_its_own() -> None:
-    gtids = MySqlGtids(f"{A}:1-3:backup:1-2:4")
-    assert str(gtids) == f"{A}:1-3,{A}:backup:1-2:4"
-    assert gtids.has_tags
+    gtids = MySqlGtids(f"{A}:1-3:Backup:1-2:4")
+    gtids.add(tagged_event(A, "backup", 3))
+    gtids.add(tagged_event(A, "", 4))
+    gtids.add(tagged_event(B, "backup", 1 << 40))
+    assert str(gtids) == f"{A}:1-4,{A}:backup:1-4,{B}:backup:{1 << 40}"
+
+
+@given(st.integers(0, (1 << 63) - 1), st.uuids(), st.from_regex(r"[a-z_][a-z0-9_]{0,31}", fullmatch=True))
+def test_an_event_with_any_tag_and_number_is_read(number: int, uuid: UUID, tag: str) -> None:
+    gtids = MySqlGtids()
+    gtids.add(tagged_event(str(uuid), tag, number))
+    assert str(gtids) == f"{uuid}:{tag}:{number}"
+
+
+def test_a_tagged_event_that_is_cut_off_is_refused() -> None:
+    event = tagged_event(A, "backup", 1000)
+    for end in range(19, len(event)):
+        with pytest.raises((ValueError, IndexError)):
+            MySqlGtids().add(event[:end])
+
+
+def test_a_set_is_encoded_as_servers_exchange_it() -> None:
+    uuid = UUID(A).bytes
+    assert MySqlGtids(f"{A}:1-3:7").encode() == pack("<Q16s5Q", 1, uuid, 2, 1, 4, 7, 8)
+    tagged = pack("<Q16s", 1 << 56 | 2 << 8 | 1, uuid) + b"\0" + pack("<3Q", 1, 1, 4)
+    tagged += uuid + b"\x0cbackup" + pack("<3Q", 1, 5, 6)
+    assert MySqlGtids(f"{A}:1-3:backup:5").encode() == tagged
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidemill.events import Column, Table
-from tidemill.puller.mysql.snapshot import chunk_query, has_integer_key
+from tidemill.puller.mysql.key_range import chunk_query, has_integer_key
 
 COLUMNS = (
     Column("a", "int"),

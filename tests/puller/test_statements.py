@@ -8,7 +8,8 @@ from zoneinfo import available_timezones
 import pytest
 
 from tidemill.errors import SourceError
-from tidemill.puller.mysql.query import LoggedStatement, changed_tables, verb
+from tidemill.puller.mysql.dml import changed_tables
+from tidemill.puller.mysql.query import LoggedStatement, verb
 from tidemill.puller.mysql.zone import ServerZone
 
 

@@ -18,7 +18,7 @@ CASES = Path(__file__).with_name("transactions.txt")
 def run(commands: str) -> str:
     """Commands are events (see Log.add) and, for the reader:
 
-    `begin max=N nochecksum`  on the first line: a decoder that parts transactions of more than N bytes
+    `begin max=N nochecksum noends`  on the first line: a decoder that parts transactions of more than N bytes
     `read`, `read N`          take in what there is, or N events of it
     `lose`                    the connection is lost, and made again
     `idle T`                  the server has nothing more at second T
@@ -28,7 +28,7 @@ def run(commands: str) -> str:
     """
     lines = commands.splitlines()
     options = lines.pop(0).split() if lines[0].startswith("begin") else []
-    log = Log(checksums="nochecksum" not in options)
+    log = Log(checksums="nochecksum" not in options, tells_ends="noends" not in options)
     max_bytes = next((int(option[4:]) for option in options if option.startswith("max=")), 1 << 20)
     reader = Reader(log, log.end, max_bytes=max_bytes)
     output = ""

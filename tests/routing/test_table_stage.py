@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from tidemill.events import Ddl, DropTable, RenameTables
+from tidemill.events import Chunk, Ddl, DropTable, RenameTables
 from tidemill.routing import TableFilter, TableStage
+from tidemill.sink.table_load import tables_of
 from tidemill.testing.changes import ORDERS, alter, create, transaction
 
 SWAP = "RENAME TABLE a TO x, b TO a, x TO b"
@@ -64,3 +65,13 @@ def test_other_changes_go_to_the_sinks_of_their_table():
     stage = TableStage(TableFilter(["shop.orders"]))
     other = create(8, replace(ORDERS, name="other"))
     assert stage.apply([create(7, ORDERS), other]) == [create(7, ORDERS), transaction(8)]
+
+
+def test_a_table_of_one_of_several_sources_is_chosen_by_its_name_in_the_source():
+    stage = TableStage(TableFilter(["shop.orders"]), ["north", "south"])
+    loaded = [transaction(7, chunk=Chunk(name)) for name in ("north: shop.orders", "south: shop.other")]
+    assert stage.apply(loaded) == loaded[:1]
+    moved = replace(rename("a>b"), source_name="north")
+    (dropped,) = TableStage(TableFilter(["s.a"])).apply([moved])
+    assert dropped.origin_name == "north: s.a"
+    assert tables_of(moved) == ["north: s.a", "north: s.b"]

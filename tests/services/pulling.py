@@ -18,12 +18,14 @@ from tidemill.events import (
     Changes,
     Checkpoint,
     CreateTable,
+    DropTable,
     Item,
     KvChange,
     Row,
     RowChange,
     Sorted,
     Transaction,
+    TruncateTable,
 )
 from tidemill.mounter import Mounter
 from tidemill.puller.mysql.options import MysqlOptions
@@ -35,6 +37,12 @@ from tidemill.testing.mariadb import PASSWORD, MariaDb
 from tidemill.testing.private_server import PrivateServer
 from tidemill.testing.progress import STALL_SECONDS, changed_to
 from tidemill.testing.resumed import Resumed
+
+VERSIONED_BY_TRANSACTIONS = (
+    "(id INT PRIMARY KEY, s BIGINT UNSIGNED GENERATED ALWAYS AS ROW START, "
+    "e BIGINT UNSIGNED GENERATED ALWAYS AS ROW END, PERIOD FOR SYSTEM_TIME (s, e)) WITH SYSTEM VERSIONING"
+)
+"""Columns of a table that can't be followed: its changes are logged as statements."""
 
 
 class Copy:
@@ -77,6 +85,10 @@ class Copy:
                 case AddColumn():
                     rows = self.tables[item.full_name]
                     self.tables[item.full_name] = Counter({(*row, None): n for row, n in rows.items()})
+                case DropTable():
+                    self.tables.pop(item.full_name, None)
+                case TruncateTable():
+                    self.tables[item.full_name].clear()
                 case _:
                     raise NotImplementedError(action)
 
@@ -130,7 +142,8 @@ class Pulling:
         self._copies = copies
         self._filter = TableFilter(list(patterns))
         self._layouts = Layouts()
-        self._mounter = Mounter(self._layouts, "test", self._filter)
+        copies_generated = self.options.copies_generated
+        self._mounter = Mounter(self._layouts, "test", self._filter, copies_generated=copies_generated)
         self.catalog = self._mounter.catalog
         self._pending: defaultdict[int, list[KvChange]] = defaultdict(list)
         found = [copy.checkpoint for copy in copies]
@@ -139,8 +152,8 @@ class Pulling:
 
     def __enter__(self) -> Self:
         self._system = ActorSystem("blocking", workers=3)
-        collector = self._system.spawn(Collector, self, capacity=1, name="output")
         coordinator = self._system.spawn(Collector, self, name="coordinator")
+        collector = self._system.spawn(Collector, self, capacity=1, supervisor=coordinator, name="output")
         self.puller = self._system.spawn(
             MysqlPuller,
             self.options,

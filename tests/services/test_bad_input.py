@@ -17,6 +17,8 @@ from tidemill.testing.feeds import Place, Running
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.progress import eventually
 
+from .pulling import VERSIONED_BY_TRANSACTIONS
+
 mounts = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
 
 
@@ -89,9 +91,9 @@ def test_a_setting_that_rows_can_not_be_read_with(place, setting, bad, good):
 
 
 def test_a_table_that_is_not_supported(place):
-    place.execute(f"CREATE TABLE {place.schema}.site (id INT PRIMARY KEY) WITH SYSTEM VERSIONING")
+    place.execute(f"CREATE TABLE {place.schema}.site {VERSIONED_BY_TRANSACTIONS}")
     sentence = place.run().sentence
-    assert f"{place.schema}.site is system versioned" in sentence
+    assert f"{place.schema}.site is system-versioned by transactions" in sentence
     place.configure(tables=[f"{place.schema}.*", f"!{place.schema}.site"])
     place.continues()
 

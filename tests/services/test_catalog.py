@@ -11,10 +11,12 @@ from msgspec.structs import replace
 
 import tidemill
 from tests.services.pulling import Pulling
-from tidemill.codec.mysql.entry import DDL, NewTable, Query, decode_statement
+from tidemill.codec.mysql.entry import DDL, Query, decode_statement
+from tidemill.codec.mysql.known_table import KnownTable
+from tidemill.codec.mysql.tokens import Tokens, literal
 from tidemill.errors import SourceError
 from tidemill.events import ChangeColumn, Column, CreateTable, Ddl, Item, Transaction
-from tidemill.mounter.mysql.catalog import Catalog, KnownTable
+from tidemill.mounter.mysql.catalog import Catalog
 from tidemill.mounter.mysql.defaults import plain_default
 from tidemill.puller.mysql.connection import Session, connect, disconnect
 from tidemill.puller.mysql.position import Position
@@ -74,14 +76,16 @@ class Bed:
                 continue
             assert source is not None
             if self.catalog.get(name) is None and self.catalog.exists(name):
-                self.catalog.put(known_of(source.new_table))
-            there[found.name] = plain(known_of(source.new_table))
+                self.catalog.put(source.known)
+            there[found.name] = plain(source.known)
         names = [table.name for table in self.catalog.tables() if table.schema == self.schema]
         known: dict[str, KnownTable] = {}
         for name in names:
             one = self.catalog.get((self.schema, name))
             assert one is not None
             assert one.has_unique or not there[name].has_unique
+            if one.details.unknown:
+                there[name] = replace(there[name], details=one.details)
             known[name] = plain(replace(one, has_unique=there[name].has_unique))
         assert known == there
 
@@ -104,17 +108,31 @@ def bed(mariadb: MariaDb, database: str) -> Iterator[Bed]:
         disconnect(session)
 
 
-def known_of(new: NewTable) -> KnownTable:
-    return KnownTable(new.table, new.auto_increment, new.has_primary, new.has_unique)
-
-
 def plain(known: KnownTable) -> KnownTable:
-    """Return a table with one spelling of CURRENT_TIMESTAMP."""
+    """Return a table with one spelling of CURRENT_TIMESTAMP, and of the SQL text in its details."""
     columns = tuple(
         replace(column, default=plain_default(column.default), on_update=plain_default(column.on_update))
         for column in known.table.columns
     )
-    return replace(known, table=replace(known.table, columns=columns))
+    details = replace(
+        known.details,
+        partitions=plain_text(known.details.partitions),
+        checks=tuple(replace(one, condition=plain_text(one.condition)) for one in known.details.checks),
+        columns=tuple(replace(one, check=plain_text(one.check)) for one in known.details.columns),
+    )
+    return replace(known, table=replace(known.table, columns=columns), details=details)
+
+
+def plain_text(sql: str) -> str:
+    """Return SQL in one spelling of names and spaces, without the engine that a server prints."""
+    tokens = Tokens(sql)
+    words: list[str] = []
+    while tokens.next.kind != "end":
+        if tokens.accept("ENGINE", "=", "INNODB"):
+            continue
+        token = tokens.take()
+        words.append(literal(token.value) if token.kind == "string" else token.value.lower())
+    return " ".join(words)
 
 
 def described(ddl: Ddl) -> str:

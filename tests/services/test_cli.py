@@ -138,7 +138,10 @@ def test_a_sink_that_gets_no_answer_is_named_with_the_time_it_waits(place):
         running.until(lambda status: status.waits)
         said = place.call("explain", str(place.config)).out
         assert re.search(
-            rf"^sink a has waited \d+\.\d s for an answer of mysql://\S+/{copy}$", said, re.MULTILINE
+            r"^sink a worker \d has waited \d+\.\d s for the target to take commit ts \d+ "
+            rf"\({place.schema}\.item",
+            said,
+            re.MULTILINE,
         )
         (line, *_) = json.loads(place.call("explain", str(place.config), "--json").out)
         assert line == "feed copy: normal"
@@ -214,6 +217,29 @@ def test_check_shows_what_is_followed_and_changes_nothing(place):
     assert "ok      sink b: 127.0.0.1 answers\n" in done.out
     assert sorted(place.directory.iterdir()) == files
     assert place.execute("SHOW DATABASES") == schemas
+
+
+def test_check_says_what_a_copied_definition_leaves_out(place):
+    place.configure(sinks=[place.server.url(f"{place.schema}_copy")])
+    config = place.config.read_text()
+    place.config.write_text(config.replace("[[sink]]", '[[sink]]\ncopy = "definition"'))
+    done = place.call("check", str(place.config))
+    assert (done.status, done.err) == (0, "")
+    assert 'copy = "definition" leaves out foreign keys, triggers' in done.out
+
+
+def test_check_names_tables_and_columns_that_postgresql_would_cut_off(place):
+    long, wide = "t" * 64, "ü" * 32
+    place.execute(f"CREATE TABLE {place.schema}.{long} (id INT PRIMARY KEY, {wide} INT)")
+    place.configure(sinks=[place.sqlite_url, "postgresql://127.0.0.1:1/shop"])
+    done = place.call("check", str(place.config))
+    assert done.status == 1
+    cut_off = "PostgreSQL would cut it off after 63: give it a shorter name in the source"
+    table = f"sink b: table {place.schema}.{long}"
+    assert [line for line in done.out.splitlines() if "cut it off" in line] == [
+        f"error   {table}: the name '{long}' has 64 bytes, and {cut_off}",
+        f"error   {table}, column {wide}: the name '{wide}' has 64 bytes, and {cut_off}",
+    ]
 
 
 def test_check_says_where_each_sink_goes_on(place):

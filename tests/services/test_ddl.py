@@ -2,26 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tidemill.testing.feeds import Place
 from tidemill.testing.mariadb import MariaDb
-
-
-@pytest.fixture(params=["sqlite", "mariadb"])
-def place(request: pytest.FixtureRequest, mariadb: MariaDb, database: str, tmp_path: Path) -> Iterator[Place]:
-    """A feed whose snapshot is done."""
-    place = Place(tmp_path, mariadb, database)
-    place.execute(f"CREATE TABLE {database}.kept (id INT PRIMARY KEY)")
-    if request.param == "mariadb":
-        place.copy_server, place.copy_schema = mariadb, f"{database}_copy"
-        place.configure(sinks=[mariadb.url(place.copy_schema)])
-    place.continues()
-    yield place
-    place.execute(f"DROP DATABASE IF EXISTS {database}_copy")
 
 
 def in_session(place: Place, *statements: str) -> None:

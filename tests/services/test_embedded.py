@@ -3,10 +3,12 @@
 import asyncio
 import runpy
 import sys
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import duckdb
 import pytest
 from msgspec.structs import replace
 
@@ -246,3 +248,24 @@ def test_the_example_runs(name, mariadb, tmp_path, capsys, monkeypatch):
         "followed": "insert shop.greetings {'id': 1, 'word': 'hello'}\n",
     }
     assert expected[name] in output
+
+
+def test_the_example_copies_mariadb_to_duckdb_and_goes_on_after_a_restart(mariadb, tmp_path, monkeypatch):
+    execute(
+        mariadb,
+        "CREATE DATABASE IF NOT EXISTS shop",
+        "CREATE OR REPLACE TABLE shop.prices (id BIGINT UNSIGNED PRIMARY KEY, price DECIMAL(38,2), t TIME)",
+        "INSERT INTO shop.prices VALUES (18446744073709551615, 1.50, '-30:00:00'), (2, NULL, NULL)",
+    )
+    monkeypatch.setattr(sys, "argv", ["mariadb_to_duckdb", mariadb.url(), str(tmp_path), "now"])
+    runpy.run_path(str(EXAMPLES / "mariadb_to_duckdb.py"), run_name="__main__")
+    execute(
+        mariadb,
+        "ALTER TABLE shop.prices ADD word VARCHAR(9) NOT NULL DEFAULT 'new'",
+        "DELETE FROM shop.prices WHERE id = 2",
+    )
+    runpy.run_path(str(EXAMPLES / "mariadb_to_duckdb.py"), run_name="__main__")
+    execute(mariadb, "DROP TABLE shop.prices")
+    with duckdb.connect(str(tmp_path / "copy.duckdb")) as copy:
+        rows = copy.execute("FROM copy.shop.prices").fetchall()
+    assert rows == [(2**64 - 1, Decimal("1.50"), timedelta(hours=-30), "new")]

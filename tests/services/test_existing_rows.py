@@ -1,4 +1,4 @@
-"""Values of a new column's default in existing rows: the same in the source and both targets.
+"""Values of a new column's default in existing rows: the same in the source and all targets.
 
 The cases are in existing_rows.txt, each run on a table of its own.
 """
@@ -13,16 +13,22 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import psycopg
 import pymysql
 import pytest
+from msgspec.structs import replace
 
-from tidemill.events import Batch, Checkpoint, CreateTable, Ddl
+from tidemill.errors import SinkError
+from tidemill.events import AddColumn, Batch, ChangeColumn, Checkpoint, Column, CreateTable, Ddl
 from tidemill.puller.puller import Connected
 from tidemill.sink import NotReproducible, Sink, open_sink
 from tidemill.testing import cases
 from tidemill.testing.changes import MemoryStore
+from tidemill.testing.compare import quoted
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.mariadb_client import Client
+from tidemill.testing.postgres import PostgreSql
+from tidemill.testing.postgres_values import as_printed
 
 from .pulling import Pulling
 
@@ -49,16 +55,21 @@ class Case(NamedTuple):
         return self.text.rpartition(" | ")[2]
 
 
-def test_the_cases(own: Client, tmp_path: Path, rewrite: bool) -> None:
+def test_the_cases(own: Client, postgres_url: str, tmp_path: Path, rewrite: bool) -> None:
     """Each is an ALTER TABLE; what stands in front of "|" is set in its session."""
     changes = [Case(block.number, block.given) for block in cases.load(CASES)]
-    found = outcomes(own, tmp_path, changes)
+    found = outcomes(own, postgres_url, tmp_path, changes)
     cases.expect_all(CASES, [(change.text, found[change.table]) for change in changes], rewrite)
 
 
 @pytest.mark.parametrize(("zone", "hours"), [("Asia/Kolkata", "03:43:20"), ("Europe/Berlin", "loaded again")])
 def test_a_session_in_the_server_s_own_time_zone(
-    private_mariadb: MariaDb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zone: str, hours: str
+    private_mariadb: MariaDb,
+    postgres_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    zone: str,
+    hours: str,
 ) -> None:
     """Where that has summer time, it is known only for about a year."""
     monkeypatch.setenv("TZ", zone)
@@ -72,7 +83,7 @@ def test_a_session_in_the_server_s_own_time_zone(
             Case(3, "ADD a TIMESTAMP DEFAULT 0, ADD b DATE DEFAULT '2020-01-01'"),
             Case(4, "timestamp=DEFAULT | ADD a DATE DEFAULT NOW(), ADD b DATETIME DEFAULT CURDATE()"),
         ]
-        found = outcomes(Client(server, "shop"), tmp_path, changes)
+        found = outcomes(Client(server, "shop"), postgres_url, tmp_path, changes)
     assert hours in found["t0"]
     assert found["t1"] == "a='2023-11-14 22:13:20'"
     assert found["t2"] == "loaded again: DEFAULT '2020-01-01' in the time zone SYSTEM"
@@ -81,7 +92,7 @@ def test_a_session_in_the_server_s_own_time_zone(
 
 
 @pytest.mark.skipif(not TZINFO, reason="mariadb-tzinfo-to-sql not found")
-def test_a_session_in_a_named_time_zone(own: Client, tmp_path: Path) -> None:
+def test_a_session_in_a_named_time_zone(own: Client, postgres_url: str, tmp_path: Path) -> None:
     script = subprocess.run(
         [TZINFO, "/usr/share/zoneinfo/Europe/Berlin", "Europe/Berlin"],
         capture_output=True,
@@ -101,7 +112,7 @@ def test_a_session_in_a_named_time_zone(own: Client, tmp_path: Path) -> None:
             "ADD a DATETIME DEFAULT NOW(), ADD b TIMESTAMP DEFAULT '2020-07-01 12:00:00'",
         ),
     ]
-    found = outcomes(own, tmp_path, changes)
+    found = outcomes(own, postgres_url, tmp_path, changes)
     assert list(found.values()) == [
         "a='2023-11-14 23:13:20' b='2020-01-01 11:00:00'",
         "loaded again: DEFAULT '2020-07-01 12:00:00' in the time zone Europe/Berlin",
@@ -109,14 +120,19 @@ def test_a_session_in_a_named_time_zone(own: Client, tmp_path: Path) -> None:
     ]
 
 
-def outcomes(source: Client, directory: Path, alterations: list[Case]) -> dict[str, str]:
+@pytest.fixture
+def postgres_url(postgresql: PostgreSql, postgres_database: str) -> str:
+    return postgresql.url(postgres_database)
+
+
+def outcomes(source: Client, postgres: str, directory: Path, alterations: list[Case]) -> dict[str, str]:
     """By table."""
     for case in alterations:
         source(f"CREATE TABLE {case.table} (id INT PRIMARY KEY, had INT)")
         source(f"INSERT INTO {case.table} VALUES (1, 5)")
     found: dict[str, str] = {}
     changes: dict[str, Ddl] = {}
-    copies = Copies(source, directory)
+    copies = Copies(source, postgres, directory)
     with Pulling(source.server, "shop.*") as pulling:
         pulling.wait_until_told(Connected)
         pulling.wait_for(lambda: sum(is_creation(item) for item in pulling.items) == len(alterations))
@@ -135,10 +151,11 @@ def outcomes(source: Client, directory: Path, alterations: list[Case]) -> dict[s
             if is_creation(item):
                 copies.create(item)
             else:
-                changes[item.table] = item
+                changes[item.table] = replace(item, source="mariadb server 1")
     for case in alterations:
         if case.table not in found:
             found[case.table] = copies.outcome(case.table, changes.get(case.table))
+    copies.close()
     return {case.table: found[case.table] for case in alterations}
 
 
@@ -156,15 +173,20 @@ def run(source: Client, case: Case) -> None:
 
 
 class Copies:
-    """One in MariaDB and one in SQLite, in which every table has the row that it has in the source."""
+    """One in each kind of SQL target, in which every table has the row that it has in the source."""
 
-    def __init__(self, source: Client, directory: Path) -> None:
+    def __init__(self, source: Client, postgres: str, directory: Path) -> None:
         self._source = source
+        self._postgres = postgres
+        self._columns: dict[str, dict[str, Column]] = {}
         self._file = directory / "copy.db"
         self._ts = 0
         self._sinks = {
-            url.partition(":")[0]: open_sink("copy", url, feed="test", store=MemoryStore())
-            for url in (source.server.url("copy"), f"sqlite:///{self._file}")
+            "mysql": open_sink("copy", source.server.url("copy"), feed="test", store=MemoryStore()),
+            "sqlite": open_sink("copy", f"sqlite:///{self._file}", feed="test", store=MemoryStore()),
+            "postgres": open_sink(
+                "copy", postgres, feed="test", store=MemoryStore(), options={"dates": "text"}
+            ),
         }
 
     def create(self, ddl: Ddl) -> None:
@@ -174,6 +196,12 @@ class Copies:
         with closing(sqlite3.connect(self._file)) as connection:
             connection.execute(f'INSERT INTO "shop.{ddl.table}" VALUES (1, 5)')
             connection.commit()
+        with psycopg.connect(self._postgres) as server:
+            server.execute(f"INSERT INTO shop.{ddl.table} VALUES (1, 5)")
+
+    def close(self) -> None:
+        for sink in self._sinks.values():
+            sink.close()
 
     def outcome(self, table: str, ddl: Ddl | None) -> str:
         """Describe the values in the source, and those that differ in a target.
@@ -182,7 +210,7 @@ class Copies:
         """
         if ddl and ddl.refusal:
             return "refused: " + ddl.refusal.partition(" (")[2].partition("), only")[0]
-        if ddl and ddl.reload:
+        if ddl and ddl.reload and not ddl.actions:
             return "loaded again: " + ddl.reload.partition(" (")[2].partition("): ")[0]
         types = dict(
             self._source(
@@ -196,6 +224,11 @@ class Copies:
         looks: dict[str, Callable[[str, dict[str, str]], dict[str, str]]] = {
             "mysql": lambda table, types: self._in_mariadb("copy", table, types),
             "sqlite": self._in_sqlite,
+            "postgres": self._in_postgres,
+        }
+        actions = ddl.actions if ddl else ()
+        self._columns[table] = {
+            one.column.name: one.column for one in actions if isinstance(one, (AddColumn, ChangeColumn))
         }
         for name, sink in self._sinks.items():
             try:
@@ -206,6 +239,8 @@ class Copies:
                     lines.append(f"{name} WRONG: {found}")
             except NotReproducible as error:
                 lines.append(f"{name} loads it again: {error.reason}")
+            except SinkError as error:
+                lines.append(f"{name} can't: {error}")
         return "\n".join(lines)
 
     def _apply(self, sink: Sink, ddl: Ddl) -> None:
@@ -230,6 +265,16 @@ class Copies:
                 for name, value in zip(names, cursor.fetchone(), strict=True)
             ]
             found = dict(zip(names, map(shown, values), strict=True))
+        return {name: found[name] for name in [*types, *(set(found) - set(types))] if name in found}
+
+    def _in_postgres(self, table: str, types: dict[str, str]) -> dict[str, str]:
+        with psycopg.connect(self._postgres, options="-c TimeZone=UTC") as connection:
+            cursor = connection.execute(f"SELECT * FROM shop.{table} LIMIT 0")
+            names = [part.name for part in cursor.description or ()]
+            parts = ", ".join(f"{quoted(name)}::text" for name in names)
+            (row,) = connection.execute(f"SELECT {parts} FROM shop.{table}").fetchall()
+        columns = [self._columns[table].get(name, Column(name, "int")) for name in names]
+        found = dict(zip(names, map(shown, map(as_printed, columns, row)), strict=True))
         return {name: found[name] for name in [*types, *(set(found) - set(types))] if name in found}
 
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 import tidemill
 from tidemill.errors import CheckpointError
 from tidemill.events import Checkpoint
+from tidemill.puller.mysql.gtid import MySqlGtids
 from tidemill.puller.mysql.position import Position
 from tidemill.puller.puller import Connected, Retrying
 from tidemill.testing.mariadb import PASSWORD, MariaDb
@@ -389,3 +390,31 @@ def test_a_mysql_that_lacks_transactions_is_behind_and_a_stranger_is_refused(mys
     copy.restart()
     with following(b, copy) as pulling:
         assert isinstance(pulling.wait_for_error(), CheckpointError)
+
+
+def test_a_mysql_whose_gtids_have_tags_is_followed_to_a_replica(mysqls: list[MySql]) -> None:
+    a, b = mysqls
+    copy = Copy()
+    tagged = "SET gtid_next = 'AUTOMATIC:Nightly_job'"
+    with following(a, copy, others=(b,)) as pulling:
+        pulling.catch_up(end_of_mysql(a))
+        execute(a, tagged, "INSERT INTO shop.t (a) VALUES (7)", "INSERT INTO shop.t (a) VALUES (8)")
+        write(a, 3)
+        pulling.catch_up(end_of_mysql(a))
+        mysql_replicated(a, b)
+        a.kill()
+        execute(b, tagged, "UPDATE shop.t SET a = 9 WHERE a = 7")
+        write(b, 3)
+        pulling.catch_up(end_of_mysql(b))
+    assert rows_of(copy) == source_rows(b, "shop")
+    ((executed,),) = execute(b, "SELECT @@gtid_executed")
+    assert ":nightly_job:1-2" in executed
+    assert copy.checkpoint is not None
+    followed, there = MySqlGtids(Position.parse(copy.checkpoint.position).gtid), MySqlGtids(executed)
+    assert followed.contains(there)
+    assert there.contains(followed)
+    copy.restart()
+    execute(b, tagged, "DELETE FROM shop.t WHERE a = 8")
+    with following(b, copy) as pulling:
+        pulling.catch_up(end_of_mysql(b))
+    assert rows_of(copy) == source_rows(b, "shop")

@@ -61,8 +61,8 @@ def peaks(tmp_path: Path, server: MariaDb, rows: int) -> tuple[int, int]:
 def test_a_transaction_far_larger_than_the_quota_takes_little_more_memory_than_a_small_one(
     tmp_path, private_mariadb
 ):
-    small, large = peaks(tmp_path, private_mariadb.start(), 300_000)
-    assert large - small < 150 << 20
+    small, large = peaks(tmp_path, private_mariadb.start(), 150_000)
+    assert large - small < 80 << 20
 
 
 @pytest.mark.soak

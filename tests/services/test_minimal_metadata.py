@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tidemill.engine.options import feed_options
 from tidemill.errors import SourceError
 from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.puller.mysql.requirements import survey
+from tidemill.spark.run.preflight import check_on_spark
 from tidemill.testing.mariadb import PASSWORD, MariaDb
 from tidemill.testing.schema_copies import SchemaCopies
 
@@ -88,7 +90,7 @@ def test_rows_before_a_table_is_loaded_again_need_no_definition(
     copies.execute("UPDATE t SET name = 'eight' WHERE id = 8", "DROP TABLE u")
     copies.follow()
     assert copies.differences() == []
-    assert len(copies.loads) == 2
+    assert len(copies.loads) == 3  # one for each sink
 
 
 def test_a_feed_that_starts_at_a_position_needs_full_metadata(
@@ -111,3 +113,16 @@ def test_an_engine_without_a_catalog_needs_full_metadata(private_mariadb: MariaD
         "column w of table shop.u is uuid",
         "binlog_row_metadata is MINIMAL, which is enough for the local engine only",
     ]
+
+
+def test_a_check_for_spark_asks_for_full_metadata(private_mariadb: MariaDb, tmp_path: Path) -> None:
+    server = started(private_mariadb, tmp_path, "--binlog-row-metadata=MINIMAL").server
+    options = feed_options(
+        {
+            "source": {"url": server.url(), "tables": ["shop.*"]},
+            "sink": [{"url": server.url("copy", scheme="mysql+pymysql")}],
+        }
+    )
+    (found,) = check_on_spark(options)
+    assert (found.level, found.about) == ("warning", "source")
+    assert found.text.startswith("binlog_row_metadata is MINIMAL, which is enough for the local engine only")

@@ -268,6 +268,19 @@ def test_a_server_that_is_killed_and_started_again_is_followed_on(own: Client) -
     assert found.retries >= 3
 
 
+def test_a_server_that_falls_silent_is_connected_to_again(own: Client) -> None:
+    own("CREATE TABLE t (id INT PRIMARY KEY)")
+    with follow(own, snapshot=False, heartbeat_seconds=0.1, retry_first_seconds=0.05) as pulling:
+        pulling.wait_until_told(Connected)
+        own.server.pause()
+        pulling.wait_until_told(Retrying)
+        own.server.unpause()
+        own("INSERT INTO t VALUES (1)")
+        pulling.wait_for(lambda: transactions(pulling) == [[("insert", None, (1,))]])
+    (retrying, *_) = [message for message in pulling.messages if isinstance(message, Retrying)]
+    assert "silent for" in retrying.error
+
+
 def kill_queries(sql: Client) -> None:
     """The connections that have sent a query, other than this one."""
     for row in sql("SHOW PROCESSLIST"):
@@ -360,7 +373,7 @@ def test_a_table_altered_before_its_turn_makes_a_new_snapshot(sql: Client, ddl: 
     sql("CREATE TABLE a (id INT PRIMARY KEY, note VARCHAR(1000))", "CREATE TABLE b (id INT PRIMARY KEY)")
     sql("INSERT INTO a SELECT seq, REPEAT('x', 900) FROM seq_1_to_20000", "INSERT INTO b VALUES (1)")
     copy = Copy()
-    with follow(sql, copy, chunk_rows=1000) as pulling:
+    with follow(sql, copy, snapshot_workers=0, chunk_rows=1000) as pulling:
         pulling.hold_once(lambda: pulling.count(SnapshotReport))
         sql("SET lock_wait_timeout = 3", ddl)
         pulling.release()
@@ -373,7 +386,7 @@ def test_a_loaded_table_can_be_altered_while_the_next_one_is_loaded(sql: Client)
     sql("CREATE TABLE a (id INT PRIMARY KEY)", "CREATE TABLE b (id INT PRIMARY KEY, note VARCHAR(1000))")
     sql("INSERT INTO b SELECT seq, REPEAT('x', 900) FROM seq_1_to_20000", "INSERT INTO a VALUES (1)")
     copy = Copy()
-    with follow(sql, copy, chunk_rows=1000) as pulling:
+    with follow(sql, copy, snapshot_workers=0, chunk_rows=1000) as pulling:
         pulling.hold_once(lambda: Chunk(f"{sql.database}.a") in chunks(pulling))
         sql("SET lock_wait_timeout = 3", "ALTER TABLE a ADD COLUMN c INT", "INSERT INTO a VALUES (2, 2)")
         pulling.release()

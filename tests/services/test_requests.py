@@ -5,15 +5,11 @@ from __future__ import annotations
 import re
 import signal
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing, suppress
-from pathlib import Path
 
 import pymysql
-import pytest
 
 from tidemill.testing.feeds import Place
-from tidemill.testing.mariadb import MariaDb
 
 STOP = """
 [[on_ddl]]
@@ -21,19 +17,6 @@ tables = ["*.*"]
 kinds = ["truncate", "change column"]
 action = "stop"
 """
-
-
-@pytest.fixture(params=["sqlite", "mariadb"])
-def place(request: pytest.FixtureRequest, mariadb: MariaDb, database: str, tmp_path: Path) -> Iterator[Place]:
-    """A feed whose snapshot is done, with a second table."""
-    place = Place(tmp_path, mariadb, database)
-    place.execute(f"CREATE TABLE {database}.kept (id INT PRIMARY KEY)")
-    if request.param == "mariadb":
-        place.copy_server, place.copy_schema = mariadb, f"{database}_copy"
-        place.configure(sinks=[mariadb.url(place.copy_schema)])
-    place.continues()
-    yield place
-    place.execute(f"DROP DATABASE IF EXISTS {database}_copy")
 
 
 def damage(place: Place) -> None:

@@ -13,7 +13,7 @@ from tidemill.puller.mysql.probe import probe
 from tidemill.puller.mysql.requirements import Survey, check
 from tidemill.testing.mariadb import PASSWORD, MariaDb
 
-from .pulling import binlog_end
+from .pulling import VERSIONED_BY_TRANSACTIONS, binlog_end
 
 
 def execute(server: MariaDb, *statements: str) -> None:
@@ -83,16 +83,16 @@ def test_a_pattern_that_matches_nothing_shows_what_there_is(mariadb: MariaDb, da
 def test_tables_that_are_not_supported_are_each_named(mariadb: MariaDb, database: str) -> None:
     execute(
         mariadb,
-        f"CREATE TABLE {database}.a (id INT) WITH SYSTEM VERSIONING",
+        f"CREATE TABLE {database}.a {VERSIONED_BY_TRANSACTIONS}",
         f"CREATE TABLE {database}.b (id INT, twice INT AS (id * 2) STORED, place POINT)",
-        f"CREATE TABLE {database}.c (id INT) WITH SYSTEM VERSIONING",
+        f"CREATE TABLE {database}.c {VERSIONED_BY_TRANSACTIONS}",
     )
     found = look(mariadb, database)
     assert [table.table.name for table in found.tables] == ["b"]
     a, c = errors(found)
-    assert f"{database}.a is system versioned" in a
-    assert f"{database}.c is system versioned" in c
-    with pytest.raises(SourceError, match=r"a is system versioned.*; .*c is system versioned"):
+    assert f"{database}.a is system-versioned by transactions" in a
+    assert f"{database}.c is system-versioned by transactions" in c
+    with pytest.raises(SourceError, match=r"a is system-versioned.*; .*c is system-versioned"):
         found.raise_errors()
 
 

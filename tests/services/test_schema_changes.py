@@ -1,4 +1,4 @@
-"""Schema changes that a real server runs, applied to both SQL targets: copies that equal the source, or an
+"""Schema changes that a real server runs, applied to all SQL targets: copies that equal the source, or an
 error that the table must be loaded again. The cases are in schema_changes.txt.
 """
 
@@ -20,6 +20,7 @@ from tidemill.events import (
     ChangeColumn,
     ChangeKey,
     Checkpoint,
+    Column,
     CreateTable,
     Ddl,
     DropColumn,
@@ -34,10 +35,13 @@ from tidemill.testing import cases
 from tidemill.testing.changes import MemoryStore, create
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.mariadb_client import Client
+from tidemill.testing.postgres import PostgreSql
+from tidemill.testing.postgres_values import as_printed
 
 from .test_existing_rows import printed
 
 CASES = cases.load(Path(__file__).with_name("schema_changes.txt"))
+GENERATED = re.compile(r"GENERATED ALWAYS AS \(.*\) (VIRTUAL|STORED)")
 SECOND = 1_700_000_000.25
 MODES = {"STRICT_TRANS_TABLES": 1 << 21, "NO_ZERO_DATE": 1 << 24, "TIME_ROUND_FRACTIONAL": 1 << 34}
 
@@ -60,15 +64,16 @@ class Source:
         return {one.table.name: one.table for one in found if one is not None}
 
     def contents(self, schema: str) -> dict[str, tuple[str, list[str]]]:
-        """Return definition and rows of a schema's tables, without tidemill's own."""
+        """Return definition and rows of a schema's tables, without tidemill's own. A generated column is as
+        an ordinary one."""
         names = [name for (name,) in self.client(f"SHOW TABLES FROM {schema}")]
         return {
             name: (
-                self.client(f"SHOW CREATE TABLE {schema}.{name}")[0][1],
+                GENERATED.sub("DEFAULT NULL", self.client(f"SHOW CREATE TABLE {schema}.{name}")[0][1]),
                 sorted(map(repr, self.client(f"SELECT * FROM {schema}.{name}"))),
             )
             for name in names
-            if name not in ("tidemill_checkpoint", "tidemill_ddl")
+            if name not in ("tidemill_applied", "tidemill_checkpoint", "tidemill_ddl")
         }
 
     def stored(self, table: Table) -> list[tuple[Any, ...]]:
@@ -129,6 +134,7 @@ class Change:
         return f"{self._source.schema}_before"
 
     def _action(self, text: str, before: Table | None, after: dict[str, Table]) -> Any:
+        text, _, expression = text.partition(" as ")
         word, *names = ["" if part == "FIRST" else part for part in text.split()]
         schema = self._source.schema
         table = next(iter(after.values()), None)
@@ -143,7 +149,7 @@ class Change:
                 pairs = zip(names[::2], names[1::2], strict=True)
                 return RenameTables(tuple(((schema, old), (schema, new)) for old, new in pairs))
             case "add", [name, *place]:
-                return AddColumn(column(table, name), *place)
+                return AddColumn(column(table, name), *place, expression=expression)
             case "drop", [name, *rest]:
                 return DropColumn(name, if_exists=bool(rest))
             case "change", [old, *new]:
@@ -216,6 +222,67 @@ class SqliteCopy:
         return "" if found == wanted and not more else f"WRONG: {found} {more}, not {wanted}"
 
 
+class PostgresCopy:
+    def __init__(self, source: Source, server: PostgreSql, database: str) -> None:
+        self.source = source
+        self._server = server
+        self._database = database
+
+    def sink(self) -> Sink:
+        options = {"schema": "copy", "dates": "text"}
+        url = self._server.url(self._database)
+        return open_sink("copy", url, feed="test", store=MemoryStore(), options=options)
+
+    def begin(self, tables: dict[str, Table], change: Change) -> None:
+        with self._connected() as connection:
+            connection.execute("DROP SCHEMA IF EXISTS copy CASCADE")
+            created(self.sink(), tables)
+            for name, rows in change.rows.items():
+                marks = ",".join("%s" for _ in tables[name].columns)
+                for row in rows:
+                    values = [
+                        f"{int(value):0{column.length}b}"
+                        if column.kind == "bit" and value is not None
+                        else value
+                        for column, value in zip(tables[name].columns, row, strict=True)
+                    ]
+                    connection.execute(f'INSERT INTO copy."{name}" VALUES ({marks})', values)
+
+    def difference(self) -> str:
+        tables = {table.name: table for table in self.source.tables().values()}
+        with self._connected() as connection:
+            names = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'copy'").fetchall()
+            there = {name for (name,) in names if not name.startswith("tidemill_")}
+            if there != set(tables):
+                return f"WRONG: the tables are {there}"
+            for table in tables.values():
+                columns = ", ".join(f'"{column.name}"::text' for column in table.columns)
+                rows = connection.execute(f'SELECT {columns} FROM copy."{table.name}"').fetchall()
+                found = sorted(repr(tuple(map(wide, table.columns, row))) for row in rows)
+                wanted = sorted(map(repr, self.source.stored(table)))
+                if found != wanted:
+                    return f"WRONG: {found}, not {wanted}"
+                key = connection.execute(_KEY, [f'copy."{table.name}"']).fetchall()
+                if [name for (name,) in key] != [table.columns[index].name for index in table.key]:
+                    return f"WRONG: its key is {key}"
+        return ""
+
+    def _connected(self) -> Any:
+        return self._server.connect(dbname=self._database, options="-c TimeZone=UTC")
+
+
+_KEY = """
+SELECT attname FROM pg_index, unnest(indkey) WITH ORDINALITY AS k (number, place), pg_attribute
+WHERE indrelid = %s::regclass AND indisprimary AND attrelid = indrelid AND attnum = number ORDER BY place
+"""
+
+
+def wide(column: Column, text: str | None) -> Any:
+    """Return a value of PostgreSQL as `Source.stored` does."""
+    value = as_printed(column, text)
+    return f"{value:020}" if isinstance(value, int) and value >= 1 << 63 else value
+
+
 def created(sink: Sink, tables: dict[str, Table]) -> None:
     for number, table in enumerate(tables.values(), 1):
         apply(sink, create(number, table))
@@ -236,10 +303,11 @@ def source(mariadb: MariaDb, database: str) -> Iterator[Source]:
 
 
 @pytest.fixture
-def copies(source: Source, tmp_path: Path) -> dict[str, Any]:
+def copies(source: Source, tmp_path: Path, postgresql: PostgreSql, postgres_database: str) -> dict[str, Any]:
     return {
         "mariadb": MariaDbCopy(source, f"{source.schema}_copy"),
         "sqlite": SqliteCopy(source, tmp_path / "copy.db"),
+        "postgres": PostgresCopy(source, postgresql, postgres_database),
     }
 
 

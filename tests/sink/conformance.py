@@ -154,6 +154,8 @@ def feed(sink: Sink, items: list[Item], max_rows: int = 3) -> Delivery:
         for item in items:
             work.accept([item])
             work.run(0)
+        if hasattr(sink, "progress"):
+            work.flush(0)
         return work
     finally:
         sink.close()

@@ -56,11 +56,11 @@ class Counting:
 class Play:
     """A coordinator and a sink's actor in a seeded system."""
 
-    def __init__(self, sink, seed=0, **options):
+    def __init__(self, sink, seed=0, stages=(), **options):
         self.system = SeededSystem(seed)
         self.heard = []
         coordinator = self.system.spawn(Coordinator, self.heard, name="coordinator")
-        self.delivery = Delivery(sink, at(0), "src", DeliveryOptions(**options))
+        self.delivery = Delivery(sink, at(0), "src", DeliveryOptions(**options), stages=stages)
         self.sink = spawn_sink(self.system, self.delivery, coordinator, capacity=2)
 
 
@@ -88,6 +88,34 @@ def test_what_waits_is_committed_together():
     play.system.run()
     assert sink.rows == [1, 2]
     assert sink.commits <= 2
+
+
+def test_what_waits_passes_the_stages_together():
+    calls = []
+
+    class Stage:
+        name = "noting"
+
+        def open(self, context):
+            pass
+
+        def apply(self, batch):
+            calls.append([item.commit_ts for item in batch])
+            return batch
+
+        def durable(self, checkpoint):
+            return ()
+
+        def waits(self):
+            return ()
+
+        def close(self):
+            pass
+
+    play = Play(Counting(), stages=[Stage()])
+    play.sink.tell_many([rows(1, 1), rows(2, 2)])
+    play.system.run()
+    assert calls == [[1, 2]]
 
 
 def test_while_it_is_retried_it_takes_no_messages():

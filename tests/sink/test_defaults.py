@@ -7,8 +7,8 @@ from struct import pack, unpack
 import pytest
 from msgspec.structs import replace
 
+from tidemill.codec.mysql.column_defaults import NotComputable, default_for_existing_rows
 from tidemill.events import Column
-from tidemill.sink.sql.defaults import NotComputable, default_for_existing_rows
 
 NOW = 1_700_000_000.123456  # 2023-11-14 22:13:20.123456
 FLOAT = unpack("<f", pack("<f", 1.1))[0]

@@ -4,9 +4,11 @@ import pytest
 from msgspec.structs import replace
 
 from tidemill.errors import Retryable, SinkError
-from tidemill.events import AddColumn, Batch, Checkpoint, Column, Ddl
+from tidemill.events import AddColumn, Batch, Checkpoint, Chunk, Column, Ddl, TableProgress
 from tidemill.sink.delivery import Delivery, DeliveryOptions, ReplayRequired
-from tidemill.testing.changes import ORDERS, alter, at, insert, transaction
+from tidemill.sink.python import PythonSink
+from tidemill.sink.reached import Reached
+from tidemill.testing.changes import ORDERS, MemoryStore, alter, at, chunk, create, insert, transaction
 
 
 class Script:
@@ -256,3 +258,116 @@ def test_rows_behind_a_checkpoint_without_rows_come_again_with_it():
     work.run(0.8)
     assert script.calls == [[], [7], "flush"]
     assert work.told == [at(1), at(3)]
+
+
+class Pipelined(Script):
+    """A sink that makes batches durable when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.durable: Checkpoint | None = None
+
+    def progress(self) -> Checkpoint | None:
+        self._maybe_fail()
+        return self.durable
+
+    def waits(self) -> list[object]:
+        return []
+
+
+def test_a_sink_that_does_not_wait_is_looked_at_until_all_is_durable():
+    script = Pipelined()
+    work = delivery(script)
+    work.accept([rows(1, 1)])
+    assert work.run(0) == 0.02
+    work.accept([rows(2, 2)])
+    work.run(0)
+    assert (script.calls, work.told) == ([[1], [2]], [])
+    script.durable = at(1)
+    assert work.run(0) == 0.02
+    assert work.statistics().rows == 1
+    script.durable = at(2)
+    assert work.run(0) is None
+    assert work.told == [at(1), at(2)]
+    assert work.statistics().rows == 2
+
+
+def test_after_an_error_only_what_is_not_durable_is_written_again():
+    script = Pipelined()
+    work = delivery(script)
+    for ts in (1, 2, 3):
+        work.accept([rows(ts, ts)])
+        work.run(0)
+    script.durable = at(1)
+    work.run(0)
+    script.errors = [Retryable("lost")]
+    with pytest.raises(Retryable):
+        work.run(0)
+    work.run(0)
+    assert script.calls == [[1], [2], [3], [2], [3]]
+
+
+@pytest.mark.parametrize("explicit", [False, True])
+def test_what_is_saved_for_each_loaded_table_is_the_same_however_many_they_are(explicit):
+    few, many = (saved_for_each_table(count, explicit=explicit) for count in (500, 4_000))
+    assert many < 1.2 * few
+
+
+def saved_for_each_table(count, *, explicit):
+    """Return the entries of checkpoints that are saved per loaded table."""
+    store = CountingStore()
+    work = Delivery(PythonSink("copy", lambda items: None, store, explicit=explicit), None, "src")
+    work.sink.open()
+    for number in range(count):
+        table = replace(ORDERS, name=f"t{number}")
+        for item in (
+            create(2 * number + 1, table),
+            chunk(2 * number + 2, table, None, insert(table, 1, "a"), insert(table, 2, "b")),
+        ):
+            work.accept([item])
+            work.run(0)
+            work.sink.acknowledge(item)
+    work.accept([transaction(2 * count + 1, insert(ORDERS, 1, "a"), chunk=Chunk(""))])
+    work.run(0)
+    work.flush(0)
+    return store.entries / count
+
+
+class CountingStore(MemoryStore):
+    entries = 0
+
+    def save(self, checkpoint, length=0):
+        super().save(checkpoint, length)
+        self.entries += len(checkpoint.loading or ())
+
+
+def test_tables_that_were_loaded_are_saved_before_long_and_at_a_stop():
+    store = CountingStore()
+    work = Delivery(
+        PythonSink("copy", lambda items: None, store), None, "src", DeliveryOptions(tables_per_row=0)
+    )
+    work.sink.open()
+    work.accept([create(1, ORDERS)])
+    work.run(0)
+    work.accept([chunk(2, ORDERS, None, insert(ORDERS, 1, "a"))])
+    assert work.run(0.5) == 0.5
+    assert store.load()[0].loading == {"shop.orders": TableProgress(())}
+    work.run(1.0)
+    assert store.load()[0].loading == {"shop.orders": TableProgress()}
+    work.accept([chunk(3, ORDERS, None, insert(ORDERS, 2, "a"))])
+    work.run(1.5)
+    work.flush(1.5)
+    assert store.load()[0].ts == 3
+
+
+def test_checkpoints_keep_the_progress_that_they_had():
+    reached = Reached(at(0, loading={}))
+    given = []
+    for ts, item in enumerate([create(1, ORDERS), chunk(2, ORDERS, (1,)), chunk(3, ORDERS, None)], start=1):
+        reached.add(item)
+        given.append((ts, reached.checkpoint.loading))
+    assert given == [
+        (1, {"shop.orders": TableProgress(())}),
+        (2, {"shop.orders": TableProgress((1,))}),
+        (3, {"shop.orders": TableProgress()}),
+    ]

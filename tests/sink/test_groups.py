@@ -28,6 +28,22 @@ def test_tables_do_not_cut_each_other():
     assert shape(changes) == [("orders", "insert", 2), ("pairs", "insert", 2)]
 
 
+def test_linked_tables_keep_their_order():
+    changes = [
+        insert(PAIRS, 1, "a", 1),
+        delete(ORDERS, 1, "a"),
+        insert(LOOSE, 1, "x"),
+        delete(PAIRS, 1, "a", 1),
+    ]
+    found = cut_groups(runs_of(changes), 100, lambda table: table in (ORDERS, PAIRS))
+    assert [(run.table.name, run.op) for run in found] == [
+        ("pairs", "insert"),
+        ("orders", "delete"),
+        ("pairs", "delete"),
+        ("loose", "insert"),
+    ]
+
+
 def test_a_key_that_comes_twice_cuts():
     changes = [update(ORDERS, (1, "a"), (1, "b")), update(ORDERS, (2, "a"), (2, "b"))]
     assert shape([*changes, *changes]) == [("orders", "update", 2), ("orders", "update", 2)]

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tidemill.errors import SinkError
 from tidemill.events import Chunk, CreateTable, DropColumn, DropTable, RenameTables, TruncateTable, compose_ts
-from tidemill.sink.files.ndjson import FileSink
+from tidemill.sink.files.file import FileSink
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import (
     ORDERS,
@@ -123,6 +123,16 @@ def test_rows_of_a_transaction_are_numbered_through_its_pieces(path, store):
     sink.flush()
     sink.close()
     assert [(line["ts"], line["n"]) for line in lines(path)] == [("1", 0), ("1", 1), ("1", 2), ("2", 0)]
+
+
+def test_rows_of_two_transactions_with_one_ts_are_numbered_through_both(path, store):
+    sink = FileSink("copy", path, store)
+    sink.open()
+    first, second = (replace(transaction(7, insert(ORDERS, n, "")), start_ts=n) for n in (1, 2))
+    sink.write(batch(first, second))
+    sink.flush()
+    sink.close()
+    assert [(line["ts"], line["n"]) for line in lines(path)] == [("7", 0), ("7", 1)]
 
 
 def json_value(column, text):

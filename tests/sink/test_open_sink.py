@@ -18,6 +18,8 @@ def opened(target, **options):
     [
         ("sqlite:////var/lib/copy.db", "sqlite:/var/lib/copy.db"),
         ("sqlite:////var/lib/../lib/copy.db", "sqlite:/var/lib/copy.db"),
+        ("postgresql://u:secret@db/shop", "postgresql://db:5432/shop"),
+        ("postgres://db:6000/shop?sslmode=require", "postgresql://db:6000/shop"),
         ("mysql://root:secret@localhost/", "mysql://127.0.0.1:3306/"),
         ("mysql://app@127.0.0.1:3306/", "mysql://127.0.0.1:3306/"),
         ("mariadb://root@db:3307/shop", "mysql://db:3307/shop"),
@@ -40,10 +42,12 @@ def test_a_chosen_schema_is_part_of_the_target():
     [
         ("orders.db", {}, "sink copy: 'orders.db' is not a URL; accepted: sqlite:///file, mysql://"),
         (
-            "postgresql://db/shop",
+            "pgsql://db/shop",
             {},
-            "sink copy: no sink writes to 'postgresql'; accepted: sqlite:///file, mysql://",
+            "sink copy: no sink writes to 'pgsql'; accepted: sqlite:///file, mysql://",
         ),
+        ("postgresql://db", {}, "a PostgreSQL sink needs a database: postgresql://user@host/database"),
+        ("postgres://db/x", {"dates": "zero"}, "sink copy: dates = 'zero'"),
         ("oracle9i://db/shop", {}, "sink copy: no sink writes to 'oracle9i'; accepted: sqlite"),
         ("mysql://root:pass@word@db/shop", {}, "sink copy: the user name or password has a character that"),
         ("mysql://root:1#2@word@db/shop", {}, "percent-encode it (/ is %2F, # is %23, ? is %3F, @ is %40)"),
@@ -54,11 +58,11 @@ def test_a_chosen_schema_is_part_of_the_target():
         ("sqlite:///:memory:", {}, "an SQLite sink needs a file"),
         ("file://", {}, "sink copy: 'file://' names no file; for instance file:///var/rows.ndjson"),
         ("file:///x", {"schema": "y"}, "sink copy: unknown option 'schema'; accepted: format"),
-        ("sqlite:///x", {"schema": "y"}, "sink copy: unknown option 'schema'; accepted: table_name"),
+        ("sqlite:///x", {"schema": "y"}, "sink copy: unknown option 'schema'; accepted: verify"),
         ("sqlite:///x", {"table_name": 3}, "sink copy: table_name must be a str, not 3"),
         ("sqlite:///x", {"table_name": "orders"}, "table_name 'orders' must have {table} in it"),
         ("sqlite:///x", {"table_name": "{tabel}"}, "table_name '{tabel}' must have {table} in it"),
-        ("mysql://db/", {"table_name": "y"}, "sink copy: unknown option 'table_name'; accepted: schema"),
+        ("mysql://db/", {"table_name": "y"}, "sink copy: unknown option 'table_name'; accepted: verify"),
     ],
 )
 def test_what_is_wrong_is_said_with_what_is_accepted(target, options, message):

@@ -509,8 +509,8 @@ def test_it_is_opened_by_url_or_option(directory, store, url, options):
     ("url", "options", "message"),
     [
         ("parquet://", {}, "sink copy: 'parquet://' names no file; for instance parquet:///var/rows"),
-        ("file:///x?format=orc", {}, "sink copy: no format 'orc'; accepted: ndjson, parquet"),
-        ("file:///x", {"format": 3}, "sink copy: no format 3; accepted: ndjson, parquet"),
+        ("file:///x?format=orc", {}, "sink copy: no format 'orc'; accepted: ndjson, canal-json"),
+        ("file:///x", {"format": 3}, "sink copy: no format 3; accepted: ndjson, canal-json"),
         (
             "parquet:///x",
             {"files": 3},

@@ -11,6 +11,10 @@ from msgspec.structs import replace
 from tidemill.engine.checkpoint import lowest
 from tidemill.errors import InvariantViolated
 from tidemill.events import (
+    PENDING,
+    REST,
+    STALE,
+    WHOLE,
     AddColumn,
     Checkpoint,
     Chunk,
@@ -137,6 +141,37 @@ def test_rows_of_a_chunk_that_are_there_are_dropped():
     assert gate.admit(chunk(3, LOOSE, None, insert(LOOSE, 1, "a"))).rows == []
     gate.admit(chunk(4, ORDERS, (11,)))
     assert gate.checkpoint.loading == {"shop.orders": TableProgress((12,)), "shop.loose": TableProgress()}
+
+
+def test_a_chunk_without_order_lacks_the_rows_that_are_there():
+    gate = Resumed(at(1, loading={"shop.orders": TableProgress((10,))}))
+    rows = [insert(ORDERS, i, "") for i in (11, 9, 12, 10)]
+    kept = gate.admit(transaction(2, *rows, chunk=Chunk("shop.orders", TableProgress((12,)), (8,))))
+    assert [row.after[0] for row in kept.rows] == [11, 12]
+    following = transaction(
+        3, insert(ORDERS, 13, ""), chunk=Chunk("shop.orders", TableProgress((13,)), (12,))
+    )
+    assert gate.admit(following) == following
+
+
+def test_tables_to_be_loaded_get_nothing_before_and_all_others_get_everything():
+    gate = Resumed(at(1, loading={}))
+    gate.admit(transaction(2, chunk=Chunk("shop.orders", PENDING)))
+    assert gate.admit(transaction(3, insert(LOOSE, 1, "a"))).rows == []
+    gate.admit(transaction(4, chunk=Chunk(REST)))
+    assert gate.checkpoint.loading == {"shop.orders": PENDING, REST: WHOLE}
+    assert gate.admit(transaction(5, insert(ORDERS, 1, "a"))).rows == []
+    assert len(gate.admit(transaction(6, insert(LOOSE, 1, "a"))).rows) == 1
+    gate.admit(transaction(7, chunk=Chunk("shop.orders")))
+    gate.admit(transaction(8, chunk=Chunk("")))
+    assert gate.checkpoint == at(8)
+
+
+def test_a_table_to_be_loaded_keeps_the_progress_that_it_has():
+    gate = Resumed(at(1, loading={"shop.orders": TableProgress((4,)), "shop.loose": STALE}))
+    for ts, name in enumerate(("shop.orders", "shop.loose"), 2):
+        gate.admit(transaction(ts, chunk=Chunk(name, PENDING)))
+    assert gate.checkpoint.loading == {"shop.orders": TableProgress((4,)), "shop.loose": STALE}
 
 
 def test_the_last_chunk_ends_the_loading():

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from tidemill.chain import Element, StageContext
 from tidemill.errors import Retryable, SinkError
 from tidemill.events import (
     CREATED,
+    PENDING,
     REST,
     STALE,
     WHOLE,
@@ -18,6 +21,7 @@ from tidemill.events import (
     Batch,
     ChangeColumn,
     Checkpoint,
+    Chunk,
     Column,
     CreateTable,
     Ddl,
@@ -26,13 +30,14 @@ from tidemill.events import (
     SnapshotProgress,
     Table,
     TableProgress,
+    Transaction,
     TruncateTable,
 )
 from tidemill.sink import Delivery, LoadRequired, NotReproducible
 from tidemill.sink.reached import Reached
-from tidemill.sink.table_load import needed
+from tidemill.sink.resume_filter import ResumeFilter
 from tidemill.testing.cases import Case, load, title
-from tidemill.testing.changes import ORDERS, PAIRS, at, insert, transaction
+from tidemill.testing.changes import LOOSE, ORDERS, PAIRS, at, insert, transaction
 
 NUMBER = Column("id", "int")
 
@@ -41,7 +46,7 @@ def progress(text: str) -> SnapshotProgress:
     found = {}
     for part in text.split(", "):
         name, _, have = part.partition("=")
-        kept = {"whole": WHOLE, "stale": STALE, "()": CREATED}
+        kept = {"whole": WHOLE, "stale": STALE, "pending": PENDING, "()": CREATED}
         made = kept[have] if have in kept else TableProgress((int(have.strip("()")),))
         found[REST if name == REST else f"s.{name}"] = made
     return found
@@ -49,8 +54,8 @@ def progress(text: str) -> SnapshotProgress:
 
 def spelled(loading: SnapshotProgress | None) -> str:
     def one(have: TableProgress) -> str:
-        if have.stale:
-            return "stale"
+        if have.stale or have.pending:
+            return "stale" if have.stale else "pending"
         return "whole" if have.last is None else f"({', '.join(map(str, have.last))})"
 
     return ", ".join(
@@ -58,7 +63,15 @@ def spelled(loading: SnapshotProgress | None) -> str:
     )
 
 
-def statement(line: str) -> Ddl:
+def statement(line: str) -> list[Ddl]:
+    """Return the schema changes of a statement, one for each table unless it is a renaming."""
+    verb, _, rest = line.partition(" ")
+    names = [line] if verb == "rename" else [f"{verb} {name}" for name in rest.split(", ")]
+    changes = [change(name) for name in names]
+    return [*(replace(one, last=False) for one in changes[:-1]), changes[-1]]
+
+
+def change(line: str) -> Ddl:
     verb, _, rest = line.partition(" ")
     name = rest.split(" ")[0]
     table = Table("s", name, (NUMBER,), (0,))
@@ -78,8 +91,8 @@ def statement(line: str) -> Ddl:
     return Ddl(2, 2, "src", "s", name, query, actions[verb], "log:2", refusal)
 
 
-def told(ddl: Ddl | None) -> str:
-    if ddl is None:
+def told(ddl: Element) -> str:
+    if not isinstance(ddl, Ddl):
         return "nothing"
     if ddl.reload:
         names = {table for action in ddl.actions if isinstance(action, RenameTables) for pair in action.pairs
@@ -94,16 +107,15 @@ def told(ddl: Ddl | None) -> str:
 @pytest.mark.parametrize("case", load(Path(__file__).with_suffix("").parent / "table_load.txt"), ids=title)
 def test_schema_changes_while_tables_are_loaded(case: Case, request: pytest.FixtureRequest) -> None:
     first, *rest = case.commands.splitlines()
-    reached = Reached(Checkpoint(1, "log:1", progress(first.removeprefix("loading "))))
+    start = Checkpoint(1, "log:1", progress(first.removeprefix("loading ")))
+    resume, reached = ResumeFilter(), Reached(start)
+    resume.open(StageContext(feed="", sink="copy", checkpoint=start, now=float, seek=lambda _: None))
     said = []
     for line in rest:
-        checkpoint = reached.checkpoint
-        assert checkpoint is not None
-        loading = checkpoint.loading or {}
-        ddl = needed(statement(line), loading)
-        said.append(told(ddl))
-        if ddl is not None:
-            reached.add(ddl)
+        for passed in resume.apply(statement(line)):
+            assert isinstance(passed, (Ddl, Transaction))
+            said.append(told(passed))
+            reached.add(passed)
     assert reached.checkpoint is not None
     found = [*said, f"loading {spelled(reached.checkpoint.loading)}"]
     case.expect("\n".join(found), request.config.getoption("--rewrite"))
@@ -144,8 +156,8 @@ class Target:
         pass
 
 
-def delivery(target: Target, *, can_reload: bool = True) -> Delivery:
-    return Delivery(target, at(1), "src", can_reload=can_reload)  # type: ignore[arg-type]
+def delivery(target: Target, *, can_reload: bool = True, loading: SnapshotProgress | None = None) -> Delivery:
+    return Delivery(target, at(1, loading=loading), "src", can_reload=can_reload)  # type: ignore[arg-type]
 
 
 def unknown(ts: int, table: Table, *, last: bool = True) -> Ddl:
@@ -167,6 +179,15 @@ def test_a_table_whose_change_is_unknown_is_loaded_again_and_the_others_keep_wha
     assert raised.value.tables == {"shop.orders"}
     assert target.at == at(3, loading={REST: WHOLE, "shop.orders": STALE})
     assert target.written == [[("orders", 1)], []]
+
+
+def test_a_table_that_the_snapshot_lacked_is_loaded_after_it() -> None:
+    target = Target()
+    work = delivery(target, loading={REST: WHOLE, "shop.orders": PENDING})
+    work.accept([transaction(2, chunk=Chunk(""))])
+    with pytest.raises(LoadRequired, match=r"shop\.orders: they changed their names"):
+        work.run(0)
+    assert target.at == at(2, loading={REST: WHOLE, "shop.orders": STALE})
 
 
 def test_rows_of_such_a_table_in_the_same_transaction_are_left_to_the_load() -> None:
@@ -215,6 +236,53 @@ def test_a_load_on_request_waits_for_the_end_of_a_transaction() -> None:
         [("pairs", 2)],
     ]
     assert target.at == at(2, loading={REST: WHOLE, "shop.orders": STALE})
+
+
+@pytest.mark.parametrize("computes", [False, True])
+def test_an_added_generated_column_loads_the_table_again_unless_the_sink_computes_it(
+    computes: bool,
+) -> None:
+    class Computing(Target):
+        computes_columns = computes
+
+    target = Computing()
+    work = delivery(target)
+    added = AddColumn(Column("twice", "int", generated=True), expression="(id * 2)")
+    work.accept([replace(unknown(2, ORDERS), actions=(added,)), transaction(3, insert(ORDERS, 1, ""))])
+    if computes:
+        work.run(0)
+        assert target.at == at(3)
+    else:
+        with pytest.raises(LoadRequired):
+            work.run(0)
+        assert target.at == at(2, loading={REST: WHOLE, "shop.orders": STALE})
+    assert (unknown(2, ORDERS).query in target.written) == computes
+
+
+class Slow(Target):
+    """Is durable only when it is asked for it the second time."""
+
+    asked = 0
+
+    def progress(self) -> Checkpoint | None:
+        self.asked += 1
+        return self.flush() if self.asked > 2 else self.at
+
+
+@pytest.mark.parametrize("target", [Target(), Slow()], ids=["at once", "slow"])
+def test_a_table_in_part_that_is_loaded_again_has_no_keys_to_compare(target: Target) -> None:
+    """Its rows come in one batch with the statement, and have another key by then, or none."""
+    work = delivery(target, loading={"shop.orders": TableProgress((7,))})
+    pair = ("shop", "orders"), ("shop", "loose")
+    rename = replace(unknown(2, ORDERS), reload="", actions=(RenameTables((pair,)),))
+    rows = transaction(3, insert(LOOSE, 1, "x"))
+    work.accept([rename, rows, transaction(4, insert(LOOSE, 2, "y"), chunk=Chunk("shop.loose", WHOLE))])
+    with suppress(LoadRequired):
+        for now in range(9):
+            work.run(now)
+    assert target.at is not None
+    assert target.at.loading == {"shop.orders": STALE, "shop.loose": STALE}
+    assert target.written[0] == []
 
 
 def test_what_the_target_hasn_t_got_needs_no_load() -> None:

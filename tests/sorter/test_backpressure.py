@@ -66,9 +66,9 @@ def sorter(request, system, basin, tmp_path) -> Iterator[EventSorter]:
     sorter.close()
 
 
-def fill(system: SeededSystem, writer: Any, resolve: bool, most: int = 1000) -> int:
+def fill(system: SeededSystem, writer: Any, resolve: bool, most: int = 1000, begin: int = 1) -> int:
     """Tell changes of 500 bytes, one at each ts, until the Writer takes no more; returns the last ts."""
-    for ts in range(1, most):
+    for ts in range(begin, most):
         try:
             writer.try_tell(Changes([put(ts, "k", bytes(500))], ts if resolve else 0))
         except MailboxFull:
@@ -86,6 +86,26 @@ def test_what_is_ready_to_leave_stays_with_its_source_while_downstream_is_full(s
     assert [change.commit_ts for message in received for change in message.changes] == list(
         range(1, last + 1)
     )
+
+
+def test_while_downstream_is_stuck_more_is_taken_up_to_a_bound(system, basin, tmp_path):
+    options = SorterOptions(directory=tmp_path, memory_bytes=50_000, ahead_bytes=200_000)
+    sorter = open_sorter(options, system, basin)
+    writer = sorter.add_table(1)
+    first = fill(system, writer, resolve=True)
+    system.run(gate.STUCK_SECONDS)
+    last = fill(system, writer, resolve=True, begin=first + 1)
+    assert first + 100 < last < 700
+    statistics = sorter.statistics()
+    assert statistics.spilled_bytes > 0
+    assert 200_000 < statistics.memory_bytes + sorter._tier.stored_bytes < 260_000
+    system.run(10 * gate.STUCK_SECONDS)
+    assert fill(system, writer, resolve=True, begin=last + 1) == last
+    received = basin.drain(system)
+    assert [change.commit_ts for message in received for change in message.changes] == list(
+        range(1, last + 1)
+    )
+    sorter.close()
 
 
 def test_what_is_not_resolved_is_taken_however_much_it_is(system, sorter, basin):
@@ -150,6 +170,7 @@ def test_sources_on_real_threads_get_through_small_mailboxes(tmp_path, database)
         for writer in rig.writers.values():
             writer.tell(Changes([], 100_000))
         while not rig.received or rig.received[-1].resolved < 100_000:
+            assert not rig.failures
             rig.downstream.ask(Sorted([], 0))
         rig.resolved = dict.fromkeys(tables, 100_000)
         rig.received[:] = [message for message in rig.received if message.resolved]

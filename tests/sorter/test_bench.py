@@ -63,6 +63,7 @@ def test_many_tables_come_are_filled_resolved_and_go():
     assert result["ratio"]["write_seconds"] > 0
 
 
+@pytest.mark.soak
 def test_the_table_of_all_sorters_is_written_and_drawn(tmp_path, monkeypatch):
     monkeypatch.setattr(sorter_table, "ENGINES", {"memory": {"engine": "memory"}})
     monkeypatch.setattr(sorter, "IDLE_SECONDS", 0.0)

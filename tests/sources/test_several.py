@@ -7,8 +7,9 @@ import pytest
 from tidemill.cli.flags import feed_tables
 from tidemill.engine.options import feed_options
 from tidemill.errors import CheckpointError, ConfigError, SourceError
+from tidemill.sharding import Routes, sharding_options
 from tidemill.sources.own_tables import OwnTables
-from tidemill.sources.positions import Ranks, decode_positions, encode_positions
+from tidemill.sources.positions import Ranks, decode_clocks, decode_positions, encode_positions
 from tidemill.spark.reading import reading_of_kind
 
 NORTH = {"name": "north", "url": "mysql://north", "tables": ["north.*"]}
@@ -96,3 +97,23 @@ def test_a_table_of_two_sources_is_refused():
     for _ in range(2):
         with pytest.raises(SourceError, match=r"^shop\.item is followed in source north and in source south"):
             south.matches("shop", "item")
+
+
+def test_a_table_of_two_sources_is_accepted_if_it_is_merged():
+    owners: dict[tuple[str, str], str] = {}
+    _, rules = sharding_options({}, [{"schema": "shop", "table": "item_*", "target": "shop.item"}])
+    routes = Routes(rules)
+    north, south = (OwnTables(["*.*"], name, owners, routes) for name in ("north", "south"))
+    assert north.matches("shop", "item_1")
+    assert south.matches("shop", "item_1")
+    assert north.matches("shop", "own")
+    with pytest.raises(SourceError, match=r"^shop\.own is followed in source north and in source south"):
+        south.matches("shop", "own")
+
+
+def test_a_position_contains_the_ts_of_each_source_s_last_transaction():
+    positions = {"north": "binlog.000001:4", "south": "binlog.000002:4"}
+    text = encode_positions(positions, {"north": 70, "south": 41})
+    assert decode_positions(text, ["north", "south"]) == positions
+    assert decode_clocks(text) == {"north": 70, "south": 41}
+    assert decode_clocks(encode_positions(positions)) == {}

@@ -53,7 +53,7 @@ def mysql(sql: Client, **options: str) -> MysqlOffsets:
         (
             {"tables": "shop.*"},
             "colour string",
-            "schema: there is no column colour; there are commit_ts, start_ts",
+            "schema: there is no column colour; there are commit_ts, commit_time",
         ),
         ({"tables": "shop.*"}, "op int", "schema: column op is string, not int"),
     ],

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 
 import pytest
+
+from tidemill.testing.progress import completed
 
 
 @pytest.mark.soak
 def test_it_ends_with_one_line_of_json_with_its_yardstick() -> None:
     command = [sys.executable, "-m", "tidemill.benchmarks.spark", "rows=20000", "rounds=1", "batches=1"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+    done = completed(command, 900)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.splitlines()[-1])
     assert result.keys() == {"bench", "settings", "figures", "yardstick", "ratio"}

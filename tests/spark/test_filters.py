@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from pyspark.sql.datasource import (
     EqualTo,
     GreaterThan,
@@ -13,9 +15,11 @@ from pyspark.sql.datasource import (
     Not,
 )
 
+from tidemill.events import compose_ts
 from tidemill.spark.read.filters import Pushed
 
 TS = ("commit_ts",)
+TIME = ("commit_time",)
 
 
 def test_names_and_operations_are_taken_for_good() -> None:
@@ -45,9 +49,23 @@ def test_a_ts_narrows_and_stays_for_spark_to_check() -> None:
         assert (pushed.after, pushed.up_to) == bounds
 
 
+def test_a_time_narrows_to_its_milliseconds() -> None:
+    time = datetime(2026, 11, 21, 8, 0, 0, 1500, UTC)
+    first, after = (compose_ts(1795248000001 + more) for more in (0, 1))
+    for filters, bounds in [
+        ([GreaterThan(TIME, time)], (first - 1, None)),
+        ([GreaterThanOrEqual(TIME, time), LessThan(TIME, time)], (first - 1, after - 1)),
+        ([LessThanOrEqual(TIME, time)], (None, after - 1)),
+        ([GreaterThan(TIME, time.replace(tzinfo=None))], (None, None)),
+    ]:
+        pushed = Pushed()
+        assert pushed.push(filters) == filters
+        assert (pushed.after, pushed.up_to) == bounds
+
+
 def test_the_rest_is_left_to_spark() -> None:
     filters = [
-        EqualTo(("after", "id"), 3),
+        EqualTo(("before", "id"), 3),
         EqualTo(("query",), "x"),
         Not(EqualTo(("op",), "ddl")),
         IsNotNull(("op",)),
@@ -55,3 +73,10 @@ def test_the_rest_is_left_to_spark() -> None:
     pushed = Pushed()
     assert pushed.push(filters) == filters
     assert pushed == Pushed()
+
+
+def test_conditions_on_columns_are_kept_for_a_snapshot() -> None:
+    pushed = Pushed()
+    filters = [EqualTo(("after", "id"), 3), IsNotNull(("after", "note"))]
+    assert pushed.push(filters) == filters
+    assert pushed.images == filters

@@ -405,6 +405,7 @@ def test_tasks_that_die_again_and_again_change_every_row_once(
     assert "Python worker exited unexpectedly" in (tmp_path / "state" / "spark.log").read_text()
 
 
+@pytest.mark.soak
 def test_a_driver_that_is_killed_as_it_loads_and_as_it_streams_goes_on(
     sql: Client, mariadb: MariaDb, copied: str, tmp_path: Path
 ) -> None:

@@ -202,9 +202,9 @@ def test_a_row_with_a_column_that_is_gone_is_not_cut(bed: Bed) -> None:
             query.rows(first, end)
 
 
-def test_fail_is_the_only_value(bed: Bed) -> None:
-    with pytest.raises(ConfigError, match="option schemaChanges = 'evolve': accepted: fail"):
-        TidemillSource({**bed.options, "schemaChanges": "evolve"}).schema()
+def test_there_are_two_values(bed: Bed) -> None:
+    with pytest.raises(ConfigError, match="option schemaChanges = 'drop': accepted: fail, evolve"):
+        TidemillSource({**bed.options, "schemaChanges": "drop"}).schema()
 
 
 def test_only_what_spark_can_see_of_a_column_is_a_change() -> None:

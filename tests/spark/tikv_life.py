@@ -229,7 +229,7 @@ class TikvLife:
         One that is `dying` leaves locks on new rows.
         """
         storage = Dying(self.tidb, commits=commits) if dying else Writer(self.tidb)
-        txn = SqlTransaction(storage, self.tidb.schema)
+        txn = SqlTransaction(storage, self.tidb.schema, self.tidb.pumps)
         todo: list[tuple[str, str, Any, int]] = []
         for _ in range(self.random.choice((1, 2, 5, 20))):
             found = self._change(txn, {(table, id_) for _, table, _, id_ in todo}, only_new=dying)

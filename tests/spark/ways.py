@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from tidemill.events import Ddl, Item, RowChange
+from tidemill.events import Ddl, Item, RowChange, timestamp
 from tidemill.spark.data_source import TidemillSource
 from tidemill.spark.envelope import ENVELOPE, Decoder, Encoder
 from tidemill.spark.offsets.offset import Offset
@@ -87,7 +87,8 @@ def _read(reader: Any, partitions: Sequence[Any]) -> list[pa.Table]:
 def check(found: Found, borders: Sequence[Offset], wanted: Sequence[Item]) -> None:
     """The rows of one partition are those of the items in every column, in their order."""
     _check_borders(found, borders)
-    rows = pa.concat_tables([ENVELOPE.empty_table(), *(p.cast(ENVELOPE) for p in chain.from_iterable(found))])
+    parts = [part.select(ENVELOPE.names).cast(ENVELOPE) for part in chain.from_iterable(found)]
+    rows = pa.concat_tables([ENVELOPE.empty_table(), *parts])
     assert rows.to_pylist() == Encoder().encode(wanted).to_pylist()
     decoder = Decoder()
     items = [item for some in rows.to_batches() for item in decoder.decode(some)]
@@ -157,7 +158,9 @@ def check_typed(found: Found, borders: Sequence[Offset], wanted: Sequence[Item],
         changes = () if isinstance(item, Ddl) else [row for row in item.rows if row.table.full_name == name]
         for number, row in enumerate(changes, 0 if opens(item, lines) else lines[-1]["sequence"] + 1):
             images = {"before": _image(row, row.before, columns), "after": _image(row, row.after, columns)}
-            order = {"commit_ts": row.commit_ts, "start_ts": row.start_ts, "sequence": number}
+            time = timestamp(row.commit_ts)
+            order = {"commit_ts": row.commit_ts, "commit_time": time, "start_ts": row.start_ts}
+            order["sequence"] = number
             lines.append({**order, "op": row.op, **images})
     assert rows.to_pylist() == lines
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from contextlib import closing
@@ -170,3 +171,24 @@ def test_check_says_what_is_followed(cluster, recorded, tmp_path):
     assert ("ok", "follows feed.a") in found
     assert ("ok", f"{tmp_path}/copy.db will be made") in found
     assert [level for level, text in found if "nothing.*" in text] == ["error"]
+
+
+def test_check_names_what_a_postgresql_target_can_not_hold(cluster, recorded, tmp_path):
+    first, name = recorded.tables[0], "t" * 64
+    info = json.loads(first["table_info_json"]) | {"name": {"O": name, "L": name}}
+    recorded.tables[0] = first | {"table_info_json": json.dumps(info)}
+    recorded.create_tables(cluster)
+    unreachable = "postgresql://127.0.0.1:1"
+    options = feed_options(
+        {
+            "data_dir": str(tmp_path),
+            "source": {"url": f"tikv://{cluster.pd_address}", "tables": ["feed.*"]},
+            "sink": [
+                {"name": "all", "url": f"{unreachable}/all"},
+                {"name": "one", "url": f"{unreachable}/one", "tables": ["feed.*", "!feed.t*"]},
+            ],
+        }
+    )
+    found = [finding for finding in check_feed(options) if "63" in finding.text]
+    assert [(one.level, one.about) for one in found] == [("error", "sink all")]
+    assert found[0].text.startswith(f"table feed.{name}: the name {name!r} has 64 bytes")

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from random import Random
-from threading import Event, Thread
 
 import pytest
 
 from tidemill.emulator.cluster import Cluster
 from tidemill.failpoint import POINTS
 from tidemill.testing.child import CLI, Child
+from tidemill.testing.repeated import repeated
 
 from .served import Made
 
@@ -69,22 +69,6 @@ class Writer:
                 puts.append((number, key, text))
                 self.changes[f"t{number}", "update" if there else "insert"] += 1
         self._made.change(puts, gone)
-
-    @contextmanager
-    def at_work(self) -> Iterator[None]:
-        over = Event()
-
-        def work() -> None:
-            while not over.wait(0.005):
-                self.write()
-
-        thread = Thread(target=work)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
 
 
 class Copy:
@@ -179,7 +163,7 @@ def kill_everywhere(tmp_path: Path, cluster: Cluster, times: int, seed: int) -> 
     copy.forget()
     writer.changes.clear()
     before = writer.commits
-    with writer.at_work():
+    with repeated(writer.write):
         for point in STREAM_POINTS:
             for nth in range(times):
                 store = random.randint(1, 3)

@@ -20,6 +20,10 @@ REMOVAL: Final = (1 << 64) - 1
 """The safe point sent with a time to live of 0, as TiCDC does."""
 
 
+class Collected(SourceError):
+    """The versions from which a feed begins may be gone."""
+
+
 class SafePoint:
     """One feed's service safe point in PD, just below the changes that the feed has yet to read.
 
@@ -42,11 +46,11 @@ class SafePoint:
     async def start(self, start_ts: Ts) -> None:
         """Set the safe point for a feed that begins after `start_ts`.
 
-        Raises SourceError if these versions may be gone, Retryable if PD doesn't answer.
+        Raises Collected if these versions may be gone, Retryable if PD doesn't answer.
         """
         least = await self._hold(start_ts)
         if least >= start_ts:
-            raise SourceError(
+            raise Collected(
                 f"start ts {start_ts} ({_time(start_ts)}) is below the GC safe point {least} "
                 f"({_time(least)}): the changes after it may be gone; start again from a later ts, "
                 "with a snapshot (a longer tidb_gc_life_time keeps them longer)"

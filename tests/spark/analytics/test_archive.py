@@ -27,8 +27,9 @@ from tidemill.events import (
     TruncateTable,
     compose_ts,
 )
+from tidemill.sink.files.names import HIDDEN
 from tidemill.sink.files.parquet import ParquetOptions, ParquetSink
-from tidemill.sink.files.parquet_directory import HIDDEN, commit, files
+from tidemill.sink.files.parquet_directory import commit, files
 from tidemill.spark.archive import archive
 from tidemill.spark.archive.archive import compact_archive
 from tidemill.testing import column_kinds as kinds

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tidemill.codec.mysql.text_rows import TextRowsDecoder
+from tidemill.codec.row_bytes import RowBytes
 from tidemill.errors import InvariantViolated, StoreError
 from tidemill.events import Column, Row, Table
 from tidemill.spark.backfill.chunk_file import ChunkFiles, ChunkWriter
@@ -24,7 +25,6 @@ from tidemill.spark.backfill.merge import Change, merge
 from tidemill.spark.backfill.plan import STRIDE, ChunkPlan, Plan, TablePlan
 from tidemill.spark.backfill.records import ChunkRecord
 from tidemill.spark.backfill.text_row import RowWriter, keyed_rows
-from tidemill.spark.change import RowBytes
 
 COLUMNS = (
     Column("id", "bigint", unsigned=True),

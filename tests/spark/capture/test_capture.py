@@ -11,7 +11,7 @@ from tidemill.engine.checkpoint import CheckpointFile
 from tidemill.spark.capture import client
 from tidemill.spark.offsets.offset import Offset
 from tidemill.spark.read.parts import WHOLE
-from tidemill.testing.progress import completed, ended, eventually
+from tidemill.testing.progress import STALL_SECONDS, completed, ended, eventually
 
 from .beds import LEASE, Bed, MariaBed, Running, TikvBed
 from .history import rows_of
@@ -56,23 +56,13 @@ def test_ranges_of_a_finer_cut_are_the_same(bed):
         assert pieces == whole
 
 
-def large(bed: Bed, megabytes: int = 10) -> None:
-    """Write a few transactions larger than all buffers between two processes."""
-    text = "x" * 8000
-    for part in range(4):
-        bed.write([("item", 1_000_000 + 1000 * part + n, text) for n in range(megabytes * 32)])
-
-
 def test_killed_in_the_middle_of_an_answer_every_row_comes_once(bed):
-    with Running(bed).begun() as capture:
+    count = 6  # one transaction and a part of the next
+    with Running(bed, hold_after=count).begun() as capture:
         start = bed.latest()
-        batch(bed, start, 1)
-        large(bed)
-        end = bed.following(start)
-        found = []
-        stream = bed.stream(capture.address, start, end)
-        while sum(some.num_rows for some in found) < 6:  # more than one transaction
-            found.append(next(stream))
+        end = batch(bed, start, 1)
+        stream = bed.stream(capture.address, start, end, silent_seconds=STALL_SECONDS)
+        found = [next(stream) for _ in range(count)]
         capture.kill()
         found += stream
     assert rows_of(found) == bed.alone(start, end)

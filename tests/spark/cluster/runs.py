@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from tidemill.testing.progress import completed
+
 from .copied import Copied
 from .pythons import link
 from .standalone import Cluster, Session
@@ -56,14 +58,10 @@ def refused(cluster: Cluster, python: Path, workers: Path | None, copied: Copied
     link(driver / NAME, python)
     environment = cluster.environment(NAME)
     environment["PATH"] = f"{driver}{os.pathsep}{environment['PATH']}"
-    done = subprocess.run(
+    done = completed(
         [*command(cluster, python, configure(directory, copied)), "--until", "now"],
         env=environment,
         stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
     )
     said = [line for line in done.stderr.splitlines() if "event=" not in line]
     assert (done.returncode, len(said)) == (2, 1), done

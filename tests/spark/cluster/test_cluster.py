@@ -15,6 +15,7 @@ from .runs import configure, refused, started
 from .standalone import EXECUTOR, Cluster, Daemon
 
 
+@pytest.mark.soak
 def test_rows_are_changed_once_while_executors_and_hosts_are_killed(
     cluster: Cluster, python: Path, copied: Copied, tmp_path: Path
 ) -> None:

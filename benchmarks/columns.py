@@ -1,0 +1,148 @@
+"""Rows of MariaDB to tuples and to Arrow columns, by the native decoder; rows a second of one core.
+
+The yardstick is the decoder in Python, which makes tuples. `tuples` and `arrow` are of row images in events
+of 1,000 rows with eight columns, ten events in a batch; `text_tuples` and `text_arrow` are of the same rows
+of a snapshot. `mb_per_second` is that of `arrow`, in 10^6 bytes of row images.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import statistics
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from decimal import Decimal
+from itertools import islice
+from typing import Any
+
+from ..codec.mysql.images import read_images
+from ..codec.mysql.layout import Layouts
+from ..codec.native import library
+from ..events import Column, Kind, Run, Table
+from ..testing.binlog_events import (
+    BLOB,
+    INSERT,
+    INT,
+    TINY,
+    UTF8MB4_BIN,
+    VARCHAR,
+    ColumnSpec,
+    datetime_bytes,
+    decimal,
+    decimal_bytes,
+    rows_event,
+    table_map,
+    varchar,
+)
+
+_BATCH = 1_000
+_EVENTS = 10
+_COLUMNS = (
+    INT._replace(nullable=False), ColumnSpec(8), decimal(12, 2), ColumnSpec(5, b"\x08"), VARCHAR,
+    ColumnSpec(18, b"\0"), TINY, BLOB._replace(collation=UTF8MB4_BIN),
+)  # fmt: skip
+_KINDS: tuple[Kind, ...] = ("int", "bigint", "decimal", "double", "varchar", "datetime", "tinyint", "text")
+
+
+def run(*, rows: int = 200_000, rounds: int = 5) -> dict[str, Any]:
+    """Return one result in the form that all benchmarks share."""
+    if library.native is None:
+        raise RuntimeError(f"there is nothing to measure: {library.description()}")
+    numbers = [range(at, at + _BATCH) for at in range(0, rows, _BATCH)]
+    events = [rows_event(INSERT, [_image(number) for number in batch]) for batch in numbers]
+    packets = [b"".join(map(_packet, batch)) for batch in numbers]
+    made: dict[str, Callable[[], Iterator[Run]]] = {
+        "": lambda: _event_runs(events),
+        "text_": lambda: _text_runs(packets),
+    }
+    seconds: dict[str, list[float]] = {}
+    for _ in range(rounds):  # in turn, so that drift of the machine affects all
+        for name, runs in made.items():
+            for figure, in_use, work in (
+                ("python", False, _tuples),
+                ("tuples", True, _tuples),
+                ("arrow", True, _arrow),
+            ):
+                seconds.setdefault(name + figure, []).append(_seconds(runs, work, in_use=in_use))
+    figures = {name: rows / statistics.median(taken) for name, taken in seconds.items()}
+    python = {name: figures.pop(f"{name}python") for name in made}
+    yardstick = {name: python["text_" * name.startswith("text_")] for name in figures}
+    size = sum(map(len, events)) / rows
+    return {
+        "bench": "columns",
+        "settings": {"rows": rows, "rounds": rounds, "columns": len(_COLUMNS), "bytes_per_row": size},
+        "figures": {**figures, "mb_per_second": figures["arrow"] * size / 1e6},
+        "yardstick": yardstick,
+        "ratio": {name: figures[name] / yardstick[name] for name in figures},
+    }
+
+
+def _event_runs(events: Sequence[bytes]) -> Iterator[Run]:
+    layouts = Layouts()
+    layout = layouts.layout(layouts.number_of(table_map(*_COLUMNS)))
+    return (layout.run(event, 1, 1) for event in events)
+
+
+def _text_runs(packets: Sequence[bytes]) -> Iterator[Run]:
+    columns = [Column(f"c{i}", kind) for i, kind in enumerate(_KINDS)]
+    columns[2] = Column("c2", "decimal", length=12, scale=2)
+    layouts = Layouts()
+    layout = layouts.layout(layouts.add_table(Table("shop", "t", tuple(columns))))
+    return (layout.text_run(one, 1, 1) for one in packets)
+
+
+def _tuples(runs: Sequence[Run]) -> None:
+    for run in runs:
+        run.changes()
+
+
+def _arrow(runs: Sequence[Run]) -> None:
+    if read_images(runs) is None:
+        raise RuntimeError("these rows can't be read as columns")
+
+
+def _seconds(
+    runs: Callable[[], Iterator[Run]], work: Callable[[Sequence[Run]], None], *, in_use: bool
+) -> float:
+    was, library.in_use = library.in_use, in_use
+    try:
+        gc.collect()
+        started = time.process_time()
+        given = runs()
+        while batch := list(islice(given, _EVENTS)):
+            work(batch)
+        return time.process_time() - started
+    finally:
+        library.in_use = was
+
+
+def _image(key: int) -> list[bytes | None]:
+    return [
+        key.to_bytes(4, "little"),
+        (2**62 + key).to_bytes(8, "little"),
+        decimal_bytes(Decimal(f"{key % 10_000}.25"), 12, 2),
+        struct.pack("<d", key / 7),
+        varchar(f"name of {key}"),
+        datetime_bytes(datetime(2026, 3, key % 9 + 1, 4, 5, 6), 0),  # noqa: DTZ001
+        bytes((key % 100,)),
+        (40).to_bytes(2, "little") + b"n" * 40,
+    ]
+
+
+def _packet(key: int) -> bytes:
+    moment = f"2026-03-0{key % 9 + 1} 04:05:06"
+    values: tuple[Any, ...] = (
+        key, 2**62 + key, f"{key % 10_000}.25", key / 7, f"name of {key}", moment, key % 100, "n" * 40,
+    )  # fmt: skip
+    payload = b"".join(bytes((len(text),)) + text for text in (str(value).encode() for value in values))
+    return len(payload).to_bytes(3, "little") + b"\0" + payload
+
+
+if __name__ == "__main__":
+    print(
+        json.dumps(run(**{name: int(value) for name, _, value in (a.partition("=") for a in sys.argv[1:])}))
+    )

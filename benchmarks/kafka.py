@@ -1,0 +1,111 @@
+"""Rows into Kafka, in rows per second, beside a bare loop of confluent-kafka that produces the same messages.
+
+The rows are Python tuples in transactions of 1,000; the sink encodes them and chooses a
+partition by their key. The yardstick has the messages and their partitions ready, calls `produce` for each
+and waits until all are acknowledged, with an idempotent producer. Both start with topics that exist.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+from confluent_kafka import Producer
+
+from ..engine.checkpoint import CheckpointFile
+from ..events import Checkpoint, RowChange, Transaction
+from ..sink import Delivery, open_sink
+from ..sink.encoding.encodings import make_encoder
+from ..sink.kafka.route import Route, Rule
+from ..testing.kafka import Kafka
+from .encodings import changes_of
+from .sink import TABLE
+
+_TRANSACTION: Final = 1_000
+_ACCEPTED: Final = 10
+"""Transactions that reach the sink at once."""
+_PARTITIONS: Final = 4
+_DELIVERIES: Final = {"exactly_once": "exactly once", "at_least_once": "at least once"}
+
+
+def run(*, rows: int = 200_000, rounds: int = 5, encoding: str = "canal-json") -> dict[str, Any]:
+    """Return one result in the form that all benchmarks share."""
+    changes = changes_of(rows)
+    items = [
+        Transaction(2 + first, 0, "bench", changes[first : first + _TRANSACTION], f"log:{first}")
+        for first in range(0, rows, _TRANSACTION)
+    ]
+    prepared = _prepared(changes, encoding)
+    spent: dict[str, list[float]] = {name: [] for name in (*_DELIVERIES, "bare")}
+    with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name, Kafka(Path(name, "kafka")) as broker:
+        for number in range(rounds + 1):  # the first one warms the broker up
+            broker.create_topic(f"bare_{number}", _PARTITIONS)
+            spent["bare"].append(_bare(broker, f"bare_{number}", prepared))
+            for key, delivery in _DELIVERIES.items():
+                broker.create_topic(f"{key}_{number}", _PARTITIONS)
+                spent[key].append(_deliver(broker.url(f"{key}_{number}"), items, delivery, encoding))
+    found = {name: statistics.median(seconds[1:]) for name, seconds in spent.items()}
+
+    def ratio(ours: str, theirs: str) -> float:
+        pairs = zip(spent[ours][1:], spent[theirs][1:], strict=True)
+        return round(statistics.median([there / here for here, there in pairs]), 2)
+
+    return {
+        "bench": "kafka",
+        "settings": {"rows": rows, "rounds": rounds, "partitions": _PARTITIONS, "encoding": encoding},
+        "figures": {f"{name}_rows_per_second": round(rows / found[name]) for name in _DELIVERIES},
+        "yardstick": {"bare_produce_rows_per_second": round(rows / found["bare"])},
+        "ratio": {name: ratio(name, "bare") for name in _DELIVERIES}
+        | {"exactly_once_to_at_least_once": ratio("exactly_once", "at_least_once")},
+    }
+
+
+def _prepared(changes: Sequence[RowChange], encoding: str) -> list[tuple[bytes | None, bytes | None, int]]:
+    """Return the key, value and partition of each message."""
+    encoder = make_encoder(encoding, {}, lambda: 1_700_000_000_000)
+    _, places = Route(TABLE, Rule("bench", "key", ()), _PARTITIONS).place(list(changes))
+    messages = encoder.rows(changes)
+    return [(message.key, message.value, place) for message, place in zip(messages, places, strict=True)]
+
+
+def _bare(broker: Kafka, topic: str, prepared: Sequence[tuple[bytes | None, bytes | None, int]]) -> float:
+    """Return the seconds until all messages are acknowledged."""
+    producer = Producer(
+        {
+            "bootstrap.servers": broker.brokers,
+            "enable.idempotence": True,
+            "linger.ms": 5,
+            "queue.buffering.max.messages": 0,
+            "log_level": 0,
+        }
+    )
+    producer.produce(topic, b"connects", partition=0)
+    producer.flush()
+    begun = time.perf_counter()
+    for key, value, partition in prepared:
+        producer.produce(topic, value, key, partition)
+    producer.flush()
+    return time.perf_counter() - begun
+
+
+def _deliver(url: str, items: Sequence[Transaction], delivery: str, encoding: str) -> float:
+    """Return the seconds until all rows are durable with their checkpoint."""
+    options = {"delivery": delivery, "partition": "key", "format": encoding}
+    feed = url.rpartition("/")[2]  # a checkpoint of its own
+    sink = open_sink("bench", url, feed=feed, store=CheckpointFile(Path("unused")), options=options)
+    with closing(sink):
+        sink.open()
+        work = Delivery(sink, Checkpoint(1, "log:0", None, "bench"), "bench")  # nothing is to be loaded
+        begun = time.perf_counter()
+        for first in range(0, len(items), _ACCEPTED):
+            work.accept(items[first : first + _ACCEPTED])
+            work.run(time.monotonic())
+        work.flush(time.monotonic())
+        spent = time.perf_counter() - begun
+        assert work.statistics().rows == sum(len(item.rows) for item in items)
+        return spent

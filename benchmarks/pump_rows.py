@@ -1,0 +1,113 @@
+"""Decoding of the bench's binlogs into rows for a sink without a target, with a relay or without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event
+from typing import Any
+
+from ..actors import ActorSystem, PooledActor
+from ..codec.tidb.column_type import ColumnFlag, Type
+from ..codec.tidb.table_info import ColumnInfo, DbInfo, TableInfo
+from ..events import Batch, Checkpoint, Sorted, Ts
+from ..mounter import BinlogMounter, SchemaHistory
+from ..routing import TableFilter
+from ..sink import Acknowledged, Deliver, Delivery, spawn_sink
+from ..sink.relay.options import RelayOptions
+from ..sink.relay.stage import RelayStage
+from ..store.store import Store
+
+TABLE_ID = 100
+
+
+class _Dropping:
+    """A sink without a target."""
+
+    name = target = "bench"
+    reads_rows = True
+
+    def __init__(self, at: Checkpoint) -> None:
+        self._reached: Checkpoint | None = at
+
+    def open(self) -> Checkpoint | None:
+        return self._reached
+
+    def has_table(self, schema: str, table: str) -> bool:  # noqa: ARG002
+        return True
+
+    def write(self, batch: Batch) -> None:
+        self._reached = batch.checkpoint or self._reached
+
+    def flush(self) -> Checkpoint | None:
+        return self._reached
+
+    def close(self) -> None:
+        pass
+
+
+class _Coordinator(PooledActor):
+    """Notes when the sink has everything up to `last`."""
+
+    def __init__(self, last: Ts, done: Event) -> None:
+        self._last = last
+        self._done = done
+
+    def on_receive(self, message: Any) -> None:
+        if isinstance(message, Acknowledged) and message.checkpoint.ts >= self._last:
+            self._done.set()
+
+
+class Decoding(PooledActor):
+    """Decodes released binlogs for a sink; `done` is set once the sink has everything up to `last`."""
+
+    def __init__(
+        self, done: Event, last: Ts, mounter: BinlogMounter, delivery: Delivery, blocking: ActorSystem
+    ) -> None:
+        coordinator = blocking.spawn(_Coordinator, last, done)
+        self._sink = spawn_sink(blocking, delivery, coordinator)
+        self._mounter = mounter
+
+    def on_receive(self, message: Any) -> None:
+        if isinstance(message, Sorted):
+            self.send(self._sink, Deliver(self._mounter.mount(message)))
+
+
+@contextmanager
+def decoding(at: Ts, last: Ts, *, relays: bool) -> Iterator[tuple[Any, ...]]:
+    """Yield the arguments of Decoding, but for `done`: for rows above `at`, and a sink that has a relay if it
+    `relays`.
+
+    Its files are in the working directory, and are removed.
+    """
+    with TemporaryDirectory(dir=".", prefix="bench-") as name, ActorSystem("bench-sink") as blocking:
+        directory = Path(name)
+        store = Store(directory / "schema")
+        history = SchemaHistory(store, at, [(DbInfo(id=1, name="bench"), [_table()])])
+        checkpoint = Checkpoint(at, str(at), None, "bench")
+        stages = [RelayStage(RelayOptions(directory=directory / "relay"))] if relays else []
+        delivery = Delivery(_Dropping(checkpoint), checkpoint, "bench", stages=stages)
+        yield last, BinlogMounter(history, "bench", TableFilter(["*.*"])), delivery, blocking
+        blocking.stop(5.0)
+        store.close()
+
+
+def _table() -> TableInfo:
+    key = ColumnFlag.NOT_NULL | ColumnFlag.PRI_KEY
+    kinds = (("id", Type.LONGLONG, key, 20), ("v", Type.BLOB, 0, 65535))
+    columns = tuple(
+        ColumnInfo(
+            id=offset + 1,
+            name=name,
+            offset=offset,
+            type=type_,
+            flags=flags,
+            length=length,
+            charset="binary",
+            collation="binary",
+        )
+        for offset, (name, type_, flags, length) in enumerate(kinds)
+    )
+    return TableInfo(id=TABLE_ID, name="t", columns=columns, pk_is_handle=True)

@@ -1,0 +1,137 @@
+"""Commands about changes that a target rejected: dead-letters list, retry, drop."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import msgspec
+import typer
+from msgspec.structs import replace
+
+from ..codec.exact_json import encode_values
+from ..errors import ConfigError
+from .flags import DataDir, Json, Name, RequiredFile, feed_tables
+
+if TYPE_CHECKING:
+    from ..sink.dead_letters import DeadLetter, DeadLetters
+
+dead_letters = typer.Typer(
+    help="List, apply again or drop changes that targets rejected. The feed may run meanwhile.",
+    no_args_is_help=True,
+)
+
+InTable = Annotated[str | None, typer.Option("--table", help='only of this table, such as "shop.orders"')]
+Number = Annotated[int | None, typer.Option("--id", help="only the letter of this number, or its row")]
+OfSink = Annotated[str | None, typer.Option("--sink", help="only in this sink, by its name")]
+
+
+Act: TypeAlias = "Callable[[str, DeadLetters, str | None, int | None, bool], bool]"
+"""A command's part for one sink: takes the sink's name, its letters, --table, --id and --json, and returns
+True if some letters are rejected again."""
+
+
+def _command(name: str) -> Callable[[Act], Act]:
+    """Add a command that acts on the dead letters of each meant sink; status 1 if one returns True."""
+
+    def add(act: Act) -> Act:
+        def command(
+            file: RequiredFile,
+            table: InTable = None,
+            number: Number = None,
+            sink: OfSink = None,
+            name: Name = None,
+            data_dir: DataDir = None,
+            as_json: Json = False,
+        ) -> None:
+            with _opened(file, name, data_dir, sink, number) as found:
+                left = [act(owner, letters, table, number, as_json) for owner, letters in found]
+            if any(left):
+                raise typer.Exit(1)
+
+        dead_letters.command(name, help=act.__doc__)(command)
+        return act
+
+    return add
+
+
+@_command("list")
+def list_letters(
+    owner: str, letters: DeadLetters, table: str | None, number: int | None, as_json: bool
+) -> bool:
+    """Print dead letters with table, key, operation, commit ts and reason, in order."""
+    for letter in letters.list(table, number):
+        typer.echo(_json(owner, letter) if as_json else _line(owner, letter))
+    return False
+
+
+@_command("retry")
+def retry(owner: str, letters: DeadLetters, table: str | None, number: int | None, as_json: bool) -> bool:
+    """Apply dead letters again, those of a row in order and together; status 1 if some are rejected again."""
+    result = letters.retry(table, number)
+    if as_json:
+        rejected = [{"id": letter.id, "reason": letter.reason} for letter in result.left]
+        typer.echo(json.dumps({"sink": owner, "applied": result.applied, "rejected": rejected}))
+        return bool(result.left)
+    typer.echo(f"{owner}: {len(result.applied)} applied")
+    for letter in result.left:
+        typer.echo(f"rejected again: {_line(owner, letter)}")
+    return bool(result.left)
+
+
+@_command("drop")
+def drop(owner: str, letters: DeadLetters, table: str | None, number: int | None, as_json: bool) -> bool:
+    """Delete dead letters, which are never applied then; without --table and --id all of them."""
+    dropped = letters.drop(table, number)
+    line = {"sink": owner, "dropped": dropped}
+    typer.echo(json.dumps(line) if as_json else f"{owner}: {len(dropped)} dropped")
+    return False
+
+
+@contextmanager
+def _opened(
+    file: Path, name: str | None, data_dir: Path | None, sink: str | None, number: int | None
+) -> Iterator[list[tuple[str, DeadLetters]]]:
+    """Give the dead letters of the feed by sink, and close them in the end. Raises ConfigError."""
+    from ..engine.options import feed_options
+    from ..sink.registry import dead_letters_of
+
+    options = feed_options(feed_tables(file, None, None, None, name, data_dir))
+    names = [one.name for one in options.sinks]
+    if sink is not None and sink not in names:
+        raise ConfigError(f"--sink {sink}: there is no such sink; accepted: {', '.join(names)}")
+    found = [
+        (one.name, letters)
+        for one in options.sinks
+        if sink in (None, one.name) and (letters := dead_letters_of(one.given, options.name)) is not None
+    ]
+    if not found:
+        raise ConfigError("dead letters are kept by SQL targets only, and none is meant here")
+    if number is not None and len(found) > 1:
+        raise ConfigError(f"--id {number}: add --sink, as each sink has its own numbers")
+    try:
+        yield found
+    finally:
+        for _, letters in found:
+            letters.close()
+
+
+def _line(owner: str, letter: DeadLetter) -> str:
+    return (
+        f"{owner} {letter.id}: {letter.op} of {letter.table} ({letter.key}) at {letter.ts}: {letter.reason}"
+    )
+
+
+def _json(owner: str, letter: DeadLetter) -> str:
+    """Return a letter as a line of JSON, with values as docs/sql-targets.md describes."""
+    images = {name: getattr(letter, name) for name in ("before", "after")}
+    rows = {
+        name: row and dict(zip(letter.columns, json.loads(encode_values(row)), strict=True))
+        for name, row in images.items()
+    }
+    rest = msgspec.to_builtins(replace(letter, columns=(), before=None, after=None))
+    del rest["columns"]
+    return json.dumps({"sink": owner, **rest, **rows})

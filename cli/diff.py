@@ -1,0 +1,80 @@
+"""The command diff: compares source and target of a feed."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Event
+from typing import Annotated, Any
+
+import typer
+
+from ..engine.stopping import set_by_signals
+from ..errors import ConfigError, TidemillError
+from .flags import DataDir, Json, Name, RequiredFile, feed_tables
+
+
+def add_commands(app: typer.Typer) -> None:
+    app.command()(diff)
+
+
+def diff(
+    file: RequiredFile,
+    table: Annotated[
+        list[str] | None,
+        typer.Option("--table", help="only these of the feed's tables; may be repeated"),
+    ] = None,
+    sink: Annotated[str, typer.Option(help="name of the sink, if the feed has several")] = "",
+    rate: Annotated[float, typer.Option(min=0, help="maximum of rows per second; 0: no limit")] = 0,
+    fix: Annotated[Path | None, typer.Option(help="write SQL for the target into this file")] = None,
+    apply: Annotated[bool, typer.Option("--apply", help="repair the target")] = False,
+    name: Name = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Compare the rows of source and target while both run; status 0 if they are equal, 1 if not, 2 after an
+    error."""
+    if apply and fix is not None:
+        raise ConfigError("--fix, --apply: give one of them")
+    from ..compare import Difference, open_diff
+    from ..compare.pace import Stopped
+    from ..compare.report import Progress, Script, json_of, line_of
+
+    stopping = Event()
+    equal = True
+
+    def wait(seconds: float) -> bool:
+        progress.show(compared)
+        return stopping.wait(seconds)
+
+    try:
+        with ExitStack() as stack:
+            stack.enter_context(set_by_signals(stopping))
+            found = feed_tables(file, None, None, None, name, data_dir)
+            compared = stack.enter_context(
+                open_diff(found, table or (), sink=sink, rows_per_second=rate, wait=wait)
+            )
+            if warning := compared.warning:
+                typer.echo(f"tidemill: {warning}", err=True)
+            script = stack.enter_context(Script(fix, compared.target.begin_script())) if fix else None
+            progress = stack.enter_context(Progress(sys.stderr))
+            for one in compared:
+                more: dict[str, Any] = {}
+                if not isinstance(one, Difference):
+                    equal = equal and one.is_equal
+                elif script is not None:
+                    if one.settled:
+                        script.add(compared.repair())
+                elif apply:
+                    more["repaired"] = one.settled and compared.apply()
+                note = "" if not more else ": repaired" if more["repaired"] else ": not repaired"
+                typer.echo(json_of(one, **more) if as_json else f"{line_of(one)}{note}")
+    except Stopped:
+        typer.echo("tidemill: stopped before the end", err=True)
+        raise typer.Exit(2) from None
+    except TidemillError as error:
+        typer.echo(f"tidemill: {error}", err=True)
+        raise typer.Exit(2) from None
+    if not equal:
+        raise typer.Exit(1)

@@ -1,0 +1,124 @@
+"""The commands about drainers as nodes of a TiDB-Binlog cluster: list, pause, close."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from .. import config
+from ..actors import SystemClock
+from ..errors import ConfigError
+from ..events import physical_ms
+from .flags import Json
+
+if TYPE_CHECKING:
+    from ..puller.pump.registry.node import NodeStatus
+    from ..puller.pump.registry.registry import Registry
+    from ..puller.pump.service.options import DrainerOptions
+
+drainer = typer.Typer(
+    help="Pumps and drainers of a TiDB-Binlog cluster, in its registry.", no_args_is_help=True
+)
+
+Feed = Annotated[Path | None, typer.Argument(help="feed.toml of the drainer; or give --registry and --id")]
+Id = Annotated[str | None, typer.Option("--id", help="the drainer's id")]
+RegistryUrl = Annotated[
+    str | None, typer.Option("--registry", help="binlog://pd1:2379,pd2:2379 or sqlite:///file")
+]
+
+
+@drainer.command("list")
+def list_(feed: Feed = None, registry: RegistryUrl = None, as_json: Json = False) -> None:
+    """Show pumps and drainers with their states, commit timestamps and the age of the last heartbeat."""
+    from ..puller.pump.registry.node import DRAINERS, PUMPS
+    from ..puller.pump.registry.registry import nodes
+
+    now = SystemClock.time()
+    table = Table("kind", "id", "state", "address", "max commit ts", "heartbeat", box=None)
+    with _opened(_options(feed, registry, None)) as opened:
+        for kind in (PUMPS, DRAINERS):
+            for node in nodes(opened, kind):
+                age = now - physical_ms(node.update_ts) / 1000
+                if as_json:
+                    typer.echo(json.dumps(_described(kind, node, age)))
+                seen = f"{age:.0f} s ago" if node.update_ts else "unknown"
+                name = kind.removesuffix("s")
+                table.add_row(name, node.node_id, node.state, node.host, str(node.max_commit_ts), seen)
+    if not as_json:
+        Console(width=None if sys.stdout.isatty() else 160).print(table)
+
+
+@drainer.command()
+def pause(feed: Feed = None, id_: Id = None, registry: RegistryUrl = None) -> None:
+    """Stop a drainer cleanly; its state is then paused, and it goes on when it is started."""
+    _act("pause", feed, id_, registry)
+
+
+@drainer.command()
+def close(feed: Feed = None, id_: Id = None, registry: RegistryUrl = None) -> None:
+    """Stop a drainer cleanly, for good: its state is then offline."""
+    _act("close", feed, id_, registry)
+
+
+def _act(action: str, feed: Path | None, id_: str | None, registry: str | None) -> None:
+    from ..puller.pump.service.client import send_action
+    from ..puller.pump.service.options import node_id
+
+    if feed is None and id_ is None:
+        raise ConfigError(f"drainer {action}: give the drainer's feed.toml, or --registry and --id")
+    options = _options(feed, registry, id_)
+    with _opened(options) as opened:
+        typer.echo(send_action(opened, node_id(options), action, options.security))
+
+
+def _options(feed: Path | None, registry: str | None, id_: str | None) -> DrainerOptions:
+    """Return the options in the file's [source], overridden by flags. Raises ConfigError."""
+    from ..puller.grpc.security import Security
+    from ..puller.pump.service.options import DrainerOptions
+
+    source = config.read(feed).get("source", {}) if feed is not None else {}
+    if not isinstance(source, dict):
+        raise ConfigError(f"{feed}: several sources have no drainer: give --registry and --id")
+    url = source.get("url", "")
+    found = registry or source.get("registry") or (url if str(url).startswith("binlog://") else None)
+    if not found:
+        where = "--registry is missing" if feed is None else f"{feed}: source.url is not binlog://pd1:2379"
+        raise ConfigError(f"{where}: a registry is binlog://pd1:2379,pd2:2379 or sqlite:///file")
+    tls = {name: Path(source[name]) for name in ("ca_path", "cert_path", "key_path") if name in source}
+    known = {field.name for field in fields(DrainerOptions)} - {"security", "registry"}
+    given: dict[str, Any] = {name: value for name, value in source.items() if name in known}
+    if id_ is not None:
+        given["node_id"] = id_
+    known_values = {"registry": found, "security": Security(**tls)}
+    return config.build(DrainerOptions, given, "source", known=known_values)
+
+
+@contextmanager
+def _opened(options: DrainerOptions) -> Iterator[Registry]:
+    from ..puller.pump.registry.location import open_registry
+
+    opened = open_registry(options.registry, options.security, options.registry_timeout_seconds)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def _described(kind: str, node: NodeStatus, age: float) -> dict[str, Any]:
+    return {
+        "kind": kind.removesuffix("s"),
+        "id": node.node_id,
+        "state": node.state,
+        "address": node.host,
+        "max_commit_ts": node.max_commit_ts,
+        "heartbeat_age_seconds": round(age, 3) if node.update_ts else None,
+    }

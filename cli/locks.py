@@ -1,0 +1,86 @@
+"""Commands about schema changes of merged tables that wait for shards: locks, unlock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from ..engine.locks import locks as find_locks
+from ..engine.locks import unlock as request_unlock
+from ..sharding import FeedWait
+from .flags import DataDir, Json, Name, RequiredFile, feed_tables
+
+
+def add_commands(app: typer.Typer) -> None:
+    for command in (locks, unlock):
+        app.command()(command)
+
+
+def locks(file: RequiredFile, name: Name = None, data_dir: DataDir = None, as_json: Json = False) -> None:
+    """List the schema changes of merged tables that wait for shards, as of the feed's last status."""
+    found = find_locks(_directory(file, name, data_dir))
+    if as_json:
+        typer.echo(msgspec.json.encode(found))
+        return
+    for lock in found:
+        typer.echo(
+            f"{lock.id}: {lock.statement}\n"
+            f"  owner: {lock.owner}, {lock.seconds:.0f} s ago; {lock.held_rows} rows held"
+            f"{'; more are read again later' if lock.seeks else ''}"
+            f"{f'; {lock.further} further changes' if lock.further else ''}\n"
+            f"  made it: {', '.join(lock.synced)}\n"
+            f"  waits for: {', '.join(lock.unsynced)}"
+        )
+        for one in lock.feeds:
+            typer.echo(f"  feed {one.feed}: {_feed(one)}")
+    if not found:
+        typer.echo("no schema change waits for shards")
+
+
+def unlock(
+    file: RequiredFile,
+    lock: Annotated[str, typer.Argument(help="the lock, as tidemill locks shows it")],
+    owner: Annotated[
+        str, typer.Option(help="shard, or feed, whose statement is executed; default: the owner")
+    ] = "",
+    skip: Annotated[bool, typer.Option("--skip/--exec", help="don't execute it: the target has it")] = False,
+    force_remove: Annotated[
+        str, typer.Option(metavar="FEED", help="no feed waits for this one any more; it has left for good")
+    ] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only say what would happen")] = False,
+    name: Name = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Resolve a schema change although some shards haven't made it; the feed does it when it runs."""
+    action = "skip" if skip else "exec"
+    for sentence in request_unlock(
+        _directory(file, name, data_dir),
+        lock,
+        owner=owner,
+        action=action,
+        force_remove=force_remove,
+        dry_run=dry_run,
+    ):
+        typer.echo(f"{'would ' if dry_run else ''}{sentence}")
+
+
+def _feed(one: FeedWait) -> str:
+    """Return what a feed waits for, or what waits for it."""
+    if one.seconds is None:
+        said = "not all of its shards have made it"
+    elif one.is_owner:
+        said = f"made it {one.seconds:.0f} s ago; " + (
+            "executes it once all feeds have made it" if one.step == "waiting" else "executes it"
+        )
+    else:
+        said = f"made it {one.seconds:.0f} s ago; waits until it is executed"
+    return said if one.is_running else f"{said}; not running"
+
+
+def _directory(file: Path, name: str | None, data_dir: Path | None) -> Path:
+    from ..engine.options import feed_options
+
+    return feed_options(feed_tables(file, None, None, None, name, data_dir)).data_dir

@@ -1,0 +1,108 @@
+"""Parsing of the types of columns."""
+
+from __future__ import annotations
+
+from typing import Any, Final, get_args
+
+from ...events import Kind
+from .tokens import REAL_AS_FLOAT, NotUnderstood, Tokens
+
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+
+_TYPES: Final[dict[str, Kind]] = {
+    **{kind.upper(): kind for kind in KINDS},
+    "BOOL": "tinyint", "BOOLEAN": "tinyint", "INT1": "tinyint", "INT2": "smallint",
+    "INT3": "mediumint", "MIDDLEINT": "mediumint", "INTEGER": "int", "INT4": "int", "INT8": "bigint",
+    "DEC": "decimal", "NUMERIC": "decimal", "FIXED": "decimal", "FLOAT4": "float", "FLOAT8": "double",
+    "REAL": "double", "CHARACTER": "char", "VARCHARACTER": "varchar", "NCHAR": "char",
+    "NVARCHAR": "varchar", "TINYTEXT": "text", "MEDIUMTEXT": "text", "LONGTEXT": "text",
+    "SERIAL": "bigint",
+    "LONG": "text", "TINYBLOB": "blob", "MEDIUMBLOB": "blob", "LONGBLOB": "blob",
+    "POINT": "geometry", "LINESTRING": "geometry", "POLYGON": "geometry", "MULTIPOINT": "geometry",
+    "MULTILINESTRING": "geometry", "MULTIPOLYGON": "geometry", "GEOMETRYCOLLECTION": "geometry",
+    "GEOMCOLLECTION": "geometry",
+}  # fmt: skip
+_LENGTH_BYTES: Final = {"TINY": 1, "LONG": 4, "MEDI": 3, "TEXT": 2, "BLOB": 2}
+"""Bytes of the length, by the first letters of a text's or blob's type."""
+
+_VECTOR_DIMENSIONS: Final = 2048
+"""Dimensions of a VECTOR whose definition doesn't say them."""
+
+
+def read_type(tokens: Tokens) -> dict[str, Any]:
+    """Read a type; return the fields of its Column, and sizes that depend on the character set.
+
+    Raises NotUnderstood for an unknown type.
+    """
+    national = tokens.accept("NATIONAL")
+    token = tokens.take()
+    kind = _TYPES.get(token.value) if token.kind == "word" else None
+    if kind is None:
+        raise NotUnderstood(f"type {token.text}")
+    details: dict[str, Any] = {"kind": kind}
+    if national or token.value in ("NCHAR", "NVARCHAR"):
+        details["charset"] = "utf8mb3"
+    match token.value:
+        case "LONG":  # LONG VARCHAR and LONG VARBINARY are MEDIUMTEXT and MEDIUMBLOB
+            if tokens.accept("VARBINARY"):
+                details["kind"] = "blob"
+            else:
+                tokens.accept("VARCHAR")
+            details["length"] = 3
+            return details
+        case "CHAR" | "CHARACTER" | "NCHAR" if tokens.accept("VARYING"):
+            details["kind"] = "varchar"
+        case "DOUBLE":
+            tokens.accept("PRECISION")
+        case "SERIAL":
+            details |= {"unsigned": True, "nullable": False, "auto_increment": True, "unique": True}
+        case "REAL" if tokens.sql_mode & REAL_AS_FLOAT:
+            details["kind"] = "float"
+    _read_size(tokens, token.value, details)
+    return details
+
+
+def _read_size(tokens: Tokens, word: str, details: dict[str, Any]) -> None:
+    """Read the parentheses after a type, or apply the type's default size."""
+    kind = details["kind"]
+    if kind in ("enum", "set"):
+        tokens.expect("(")
+        members = [tokens.string()]
+        while tokens.accept(","):
+            members.append(tokens.string())
+        tokens.expect(")")
+        details["members"] = tuple(member.rstrip(" ") for member in members)
+        return
+    numbers = []
+    if tokens.accept("("):
+        numbers.append(tokens.number())
+        if tokens.accept(","):
+            numbers.append(tokens.number())
+        tokens.expect(")")
+    first = numbers[0] if numbers else 0
+    match kind:
+        case "decimal":
+            details["length"], details["scale"] = first or 10, numbers[1] if len(numbers) > 1 else 0
+        case "float" if len(numbers) == 1 and first > 24:
+            details["kind"] = "double"
+        case "float" | "double" if len(numbers) == 2:
+            details["digits"] = numbers[1]
+        case "char" | "binary" | "bit":
+            details["length"] = first if numbers else 1
+        case "varchar" | "varbinary":
+            details["length"] = first
+        case "vector":
+            details["length"] = first if numbers else _VECTOR_DIMENSIONS
+        case "time" | "datetime" | "timestamp":
+            details["scale"] = first
+        case "text" | "blob":
+            details["length"] = bytes_of_length(first) or _LENGTH_BYTES[word[:4]]
+            if kind == "text":
+                details["characters"] = first
+        case "year" if first == 2:
+            raise NotUnderstood("YEAR(2)")
+
+
+def bytes_of_length(most_bytes: int) -> int:
+    """Return the number of bytes of a text's length prefix."""
+    return (most_bytes.bit_length() + 7) // 8

@@ -1,0 +1,42 @@
+from typing import Any, Final
+
+from ...events import Op, RowChange, Table
+from ..mysql.row_code import RowsReader
+from .arrow import Buffers
+from .column import Description
+
+NULLABLE: Final[int]
+HIDDEN: Final[int]
+MAX_DIGITS: Final[int]
+
+def __getattr__(name: str) -> int: ...
+def image_columns(layout: Layout, images: bytes, starts: Any, /) -> list[Buffers]: ...
+def image_starts(layout: Layout, event: bytes, start: int, end: int, /) -> bytes: ...
+def text_columns(layout: Layout, packets: bytes, /) -> list[Buffers]: ...
+def count_rows(packets: bytes, /) -> int: ...
+
+class Layout:
+    def __init__(self, columns: tuple[Description, ...], /) -> None: ...
+
+class TextReader:
+    def __init__(
+        self, layout: Layout, change: type[RowChange], table: Table, of_long_rows: RowsReader, /
+    ) -> None: ...
+    def __call__(
+        self, data: bytes, start: int, end: int, commit_ts: int, start_ts: int, /
+    ) -> list[RowChange]: ...
+
+class ImageReader:
+    def __init__(
+        self,
+        layout: Layout,
+        change: type[RowChange],
+        table: Table,
+        op: Op,
+        before: tuple[int, ...],
+        after: tuple[int, ...],
+        /,
+    ) -> None: ...
+    def __call__(
+        self, data: bytes, start: int, end: int, commit_ts: int, start_ts: int, /
+    ) -> list[RowChange]: ...

@@ -1,0 +1,19 @@
+/* The module's functions of rows as Arrow columns. */
+#ifndef TIDEMILL_COLUMNS_H
+#define TIDEMILL_COLUMNS_H
+
+#include "value.h"
+
+/* (layout, data, starts of the row images as int64) to a list of arrays' buffers. */
+PyObject *image_columns(PyObject *module, PyObject *arguments);
+
+/* (layout, event, start, end of its row images) to the start of each, as int64. */
+PyObject *image_starts(PyObject *module, PyObject *arguments);
+
+/* (layout, packets) to a list of arrays' buffers. */
+PyObject *text_columns(PyObject *module, PyObject *arguments);
+
+/* Packets to the number of rows, none of which may have more than one packet. */
+PyObject *count_rows(PyObject *module, PyObject *packets);
+
+#endif

@@ -1,0 +1,60 @@
+/* The extension module: native twins of the decoders that are written in Python. */
+#include "builder.h"
+#include "columns.h"
+#include "reader.h"
+
+static int add_names(PyObject *module)
+{
+#define ADD(name)                                                                                        \
+    if (PyModule_AddIntConstant(module, #name, name) < 0)                                                \
+        return -1;
+#define ADD_OUTPUT(name)                                                                                 \
+    if (PyModule_AddIntConstant(module, "AS_" #name, name) < 0)                                          \
+        return -1;
+    INPUTS(ADD)
+    OUTPUTS(ADD_OUTPUT)
+    ADD(NULLABLE)
+    ADD(HIDDEN)
+    ADD(MAX_DIGITS)
+    return 0;
+}
+
+static int load(PyObject *module)
+{
+    PyTypeObject *types[] = {&LayoutType, &ImageReaderType, &TextReaderType};
+    if (load_datetime() < 0 || PyType_Ready(&BufferType) < 0 || add_names(module) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (PyModule_AddType(module, types[i]) < 0)
+            return -1;
+    return 0;
+}
+
+static PyMethodDef functions[] = {
+    {"image_columns", image_columns, METH_VARARGS, "Read row images as the buffers of Arrow columns."},
+    {"image_starts", image_starts, METH_VARARGS, "Find where each row image begins."},
+    {"count_rows", count_rows, METH_O, "Count rows of the text protocol."},
+    {"text_columns", text_columns, METH_VARARGS, "Read rows of the text protocol as Arrow columns' buffers."},
+    {NULL},
+};
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, load},
+#if PY_VERSION_HEX >= 0x030C0000
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED}, /* objects are kept */
+#endif
+    {0, NULL},
+};
+
+static PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "_native",
+    .m_doc = "Native twins of the decoders that are written in Python.",
+    .m_methods = functions,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__native(void)
+{
+    return PyModuleDef_Init(&definition);
+}

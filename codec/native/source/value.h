@@ -1,0 +1,66 @@
+/* A value between its stored bytes and what is made of it. */
+#ifndef TIDEMILL_VALUE_H
+#define TIDEMILL_VALUE_H
+
+#include "column.h"
+
+typedef __int128 int128;
+
+typedef struct {
+    const uint8_t *stored; /* the bytes that `reader` takes; of text and bytes the value itself */
+    Py_ssize_t size;
+    int64_t number; /* an integer; the bits of an unsigned one; microseconds of a duration */
+    double real;
+    int128 decimal;
+    int year, month, day, hour, minute, second, micros;
+} Value;
+
+typedef enum {
+    REGULAR,
+    IRREGULAR, /* to be made by the column's `reader` of the stored bytes */
+    CUT        /* the bytes end before the value does */
+} Outcome;
+
+/* Read a value of a row image and move `at` behind it. */
+Outcome read_image_value(const Column *column, const uint8_t **at, const uint8_t *end, Value *value);
+
+/* Bytes that each value in a row image has, or its length. */
+int image_bytes(const Column *column);
+
+/* Move `at` behind a value of a row image without reading it; text and bytes are in `value`. */
+Outcome skip_image_value(const Column *column, const uint8_t **at, const uint8_t *end, Value *value);
+
+enum { HEADER_BYTES = 4, LONGEST_PAYLOAD = 0xFFFFFF }; /* of a packet; a longer payload goes on in the next */
+
+/* Cut the next value of a row of the text protocol; its stored bytes are NULL for NULL. */
+Outcome next_printed_value(const uint8_t **at, const uint8_t *end, Value *value);
+
+/* Move `at` behind the header of a packet and return the packet's end; NULL if it is cut. */
+const uint8_t *end_of_packet(const uint8_t **at, const uint8_t *end);
+
+/* Read a value from its text, which is in `value`. */
+Outcome read_printed_value(const Column *column, Value *value);
+
+/* True if PRINTED_DOUBLE can be read: with the process's locale, a point is one. */
+int has_point(void);
+
+/* Return the Python object of a value, or NULL with an exception. */
+PyObject *object_of(const Column *column, const Value *value, Outcome outcome);
+
+/* True if the bytes are text in UTF-8, without surrogates. */
+int is_utf8(const uint8_t *at, Py_ssize_t size);
+
+/* Set the exception for a value that can't be read. */
+void *unreadable(Py_ssize_t column, Py_ssize_t offset);
+
+/* Days since 1970 of a date that the calendar has. */
+int64_t days_of(int year, int month, int day);
+
+/* True if the calendar has the date, in the years 1 to 9999. */
+int is_date(int year, int month, int day);
+
+extern const int64_t POWERS_OF_TEN[19];
+
+int load_datetime(void);
+
+#endif

@@ -1,0 +1,319 @@
+"""The comparison of a feed's source with one target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Self
+
+from msgspec.structs import replace
+
+from .. import config
+from ..actors import Clock, SystemClock
+from ..engine.options import FeedOptions, SinkOptions, feed_options, sink_context, source_context
+from ..engine.status import StatusFile
+from ..errors import CheckpointError, ConfigError
+from ..events import WHOLE, Checkpoint, Row, Table, progress_of
+from ..routing import TableFilter
+from .chunks import Chunks
+from .finding import Difference, Finding, Named, TableResult
+from .merged import MergedSources
+from .opening import opener
+from .pace import Pace, Stopped, Wait
+from .settle import Settling
+from .side import Key, Settled, Source, Target
+from .spool import Spool
+
+_CANDIDATES: Final = 1_000
+"""Number of candidates that are looked at together, ..."""
+_SETTLE_SECONDS: Final = 5.0
+"""... and time after which fewer are, so that a stop finds few that weren't."""
+
+
+def open_diff(
+    feed: str | Path | Mapping[str, Any],
+    tables: Sequence[str] = (),
+    *,
+    sink: str = "",
+    rows_per_second: float = 0,
+    clock: Clock | None = None,
+    wait: Wait | None = None,
+) -> Diff:
+    """Return a comparison of a feed's source with one of its sinks' targets, while the feed runs.
+
+    `feed` is a feed.toml, or its tables as a dictionary. `tables` are patterns that choose among the feed's
+    tables; `sink` is the name of the sink, if there are several. At most `rows_per_second` rows of each side
+    are read; 0: no limit. `wait` is called with a pause in seconds, and returns True to end the comparison.
+
+    `with` connects. Iterating yields a Difference for each row that differs, and a TableResult after each
+    table. Raises ConfigError.
+    """
+    found = feed if isinstance(feed, Mapping) else config.read(Path(feed))
+    pace = Pace(rows_per_second, clock or SystemClock(), wait)
+    options = feed_options(found)
+    options.reject_filters("a comparison")
+    if options.sharding.is_shared:
+        raise ConfigError(
+            "sharding.coordination: merged tables that several feeds share can't be compared: the target has "
+            "the other feeds' rows too"
+        )
+    return Diff(options, TableFilter(tables) if tables else None, sink, pace)
+
+
+class Diff:
+    """Findings in the order of the tables' names; made by `tidemill.diff`, iterated once."""
+
+    def __init__(self, options: FeedOptions, tables: TableFilter | None, sink: str, pace: Pace) -> None:
+        self._options = options
+        self._tables = tables
+        self._sink = _chosen(options, sink)
+        self._pace = pace
+        self.table = ""
+        """Full name of the table that is being compared."""
+        self.rows = 0
+        """Number of its rows compared, ..."""
+        self.rows_estimated = 0
+        """... of about this number; 0 if that isn't known."""
+        self.tables_done = 0
+        self.tables_in_all = 0
+        self._last: tuple[Table, Settled] | None = None
+
+    def __enter__(self) -> Self:
+        """Connect to both sides. Raises TidemillError."""
+        source_kind, sink = self._options.source_kind, self._sink
+        open_source = opener(source_kind.on_diff, f"source.url: a {source_kind.name} source")
+        open_target = opener(sink.given.kind.on_diff, f"sink {sink.name}: {sink.given.kind.name}")
+        context = source_context(self._options, SystemClock())
+        self.target: Target = open_target(
+            sink.given.target, sink.given.options, sink_context(self._options, sink.name)
+        )
+        try:
+            at = self.target.checkpoint()
+            if at is None:
+                raise CheckpointError(
+                    f"{self.target.identity}: there is no checkpoint of feed {self._options.name!r}: run it"
+                )
+            self.source: Source = open_source(self._options.source, context)
+            if self._options.routes:
+                self.source = MergedSources(self.source, self._options.merging, self._options.name)
+        except BaseException:
+            self.target.close()
+            raise
+        self._at = at
+        self.target.meet(self.source)
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self.source.close()
+        self.target.close()
+
+    @property
+    def warning(self) -> str:
+        """Warning that the feed isn't running; empty if it is, or if that makes no difference."""
+        if self.source.reads_at_checkpoint or self.is_running():
+            return ""
+        end = self.source.end()
+        if self.source.has_passed(self._at.position, end):
+            return ""
+        return (
+            f"feed {self._options.name} isn't running: the target is at {self._at.position}, and the source "
+            f"has come to {end}; rows that were changed since may be reported, as not settled"
+        )
+
+    def is_running(self) -> bool:
+        try:
+            state = StatusFile(self._options.data_dir).load().state
+        except CheckpointError:
+            return False
+        return state in ("starting", "normal", "warning")
+
+    def __iter__(self) -> Iterator[Finding]:
+        """Yield findings. Raises TidemillError; Stopped if `wait` returned True."""
+        self.source.view(self._at, "")
+        found = self.source.tables()
+        tables = [table for table in found if self._chooses(table)]
+        known = {table.full_name for table in found}
+        extra = [
+            f"{schema}.{name}"
+            for schema, name in self.target.names()
+            if f"{schema}.{name}" not in known and self._wants(schema, name)
+        ]
+        if not tables and not extra:
+            raise ConfigError("diff: no table of this feed and sink matches")
+        self.tables_in_all = len(tables)
+        for table in tables:
+            self.table, self.rows, self.rows_estimated = (
+                table.full_name,
+                0,
+                self.source.estimate(table),
+            )
+            yield from self._compare(table)
+            self.tables_done += 1
+        for name in extra:
+            yield TableResult(name, "extra", detail="the source has no such table")
+
+    def _chooses(self, table: Table) -> bool:
+        """Return True if a table of the source is compared; a merged one if the sink has a shard of it."""
+        names = [(table.schema, table.name)]
+        if isinstance(self.source, MergedSources):
+            names = self.source.wants(table)
+        is_chosen = self._tables is None or self._tables.matches(table.schema, table.name)
+        return is_chosen and any(
+            self._options.tables.matches(*name) and self._options.wants(self._sink.name, ".".join(name))
+            for name in names
+        )
+
+    def _wants(self, schema: str, table: str) -> bool:
+        name = f"{schema}.{table}"
+        return (
+            self._options.tables.matches(schema, table)
+            and self._options.wants(self._sink.name, name)
+            and (self._tables is None or self._tables.matches(schema, table))
+        )
+
+    # --- one table
+
+    def _compare(self, table: Table) -> Iterator[Finding]:
+        at = self.target.checkpoint() or self._at
+        origins: Sequence[str] = [table.full_name]
+        if isinstance(self.source, MergedSources):
+            origins = self.source.origins(table)
+            table, reason = self.source.merged(table, at)
+            if reason and at.loading is None:
+                yield TableResult(table.full_name, "not comparable", detail=reason)
+                return
+        if any(progress_of(at.loading, name) != WHOLE for name in origins):
+            yield TableResult(table.full_name, "loading", detail="its snapshot isn't complete")
+            return
+        differs = self.target.differs(table)
+        if differs is None:
+            yield TableResult(table.full_name, "missing", detail="the target has no such table")
+            return
+        reduced = _reduced(table, self.target.common(table))
+        if reduced is None:
+            yield TableResult(table.full_name, "not comparable", detail=f"the target's table {differs}")
+            return
+        totals = {"missing": 0, "extra": 0, "changed": 0}
+        unsettled = 0
+        source = self.source.of(table)
+        settling = Settling(source, self.target, reduced, self._pace, self.is_running, origins)
+        waiting: list[Key] = []
+        stopped: Stopped | None = None
+        try:
+            for found in self._differences(source, reduced, at, settling, waiting):
+                one = difference_of(reduced, found)
+                totals[one.kind] += one.count
+                unsettled += not one.settled
+                self._last = reduced, found
+                yield one
+        except Stopped as error:
+            stopped = error
+        detail = f"the target's table {differs}" if differs else ""
+        if stopped is not None:
+            detail = f"stopped; {len(waiting)} more rows may differ, and weren't read again"
+        yield TableResult(
+            table.full_name,
+            "stopped" if stopped is not None else "differs" if differs else "compared",
+            self.rows,
+            **totals,
+            unsettled=unsettled,
+            moving=settling.moving,
+            detail=detail,
+        )
+        if stopped is not None:
+            raise stopped
+
+    def _differences(
+        self, source: Source, table: Table, at: Checkpoint, settling: Settling, waiting: list[Key]
+    ) -> Iterator[Settled]:
+        """Yield differences; `waiting` has the candidates that aren't settled."""
+        source.view(at, table.full_name)
+        ordered = table.key and source.is_ordered(table) and self.target.sorts_as(table, source)
+        way: Chunks | Spool = (Chunks if ordered else Spool)(source, self.target, table, self._pace)
+        since = self._pace.now()
+        for keys in way.candidates():
+            self.rows = way.rows
+            if not waiting:
+                since = self._pace.now()
+            waiting += keys
+            while len(waiting) >= _CANDIDATES or (waiting and self._pace.now() - since >= _SETTLE_SECONDS):
+                yield from self._settled(settling, waiting[:_CANDIDATES])
+                del waiting[:_CANDIDATES]
+        self.rows = way.rows
+        yield from self._settled(settling, waiting)
+        waiting.clear()
+
+    @staticmethod
+    def _settled(settling: Settling, keys: Sequence[Key]) -> list[Settled]:
+        # Deletions first: another spelling of a key may be the same key in the target.
+        return sorted(settling.settle(keys), key=lambda one: one.source is not None)
+
+    # --- repair
+
+    def repair(self) -> list[str]:
+        """Return the statements that repair the target's row of the last Difference."""
+        assert self._last is not None
+        return self.target.repair(*self._last)
+
+    def apply(self) -> bool:
+        """Repair the row of the last Difference in the target; return False, changing nothing, if it was
+        changed since."""
+        assert self._last is not None
+        return self.target.apply(*self._last)
+
+
+def difference_of(table: Table, found: Settled) -> Difference:
+    """Return a finding for users."""
+    names = [column.name for column in table.columns]
+    if not table.key:
+        more = found.source - found.target
+        row = dict(zip(names, found.key, strict=True))
+        return Difference(
+            table.full_name,
+            "missing" if more > 0 else "extra",
+            row,
+            row if more > 0 else None,
+            None if more > 0 else row,
+            abs(more),
+            found.is_certain,
+        )
+    key = {names[i]: value for i, value in zip(table.key, found.key, strict=True)}
+    ours, theirs = _named(names, found.source), _named(names, found.target)
+    if ours is None or theirs is None:
+        kind = "extra" if ours is None else "missing"
+        return Difference(table.full_name, kind, key, ours, theirs, settled=found.is_certain)  # type: ignore[arg-type]
+    differing = [name for name in names if ours[name] != theirs[name]]
+    return Difference(
+        table.full_name,
+        "changed",
+        key,
+        {name: ours[name] for name in differing},
+        {name: theirs[name] for name in differing},
+        settled=found.is_certain,
+    )
+
+
+def _named(names: Sequence[str], row: Row | None) -> Named | None:
+    return None if row is None else dict(zip(names, row, strict=True))
+
+
+def _reduced(table: Table, names: Sequence[str]) -> Table | None:
+    """Return the table with these columns; None if its key is not among them."""
+    kept = [i for i, column in enumerate(table.columns) if column.name in set(names)]
+    if not kept or not set(table.key) <= set(kept):
+        return None
+    places = {old: new for new, old in enumerate(kept)}
+    key: Key = tuple(places[i] for i in table.key)
+    return replace(table, columns=tuple(table.columns[i] for i in kept), key=key)
+
+
+def _chosen(options: FeedOptions, name: str) -> SinkOptions:
+    names = ", ".join(sink.name for sink in options.sinks)
+    if name:
+        for sink in options.sinks:
+            if sink.name == name:
+                return sink
+        raise ConfigError(f"--sink {name}: no such sink; the feed has {names or 'none'}")
+    if len(options.sinks) != 1:
+        raise ConfigError(f"--sink: name one of the feed's sinks: {names or 'it has none'}")
+    return options.sinks[0]

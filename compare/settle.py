@@ -1,0 +1,126 @@
+"""Candidates that are looked at until it is certain that they differ, while changes go on.
+
+A row is read from the source, then from the target once its checkpoint has passed the source's end after that
+reading. If both are the same, the row is right. If not, the row may have been changed in between: the same
+pair of values must be seen in several rounds. A source that can be read as of the target's checkpoint needs
+one round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from ..events import Checkpoint, Row, Table
+from .pace import Pace
+from .side import Key, Settled, Source, Target
+
+ROUNDS: Final = 3
+"""Number of rounds in which a difference must be the same."""
+MOST_ROUNDS: Final = 60
+"""Number of rounds after which a row that changes all the time is given up."""
+LOOK_SECONDS: Final = 0.05
+"""Pause between looks at the checkpoint."""
+STALL_SECONDS: Final = 60.0
+"""Time without a move of a running feed's checkpoint after which it isn't waited for any more."""
+
+
+class Settling:
+    """Looks at the candidates of one table. `moving` counts rows that never settled."""
+
+    def __init__(
+        self,
+        source: Source,
+        target: Target,
+        table: Table,
+        pace: Pace,
+        is_running: Callable[[], bool],
+        origins: Sequence[str] = (),
+    ) -> None:
+        """`origins` has the tables' names in checkpoints, if it isn't one with the name of `table`."""
+        self._origins = tuple(origins) or (table.full_name,)
+        self._source = source
+        self._target = target
+        self._table = table
+        self._pace = pace
+        self._is_running = is_running
+        self._rounds = 1 if source.reads_at_checkpoint else ROUNDS
+        self.moving = 0
+
+    def settle(self, keys: Sequence[Key]) -> Iterator[Settled]:
+        """Yield the differences among these stored keys, in order."""
+        seen: dict[Key, tuple[Any, Any, int]] = dict.fromkeys(keys, (None, None, 0))
+        differing: dict[Key, Settled] = {}
+        for _ in range(MOST_ROUNDS):
+            if not seen:
+                break
+            ours, theirs, is_certain = self._read(list(seen))
+            for key, (source, target, rounds) in list(seen.items()):
+                here, there = ours.get(key), theirs.get(key)
+                if here == there:
+                    del seen[key]
+                    continue
+                rounds = rounds + 1 if (here, there) == (source, target) else 1
+                seen[key] = here, there, rounds
+                if not is_certain or rounds >= self._rounds:
+                    differing[key] = Settled(key, here, there, is_certain)
+                    del seen[key]
+        self.moving += len(seen)
+        yield from (differing[key] for key in keys if key in differing)
+
+    def _read(self, keys: list[Key]) -> tuple[dict[Key, Any], dict[Key, Any], bool]:
+        """Return both sides' values, and True if the target has applied what the source had."""
+        if self._source.reads_at_checkpoint:
+            with self._target.reading() as at:
+                theirs = self._theirs(keys)
+                self._source.view(at, self._table.full_name)
+                return self._ours(keys), theirs, True
+        ours = self._ours(keys)
+        end = self._source.end()
+        is_certain = self._wait_for(end)
+        with self._target.reading():
+            return ours, self._theirs(keys), is_certain
+
+    def _wait_for(self, end: str) -> bool:
+        """Wait until the target's checkpoint has passed `end`; return False if it doesn't move."""
+        before: Checkpoint | None = None
+        waited = 0.0
+        while True:
+            at = self._target.checkpoint()
+            if at is not None:
+                owns = {
+                    at.tables[name].position if name in at.tables else at.position for name in self._origins
+                }
+                if all(self._source.has_passed(position, end) for position in owns):
+                    return True
+            if at != before:
+                before, waited = at, 0.0
+            elif waited >= STALL_SECONDS or not self._is_running():
+                return False
+            self._pace.pause(LOOK_SECONDS)
+            waited += LOOK_SECONDS
+
+    def _ours(self, keys: list[Key]) -> dict[Key, Any]:
+        table, target = self._table, self._target
+        if not table.key:
+            return self._count(keys, (target.stored(table, page) for page in self._source.every(table)))
+        wanted_keys = target.source_keys(table, keys)
+        return self._by_key(target.stored(table, self._source.rows_of(table, wanted_keys)))
+
+    def _theirs(self, keys: list[Key]) -> dict[Key, Any]:
+        if not self._table.key:
+            return self._count(keys, self._target.every(self._table))
+        return self._by_key(self._target.rows_of(self._table, keys))
+
+    def _count(self, keys: list[Key], pages: Iterable[list[Row]]) -> dict[Key, Any]:
+        """Return the number of each of these rows; 0 for one that isn't there."""
+        found = dict.fromkeys(keys, 0)
+        for page in pages:
+            self._pace.spend(len(page))
+            for row in page:
+                if row in found:
+                    found[row] += 1
+        return found
+
+    def _by_key(self, rows: Sequence[Row]) -> dict[Key, Row]:
+        return {tuple([row[i] for i in self._table.key]): row for row in rows}

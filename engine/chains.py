@@ -1,0 +1,92 @@
+"""The stages between a feed's items and each of its sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from ..chain import Stage
+from ..events import Checkpoint
+from ..routing import ROWS_KEY, WHERE_KEY, RowFilterStage, TableStage, TransformStage
+from ..sharding import GhostStage, ShardStage
+from ..sink.omissions import OmissionStage
+from ..sink.relay.stage import RelayStage
+from .coordination import Coordination
+from .options import FeedOptions
+
+
+class Chains:
+    """Makes the chain of each sink, and has the stages that other parts of the feed ask."""
+
+    def __init__(
+        self,
+        options: FeedOptions,
+        names: Sequence[str],
+        added: Mapping[str, Sequence[Stage]],
+        coordination: Coordination | None,
+        look_for_end: Callable[[], None],
+    ) -> None:
+        """`names` are those of several sources whose tables may have equal names. `added` contains stages
+        after the feed's own, by the sink's name. `look_for_end` is called when shards begin to wait."""
+        self._options = options
+        self._names = names
+        self._added = added
+        self._coordination = coordination
+        self._look_for_end = look_for_end
+        self.shards: dict[str, ShardStage] = {}
+        """By the sink's name; empty unless tables are merged."""
+        self._relays: dict[str, RelayStage] = {}
+
+    def chain(self, sink: str, at: Checkpoint | None, *, needs_key: bool) -> list[Stage]:
+        """Return the stages of a sink at its checkpoint, after its resume filter.
+
+        `needs_key` is True if the sink finds rows by their key.
+        """
+        options = self._options
+        chain: list[Stage] = []
+        routes = options.merging
+        if routes and options.sharding.online_ddl:
+            chain.append(GhostStage(routes, self._names))
+        tables = options.sink_tables(sink)
+        if tables is not None:
+            chain.append(TableStage(tables, self._names))
+        for rows, key in ((options.filters.rows, WHERE_KEY), (options.sink_rows(sink), ROWS_KEY)):
+            if rows or (at is not None and key in at.stages):
+                chain.append(RowFilterStage(rows, key))
+        if options.transforms:
+            chain.append(TransformStage(options.transforms, needs_key=needs_key))
+        if routes:
+            self.shards[sink] = self._shard_stage()
+            chain.append(self.shards[sink])
+        omissions = options.sink_omissions(sink)
+        if omissions.omits:
+            chain.append(OmissionStage(omissions))
+        chain += self._added.get(sink, ())
+        if relay := options.sink_relay(sink):
+            self._relays[sink] = RelayStage(relay)
+            chain.append(self._relays[sink])
+        return chain
+
+    def _shard_stage(self) -> ShardStage:
+        coordination = self._coordination
+        return ShardStage(
+            self._options.sharding,
+            self._options.merging,
+            self._names,
+            self._look_for_end,
+            None if coordination is None else coordination.locks,
+            _nothing if coordination is None else coordination.check,
+        )
+
+    def waiting_shards(self, sink: str) -> Collection[str]:
+        """Return the origin names of tables whose rows wait for a schema change of other shards."""
+        return self.shards[sink].waiting if sink in self.shards else ()
+
+    def close(self, unanswered: Collection[str]) -> None:
+        """Close the relays, except those of these sinks."""
+        for sink, relay in self._relays.items():
+            if sink not in unanswered:
+                relay.close()
+
+
+def _nothing() -> None:
+    pass

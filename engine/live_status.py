@@ -1,0 +1,151 @@
+"""The status of a feed of this process, updated while pipelines run and between them."""
+
+from __future__ import annotations
+
+from threading import Lock
+
+from msgspec.structs import replace
+
+from ..actors import Clock
+from ..events import Ts, physical_ms
+from ..puller.puller import SnapshotReport
+from ..sink import Delivery
+from .pipeline import Pipeline
+from .rate import Rate
+from .sentences import letters_sentence
+from .status import FeedStatus, Retry, SinkStatus, SnapshotStatus, State, at_rest, resident_bytes
+
+_SINKS_IN: dict[State, State] = {"normal": "normal", "warning": "starting", "finished": "finished"}
+"""State of the sinks while nothing else is known of them."""
+
+IDLE_SECONDS = 5.0
+"""Maximum age of the last read position at which a sink that has everything is shown without lag."""
+
+
+class LiveStatus:
+    """The last known status; `current` may be read from any thread."""
+
+    def __init__(self, first: FeedStatus, clock: Clock) -> None:
+        self.current = first
+        self.pipeline: Pipeline | None = None
+        """The running pipeline; None between two."""
+        self._clock = clock
+        self._retry: Retry | None = None
+        self._base = (0, 0)  # rows and transactions of earlier pipelines
+        self._rate = Rate()
+        self._lock = Lock()  # held to replace the status, and while it is computed
+
+    def change(self, state: State, detail: str = "", retry: Retry | None = None) -> None:
+        """Set the feed's state; `retry` is the reason of the pause that begins, if one does."""
+        with self._lock:
+            self._change(state, detail, retry)
+
+    def begin(self, pipeline: Pipeline) -> None:
+        """Follow a pipeline that has started; the state is normal."""
+        with self._lock:
+            self.pipeline = pipeline
+            self._change("normal", "", None)
+
+    def _change(self, state: State, detail: str, retry: Retry | None) -> None:
+        self._retry = retry
+        self.current = replace(
+            self.current,
+            state=state,
+            detail=detail,
+            waits=[],
+            updated=self._clock.time(),
+            sinks=at_rest(self.current.sinks, _SINKS_IN.get(state, "stopped")),
+        )
+
+    def leave(self, pipeline: Pipeline) -> None:
+        """Take the last status of a closed pipeline."""
+        with self._lock:
+            self.pipeline = None
+            self._look(pipeline)
+            rows, transactions = self._base
+            self._base = rows + pipeline.counts.rows, transactions + pipeline.counts.transactions
+
+    def update(self) -> None:
+        """Take the status of the running pipeline, or of the pause before the next one."""
+        with self._lock:
+            if self.pipeline is not None:
+                self._look(self.pipeline)
+            elif self._retry is not None:
+                now = self._clock.now()
+                self.current = replace(
+                    self.current,
+                    detail=self._retry.sentence(now),
+                    waits=[self._retry.wait(now)],
+                    updated=self._clock.time(),
+                )
+
+    def _look(self, pipeline: Pipeline) -> None:
+        now = self._clock.time()
+        rows = self._base[0] + pipeline.counts.rows
+        puller, progress = pipeline.puller_statistics, pipeline.course.snapshot
+        sorter = pipeline.sorter.statistics()
+        read = puller.resolved_ts if puller is not None else 0
+        sinks = [_sink_status(pipeline, one, read, now) for one in pipeline.deliveries]
+        # A busy puller's last statistics, if any, may be older than the sinks' checkpoints.
+        positions = [puller.position if puller is not None else "", *(sink.position for sink in sinks)]
+        position = pipeline.furthest(positions) or self.current.position
+        warnings = [retry.sentence(self._clock.now()) for retry in pipeline.course.retries.values()]
+        warnings += [
+            f"sink {sink.name}: {letters_sentence(sink.dead_letters)}" for sink in sinks if sink.dead_letters
+        ]
+        warning = "; ".join(warnings)
+        self.current = replace(
+            self.current,
+            state="warning" if warning else "normal",
+            detail=warning,
+            updated=now,
+            source=pipeline.source,
+            position=position,
+            rows=rows,
+            transactions=self._base[1] + pipeline.counts.transactions,
+            rows_per_second=self._rate(now, rows),
+            memory_bytes=resident_bytes(),
+            sorter_memory_bytes=sorter.memory_bytes,
+            sorter_disk_bytes=sorter.disk_bytes,
+            sinks=sinks,
+            snapshot=None if progress is None or not progress.table else _snapshot_status(progress),
+            waits=pipeline.waits(),
+            locks=pipeline.locks(),
+        )
+
+
+def _sink_status(pipeline: Pipeline, delivery: Delivery, read: Ts, now: float) -> SinkStatus:
+    statistics = delivery.statistics()
+    at = statistics.checkpoint
+    lag = None
+    if at is not None and at.ts:
+        lag = max(0.0, now - physical_ms(at.ts) / 1000)
+        behind = physical_ms(max(read, at.ts) - at.ts) / 1000
+        if max(lag, behind) < IDLE_SECONDS and not statistics.waiting_items:
+            lag = behind
+    retry = pipeline.course.retries.get(f"sink {delivery.sink.name}")
+    workers, letters = statistics.workers, statistics.dead_letters
+    warning = letters_sentence(letters) if retry is None else retry.error
+    return SinkStatus(
+        name=statistics.name,
+        target=statistics.target,
+        position=at.position if at is not None else "",
+        ts=at.ts if at is not None else 0,
+        lag_seconds=lag,
+        rows=statistics.rows,
+        loading=at is None or at.loading is not None,
+        state="warning" if warning else "normal",
+        detail=warning,
+        workers=workers.workers if workers is not None else 0,
+        workers_busy=workers.busy if workers is not None else 0,
+        transactions_waiting=workers.units if workers is not None else 0,
+        dead_letters=letters,
+        dead_letter_tables=dict(statistics.dead_letter_tables),
+        safe_mode=dict(statistics.safe_mode),
+    )
+
+
+def _snapshot_status(progress: SnapshotReport) -> SnapshotStatus:
+    return SnapshotStatus(
+        progress.table, progress.rows, progress.rows_estimated, progress.tables, progress.tables_done
+    )

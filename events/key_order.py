@@ -1,0 +1,122 @@
+"""Keys in a form that Python compares as the source does, and that a checkpoint can store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from ipaddress import ip_address
+from struct import Struct
+from typing import Any, Final, TypeAlias
+
+from .collation import form_of
+from .table import Column, Table, not_a_member
+
+KeyPart: TypeAlias = int | str
+OrderedKey: TypeAlias = tuple[KeyPart, ...]
+"""One part for each column of the key. Two forms are equal if the source holds the keys for equal."""
+
+_INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit"})
+_DIGITS: Final = 65
+_NINES: Final = 10**_DIGITS - 1
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+_float64 = Struct("<d")
+_int64 = Struct("<q")
+_LEAST_INT64: Final = -(1 << 63)
+
+_Part: TypeAlias = Callable[[Any], KeyPart]
+
+
+def key_order(table: Table) -> Callable[[Sequence[Any]], OrderedKey] | None:
+    """Return the function from a row to its key in this form; None if the table has no key, or one that
+    can't be compared here: of strings in other collations than `form_of` knows, of SET, or of UUID."""
+    parts = [_part(table.columns[index]) for index in table.key]
+    if not parts or None in parts:
+        return None
+    if all(table.columns[index].kind in _INTEGERS for index in table.key):
+        if len(table.key) == 1:
+            (first,) = table.key
+            return lambda row: (row[first],)
+        return lambda row: tuple([row[index] for index in table.key])
+    pairs = [(index, part) for index, part in zip(table.key, parts, strict=True) if part is not None]
+    return lambda row: tuple([part(row[index]) for index, part in pairs])
+
+
+def exact_form(column: Column) -> _Part | None:
+    """Return the function from a column's value that isn't NULL to its form, which is the same however the
+    value was read; None if there is none. Texts are equal by their characters, not by a collation."""
+    if column.kind in ("char", "varchar", "text", "enum", "uuid"):
+        return str
+    return _bytes if column.kind == "blob" else _part(column)
+
+
+def _part(column: Column) -> _Part | None:
+    match column.kind:
+        case kind if kind in _INTEGERS:
+            return int
+        case "decimal":
+            return lambda value: _decimal(value, column.scale)
+        case "float" | "double":
+            return float_form
+        case "inet4" | "inet6":
+            return lambda value: ip_address(value).packed.hex()
+        case "date":
+            return str
+        case "datetime" | "timestamp":
+            return moment_form
+        case "time":
+            return lambda value: value // _MICROSECOND
+        case "binary" | "varbinary":
+            return _bytes
+        case "char" | "varchar":
+            return form_of(column.collation or "")
+        case "enum":
+            return _enum(column.members)
+        case _:
+            return None
+
+
+def _bytes(value: bytes) -> str:
+    return bytes(value).hex()
+
+
+def _enum(members: Sequence[str]) -> _Part:
+    """Return the function from a member to its number, from 1; 0 for an invalid value."""
+    numbers = {member: number for number, member in enumerate(members, 1)} | {not_a_member(members): 0}
+    return numbers.__getitem__
+
+
+def float_form(value: float) -> int:
+    """Return the bits of a number as an int that rises with it, so that a checkpoint has it exactly."""
+    (bits,) = _int64.unpack(_float64.pack(value))
+    return int(bits if bits >= 0 else _LEAST_INT64 - bits)
+
+
+def float_of(form: int) -> float:
+    """Return the number from its form."""
+    bits = form if form >= 0 else _LEAST_INT64 - form
+    (value,) = _float64.unpack(_int64.pack(bits))
+    return float(value)
+
+
+def _decimal(value: Decimal, scale: int) -> str:
+    """Return the digits after the sign, 0 or 1; those of a negative number as the complement.
+
+    They are text, as a number may have 65 of them; arithmetic of Decimals would round it to 28.
+    """
+    sign, digits, exponent = value.as_tuple()
+    number = int("".join(map(str, digits)) + "0" * (int(exponent) + scale))
+    return f"0{_NINES - number:0{_DIGITS}}" if sign and number else f"1{number:0{_DIGITS}}"
+
+
+def unscaled(form: str) -> int:
+    """Return a decimal's digits, with its sign, from its form."""
+    number = int(form[1:])
+    return number if form[0] == "1" else number - _NINES
+
+
+def moment_form(value: datetime | date | str) -> str:
+    """Return a date and time, in the form that the source prints or in its own, as text of microseconds."""
+    text = value if isinstance(value, str) else value.strftime("%Y-%m-%d %H:%M:%S.%f").rjust(26, "0")
+    return (text if "." in text else f"{text}.").ljust(26, "0")

@@ -1,0 +1,228 @@
+"""Connections that read chunks of tables, each in a thread and in a short consistent view of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Event, Thread
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from ...errors import Retryable
+from ...events import OrderedKey, TableProgress, key_order
+from .connection import Session, Unavailable, connect, disconnect, is_mariadb, query, translated
+from .key_range import chunk_query, last_key
+from .log_watch import LogWatch, Mark
+from .options import MysqlOptions
+from .position import Position
+from .snapshot import BEGIN, begin_view, current_end, prepare
+from .stream import Result, cut
+from .tables import FoundTable, SourceTable, is_unchanged, quoted, read_table
+
+_WAIT: Final = "SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, %s)"
+_STOP_SECONDS: Final = 2.0
+_VISIBLE_SECONDS: Final = 0.2
+
+
+class ReadChunk(Struct, frozen=True):
+    """Read the rows of a table that follow the key `after`."""
+
+    name: tuple[str, str]
+    attempt: int
+    """Chunks of the same attempt continue each other."""
+    after: OrderedKey
+    limit: int
+    known: SourceTable | None = None
+    """The table's definition as it was last read."""
+
+
+class Chunk(Struct):
+    """The answer to a ReadChunk."""
+
+    task: ReadChunk
+    mark: Mark
+    """A position of the log up to which the rows certainly have all changes."""
+    end: Position
+    """A position of the log after all changes that the rows have."""
+    source: SourceTable | None
+    """The table's definition; None if the table doesn't exist."""
+    has_key: bool = True
+    """False if the table has no key by which chunks can be read: then there are no rows here."""
+    packets: list[bytes] = []
+    rows: int = 0
+    bytes: int = 0
+    loaded: TableProgress | None = None
+    """The table's progress after the rows; None if the definition changed meanwhile."""
+
+
+Found: TypeAlias = Chunk | BaseException
+
+
+class ChunkReaders:
+    """Threads that carry out tasks. After an error, which `results` has, its thread has ended."""
+
+    def __init__(self, options: MysqlOptions, watch: LogWatch, max_bytes: int) -> None:
+        self.results: SimpleQueue[Found] = SimpleQueue()
+        self._tasks: SimpleQueue[ReadChunk | None] = SimpleQueue()
+        self._stopped = Event()
+        self._readers = [
+            _ChunkReader(options, watch, max_bytes, self._stopped.is_set)
+            for _ in range(options.snapshot_workers)
+        ]
+        self._threads = [
+            Thread(
+                target=reader.run,
+                args=(self._tasks, self.results),
+                name=f"tidemill-chunks-{number}",
+                daemon=True,
+            )
+            for number, reader in enumerate(self._readers)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def read(self, task: ReadChunk) -> None:
+        self._tasks.put(task)
+
+    def close(self) -> None:
+        """Stop all threads, also those that wait for an answer; their connections are closed."""
+        self._stopped.set()
+        for reader in self._readers:
+            reader.cut()
+        for _ in self._threads:
+            self._tasks.put(None)
+        for thread in self._threads:
+            thread.join(_STOP_SECONDS)
+
+
+class _ChunkReader:
+    def __init__(
+        self, options: MysqlOptions, watch: LogWatch, max_bytes: int, is_stopped: Callable[[], bool]
+    ) -> None:
+        self._options = options
+        self._watch = watch
+        self._max_bytes = max_bytes
+        self._is_stopped = is_stopped
+        self._session: Session | None = None
+
+    def run(self, tasks: SimpleQueue[ReadChunk | None], results: SimpleQueue[Found]) -> None:
+        try:
+            while (task := tasks.get()) is not None and not self._is_stopped():
+                with translated(self._options):
+                    results.put(self._chunk(task))
+        except BaseException as error:  # any error ends the load
+            results.put(error)
+        finally:
+            self._disconnect()
+
+    def cut(self) -> None:
+        """Cut the connection. Called by another thread, after the stop."""
+        if (session := self._session) is not None:
+            cut(session)
+
+    def _connected(self) -> Session:
+        if self._session is None:
+            self._session = session = connect(self._options)
+            if self._is_stopped():  # the cut may have come before
+                raise _stopped()
+            prepare(session)
+        return self._session
+
+    def _disconnect(self) -> None:
+        if self._session is not None:
+            disconnect(self._session)
+            self._session = None
+
+    def _chunk(self, task: ReadChunk) -> Chunk:
+        session = self._connected()
+        mark = self._watch.mark
+        source = task.known or self._read_table(session, task)
+        if source is None:
+            return self._gone(session, task, mark)
+        if not is_divisible(source):
+            return Chunk(task, mark, mark.position, source, has_key=False)
+        found = Chunk(task, mark, self._begin(session, mark), source)
+        try:
+            with translated(self._options):
+                self._read(session, found)
+        except Unavailable:
+            raise
+        except Retryable:  # the table was altered since the view began
+            found.loaded = None
+            self._disconnect()
+        return found
+
+    def _read_table(self, session: Session, task: ReadChunk) -> SourceTable | None:
+        copies_generated = self._options.copies_generated
+        return read_table(session, FoundTable(*task.name), copies_generated=copies_generated)
+
+    def _read(self, session: Session, found: Chunk) -> None:
+        """Read the rows, unless the definition is another one by now."""
+        assert found.source is not None
+        # This locks the definition until the transaction ends.
+        query(session, f"SELECT 1 FROM {quoted(*found.task.name)} LIMIT 0")
+        if is_unchanged(session, found.source, copies_generated=self._options.copies_generated):
+            self._read_rows(session, found)
+        if self._session is not None:
+            query(session, "ROLLBACK")
+
+    def _gone(self, session: Session, task: ReadChunk, mark: Mark) -> Chunk:
+        """Return that a table doesn't exist, if it doesn't once everything up to the mark is visible."""
+        self._begin(session, mark)
+        source = self._read_table(session, task)
+        query(session, "ROLLBACK")
+        end = current_end(session)
+        query(session, "ROLLBACK")
+        return Chunk(task, mark, end, source)
+
+    def _begin(self, session: Session, mark: Mark) -> Position:
+        """Begin a view that has everything up to the mark; return a position that has everything of the
+        view."""
+        gtid = mark.position.gtid
+        if is_mariadb(session):
+            while not self._is_stopped():
+                end = begin_view(session)
+                if place(end) >= place(mark.position):  # what the log has becomes visible a moment later
+                    return end
+                query(session, "ROLLBACK")
+        elif not gtid:
+            return begin_view(session)
+        else:
+            while not self._is_stopped():
+                if not query(session, _WAIT, gtid, _VISIBLE_SECONDS)[0][0]:
+                    query(session, BEGIN)
+                    return current_end(session)
+        raise _stopped()
+
+    def _read_rows(self, session: Session, found: Chunk) -> None:
+        task, source = found.task, found.source
+        assert source is not None
+        table = source.table
+        result = Result(session, self._options, chunk_query(table, task.after or None, task.limit))
+        while not result.done and found.bytes < self._max_bytes and not self._is_stopped():
+            if packets := result.read():
+                found.packets.append(packets)
+                found.bytes += len(packets)
+        found.rows = result.rows
+        if not result.done:
+            self._disconnect()  # the rest would have to be received
+        if result.done and result.rows < task.limit:
+            found.loaded = TableProgress()
+        elif result.rows:
+            found.loaded = TableProgress(last_key(table, result.last_row))
+
+
+def _stopped() -> Retryable:
+    return Retryable("the load is stopped")
+
+
+def is_divisible(source: SourceTable) -> bool:
+    """Return True if a table's rows can be read in chunks, by the order of its primary key."""
+    return source.known.has_primary and key_order(source.table) is not None
+
+
+def place(position: Position) -> tuple[int, int]:
+    """Return a sort key of the positions of one server."""
+    rank = position.rank
+    return rank.number, rank.offset

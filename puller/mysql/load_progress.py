@@ -1,0 +1,111 @@
+"""Number of rows and tables that a load has, and will have in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...events import REST, WHOLE, OrderedKey, SnapshotProgress, Table, progress_of
+from ..puller import SnapshotReport
+from .connection import Session, connect, disconnect, is_mariadb, query, translated
+from .key_range import above, up_to
+from .options import MysqlOptions
+from .tables import Follows, FoundTable, SourceTable, estimated_rows, quoted, read_table
+
+
+class LoadProgress:
+    """The progress of all tables of a load. A complete table has the rows that it has, not those that the
+    statistics say."""
+
+    def __init__(self, estimates: Mapping[str, int], loaded: Mapping[str, int], complete: int) -> None:
+        """`estimates` are the numbers of rows of all tables by full name, and `loaded` those that were loaded
+        before; `complete` is the number of tables that need nothing more."""
+        self._estimates = dict(estimates)
+        self._loaded = {name: loaded.get(name, 0) for name in estimates}
+        self._rows = sum(self._loaded.values())
+        self._total = sum(max(count, self._loaded[name]) for name, count in estimates.items())
+        self._tables_done = complete
+        self._reported: SnapshotReport | None = None
+
+    def add(self, table: str, rows: int) -> None:
+        """Add rows that were loaded."""
+        self.set(table, self._loaded[table] + rows)
+
+    def set(self, table: str, rows: int) -> None:
+        """Set the number of rows loaded of a table."""
+        before, estimate = self._loaded[table], self._estimates[table]
+        self._loaded[table] = rows
+        self._rows += rows - before
+        self._total += max(rows, estimate) - max(before, estimate)
+
+    def complete(self, table: str) -> None:
+        """Note that a table has all its rows."""
+        rows = self._loaded[table]
+        self._total += rows - max(rows, self._estimates[table])
+        self._estimates[table] = rows
+        self._tables_done += 1
+
+    def report(self, table: str) -> SnapshotReport:
+        """Return the progress; `table` is the table that is read, or empty after the last one."""
+        tables = len(self._estimates)
+        self._reported = SnapshotReport(table, self._rows, self._total, self._tables_done, tables)
+        return self._reported
+
+    def report_change(self, table: str) -> SnapshotReport | None:
+        """Return the progress if it isn't that of the last report."""
+        before = self._reported
+        return None if self.report(table) == before else self._reported
+
+
+def open_progress(
+    options: MysqlOptions, follows: Follows, loading: SnapshotProgress, estimates: Mapping[str, int]
+) -> LoadProgress:
+    """Return the progress of a load that begins or is resumed; rows loaded before are estimated.
+
+    `estimates` are numbers of rows by the full names of tables, as far as they are known. Raises Retryable
+    or SourceError.
+    """
+    names = {}
+    for name in loading.keys() - {REST}:
+        schema, table = name.split(".", 1)
+        if follows(schema, table):
+            names[name] = FoundTable(schema, table)
+    complete = [name for name in names if loading[name] == WHOLE]
+    partial = {name: have.last for name in names if (have := progress_of(loading, name)) and have.last}
+    loaded: dict[str, int] = {}
+    if partial or not estimates:
+        session = connect(options)
+        try:
+            with translated(options):
+                estimates = estimates or estimated_rows(session, {found.schema for found in names.values()})
+                for name, last in partial.items():
+                    if (
+                        source := read_table(session, names[name], copies_generated=options.copies_generated)
+                    ) is not None:
+                        loaded[name] = rows_up_to(session, source, last)
+        finally:
+            disconnect(session)
+    known = {name: estimates.get(name, 0) for name in names}
+    return LoadProgress(known, {name: known[name] for name in complete} | loaded, len(complete))
+
+
+def rows_up_to(session: Session, source: SourceTable, key: OrderedKey) -> int:
+    """Return about the number of a table's rows up to a key; 0 if the table has another key by now.
+
+    Raises pymysql's errors: use it inside translated().
+    """
+    table = source.table
+    try:
+        conditions = up_to(table, key), above(table, key)
+    except ValueError:
+        return 0
+    before, after = [_rows(session, table, condition) for condition in conditions]
+    # A server takes every range that is larger than half of the table for that half.
+    return before if before <= after else max(before, source.rows_estimated - after)
+
+
+def _rows(session: Session, table: Table, condition: str) -> int:
+    """Return the number of rows that the optimizer expects."""
+    # Not FORCE INDEX, with which MySQL doesn't look into the index.
+    sql = f"SELECT 1 FROM {quoted(table.schema, table.name)} USE INDEX (PRIMARY) WHERE {condition}"
+    (plan,) = query(session, f"EXPLAIN FORMAT=TRADITIONAL {sql}")
+    return int(plan[-2 if is_mariadb(session) else -3] or 0)

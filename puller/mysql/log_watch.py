@@ -1,0 +1,126 @@
+"""The log's changes of tables that are being loaded, kept while a chunk of their rows is read."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from ...codec.mysql.entry import DDL, Query, decode_statement
+from ...codec.mysql.layout import Layouts
+from .position import Position
+
+_WORD: Final = re.compile(r"[\w$]+")
+
+
+class Entry(NamedTuple):
+    """A logged change: ROWS of a table, or DDL."""
+
+    kind: int
+    value: bytes
+    layout: int
+
+    def without_rows(self) -> Entry:
+        """Return the change with its rows dropped."""
+        return self if self.kind == DDL else self._replace(value=b"")
+
+
+class Mark(NamedTuple):
+    """A position between two transactions, and the number of changes kept up to it."""
+
+    position: Position
+    kept: int
+
+
+class LogWatch:
+    """Used by the log reader's thread, except for `mark`."""
+
+    def __init__(self, layouts: Layouts, position: Position, max_bytes: int) -> None:
+        self.max_bytes: Final = max_bytes
+        """Maximum size of the kept changes; beyond it, those of all tables are dropped."""
+        self.mark = Mark(position, 0)
+        """The reader's latest position. Any thread may read it."""
+        self.bytes = 0
+        self._layouts = layouts
+        self._tables: set[tuple[str, str]] = set()
+        self._wanted: dict[int, bool] = {}
+        self._kept: deque[Entry] = deque()
+        self._first = 0  # the number of the first kept change
+        self._lost: dict[tuple[str, str], int] = {}
+
+    def add(self, name: tuple[str, str]) -> None:
+        """Keep the changes of a table from the next transaction on."""
+        self._tables.add(name)
+        self._wanted.clear()
+
+    def remove(self, name: tuple[str, str]) -> None:
+        self._tables.discard(name)
+        self._wanted.clear()
+
+    def wants(self, layout: int) -> bool:
+        wanted = self._wanted.get(layout)
+        if wanted is None:
+            wanted = self._wanted[layout] = self._layouts.layout(layout).names in self._tables
+        return wanted
+
+    def take(self, entries: Iterable[Entry]) -> None:
+        """Keep the changes of a transaction."""
+        for entry in entries:
+            self._kept.append(entry)
+            self.bytes += len(entry.value)
+            if entry.kind != DDL and not entry.value:
+                self._lose([self._names(entry)])
+        if self.bytes > self.max_bytes:
+            self._lose(self._tables)
+
+    def move(self, position: Position) -> None:
+        """Note the reader's position after the changes taken so far."""
+        self.mark = Mark(position, self._first + len(self._kept))
+
+    def forget(self, count: int) -> None:
+        """Drop the changes up to that number."""
+        while self._kept and self._first < count:
+            self.bytes -= len(self._kept.popleft().value)
+            self._first += 1
+
+    def since(self, count: int, name: tuple[str, str]) -> list[Entry] | None:
+        """Return a table's changes after that number; None if they aren't known, or change the table's
+        definition."""
+        if count < self._lost.get(name, 0):
+            return None
+        found: list[Entry] = []
+        for number, entry in enumerate(self._kept, self._first):
+            if number < count:
+                continue
+            if entry.kind == DDL:
+                if _concerns(entry.value, *name):
+                    return None
+            elif self._names(entry) == name:
+                found.append(entry)
+        return found
+
+    def _names(self, entry: Entry) -> tuple[str, str]:
+        return self._layouts.layout(entry.layout).names
+
+    def _lose(self, names: Iterable[tuple[str, str]]) -> None:
+        end = self._first + len(self._kept)
+        lost = set(names)
+        self._lost |= dict.fromkeys(lost, end)
+        self._kept = deque(
+            entry if entry.kind == DDL or self._names(entry) not in lost else entry.without_rows()
+            for entry in self._kept
+        )
+        self.bytes = sum(len(entry.value) for entry in self._kept)
+
+
+def _concerns(value: bytes, schema: str, name: str) -> bool:
+    """Return True if a statement may concern the table: if its text has the table's name, or may drop the
+    database."""
+    statement = decode_statement(value)
+    if not isinstance(statement, Query) or not name.isidentifier():  # quotes in a name are doubled
+        return True
+    words = set(_WORD.findall(statement.query.casefold()))
+    return name.casefold() in words or (
+        schema.casefold() in words and not words.isdisjoint(("database", "schema"))
+    )

@@ -1,0 +1,1 @@
+"""TiDB-Binlog: binlogs of a TiDB cluster, pulled from its pumps."""

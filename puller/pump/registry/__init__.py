@@ -1,0 +1,1 @@
+"""The registry of a TiDB-Binlog cluster: which pumps and drainers there are, and in which state."""

@@ -1,0 +1,1 @@
+"""The port of a drainer: notifications of pumps, status, commands and metrics."""

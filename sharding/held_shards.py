@@ -1,0 +1,124 @@
+"""The shards that wait for other shards' schema changes, and the quota for their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..chain import Element, Lag
+from ..events import Ddl, Run, TablePosition, Transaction, Wait
+from ..failpoint import reach
+from .held import Held
+from .merged_table import MergedTable
+from .shard import Shard
+
+
+class HeldShards:
+    """Shards that wait, each with its items; each one's position in the checkpoint lags.
+
+    Never stored: after a restart, the changes of these shards come again.
+    """
+
+    def __init__(self, max_rows: int, late: Iterable[str] = ()) -> None:
+        """`late` has the tables that lag by the checkpoint, whose older items come again."""
+        self._max_rows = max_rows
+        self._late = set(late)
+        self._held: dict[Shard, Held] = {}
+        self._rows = 0  # in all of them
+        self._changed: set[Shard] = set()
+        """Shards with items of the present transaction."""
+
+    def __contains__(self, shard: Shard) -> bool:
+        return shard in self._held
+
+    def __getitem__(self, shard: Shard) -> Held:
+        return self._held[shard]
+
+    def begin(self, shard: Shard, since: float, before: TablePosition | None) -> list[Element]:
+        """Hold a shard from its change on; `before` is the position before it, None if the shard is late."""
+        self._held[shard] = Held(since)
+        reach("shard.held")
+        return [] if before is None else [Lag(shard.origin_name, before)]
+
+    def add(self, shard: Shard, item: Transaction, runs: list[Run]) -> None:
+        """Hold a shard's part of a transaction; beyond the quota, forget the shard with most rows."""
+        held = self._held[shard]
+        before = held.rows
+        held.add(item, runs)
+        self._rows += held.rows - before
+        self._changed.add(shard)
+        while self._rows > self._max_rows:
+            largest = max(self._held.values(), key=lambda held: held.rows)
+            self._rows -= largest.rows
+            largest.forget()
+            reach("shard.forgotten")
+
+    def add_ddl(self, shard: Shard, ddl: Ddl) -> None:
+        self._held[shard].add_ddl(ddl)
+        self._changed.add(shard)
+
+    def end(self, at: TablePosition) -> None:
+        """Note that the source's transaction has ended."""
+        for shard in self._changed:
+            self._held[shard].end(at)
+        self._changed.clear()
+
+    def released(self, shard: Shard) -> tuple[list[Transaction], Ddl | None]:
+        """Return the transactions up to the shard's next schema change, and that change, no longer held."""
+        held = self._held[shard]
+        before = held.rows
+        released = held.released()
+        self._rows += held.rows - before
+        return released
+
+    def remove(self, shard: Shard) -> list[Element]:
+        """Note that a shard no longer waits: it has caught up, unless a stage before has items of it."""
+        del self._held[shard]
+        return [] if shard.origin_name in self._late else [Lag(shard.origin_name, None)]
+
+    def clear(self) -> None:
+        """Drop all items: they come again after a restart."""
+        self._held.clear()
+        self._changed.clear()
+        self._rows = 0
+
+    def lag(self, lag: Lag) -> list[Element]:
+        """Note that a stage before this one no longer lags; a shard that waits here still does."""
+        self._late.discard(lag.table)
+        if lag.at is None and any(shard.origin_name == lag.table for shard in self._held):
+            return []
+        return [lag]
+
+    @property
+    def sought(self) -> dict[Shard, TablePosition]:
+        """Positions of the shards whose forgotten items are needed now."""
+        return {shard: held.sought for shard, held in self._held.items() if held.sought is not None}
+
+    def is_sought(self, merged: MergedTable) -> bool:
+        """Return True if rows before the next change have to be read again first."""
+        return any(merged.has(shard) for shard in self.sought)
+
+    # --- any thread
+
+    def get(self, shard: Shard) -> Held | None:
+        return self._held.get(shard)
+
+    @property
+    def waiting(self) -> frozenset[str]:
+        """Origin names of shards that can't go on before others have made a change."""
+        held = self._held.copy()
+        return frozenset(shard.origin_name for shard, one in held.items() if one.sought is None)
+
+    def waits(self, sink: str, now: float, feeds: Sequence[str] = ()) -> list[Wait]:
+        """Return a wait for each shard; `feeds` haven't made a change that is waited for."""
+        others = f", those of {', '.join(f'feed {feed}' for feed in feeds)} too" if feeds else ""
+        return [
+            Wait(
+                f"sink {sink}",
+                "held",
+                now - held.since,
+                table=shard.origin_name,
+                count=held.rows,
+                reason=f"it waits until all shards have made its schema change{others}",
+            )
+            for shard, held in self._held.copy().items()
+        ]

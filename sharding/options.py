@@ -1,0 +1,180 @@
+"""Options of merged tables: `[sharding]` and `[[route]]` of a feed.toml."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from ..config import build, reject_unknown
+from ..errors import ConfigError
+from .extractor import PARTS, Extractor, Part
+from .name_pattern import NamePattern
+
+Mode: TypeAlias = Literal["pessimistic", "optimistic", "off"]
+"""Coordination of a schema change that each shard makes: executed once all shards have made it; at the first
+shard if it widens the table, and at the last one otherwise; or none, so that it is an error."""
+OnDrop: TypeAlias = Literal["keep", "error"]
+"""Treatment of a shard's DROP and TRUNCATE."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractorOptions:
+    """One `[[route.extract]]`."""
+
+    column: str
+    """Column of the merged table; no shard may have it."""
+    part: Part
+    """Name that it is extracted from: "source", "schema" or "table"."""
+    regex: str = ""
+    """Matches the whole name; its groups, joined, are the value. Empty: the name itself."""
+    in_key: bool = True
+    """Append the column to the primary key, so that equal keys of different shards are different rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteOptions:
+    """One `[[route]]`."""
+
+    schema: str
+    """Pattern of schemas: with `*` and `?` as wildcards, or a regular expression after `~`."""
+    table: str
+    """Pattern of tables, likewise."""
+    target: str
+    """The merged table, as "schema.table"."""
+    source: str = "*"
+    """Pattern of the names of sources."""
+    extract: tuple[dict[str, Any], ...] = ()
+    """Columns that say where a row comes from."""
+
+
+class EtcdPlace(NamedTuple):
+    endpoints: tuple[str, ...]
+    """Addresses as "host:port"."""
+    name: str
+    """Name of the coordination: several may be in one etcd."""
+
+
+_ETCD: Final = re.compile(r"etcd://([^/,\s]+:\d+(?:,[^/,\s]+:\d+)*)/([A-Za-z0-9_-]+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardingOptions:
+    """`[sharding]`. Raises ConfigError that names the accepted values."""
+
+    mode: Mode = "pessimistic"
+    """With "off", a schema change of a table that is merged with others is an error."""
+    max_held_rows: int = 100_000
+    """Maximum number of rows held for shards that wait; beyond it they are read again from the source."""
+    on_drop: OnDrop = "keep"
+    """With "keep", rows of a dropped or truncated shard stay in the merged table, as in DM."""
+    online_ddl: bool = True
+    """Follow gh-ost and pt-online-schema-change: their tables, `_NAME_gho` and the like, are left out, and a
+    shard changes by the rename."""
+    check_keys: bool = True
+    """Compare the keys of all shards before the first load, and refuse duplicates."""
+
+    coordination: str = "process"
+    """Where several feeds that write into the same merged tables agree on schema changes: "target", in tables
+    of the target, or "etcd://HOST:PORT,.../NAME". With "process", this feed has all shards."""
+
+    def __post_init__(self) -> None:
+        if self.max_held_rows < 0:
+            raise ConfigError(f"sharding.max_held_rows = {self.max_held_rows}: 0 or more")
+        if self.coordination not in ("process", "target") and self.etcd is None:
+            raise ConfigError(
+                f'sharding.coordination = {self.coordination!r}: one of "process", "target", '
+                '"etcd://HOST:PORT,.../NAME"'
+            )
+        if self.is_shared and self.mode != "pessimistic":
+            raise ConfigError(
+                f'sharding.mode = "{self.mode}": several feeds that share merged tables change them in the '
+                'pessimistic mode only: set mode = "pessimistic", or give all shards to one feed, with '
+                'coordination = "process"'
+            )
+
+    @property
+    def is_shared(self) -> bool:
+        """True if other feeds may write into the same merged tables."""
+        return self.coordination != "process"
+
+    @property
+    def etcd(self) -> EtcdPlace | None:
+        """Return the place in etcd; None if it isn't there."""
+        found = _ETCD.fullmatch(self.coordination)
+        return None if found is None else EtcdPlace(tuple(found[1].split(",")), found[2])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteRule:
+    """A checked route."""
+
+    number: int
+    source: NamePattern
+    schema: NamePattern
+    table: NamePattern
+    target: tuple[str, str]
+    extractors: tuple[Extractor, ...] = ()
+
+
+def sharding_options(section: Any, routes: Any) -> tuple[ShardingOptions, tuple[RouteRule, ...]]:
+    """Return the checked options of both sections. Raises ConfigError."""
+    if not isinstance(section, Mapping):
+        raise ConfigError("sharding: expected a table")
+    if not isinstance(routes, list) or not all(isinstance(route, Mapping) for route in routes):
+        raise ConfigError("route: expected [[route]] tables")
+    if section and not routes:
+        raise ConfigError(
+            'sharding: no [[route]] names a merged table: add one, such as schema = "shop_*", '
+            'table = "orders_*", target = "shop.orders"'
+        )
+    rules = tuple(_rule(number, route) for number, route in enumerate(routes, 1))
+    _reject_different_extractors(rules)
+    return build(ShardingOptions, section, "sharding"), rules
+
+
+def _rule(number: int, section: Mapping[str, Any]) -> RouteRule:
+    where = f"route {number}"
+    found = build(RouteOptions, section, where)
+    schema, dot, table = found.target.partition(".")
+    if not (schema and dot and table):
+        raise ConfigError(f'{where}.target = {found.target!r}: write "schema.table"')
+    extractors = [_extractor(f"{where}.extract {one}", each) for one, each in enumerate(found.extract, 1)]
+    names = [one.column.name.lower() for one in extractors]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"{where}.extract: two of them fill column {name!r}: give each its own")
+    return RouteRule(
+        number=number,
+        source=NamePattern(found.source, f"{where}.source"),
+        schema=NamePattern(found.schema, f"{where}.schema"),
+        table=NamePattern(found.table, f"{where}.table"),
+        target=(schema, table),
+        extractors=tuple(extractors),
+    )
+
+
+def _extractor(where: str, section: Any) -> Extractor:
+    if not isinstance(section, Mapping):
+        raise ConfigError(f"{where}: expected a table with column and part")
+    reject_unknown(section, ("column", "part", "regex", "in_key"), where)
+    found = build(ExtractorOptions, section, where)
+    if found.part not in PARTS:
+        raise ConfigError(f"{where}.part = {found.part!r}: one of {', '.join(PARTS)}")
+    if not found.column:
+        raise ConfigError(f"{where}.column: empty; name a column that no shard has")
+    return Extractor(found.column, found.part, found.regex, in_key=found.in_key, where=where)
+
+
+def _reject_different_extractors(rules: Sequence[RouteRule]) -> None:
+    """Raise ConfigError if routes to one table fill different columns."""
+    columns: dict[tuple[str, str], tuple[int, list[tuple[str, bool]]]] = {}
+    for rule in rules:
+        own = [(one.column.name, one.in_key) for one in rule.extractors]
+        first, wanted = columns.setdefault(rule.target, (rule.number, own))
+        if own != wanted:
+            raise ConfigError(
+                f"route {rule.number}: fills other columns of {'.'.join(rule.target)} than route {first}: "
+                "give both the same extractors, by column and in_key"
+            )

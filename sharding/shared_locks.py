@@ -1,0 +1,70 @@
+"""The locks of merged tables in a store that several feeds share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from ..errors import CheckpointError, Retryable
+from ..events import TableName
+from .revisions import Revisions
+from .shared_lock import SharedLock
+
+_LOCKS = "lock/"
+_ATTEMPTS = 100
+"""Writes in a row that other feeds may be faster with."""
+
+
+class SharedLocks:
+    """Reads and changes locks by compare-and-set. Used by one thread at a time."""
+
+    def __init__(
+        self,
+        revisions: Revisions,
+        feed: str,
+        time: Callable[[], float] = float,
+        running: Callable[[], frozenset[str]] = frozenset,
+        find_running: Callable[[], frozenset[str]] = frozenset,
+    ) -> None:
+        """`time` is in Unix seconds. `running` returns the feeds that ran a few seconds ago, and
+        `find_running` those that run now, from the store."""
+        self.feed = feed
+        self.time = time
+        self.running = running
+        self.find_running = find_running
+        self._revisions = revisions
+
+    def read(self) -> dict[str, SharedLock]:
+        """Return all locks by the merged table's full name. Raises as `change`."""
+        found = self._revisions.list(_LOCKS)
+        return {key.removeprefix(_LOCKS): _decoded(key, value) for key, (value, _) in found.items()}
+
+    def change(self, target: TableName, transition: Callable[[SharedLock | None], SharedLock]) -> SharedLock:
+        """Replace a lock by what `transition` makes of it, and return that.
+
+        Raises Retryable, and CheckpointError if the lock is damaged.
+        """
+        for _ in range(_ATTEMPTS):
+            before, revision = self._get(target)
+            after = transition(before)
+            if after == before:
+                return after
+            if self._revisions.put(_key(target), msgspec.json.encode(after), revision) is not None:
+                return after
+        raise Retryable(f"lock of {'.'.join(target)}: other feeds change it all the time")
+
+    def _get(self, target: TableName) -> tuple[SharedLock | None, int]:
+        found = self._revisions.get(_key(target))
+        return (None, 0) if found is None else (_decoded(_key(target), found[0]), found[1])
+
+
+def _key(target: TableName) -> str:
+    return f"{_LOCKS}{'.'.join(target)}"
+
+
+def _decoded(key: str, value: bytes) -> SharedLock:
+    try:
+        return msgspec.json.decode(value, type=SharedLock)
+    except msgspec.DecodeError as error:
+        raise CheckpointError(f"the record {key} of merged tables is damaged: {error}") from error

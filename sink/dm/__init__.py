@@ -1,0 +1,1 @@
+"""The checkpoint of TiDB Data Migration (DM): its table, and what its rows say."""

@@ -1,0 +1,68 @@
+"""A drainer's checkpoint in a table of a MySQL, MariaDB or TiDB server."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TypeVar
+
+from ...errors import CheckpointError
+from ..sql import mysql_text as text
+from ..sql.address import parsed
+from ..sql.mysql_session import MySqlSession, quoted
+from .content import DrainerState, from_json, to_json
+from .layout import COLUMNS, NAME, SCHEMA, only_cluster
+
+log = logging.getLogger("tidemill.sink")
+
+T = TypeVar("T")
+
+
+class CheckpointTable:
+    """The row of one cluster; connected at the first call, and again after a failed one."""
+
+    def __init__(self, url: str, cluster_id: int = 0, schema: str = SCHEMA, table: str = NAME) -> None:
+        """With the cluster id 0, the table's only row is meant. Raises ConfigError for the URL."""
+        at = parsed(url)
+        address = at.render_as_string(hide_password=True)
+        self._session = MySqlSession(at, address)
+        self._schema = schema
+        self._table = f"{text.name(schema)}.{text.name(table)}"
+        self._cluster_id = cluster_id
+        self._connected = False
+        self.where = f"{address}, table {schema}.{table}"
+
+    def load(self) -> DrainerState | None:
+        """Raises NoCheckpointItem or CheckpointError if the cluster id is 0 and there isn't one row."""
+        rows = self._run(lambda: self._session.rows(f"SELECT clusterID, checkPoint FROM {self._table}"))
+        found = {int(cluster_id): content for cluster_id, content in rows}
+        if self._cluster_id == 0:
+            self._cluster_id = only_cluster(found, self.where)
+        if self._cluster_id not in found:
+            if found:
+                log.warning("%s has checkpoints of other clusters only: %s", self.where, sorted(found))
+            return None
+        return from_json(found[self._cluster_id] or "", f"{self.where}, cluster {self._cluster_id}")
+
+    def save(self, state: DrainerState) -> None:
+        if self._cluster_id == 0:
+            raise CheckpointError(f"{self.where}: the cluster id is not known: load the checkpoint first")
+        values = f"{self._cluster_id}, {quoted(to_json(state))}"
+        self._run(lambda: self._session.execute(f"REPLACE INTO {self._table} VALUES ({values})"))
+
+    def close(self) -> None:
+        self._connected = False
+        self._session.close()
+
+    def _run(self, work: Callable[[], T]) -> T:
+        try:
+            if not self._connected:
+                self._session.connect()
+                self._connected = True
+                self._session.create_schema(self._schema)
+                self._session.execute(f"CREATE TABLE IF NOT EXISTS {self._table} ({COLUMNS})")
+            return work()
+        except Exception as error:
+            self.close()
+            explained = self._session.explain(error, "checkpoint")
+            raise (explained or error) from error

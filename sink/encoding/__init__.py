@@ -1,0 +1,1 @@
+"""Message encodings: transactions and schema changes to keys and values, in the formats of other systems."""

@@ -1,0 +1,174 @@
+"""avro: a record for each row, as TiCDC writes them, in Confluent's frame.
+
+Source: TiCDC's documentation of its Avro protocol, and messages and schemas that TiCDC wrote.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from ...events import Ddl, Op, Row, RowChange, Table, Ts, physical_ms
+from ..per_table import PerTable
+from ..row_code import compile_rows
+from .avro_bytes import long_bytes, text_bytes
+from .avro_columns import avro_column, check_names, value_expression
+from .debezium_schemas import legal, schema_name
+from .definition import Definition, Describe, definition_of
+from .encoder import Message, Milliseconds, afters, befores, groups, refuse
+from .json_text import html_json_bytes
+from .options import AvroOptions
+from .oversize import RECORD_BYTES, too_large
+from .schema_registry import SchemaRegistry
+from .statement_kind import named, statement_kind
+from .value_text import Scope
+
+NAME: Final = "avro"
+
+_OPS: Final[dict[Op, str]] = {"insert": "c", "update": "u", "delete": "d"}
+_BEFORE: Final = "_ticdc_before"
+_DDL, _WATERMARK, _DELETE = b"\1", b"\2", b"\3"
+"""First bytes of messages that have no schema."""
+
+
+class AvroEncoder:
+    """Writes keys and values; a deleted row has no value. Registers a table's schemas at its first row."""
+
+    name = NAME
+
+    def __init__(
+        self,
+        options: AvroOptions,
+        now: Milliseconds,  # noqa: ARG002
+        describe: Describe = definition_of,
+    ) -> None:
+        self._options: Final = options
+        registry = SchemaRegistry(options.schema_registry)
+        self._tables: Final = PerTable(lambda table: _TableForm(describe(table), options, registry))
+
+    def rows(self, changes: Sequence[RowChange], last: bool = True) -> list[Message]:  # noqa: ARG002
+        return [
+            message
+            for table, op, group in groups(changes)
+            for message in self._tables[table].messages(op, group)
+        ]
+
+    def ddl(self, ddl: Ddl) -> list[Message]:
+        if not self._options.avro_enable_watermark or not ddl.query:
+            return []
+        schema, table = named(ddl)
+        found = {
+            "query": ddl.query,
+            "type": statement_kind(ddl).number,
+            "schema": schema,
+            "table": table,
+            "commitTs": ddl.commit_ts,
+        }
+        return [Message(None, _DDL + html_json_bytes(found), 0)]
+
+    def watermark(self, ts: Ts) -> list[Message]:
+        if not self._options.avro_enable_watermark:
+            return []
+        return [Message(None, _WATERMARK + ts.to_bytes(8), 0)]
+
+
+class _TableForm:
+    """Schemas of one table, and generated code for its rows."""
+
+    def __init__(self, definition: Definition, options: AvroOptions, registry: SchemaRegistry) -> None:
+        table = definition.table
+        check_names(NAME, table)
+        self._table: Final = table
+        self._options: Final = options
+        self._key_places: Final = sorted(definition.table.key)
+        fields, self._columns = _record(table, range(len(table.columns)), options)
+        key_fields, self._keys = _record(table, self._key_places, options)
+        topic = options.topic_of(table)
+        self._key_frame = b""
+        if self._key_places:
+            key = self._schema(key_fields)
+            self._key_frame = registry.frame_of(f"{topic}-key", key)
+        value = self._schema([*fields, *self._more_fields(fields)])
+        self._value_frame: Final = registry.frame_of(f"{topic}-value", value)
+
+    def _schema(self, fields: list[dict[str, Any]]) -> str:
+        found = self._named(legal(self._table.name), fields)
+        return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+
+    def _named(self, name: str, fields: list[dict[str, Any]]) -> dict[str, Any]:
+        space = schema_name(self._options.keyspace, self._table.schema)
+        return {"type": "record", "name": name, "namespace": space, "fields": fields}
+
+    def _more_fields(self, fields: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        if self._options.avro_include_before_value:
+            before = self._named(f"{legal(self._table.name)}_before", fields)
+            found.append({"default": None, "name": _BEFORE, "type": ["null", before]})
+        if self._options.avro_include_before_value or self._options.enable_tidb_extension:
+            found.append({"default": "", "name": "_tidb_op", "type": "string"})
+        if self._options.enable_tidb_extension:
+            found.append({"default": 0, "name": "_tidb_commit_ts", "type": "long"})
+            found.append({"default": 0, "name": "_tidb_commit_physical_time", "type": "long"})
+        return found
+
+    def messages(self, op: Op, changes: list[RowChange]) -> list[Message]:
+        rows = befores(changes) if op == "delete" else afters(changes)
+        keys: list[bytes] | list[None] = [None] * len(rows)
+        if self._key_places:
+            keys = [self._key_frame + key for key in self._keys(rows)]
+        found = list(map(Message, keys, self._values(op, changes, rows)))
+        if self._options.max_message_bytes:
+            for message in found:
+                size = len(message.key or b"") + len(message.value or b"") + RECORD_BYTES
+                if size > self._options.max_message_bytes:
+                    too_large(NAME, self._table, size, self._options, has_key=False)
+        return found
+
+    def _values(self, op: Op, changes: list[RowChange], rows: list[Row]) -> Sequence[bytes | None]:
+        ts = changes[0].commit_ts
+        tail = b""
+        if self._options.avro_include_before_value or self._options.enable_tidb_extension:
+            tail = text_bytes(_OPS[op])
+        if self._options.enable_tidb_extension:
+            tail += long_bytes(ts) + long_bytes(physical_ms(ts))
+        if self._options.avro_include_before_value:
+            whole = self._columns(rows)
+            if op == "insert":
+                return [self._value_frame + row + b"\0" + tail for row in whole]
+            old = whole if op == "delete" else self._columns(befores(changes))
+            return [self._value_frame + row + b"\2" + was + tail for row, was in zip(whole, old, strict=True)]
+        if op == "delete":
+            if self._options.avro_enable_watermark:
+                return [_DELETE + ts.to_bytes(8)] * len(rows)
+            if not self._key_places:
+                refuse(
+                    NAME,
+                    self._table,
+                    "",
+                    "a message of a deleted row has the primary key only, and the table has none: "
+                    "set avro-include-before-value = true",
+                )
+            return [None] * len(rows)
+        return [self._value_frame + row + tail for row in self._columns(rows)]
+
+
+_Render = Callable[[Iterable[Row]], list[bytes]]
+
+
+def _record(
+    table: Table, places: Iterable[int], options: AvroOptions
+) -> tuple[list[dict[str, Any]], _Render]:
+    """Return the fields of some columns, and code that writes them."""
+    scope = Scope(options.zone)
+    fields, parts = [], []
+    for place in places:
+        column = avro_column(NAME, table, place, options)
+        fields.append(column.field)
+        value = value_expression(NAME, table, place, options, scope)
+        if column.null:
+            parts.append(f"({column.null!r} if c{place} is None else {column.branch!r} + {value})")
+        else:
+            parts.append(value)
+    joined = "".join(f"{part}," for part in parts)
+    return fields, compile_rows(len(table.columns), f"b''.join(({joined}))", scope)

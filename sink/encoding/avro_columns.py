@@ -1,0 +1,176 @@
+"""Columns in TiCDC's Avro: their schemas, and Python expressions for their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from ...events import Column, Kind, Table
+from .avro_code import SCOPE, bytes_code, long_code, text_code
+from .debezium_schemas import legal
+from .encoder import refuse
+from .options import AvroOptions
+from .sql_default import constant, spelled
+from .value_text import Scope, text_expression
+
+_TYPES: Final[dict[Kind, tuple[str, str]]] = {
+    "tinyint": ("int", "INT"), "smallint": ("int", "INT"), "mediumint": ("int", "INT"), "int": ("int", "INT"),
+    "bigint": ("long", "BIGINT"), "float": ("float", "FLOAT"), "double": ("double", "DOUBLE"),
+    "decimal": ("bytes", "DECIMAL"), "bit": ("bytes", "BIT"), "year": ("int", "YEAR"),
+    "char": ("string", "TEXT"), "varchar": ("string", "TEXT"), "text": ("string", "TEXT"),
+    "binary": ("bytes", "BLOB"), "varbinary": ("bytes", "BLOB"), "blob": ("bytes", "BLOB"),
+    "date": ("string", "DATE"), "time": ("string", "TIME"), "datetime": ("string", "DATETIME"),
+    "timestamp": ("string", "TIMESTAMP"), "enum": ("string", "ENUM"), "set": ("string", "SET"),
+    "json": ("string", "JSON"), "vector": ("string", "TiDBVECTORFloat32"),
+    "uuid": ("string", "TEXT"), "inet4": ("string", "TEXT"), "inet6": ("string", "TEXT"),
+}  # fmt: skip
+"""Avro's type, and the name of TiDB's."""
+
+_TOO_LARGE: Final = 2**63
+_NOTHING: Final = object()
+
+
+class AvroColumn(NamedTuple):
+    field: dict[str, Any]
+    """Declaration of the field in a record."""
+    null: bytes
+    """NULL; empty if the column has none."""
+    branch: bytes
+    """Bytes before a value."""
+
+
+def avro_column(encoding: str, table: Table, place: int, options: AvroOptions) -> AvroColumn:
+    """Return the form of a column. Raises NotEncodable for a kind that has none."""
+    column = table.columns[place]
+    if column.kind == "geometry":
+        refuse(encoding, table, column.name, "it has no form for a geometry")
+    kind = _type(column, options)
+    default = _default(column, options, kind["type"])
+    declared: dict[str, Any] = {} if default is _NOTHING else {"default": default}
+    declared["name"] = legal(column.name)
+    if not column.nullable:
+        return AvroColumn(declared | {"type": kind}, b"", b"")
+    if default is _NOTHING:
+        return AvroColumn({"default": None, **declared, "type": ["null", kind]}, b"\0", b"\2")
+    return AvroColumn(declared | {"type": [kind, "null"]}, b"\2", b"\0")
+
+
+def _type(column: Column, options: AvroOptions) -> dict[str, Any]:
+    kind, name = _TYPES[column.kind]
+    parameters = {"tidb_type": name}
+    match column.kind:
+        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint" if column.unsigned:
+            parameters["tidb_type"] = f"{name} UNSIGNED"
+            if column.kind == "int":
+                kind = "long"
+            elif column.kind == "bigint" and options.avro_bigint_unsigned_handling_mode == "string":
+                kind = "string"
+        case "decimal" if options.avro_decimal_handling_mode == "string":
+            kind = "string"
+        case "decimal":
+            return {
+                "type": kind,
+                "connect.parameters": parameters,
+                "logicalType": "decimal",
+                "precision": column.length,
+                "scale": column.scale,
+            }
+        case "bit":
+            parameters = {"length": str(column.length), **parameters}
+        case "enum" | "set":
+            parameters = {"allowed": ",".join(column.members), **parameters}
+    return {"type": kind, "connect.parameters": parameters}
+
+
+def _default(column: Column, options: AvroOptions, kind: str) -> Any:
+    """Return the default as JSON has it, or _NOTHING."""
+    found = constant(column)
+    if found is None:
+        text = column.default or ""
+        if column.kind == "time" and text.startswith("'"):
+            return spelled(column)
+        return text if text.upper().startswith("CURRENT_TIMESTAMP") and kind == "string" else _NOTHING
+    match column.kind:
+        case "decimal":
+            return str(found) if kind == "string" else _NOTHING
+        case "bit":
+            return found.to_bytes((column.length + 7) // 8).decode("latin-1")
+        case "binary" | "varbinary" | "blob":
+            return (found if isinstance(found, bytes) else found.encode()).decode("latin-1")
+        case "bigint" if kind == "string":
+            return str(found)
+        case "bigint" if column.unsigned and found >= _TOO_LARGE:
+            return _NOTHING if options.refuse_inexact else found - 2**64
+        case "date" | "datetime" | "timestamp":
+            return spelled(column)
+    return found
+
+
+def value_expression(encoding: str, table: Table, place: int, options: AvroOptions, scope: Scope) -> str:
+    """Return a Python expression for the bytes of a value that isn't None."""
+    column, var = table.columns[place], f"c{place}"
+    scope |= SCOPE
+    match column.kind:
+        case "bigint" if column.unsigned:
+            if options.avro_bigint_unsigned_handling_mode == "string":
+                return text_code(f"str({var})")
+            negative = scope.keep(signed(encoding, table, column, not options.refuse_inexact))
+            return unsigned_expression(var, negative)
+        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "year":
+            return long_code(var)
+        case "float":
+            return f"float_bytes({var})"
+        case "double":
+            return f"double_bytes({var})"
+        case "decimal" if options.avro_decimal_handling_mode == "precise":
+            return bytes_code(f"unscaled_bytes({var}, {column.scale})")
+        case "bit":
+            return bytes_code(f"{var}.to_bytes({(column.length + 7) // 8})")
+        case "binary" | "varbinary" | "blob":
+            return bytes_code(var)
+        case "enum":
+            members = scope.keep(frozenset(column.members))
+            invalid = scope.keep(_invalid_member(encoding, table, column, options))
+            return text_code(f"{var} if {var} in {members} else {invalid}()")
+        case "set":
+            return text_code(var)
+    return text_code(text_expression(encoding, table, column, var, scope))
+
+
+def _invalid_member(encoding: str, table: Table, column: Column, options: AvroOptions) -> Callable[[], str]:
+    """Return a function for invalid values of an enum, which are empty texts unless a member is one."""
+
+    def invalid() -> str:
+        if "" in column.members and options.refuse_inexact:
+            reason = "an invalid value would read as the member ''; or set refuse-inexact = false"
+            refuse(encoding, table, column.name, reason)
+        return ""
+
+    return invalid
+
+
+def signed(encoding: str, table: Table, column: Column, wrap: bool) -> Callable[[int], int]:
+    """Return a function for unsigned values from 2^63 on: they are refused, or become negative if `wrap`."""
+
+    def negative(value: int) -> int:
+        if not wrap:
+            reason = 'a value from 2^63 on is no long: set avro-bigint-unsigned-handling-mode = "string"'
+            refuse(encoding, table, column.name, reason)
+        return value - 2**64
+
+    return negative
+
+
+def unsigned_expression(var: str, name: str) -> str:
+    """Return a Python expression for the bytes of an unsigned value as long; `name` is that of signed()."""
+    return f"long_bytes({var} if {var} < {_TOO_LARGE} else {name}({var}))"
+
+
+def check_names(encoding: str, table: Table) -> None:
+    """Raise NotEncodable if two columns get the same name in Avro."""
+    seen: dict[str, str] = {}
+    for column in table.columns:
+        other = seen.setdefault(legal(column.name), column.name)
+        if other != column.name:
+            name = legal(column.name)
+            refuse(encoding, table, column.name, f"Avro's name for it is {name}, as for column {other}")

@@ -1,0 +1,137 @@
+"""Rows as Canal's RowData: Protobuf without objects for columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import tzinfo
+from itertools import repeat
+from operator import ne
+from typing import Final
+
+from ...codec.proto import canal
+from ...events import Column, Row, Table
+from .canal_types import WIDER, sql_type
+from .columns import Texts, Values, Writer, columns_of
+from .definition import Definition, full_type
+from .numbers import java_number, single_text
+from .protobuf_bytes import Heads, delimited
+from .value_lines import doubles_within, each, split, value_lines
+
+_ROW: Final = b"\x62"
+"""Tag of a row in a RowChange."""
+_BEFORE: Final = 1
+_AFTER: Final = 2
+_VALUE: Final = 8
+_TYPE: Final = 10
+
+
+class CanalColumns:
+    """The form of one table's columns. Each row is a whole field of a RowChange."""
+
+    def __init__(self, encoding: str, definition: Definition, zone: tzinfo) -> None:
+        places = range(len(definition.table.columns))
+        self._columns: Final = [_Column(encoding, definition, place, zone) for place in places]
+
+    def inserts(self, rows: list[Row]) -> list[bytes]:
+        return _rows(self._after(columns_of(rows), repeat(repeat(True))))
+
+    def deletes(self, rows: list[Row]) -> list[bytes]:
+        return _rows(self._before(columns_of(rows)))
+
+    def updates(self, before: list[Row], after: list[Row]) -> list[bytes]:
+        old, new = columns_of(before), columns_of(after)
+        found = zip(self._columns, old, new, strict=True)
+        differ = [column.differ(was, becomes) for column, was, becomes in found]
+        return _rows([*self._before(old), *self._after(new, differ)])
+
+    def _before(self, columns: list[Values]) -> list[Texts]:
+        found = zip(self._columns, columns, strict=True)
+        return [column.fields(_BEFORE, values, repeat(False)) for column, values in found]
+
+    def _after(self, columns: list[Values], updated: Iterable[Iterable[bool]]) -> list[Texts]:
+        found = zip(self._columns, columns, updated, strict=False)
+        return [column.fields(_AFTER, values, flags) for column, values, flags in found]
+
+
+class _Column:
+    """One column: an empty value, NULL, has no text and no type's name before it."""
+
+    def __init__(self, encoding: str, definition: Definition, place: int, zone: tzinfo) -> None:
+        self._definition: Final = definition
+        self._place: Final = place
+        column = definition.table.columns[place]
+        self._texts: Final = texts_of(encoding, definition.table, column, zone)
+        kind = sql_type(column)
+        least, wider = WIDER.get(column.kind, (None, kind)) if column.unsigned else (None, kind)
+        self._least: Final[int | None] = least
+        self._tail: Final = delimited(_TYPE, full_type(definition, column).encode())
+        flags = (False, True)
+        self._nulls: Final = {
+            field: [delimited(field, self._head(kind, changed, True) + self._tail) for changed in flags]
+            for field in (_BEFORE, _AFTER)
+        }
+        self._heads: Final = {
+            field: [[self._values_head(field, one, changed) for one in (kind, wider)] for changed in flags]
+            for field in (_BEFORE, _AFTER)
+        }
+
+    def fields(self, field: int, values: Values, updated: Iterable[bool]) -> Texts:
+        """Return the column of each row as field _BEFORE or _AFTER of the row."""
+        nulls, heads, tail, least = self._nulls[field], self._heads[field], self._tail, self._least
+        wide: Iterable[bool] = repeat(False)
+        if least is not None:
+            wide = [value is not None and value >= least for value in values]
+        return [
+            nulls[changed] if value is None else heads[changed][wider][len(text)] + text + tail
+            for value, text, changed, wider in zip(values, self._texts(values), updated, wide, strict=False)
+        ]
+
+    def differ(self, before: Values, after: Values) -> Iterable[bool]:
+        if self._definition.table.columns[self._place].kind in ("float", "double"):
+            return map(ne, map(str, before), map(str, after))  # -0.0 equals 0.0, but isn't the same value
+        return map(ne, before, after)
+
+    def _values_head(self, field: int, kind: int, updated: bool) -> Heads:
+        return Heads(field, self._head(kind, updated, False), _VALUE, len(self._tail))
+
+    def _head(self, kind: int, updated: bool, null: bool) -> bytes:
+        table = self._definition.table
+        column = canal.Column(
+            index=self._place,
+            sqlType=kind,
+            name=table.columns[self._place].name,
+            isKey=self._place in table.key,
+            updated=updated,
+            isNull=null,
+        )
+        found: bytes = column.SerializeToString()
+        return found
+
+
+def texts_of(encoding: str, table: Table, column: Column, zone: tzinfo) -> Writer:
+    """Return a writer of texts as Canal writes them; that of NULL isn't used.
+
+    Raises NotEncodable for a kind that has no text.
+    """
+    match column.kind:
+        case "float":
+            return split(each(lambda value: java_number(single_text(value))))
+        case "double":
+            return split(doubles_within(1e-3, 1e7, b".0", lambda value: java_number(repr(value))))
+        case "binary" | "varbinary" | "blob":
+            return lambda values: [(value or b"").decode("latin-1").encode() for value in values]
+    lines = value_lines(encoding, table, column, zone)
+    return (lambda values: [(value or "").encode() for value in values]) if lines is None else split(lines)
+
+
+def _rows(columns: list[Texts]) -> list[bytes]:
+    return list(map(_row, map(b"".join, zip(*columns, strict=True))))
+
+
+def _row(content: bytes) -> bytes:
+    size = len(content)
+    if size < 0x80:
+        return b"%b%c%b" % (_ROW, size, content)
+    if size < 0x4000:
+        return b"%b%c%c%b" % (_ROW, size & 0x7F | 0x80, size >> 7, content)
+    return delimited(_ROW[0] >> 3, content)

@@ -1,0 +1,207 @@
+"""canal-json: one JSON object per row, every value a string.
+
+Source: the canal-json documentation of TiCDC, and messages that TiCDC wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import tzinfo
+from itertools import repeat
+from operator import ne
+from typing import Any, Final
+
+from ...events import Column, Ddl, Op, RowChange, Table, Ts, physical_ms
+from ..per_table import PerTable
+from .canal_types import WIDER, sql_type
+from .columns import Fields, Texts, Values, Writer, columns_of, joined
+from .compression import compressor
+from .definition import Definition, Describe, bare_type, definition_of, full_type
+from .encoder import Message, Milliseconds, afters, befores, by_transaction, in_order, refuse
+from .json_text import html_json_bytes, html_json_lines
+from .options import CanalOptions
+from .oversize import shorten
+from .statement_kind import named, statement_kind
+from .value_lines import value_lines, wrapped
+
+NAME: Final = "canal-json"
+
+_TYPES: Final[dict[Op, bytes]] = {
+    "insert": b'INSERT","es":',
+    "update": b'UPDATE","es":',
+    "delete": b'DELETE","es":',
+}
+
+
+class CanalJsonEncoder:
+    """Writes no keys. Schema changes are messages; watermarks only with `enable_tidb_extension`."""
+
+    name = NAME
+
+    def __init__(self, options: CanalOptions, now: Milliseconds, describe: Describe = definition_of) -> None:
+        self._options: Final = options
+        self._now: Final = now
+        self._compress: Final = compressor(options.large_message_handle_compression)
+        self._tables: Final = PerTable(lambda table: _TableForm(describe(table), options))
+
+    def rows(self, changes: Sequence[RowChange], last: bool = True) -> list[Message]:  # noqa: ARG002
+        now = self._now()
+        values = in_order(changes, lambda table, op, group: self._tables[table].values(op, group, now))
+        return list(map(Message, repeat(None), map(self._compress, values)))
+
+    def ddl(self, ddl: Ddl) -> list[Message]:
+        if not ddl.query:
+            return []  # a table as its snapshot found it: no statement ran
+        schema, table = named(ddl)
+        ts = ddl.commit_ts
+        return [self._without_rows(schema, table, True, statement_kind(ddl).name, ts, ddl.query, "commitTs")]
+
+    def watermark(self, ts: Ts) -> list[Message]:
+        if not self._options.enable_tidb_extension:
+            return []
+        return [self._without_rows("", "", False, "TIDB_WATERMARK", ts, "", "watermarkTs")]
+
+    def _without_rows(
+        self, schema: str, table: str, is_ddl: bool, kind: str, ts: Ts, sql: str, extension: str
+    ) -> Message:
+        found: dict[str, Any] = {
+            "id": 0,
+            "database": schema,
+            "table": table,
+            "pkNames": None,
+            "isDdl": is_ddl,
+            "type": kind,
+            "es": physical_ms(ts),
+            "ts": self._now(),
+            "sql": sql,
+            "sqlType": None,
+            "mysqlType": None,
+            "data": None,
+            "old": None,
+        }
+        if self._options.enable_tidb_extension:
+            found["_tidb"] = {extension: ts}
+        return Message(None, self._compress(html_json_bytes(found)), 0)
+
+
+class _TableForm:
+    """The parts of messages that are the same for all rows of a table."""
+
+    def __init__(self, definition: Definition, options: CanalOptions) -> None:
+        table = definition.table
+        self._table: Final = table
+        self._options: Final = options
+        self._all: Final = tuple(range(len(table.columns)))
+        self._handle: Final = tuple(sorted(definition.handle_key))
+        self._definition: Final = definition
+        primary = [table.columns[place].name for place in sorted(table.key)]
+        head = {"id": 0, "database": table.schema, "table": table.name, "pkNames": primary, "isDdl": False}
+        self._head: Final = html_json_bytes(head)[:-1] + b',"type":"'
+        self._parts: Final = {self._all: _ColumnsForm(definition, options, self._all)}
+
+    def _part(self, places: tuple[int, ...]) -> _ColumnsForm:
+        if places not in self._parts:
+            self._parts[places] = _ColumnsForm(self._definition, self._options, places)
+        return self._parts[places]
+
+    def values(self, op: Op, changes: list[RowChange], now: int) -> list[bytes]:
+        places = self._all
+        if op == "delete" and self._options.delete_only_output_handle_key_columns:
+            places = self._handle
+            if not places:
+                refuse(NAME, self._table, "", "delete-only-output-handle-key-columns needs a key")
+        found = self._render(op, changes, now, places, b"")
+
+        def key_only(place: int) -> bytes:
+            return self._render(op, [changes[place]], now, self._handle, b',"onlyHandleKey":true')[0]
+
+        shorten(NAME, self._table, self._options, found, key_only if self._handle else None)
+        return found
+
+    def _render(
+        self, op: Op, changes: list[RowChange], now: int, places: tuple[int, ...], mark: bytes
+    ) -> list[bytes]:
+        tail: bytes | Texts = b"}]}"
+        if self._options.enable_tidb_extension:
+            extension = b'}],"_tidb":{"commitTs":%d%b}}'
+            tail = by_transaction(changes, lambda change: extension % (change.commit_ts, mark))
+        form = self._part(places)
+        columns = columns_of(befores(changes) if op == "delete" else afters(changes))
+        texts = form.fields.texts(columns)
+        before: list[bytes | Texts] = [b',"old":null,"data":[{']
+        if op == "update":
+            old = form.fields.texts(columns_of(befores(changes)))
+            if self._options.only_output_updated_columns or self._options.content_compatible:
+                differ = [list(map(ne, *both)) for both in zip(old, texts, strict=True)]
+                before = [b',"old":[{', form.fields.some(old, differ), b'}],"data":[{']
+            else:
+                before = [b',"old":[{', *form.fields.parts(old), b'}],"data":[{']
+        start = [
+            self._head,
+            _TYPES[op],
+            by_transaction(changes, lambda change: b"%d" % physical_ms(change.commit_ts)),
+            b',"ts":%d,"sql":"","sqlType":' % now,
+            form.types(columns),
+        ]
+        return joined(len(changes), [*start, *before, *form.fields.parts(texts), tail])
+
+
+class _ColumnsForm:
+    """The form of some of a table's columns."""
+
+    def __init__(self, definition: Definition, options: CanalOptions, places: tuple[int, ...]) -> None:
+        table = definition.table
+        columns = [table.columns[place] for place in places]
+        type_of = full_type if options.content_compatible else bare_type
+        mysql_types = html_json_bytes({c.name: type_of(definition, c) for c in columns})
+        self._types: Final = _TypesOfRow(columns, mysql_types)
+        self._unsigned: Final = [
+            (place, WIDER[column.kind][0])
+            for place, column in zip(places, columns, strict=True)
+            if column.unsigned and column.kind in WIDER
+        ]
+        fields = [
+            (place, html_json_bytes(column.name) + b":", _writer(table, column, options.zone))
+            for place, column in zip(places, columns, strict=True)
+        ]
+        self.fields: Final = Fields(fields, b",")
+
+    def types(self, columns: Sequence[Values]) -> bytes | Texts:
+        """Return the types of each row, or those of all."""
+        if not self._unsigned:
+            return self._types[()]
+        wide = [
+            [value is not None and value >= least for value in columns[place]]
+            for place, least in self._unsigned
+        ]
+        return [self._types[flags] for flags in zip(*wide, strict=True)]
+
+
+class _TypesOfRow(dict[tuple[bool, ...], bytes]):
+    """sqlType and mysqlType, by which of the row's unsigned integers are too large for the signed type."""
+
+    def __init__(self, columns: list[Column], mysql_types: bytes) -> None:
+        super().__init__()
+        self._columns: Final = columns
+        self._mysql_types: Final = mysql_types
+
+    def __missing__(self, wide: tuple[bool, ...]) -> bytes:
+        flags = iter(wide)
+        types = {
+            column.name: WIDER[column.kind][1]
+            if column.unsigned and column.kind in WIDER and next(flags)
+            else sql_type(column)
+            for column in self._columns
+        }
+        found = self[wide] = html_json_bytes(types) + b',"mysqlType":' + self._mysql_types
+        return found
+
+
+def _writer(table: Table, column: Column, zone: tzinfo) -> Writer:
+    """Return a writer of JSON strings."""
+    if column.kind in ("binary", "varbinary", "blob"):
+        return lambda values: html_json_lines(
+            [None if value is None else value.decode("latin-1") for value in values]
+        )
+    lines = value_lines(NAME, table, column, zone)
+    return html_json_lines if lines is None else wrapped(lines, b'"', b'"')

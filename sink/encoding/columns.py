@@ -1,0 +1,67 @@
+"""Messages made a column at a time, by calls of C code over all rows of a batch.
+
+A row of eight columns takes 2 µs, and 7 with a Python expression for each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
+
+from ...events import Row
+
+Values: TypeAlias = Sequence[Any]
+"""The values of one column; None is NULL."""
+Texts: TypeAlias = list[bytes]
+"""The bytes of each value of a column."""
+Writer: TypeAlias = Callable[[Values], Texts]
+
+
+def columns_of(rows: Sequence[Row]) -> list[Values]:
+    # zip(*rows) makes an iterator for each row, which keep the garbage collector busy
+    return [list(map(itemgetter(place), rows)) for place in range(len(rows[0]))]
+
+
+def joined(count: int, parts: Iterable[bytes | Texts]) -> list[bytes]:
+    """Return `count` messages of these parts: bytes that all of them have, and bytes for each."""
+    pieces = [repeat(part, count) if isinstance(part, bytes) else part for part in parts]
+    return list(map(b"".join, zip(*pieces, strict=True)))
+
+
+class Fields:
+    """Some columns of a table, with constant bytes before each, between two, and after each."""
+
+    def __init__(
+        self, fields: Sequence[tuple[int, bytes, Writer]], between: bytes = b"", after: bytes = b""
+    ) -> None:
+        """A field is a place in the table, the bytes before its values, and their writer."""
+        self._fields: Final = [(place, writer) for place, _, writer in fields]
+        self._names: Final = [name for _, name, _ in fields]
+        self._starts: Final = [after + between + name if at else name for at, name in enumerate(self._names)]
+        self._between: Final = between
+        self._after: Final = after
+
+    def texts(self, columns: Sequence[Values]) -> list[Texts]:
+        """Return the texts of each field."""
+        return [writer(columns[place]) for place, writer in self._fields]
+
+    def parts(self, texts: Sequence[Texts]) -> list[bytes | Texts]:
+        """Return the parts of messages that have these texts."""
+        parts = [part for both in zip(self._starts, texts, strict=True) for part in both]
+        return [*parts, self._after] if parts and self._after else parts
+
+    def of(self, rows: Sequence[Row]) -> list[bytes | Texts]:
+        """Return the parts of messages with these rows."""
+        return self.parts(self.texts(columns_of(rows)))
+
+    def some(self, texts: Sequence[Texts], chosen: Iterable[Iterable[bool]]) -> list[bytes]:
+        """Return the fields of each row that are chosen in it."""
+        names, after = self._names, self._after
+        return [
+            self._between.join(
+                [name + text + after for name, text, here in zip(names, values, flags, strict=True) if here]
+            )
+            for values, flags in zip(zip(*texts, strict=True), zip(*chosen, strict=True), strict=True)
+        ]

@@ -1,0 +1,159 @@
+"""debezium-avro: Debezium's envelopes as Avro in Confluent's frame, as TiCDC writes them.
+
+Source: Debezium's documentation of its MySQL connector, and messages and schemas that TiCDC wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from ...events import Ddl, Op, Row, RowChange, Ts
+from ..per_table import PerTable
+from ..row_code import compile_rows
+from .avro_bytes import avro_bytes, long_bytes, text_bytes
+from .avro_columns import check_names
+from .debezium import source_of, table_changes
+from .debezium_avro_columns import avro_field, field_expression
+from .debezium_avro_schemas import (
+    CHANGE_KEY,
+    change_value,
+    envelope,
+    record,
+    source_record,
+    text,
+    watermark_key,
+    watermark_value,
+)
+from .debezium_schemas import legal, schema_name
+from .definition import Definition, Describe, definition_of
+from .encoder import Message, Milliseconds, afters, befores, groups
+from .options import DebeziumAvroOptions, DebeziumOptions
+from .oversize import RECORD_BYTES, too_large
+from .schema_registry import SchemaRegistry
+from .statement_kind import named
+from .value_text import Scope
+
+NAME: Final = "debezium-avro"
+
+_OPS: Final[dict[Op, str]] = {"insert": "c", "update": "u", "delete": "d"}
+_NULL, _VALUE = b"\0", b"\2"
+
+
+class DebeziumAvroEncoder:
+    """Writes keys and values. Registers a table's schemas at its first row."""
+
+    name = NAME
+
+    def __init__(
+        self, options: DebeziumAvroOptions, now: Milliseconds, describe: Describe = definition_of
+    ) -> None:
+        self._options: Final = options
+        self._now: Final = now
+        self._describe: Final = describe
+        self._source: Final = DebeziumOptions(cluster_id=options.cluster_id)
+        self._registry: Final = SchemaRegistry(options.schema_registry)
+        self._tables: Final = PerTable(lambda table: _TableForm(describe(table), options, self._registry))
+
+    def rows(self, changes: Sequence[RowChange], last: bool = True) -> list[Message]:  # noqa: ARG002
+        return [
+            message
+            for table, op, group in groups(changes)
+            for message in self._tables[table].messages(op, group, self._source, self._now())
+        ]
+
+    def ddl(self, ddl: Ddl) -> list[Message]:
+        if not self._options.avro_enable_watermark or not ddl.query:
+            return []
+        schema, table = named(ddl)
+        value = {
+            "source": source_of(self._source, schema, table, ddl.commit_ts, 0),
+            "ts_ms": self._now(),
+            "databaseName": schema,
+            "schemaName": None,
+            "ddl": ddl.query,
+            "tableChanges": table_changes(ddl, self._describe),
+        }
+        return [
+            self._alone(
+                (CHANGE_KEY, {"databaseName": schema}),
+                (change_value(self._options.cluster_id, schema), value),
+            )
+        ]
+
+    def watermark(self, ts: Ts) -> list[Message]:
+        if not self._options.avro_enable_watermark:
+            return []
+        cluster = self._options.cluster_id
+        source = source_of(self._source, "", "", ts, 0)
+        value = {"source": source, "op": "m", "ts_ms": self._now(), "transaction": None}
+        return [self._alone((watermark_key(cluster), {}), (watermark_value(cluster), value))]
+
+    def _alone(self, key: tuple[dict[str, Any], Any], value: tuple[dict[str, Any], Any]) -> Message:
+        """Return a message without rows, of schemas and values; their names are the subjects."""
+        parts = [
+            self._registry.frame_of(schema["connect.name"], text(schema)) + avro_bytes(schema, content)
+            for schema, content in (key, value)
+        ]
+        return Message(parts[0], parts[1], 0)
+
+
+class _TableForm:
+    """Schemas of one table, and generated code for its rows."""
+
+    def __init__(
+        self, definition: Definition, options: DebeziumAvroOptions, registry: SchemaRegistry
+    ) -> None:
+        table = definition.table
+        check_names(NAME, table)
+        self._table: Final = table
+        self._options: Final = options
+        space = schema_name(options.cluster_id, table.schema)
+        fields = [avro_field(NAME, definition, column, options) for column in table.columns]
+        handle = sorted(definition.handle_key)
+        scope = Scope(options.zone)
+        parts = [field_expression(NAME, table, place, options, scope) for place in range(len(table.columns))]
+        self._columns: Final = _compiled(parts, range(len(parts)), scope)
+        self._keys: Final = _compiled(parts, handle, scope)
+        name, topic = legal(table.name), options.topic_of(table)
+        key = record(space, f"{name}Key", [fields[place] for place in handle])
+        self._key_frame: Final = registry.frame_of(f"{topic}-key", text(key))
+        value = text(envelope(space, name, fields))
+        self._value_frame: Final = registry.frame_of(f"{topic}-value", value)
+        self._source: Final = source_record(space)
+
+    def messages(self, op: Op, changes: list[RowChange], source: DebeziumOptions, now: int) -> list[Message]:
+        keys = self._keys(befores(changes) if op == "delete" else afters(changes))
+        found = [
+            Message(self._key_frame + key, value)
+            for key, value in zip(keys, self._values(op, changes, source, now), strict=True)
+        ]
+        if self._options.max_message_bytes:
+            for message in found:
+                size = len(message.key or b"") + len(message.value or b"") + RECORD_BYTES
+                if size > self._options.max_message_bytes:
+                    too_large(NAME, self._table, size, self._options, has_key=False)
+        return found
+
+    def _values(self, op: Op, changes: list[RowChange], source: DebeziumOptions, now: int) -> list[bytes]:
+        found = source_of(source, self._table.schema, self._table.name, changes[0].commit_ts, 0)
+        found |= {"snapshot": None, "thread": None}
+        tail = avro_bytes(self._source, found) + text_bytes(_OPS[op]) + long_bytes(now)
+        head = self._value_frame
+        match op:
+            case "insert":
+                start, end = head + _NULL + _VALUE, tail
+                return [start + row + end for row in self._columns(afters(changes))]
+            case "delete":
+                start, end = head + _VALUE, _NULL + tail
+                return [start + row + end for row in self._columns(befores(changes))]
+        start = head + _VALUE
+        pairs = zip(self._columns(befores(changes)), self._columns(afters(changes)), strict=True)
+        return [b"%b%b\2%b%b" % (start, was, row, tail) for was, row in pairs]
+
+
+def _compiled(
+    parts: list[str], places: Iterable[int], scope: Scope
+) -> Callable[[Iterable[Row]], list[bytes]]:
+    joined = "".join(f"{parts[place]}," for place in places)
+    return compile_rows(len(parts), f"b''.join(({joined}))", scope)

@@ -1,0 +1,184 @@
+"""open-protocol: several rows in a message, each with its type and flags.
+
+Source: the documentation of TiCDC's open protocol, and messages that TiCDC wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import tzinfo
+from operator import ne
+from typing import Any, Final
+
+from ...events import Ddl, Op, RowChange, Table, Ts
+from ..per_table import PerTable
+from .columns import Fields, Texts, Writer, columns_of, joined
+from .compression import compressor
+from .definition import Definition, Describe, definition_of
+from .encoder import Message, Milliseconds, afters, befores, by_transaction, in_order, refuse
+from .json_text import json_bytes, json_lines
+from .numbers import json_number, single_text
+from .open_types import flags, type_byte
+from .options import OpenOptions
+from .oversize import RECORD_BYTES, too_large
+from .quoted_bytes import quoted_bytes
+from .statement_kind import named, statement_kind
+from .value_lines import doubles, each, plain, split, value_lines, wrapped
+
+NAME: Final = "open-protocol"
+
+_VERSION: Final = (1).to_bytes(8)
+_LENGTHS: Final = 24
+"""Bytes of the version and of the two lengths of a row."""
+
+
+class OpenProtocolEncoder:
+    """Writes rows in batches. Schema changes and watermarks are messages of their own."""
+
+    name = NAME
+
+    def __init__(
+        self,
+        options: OpenOptions,
+        now: Milliseconds,  # noqa: ARG002
+        describe: Describe = definition_of,
+    ) -> None:
+        self._options: Final = options
+        self._compress: Final = compressor(options.large_message_handle_compression)
+        self._tables: Final = PerTable(lambda table: _TableForm(describe(table), options))
+
+    def rows(self, changes: Sequence[RowChange], last: bool = True) -> list[Message]:  # noqa: ARG002
+        parts = [
+            (key, self._compress(value))
+            for key, value in in_order(changes, lambda table, op, group: self._tables[table].parts(op, group))
+        ]
+        found: list[Message] = []
+        batch: list[tuple[bytes, bytes]] = []
+        size, limit = 0, self._options.max_message_bytes
+        for part in parts:
+            length = _length(part)
+            if len(batch) == self._options.max_batch_size or (batch and limit and size + length > limit):
+                found.append(_message(batch, len(batch)))
+                batch, size = [], 0
+            batch.append(part)
+            size += length
+        if batch:
+            found.append(_message(batch, len(batch)))
+        return found
+
+    def ddl(self, ddl: Ddl) -> list[Message]:
+        if not ddl.query:
+            return []  # a table as its snapshot found it: no statement ran
+        schema, table = named(ddl)
+        key = json_bytes({"ts": ddl.commit_ts, "scm": schema, "tbl": table, "t": 2})
+        value = json_bytes({"q": ddl.query, "t": statement_kind(ddl).number})
+        return [_message([(key, self._compress(value))], 0)]
+
+    def watermark(self, ts: Ts) -> list[Message]:
+        return [_message([(json_bytes({"ts": ts, "t": 3}), b"")], 0)]
+
+
+def _length(part: tuple[bytes, bytes]) -> int:
+    return len(part[0]) + len(part[1]) + _LENGTHS + RECORD_BYTES
+
+
+def _message(parts: Iterable[tuple[bytes, bytes]], rows: int) -> Message:
+    keys: list[bytes] = [_VERSION]
+    values: list[bytes] = []
+    for key, value in parts:
+        keys += (len(key).to_bytes(8), key)
+        values += (len(value).to_bytes(8), value)
+    return Message(b"".join(keys), b"".join(values), rows)
+
+
+class _TableForm:
+    """The form of one table's rows."""
+
+    def __init__(self, definition: Definition, options: OpenOptions) -> None:
+        self._table: Final = definition.table
+        self._options: Final = options
+        self._handle: Final = tuple(sorted(definition.handle_key))
+        whole = tuple(range(len(self._table.columns)))
+        self._columns: Final = _fields(definition, options.zone, whole)
+        self._keys: Final = _fields(definition, options.zone, self._handle)
+
+    def parts(self, op: Op, changes: list[RowChange]) -> list[tuple[bytes, bytes]]:
+        columns = self._columns
+        if op == "delete" and self._options.delete_only_output_handle_key_columns:
+            if not self._handle:
+                refuse(NAME, self._table, "", "delete-only-output-handle-key-columns needs a key")
+            columns = self._keys
+        keys = by_transaction(changes, lambda change: self._key(change, {}))
+        every = [keys] * len(changes) if isinstance(keys, bytes) else keys
+        found = list(zip(every, self._values(op, changes, columns), strict=True))
+        limit = self._options.max_message_bytes
+        if limit:
+            for index, part in enumerate(found):
+                if _length(part) > limit:
+                    too_large(NAME, self._table, _length(part), self._options, bool(self._handle))
+                    (value,) = self._values(op, [changes[index]], self._keys)
+                    found[index] = self._key(changes[index], {"ohk": True}), value
+                    if _length(found[index]) > limit:
+                        refuse(
+                            NAME, self._table, "", f"a row's key alone takes {_length(found[index])} bytes"
+                        )
+        return found
+
+    def _key(self, change: RowChange, more: dict[str, Any]) -> bytes:
+        table = self._table
+        return json_bytes({"ts": change.commit_ts, "scm": table.schema, "tbl": table.name, "t": 1} | more)
+
+    def _values(self, op: Op, changes: list[RowChange], columns: Fields) -> list[bytes]:
+        count = len(changes)
+        if op == "delete":
+            return joined(count, [b'{"d":{', *columns.of(befores(changes)), b"}}"])
+        after = columns.texts(columns_of(afters(changes)))
+        start = [b'{"u":{', *columns.parts(after)]
+        if op == "insert" or not self._options.output_old_value:
+            return joined(count, [*start, b"}}"])
+        before = columns.texts(columns_of(befores(changes)))
+        old: list[bytes | Texts] = columns.parts(before)
+        if self._options.only_output_updated_columns:
+            old = [columns.some(before, [map(ne, *both) for both in zip(before, after, strict=True)])]
+        return joined(count, [*start, b'},"p":{', *old, b"}}"])
+
+
+def _fields(definition: Definition, zone: tzinfo, places: Iterable[int]) -> Fields:
+    table = definition.table
+    fields = []
+    for place in places:
+        column = table.columns[place]
+        kind = type_byte(column)
+        if kind is None:
+            refuse(NAME, table, column.name, f"it has no type {column.kind}")
+        handle = b'"h":true,' if place in definition.handle_key else b""
+        start = b'%b:{"t":%d,%b"f":%d,"v":' % (
+            json_bytes(column.name),
+            kind,
+            handle,
+            flags(definition, place),
+        )
+        fields.append((place, start, _writer(table, place, zone)))
+    return Fields(fields, between=b",", after=b"}")
+
+
+def _writer(table: Table, place: int, zone: tzinfo) -> Writer:
+    column = table.columns[place]
+    match column.kind:
+        case "float":
+            return split(each(lambda value: json_number(single_text(value))))
+        case "double":
+            return split(doubles(lambda value: json_number(repr(value))))
+        case "text":
+            return _encoded(str.encode)
+        case "binary" | "varbinary":
+            return _encoded(quoted_bytes)
+    lines = value_lines(NAME, table, column, zone)
+    if lines is None:
+        return json_lines  # of bytes as base64
+    is_number = column.kind in ("enum", "set") or (lines is plain and column.kind != "date")
+    return split(lines) if is_number else wrapped(lines, b'"', b'"')
+
+
+def _encoded(form: Callable[[Any], Any]) -> Writer:
+    return lambda values: json_lines([None if value is None else form(value) for value in values])

@@ -1,0 +1,296 @@
+"""Options of encodings. Names and defaults are those of TiCDC, with - as _."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from ...errors import ConfigError
+from ...events import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodingOptions:
+    """Options of all encodings. Raises ConfigError that names the accepted values."""
+
+    time_zone: str = "UTC"
+    """Time zone in which timestamps are printed, as "Asia/Shanghai"."""
+    max_message_bytes: int = 0
+    """Maximum number of bytes of a message as a Kafka record; 0: no limit."""
+    large_message_handle_option: str = "none"
+    """Handling of a row whose message is larger: none (an error), or handle-key-only (the columns of its
+    key)."""
+    large_message_handle_compression: str = "none"
+    """Compression of each message: none, lz4 or snappy. Needs the extra `arrow`."""
+
+    def __post_init__(self) -> None:
+        _ = self.zone
+        if self.max_message_bytes != 0 and self.max_message_bytes < 100:
+            raise ConfigError(
+                f"max-message-bytes = {self.max_message_bytes}: at least 100, or 0 for no limit"
+            )
+        one_of("large-message-handle-option", self.large_message_handle_option, "none", "handle-key-only")
+        one_of(
+            "large-message-handle-compression", self.large_message_handle_compression, "none", "lz4", "snappy"
+        )
+
+    @property
+    def zone(self) -> tzinfo:
+        try:
+            return ZoneInfo(self.time_zone)
+        except (ZoneInfoNotFoundError, ValueError) as error:
+            raise ConfigError(f"time-zone = {self.time_zone!r}: no such time zone") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanalOptions(EncodingOptions):
+    """Options of canal-json."""
+
+    enable_tidb_extension: bool = False
+    """Add the field _tidb with the commit ts, and write watermarks."""
+    content_compatible: bool = False
+    """Write what Canal itself writes: full types, and in `old` only the columns that changed."""
+    only_output_updated_columns: bool = False
+    """Write in `old` only the columns that changed."""
+    delete_only_output_handle_key_columns: bool = False
+    """Write only the columns of its key for a deleted row."""
+
+    def __post_init__(self) -> None:
+        EncodingOptions.__post_init__(self)
+        if self.large_message_handle_option != "none" and not self.enable_tidb_extension:
+            raise ConfigError("large-message-handle-option needs enable-tidb-extension = true")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanalProtobufOptions(EncodingOptions):
+    """Options of canal-protobuf."""
+
+    max_batch_size: int = 16
+    """Maximum number of rows of a message."""
+    filter_transaction_entry: bool = True
+    """Leave out the entries at the begin and the end of transactions."""
+    enable_tidb_extension: bool = False
+    """Add the commit ts to the properties of each entry's header, and write watermarks as heartbeats."""
+
+    def __post_init__(self) -> None:
+        EncodingOptions.__post_init__(self)
+        if self.max_batch_size < 1:
+            raise ConfigError(f"max-batch-size = {self.max_batch_size}: at least 1")
+        if self.large_message_handle_option != "none":
+            raise ConfigError("large-message-handle-option: canal-protobuf has no form for keys only")
+        if self.large_message_handle_compression != "none":
+            raise ConfigError("large-message-handle-compression: Canal's clients read no compressed packets")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenOptions(EncodingOptions):
+    """Options of open-protocol."""
+
+    max_batch_size: int = 16
+    """Maximum number of rows of a message."""
+    output_old_value: bool = True
+    """Write the values before an update."""
+    only_output_updated_columns: bool = False
+    """Write of the values before an update only those that changed."""
+    delete_only_output_handle_key_columns: bool = False
+    """Write only the columns of its key for a deleted row."""
+
+    def __post_init__(self) -> None:
+        EncodingOptions.__post_init__(self)
+        if self.max_batch_size < 1:
+            raise ConfigError(f"max-batch-size = {self.max_batch_size}: at least 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebeziumOptions(EncodingOptions):
+    """Options of debezium."""
+
+    cluster_id: str = "default"
+    """Name of the source in messages and in the names of schemas."""
+    debezium_disable_schema: bool = False
+    """Write payloads without their schema."""
+    enable_tidb_extension: bool = False
+    """Add the type of TiDB to each column of a schema, and write watermarks."""
+    debezium_include_start_ts: bool = False
+    """Add the start ts of the transaction to the source."""
+    output_old_value: bool = True
+    """Write the values before an update."""
+    decimal_handling_mode: str = "double"
+    """Form of decimals: double, or string."""
+    bigint_unsigned_handling_mode: str = "long"
+    """Form of unsigned BIGINT: long, or string."""
+    refuse_inexact: bool = True
+    """Refuse a value that its type here can't hold: a decimal that isn't a double, an unsigned BIGINT from
+    2^63 on as long, a zero date. False writes the nearest double, the negative number of the same 64 bits,
+    and NULL or the start of 1970, as TiCDC does."""
+    schema_registry: str = ""
+    """URL of a schema registry: then messages are payloads in Confluent's frame, with JSON Schemas there; it
+    may contain a user and a password. Empty: schemas are in the messages."""
+    topic: str = "{schema}_{table}"
+    """With `schema_registry`: topic of a table's rows, of which the schemas' subjects are made."""
+    object_additional_properties: bool = True
+    """With `schema_registry`: objects may have further properties, as by the converter's option of this
+    name. False: a column can be added without breaking compatibility, but not dropped."""
+
+    def __post_init__(self) -> None:
+        EncodingOptions.__post_init__(self)
+        check_topic(self.topic)
+        if self.schema_registry and self.debezium_disable_schema:
+            raise ConfigError("schema-registry and debezium-disable-schema: give one of them")
+        if self.schema_registry and self.large_message_handle_compression != "none":
+            raise ConfigError("large-message-handle-compression: readers of Confluent's frame don't know it")
+        one_of("decimal-handling-mode", self.decimal_handling_mode, "double", "string")
+        one_of("bigint-unsigned-handling-mode", self.bigint_unsigned_handling_mode, "long", "string")
+        if self.large_message_handle_option != "none":
+            raise ConfigError("large-message-handle-option: debezium has no form for keys only")
+
+    def topic_of(self, table: Table) -> str:
+        return self.topic.format(schema=table.schema, table=table.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistryOptions(EncodingOptions):
+    """Options of encodings whose schemas are in a schema registry."""
+
+    schema_registry: str = ""
+    """URL of the schema registry, as "http://registry:8081"; it may contain a user and a password."""
+    topic: str = "{schema}_{table}"
+    """Topic of a table's rows, of which the schemas' subjects are made."""
+    enable_tidb_extension: bool = False
+    """Add TiDB's fields: in avro the operation and the commit ts, in debezium-avro the types."""
+    avro_decimal_handling_mode: str = "precise"
+    """Form of decimals: precise (bytes), or string."""
+    avro_bigint_unsigned_handling_mode: str = "long"
+    """Form of unsigned BIGINT: long, or string."""
+    avro_enable_watermark: bool = False
+    """Write schema changes and watermarks; needs enable-tidb-extension."""
+    refuse_inexact: bool = True
+    """Refuse a value that its type here can't hold. False writes what TiCDC writes in its place."""
+
+    def __post_init__(self) -> None:
+        EncodingOptions.__post_init__(self)
+        one_of("avro-decimal-handling-mode", self.avro_decimal_handling_mode, "precise", "string")
+        one_of(
+            "avro-bigint-unsigned-handling-mode", self.avro_bigint_unsigned_handling_mode, "long", "string"
+        )
+        one_of("large-message-handle-option", self.large_message_handle_option, "none")
+        one_of("large-message-handle-compression", self.large_message_handle_compression, "none")
+        if self.avro_enable_watermark and not self.enable_tidb_extension:
+            raise ConfigError("avro-enable-watermark needs enable-tidb-extension = true")
+        check_topic(self.topic)
+
+    def topic_of(self, table: Table) -> str:
+        return self.topic.format(schema=table.schema, table=table.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroOptions(RegistryOptions):
+    """Options of avro."""
+
+    keyspace: str = "default"
+    """First part of the namespace of schemas."""
+    avro_include_before_value: bool = False
+    """Write the values before an update or delete."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebeziumAvroOptions(RegistryOptions):
+    """Options of debezium-avro."""
+
+    cluster_id: str = "default"
+    """Name of the source in messages and in the names of schemas."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CsvOptions(EncodingOptions):
+    """Options of csv."""
+
+    delimiter: str = ","
+    """One to three characters between values."""
+    quote: str = '"'
+    """Character around text; empty: none, and special characters are escaped by a backslash."""
+    terminator: str = "\r\n"
+    """Characters after a row."""
+    null: str = "\\N"
+    """Text of NULL, never quoted."""
+    include_commit_ts: bool = False
+    """Write the commit ts before the values."""
+    binary_encoding_method: str = "base64"
+    """Form of binary values: base64 or hex."""
+    output_old_value: bool = False
+    """Write an update as a deleted and an inserted row, and a column that says so."""
+    output_field_header: bool = False
+    """Write the names of the columns as the key of each message."""
+    refuse_inexact: bool = True
+    """With an empty quote, refuse text that equals `null`. False writes it, as TiCDC does."""
+
+    def __post_init__(self) -> None:
+        EncodingOptions.__post_init__(self)
+        one_of("binary-encoding-method", self.binary_encoding_method, "base64", "hex")
+        one_of("large-message-handle-option", self.large_message_handle_option, "none")
+        if not 1 <= len(self.delimiter) <= 3 or set(self.delimiter) & set("\r\n"):
+            raise ConfigError(f"delimiter = {self.delimiter!r}: one to three characters without a line break")
+        if len(self.quote) > 1 or self.quote in ("\r", "\n"):
+            raise ConfigError(f"quote = {self.quote!r}: one character, or empty")
+        if self.quote and self.quote in self.delimiter:
+            raise ConfigError(f"quote = {self.quote!r} is in delimiter = {self.delimiter!r}")
+        if not self.terminator:
+            raise ConfigError("terminator: at least one character")
+        if not self.quote and "\\" in self.delimiter:
+            raise ConfigError("delimiter: a backslash needs a quote")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaxwellOptions(EncodingOptions):
+    """Options of maxwell, as Maxwell names them."""
+
+    output_ddl: bool = False
+    """Write schema changes."""
+    output_commit_info: bool = True
+    """Write `xid`, and `xoffset` or `commit`."""
+    output_primary_keys: bool = False
+    """Write the values of the primary key."""
+    output_primary_key_columns: bool = False
+    """Write the names of the primary key's columns."""
+    output_nulls: bool = True
+    """Write columns whose value is NULL."""
+    kafka_key_format: str = "hash"
+    """Form of keys: hash (an object) or array."""
+
+    def __post_init__(self) -> None:
+        EncodingOptions.__post_init__(self)
+        one_of("kafka-key-format", self.kafka_key_format, "hash", "array")
+        one_of("large-message-handle-option", self.large_message_handle_option, "none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimpleOptions(EncodingOptions):
+    """Options of simple."""
+
+    encoding_format: str = "json"
+    """Form of messages: json or avro."""
+    send_bootstrap_interval_in_sec: int = 0
+    """Seconds after which a table's definition is sent again with its next rows; 0: never."""
+    send_bootstrap_in_msg_count: int = 0
+    """Rows after which a table's definition is sent again; 0: never."""
+
+    def __post_init__(self) -> None:
+        EncodingOptions.__post_init__(self)
+        one_of("encoding-format", self.encoding_format, "json", "avro")
+        for name in ("send_bootstrap_interval_in_sec", "send_bootstrap_in_msg_count"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name.replace('_', '-')} = {getattr(self, name)}: at least 0")
+
+
+def check_topic(topic: str) -> None:
+    try:
+        topic.format(schema="s", table="t")
+    except (LookupError, ValueError) as error:
+        raise ConfigError(f"topic = {topic!r}: accepted are {{schema}} and {{table}}") from error
+
+
+def one_of(name: str, value: str, *accepted: str) -> None:
+    """Raise ConfigError unless the value is accepted."""
+    if value not in accepted:
+        raise ConfigError(f"{name} = {value!r}: accepted are {', '.join(accepted)}")

@@ -1,0 +1,83 @@
+"""simple: rows whose columns have no types, and messages with the tables' definitions.
+
+Source: TiCDC's documentation of its simple protocol, and messages that TiCDC wrote. This is its JSON form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ...events import Column, Ddl, Op, RowChange, Ts
+from .columns import Fields, Writer
+from .definition import Definition
+from .encoder import afters, befores, by_transaction
+from .json_text import html_json_bytes, html_json_lines
+from .simple_encoder import NAME, AnySimpleEncoder, SimpleTable
+from .simple_schema import table_schema
+from .value_lines import value_lines, wrapped
+
+_OPS: Final[dict[Op, bytes]] = {"insert": b"INSERT", "update": b"UPDATE", "delete": b"DELETE"}
+
+
+class SimpleEncoder(AnySimpleEncoder):
+    """Writes JSON."""
+
+    def _form(self, definition: Definition) -> SimpleTable:
+        return _TableForm(definition, self._options)
+
+    def _ddl(self, kind: str, ddl: Ddl, now: int, definition: Definition | None) -> bytes:
+        found = {"sql": ddl.query, "commitTs": ddl.commit_ts, "buildTs": now}
+        return _message(kind, found if definition is None else found | _schema(definition))
+
+    def _bootstrap(self, now: int, definition: Definition) -> bytes:
+        return _message("BOOTSTRAP", {"commitTs": 0, "buildTs": now} | _schema(definition))
+
+    def _watermark(self, ts: Ts, now: int) -> bytes:
+        return _message("WATERMARK", {"commitTs": ts, "buildTs": now})
+
+
+def _message(kind: str, found: dict[str, Any]) -> bytes:
+    return html_json_bytes({"version": 1, "type": kind} | found)
+
+
+def _schema(definition: Definition) -> dict[str, Any]:
+    return {"tableSchema": table_schema(definition)}
+
+
+class _TableForm(SimpleTable):
+    def _head(self) -> bytes:
+        table, number = self._definition.table, self._definition.table_id
+        found = {"version": 1, "database": table.schema, "table": table.name, "tableID": number}
+        return html_json_bytes(found)[:-1]
+
+    def _fields(self, places: Sequence[int]) -> Fields:
+        columns = self._definition.table.columns
+        ordered = sorted(places, key=lambda place: columns[place].name)
+        names = [html_json_bytes(columns[place].name) + b":" for place in ordered]
+        writers = [self._writer(columns[place]) for place in ordered]
+        return Fields(list(zip(ordered, names, writers, strict=True)), b",")
+
+    def _writer(self, column: Column) -> Writer:
+        if column.kind in ("binary", "varbinary", "blob"):
+            return html_json_lines  # as base64
+        lines = value_lines(NAME, self._definition.table, column, self._options.zone)
+        if lines is None:
+            return html_json_lines
+        if column.kind == "timestamp":
+            zone = html_json_bytes(self._options.time_zone)
+            return wrapped(lines, b'{"location":%b,"value":"' % zone, b'"}')
+        return wrapped(lines, b'"', b'"')
+
+    def _parts(
+        self, op: Op, changes: list[RowChange], now: int, columns: Fields, *, only_key: bool
+    ) -> list[bytes | list[bytes]]:
+        mark = b',"handleKeyOnly":true' if only_key else b""
+        start = [
+            b'%b,"type":"%b","commitTs":' % (self._start, _OPS[op]),
+            by_transaction(changes, lambda change: b"%d" % change.commit_ts),
+            b',"buildTs":%d,"schemaVersion":%d%b' % (now, self._definition.version, mark),
+        ]
+        new = [] if op == "delete" else [b',"data":{', *columns.of(afters(changes)), b"}"]
+        old = [] if op == "insert" else [b',"old":{', *columns.of(befores(changes)), b"}"]
+        return [*start, *new, *old, b"}"]

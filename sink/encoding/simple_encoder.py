@@ -1,0 +1,107 @@
+"""The simple protocol without the form of its messages, which is JSON or Avro."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from itertools import islice, repeat
+from typing import Final
+
+from ...events import Ddl, Op, RowChange, Table, Ts
+from ..per_table import PerTable
+from .columns import Fields, Texts, joined
+from .compression import compressor
+from .definition import Definition, Describe, definition_of
+from .encoder import Message, Milliseconds, groups, in_order
+from .options import SimpleOptions
+from .oversize import shorten
+from .simple_bootstrap import Bootstraps
+from .statement_kind import statement_kind, table_after
+
+NAME: Final = "simple"
+
+
+class AnySimpleEncoder(ABC):
+    """Writes no keys. A table's definition comes with its CREATE and, by `bootstrap`, at any time."""
+
+    name = NAME
+
+    def __init__(self, options: SimpleOptions, now: Milliseconds, describe: Describe = definition_of) -> None:
+        self._options: Final = options
+        self._now: Final = now
+        self._describe: Final = describe
+        self._compress: Final = compressor(options.large_message_handle_compression)
+        self._tables: Final = PerTable(lambda table: self._form(describe(table)))
+        self._bootstraps: Final = Bootstraps(options, now)
+
+    def rows(self, changes: Sequence[RowChange], last: bool = True) -> list[Message]:  # noqa: ARG002
+        now = self._now()
+        values = in_order(changes, lambda table, op, group: self._tables[table].values(op, group, now))
+        messages = map(Message, repeat(None), map(self._compress, values))
+        found: list[Message] = []
+        for table, _, group in groups(changes):
+            if self._bootstraps.due(table, len(group)):
+                found += self.bootstrap(table)
+            found += islice(messages, len(group))
+        return found
+
+    def ddl(self, ddl: Ddl) -> list[Message]:
+        table = table_after(ddl)
+        if not ddl.query:  # a table as its snapshot found it: no statement ran
+            return [] if table is None else self.bootstrap(table)
+        definition = None if table is None else self._describe(table)
+        return self._without_rows(self._ddl(statement_kind(ddl).name, ddl, self._now(), definition))
+
+    def bootstrap(self, table: Table) -> list[Message]:
+        """Return a message with a table's definition."""
+        return self._without_rows(self._bootstrap(self._now(), self._describe(table)))
+
+    def watermark(self, ts: Ts) -> list[Message]:
+        return self._without_rows(self._watermark(ts, self._now()))
+
+    def _without_rows(self, value: bytes) -> list[Message]:
+        return [Message(None, self._compress(value), 0)]
+
+    @abstractmethod
+    def _form(self, definition: Definition) -> SimpleTable: ...
+
+    @abstractmethod
+    def _ddl(self, kind: str, ddl: Ddl, now: int, definition: Definition | None) -> bytes: ...
+
+    @abstractmethod
+    def _bootstrap(self, now: int, definition: Definition) -> bytes: ...
+
+    @abstractmethod
+    def _watermark(self, ts: Ts, now: int) -> bytes: ...
+
+
+class SimpleTable(ABC):
+    """The form of one table's rows."""
+
+    def __init__(self, definition: Definition, options: SimpleOptions) -> None:
+        self._definition: Final = definition
+        self._options: Final = options
+        self._start: Final = self._head()
+        self._columns: Final = self._fields(range(len(definition.table.columns)))
+        self._keys: Final = self._fields(definition.handle_key)
+
+    def values(self, op: Op, changes: list[RowChange], now: int) -> list[bytes]:
+        def key_only(place: int) -> bytes:
+            return joined(1, self._parts(op, [changes[place]], now, self._keys, only_key=True))[0]
+
+        found = joined(len(changes), self._parts(op, changes, now, self._columns, only_key=False))
+        definition = self._definition
+        shorten(NAME, definition.table, self._options, found, key_only if definition.handle_key else None)
+        return found
+
+    @abstractmethod
+    def _head(self) -> bytes:
+        """Return the bytes before the operation."""
+
+    @abstractmethod
+    def _fields(self, places: Sequence[int]) -> Fields: ...
+
+    @abstractmethod
+    def _parts(
+        self, op: Op, changes: list[RowChange], now: int, columns: Fields, *, only_key: bool
+    ) -> list[bytes | Texts]: ...

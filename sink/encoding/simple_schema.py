@@ -1,0 +1,82 @@
+"""Definitions of tables in messages of the simple protocol."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ...events import Column
+from .definition import Definition, TableIndex, display_width, type_name
+from .sql_default import constant, spelled
+from .value_text import base64_text
+
+_DIGITS: Final = {"float": 12, "double": 22, "json": 4294967295, "date": 10, "year": 4}
+_MOMENTS: Final = {"time": 10, "datetime": 19, "timestamp": 19}
+_LOBS: Final = (255, 65535, 16777215, 4294967295)
+"""Maximum bytes of texts and blobs, by the bytes of their length."""
+
+
+def table_schema(definition: Definition) -> dict[str, Any]:
+    table = definition.table
+    places = range(len(table.columns))
+    return {
+        "schema": table.schema,
+        "table": table.name,
+        "tableID": definition.table_id,
+        "version": definition.version,
+        "columns": [_column(definition, table.columns[place]) for place in places],
+        "indexes": [_index(definition, index) for index in definition.indexes],
+    }
+
+
+def _column(definition: Definition, column: Column) -> dict[str, Any]:
+    kind: dict[str, Any] = {
+        "mysqlType": type_name(column),
+        "charset": column.charset or "binary",
+        "collate": column.collation or "binary",
+        "length": _length(definition, column),
+    }
+    if column.scale:
+        kind["decimal"] = column.scale
+    if column.members:
+        kind["elements"] = list(column.members)
+    if column.unsigned or column.kind in ("bit", "year"):
+        kind["unsigned"] = True
+    if column.name in definition.zerofill or column.kind == "year":
+        kind["zerofill"] = True
+    return {"name": column.name, "dataType": kind, "nullable": column.nullable, "default": _default(column)}
+
+
+def _length(definition: Definition, column: Column) -> int:
+    match column.kind:
+        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint":
+            return display_width(definition, column)
+        case "text" | "blob":
+            return _LOBS[(column.length or 2) - 1]
+        case "time" | "datetime" | "timestamp":
+            return _MOMENTS[column.kind] + (column.scale + 1 if column.scale else 0)
+        case "enum":
+            return max(map(len, column.members))
+        case "set":
+            return sum(map(len, column.members)) + len(column.members) - 1
+    return _DIGITS.get(column.kind, column.length)
+
+
+def _default(column: Column) -> Any:
+    found = constant(column)
+    if found is None:
+        text = column.default or ""
+        return text if text.upper().startswith("CURRENT_TIMESTAMP") else None
+    if isinstance(found, bytes):
+        return base64_text(found)
+    return found if column.kind == "bit" else spelled(column)
+
+
+def _index(definition: Definition, index: TableIndex) -> dict[str, Any]:
+    columns = [definition.table.columns[place] for place in index.columns]
+    return {
+        "name": index.name,
+        "unique": index.unique,
+        "primary": index.primary,
+        "nullable": any(column.nullable for column in columns),
+        "columns": [column.name for column in columns],
+    }

@@ -1,0 +1,165 @@
+"""The texts of values of one column, a line each: most kinds take one call of C code for all lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, tzinfo
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from ...events import Column, Table
+from ..text import datetime_text, time_text
+from .columns import Values, Writer
+from .encoder import refuse
+from .numbers import EnumIndex, SetMask, plain_double, plain_single, vector_text
+
+Lines: TypeAlias = Callable[[Values], bytes]
+"""Returns the texts of values, which contain neither newlines nor quotes; NULL is null."""
+
+_ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
+_SECONDS: Final = len("2026-03-01T04:05:06")
+_MICROSECONDS: Final = len("2026-03-01T04:05:06.000007")
+
+
+def value_lines(encoding: str, table: Table, column: Column, zone: tzinfo) -> Lines | None:
+    """Return the lines of a column; None for one of text or bytes.
+
+    Raises NotEncodable for a kind that has no text.
+    """
+    match column.kind:
+        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "bit" | "year" | "date":
+            return plain
+        case "float":
+            return each(plain_single)
+        case "double":
+            return doubles(plain_double)
+        case "decimal":
+            return decimals(column.scale)
+        case "datetime":
+            return moments(column.scale)
+        case "timestamp":
+            return moments(column.scale) if str(zone) == "UTC" else zoned(column.scale, zone)
+        case "time":
+            return each(lambda value: time_text(value, column.scale))
+        case "enum":
+            return looked_up(EnumIndex(column.members))
+        case "set":
+            return looked_up(SetMask(column.members))
+        case "vector":
+            return each(vector_text)
+        case "geometry":
+            refuse(encoding, table, column.name, "it has no form for a geometry")
+    return None
+
+
+def split(lines: Lines) -> Writer:
+    return lambda values: lines(values).split(b"\n")
+
+
+def wrapped(lines: Lines, before: bytes, after: bytes) -> Writer:
+    """Return lines between these bytes; NULL stays null."""
+
+    def write(values: Values) -> list[bytes]:
+        found = before + lines(values).replace(b"\n", after + b"\n" + before) + after
+        return found.replace(before + b"null" + after, b"null").split(b"\n")
+
+    return write
+
+
+def plain(values: Values) -> bytes:
+    """Return the lines of integers and dates."""
+    return _ENCODER.encode_lines(values)[:-1].replace(b'"', b"")
+
+
+def each(text: Callable[[Any], str]) -> Lines:
+    """Return lines for which a function is called for each value but NULL."""
+    return lambda values: "\n".join(["null" if value is None else text(value) for value in values]).encode()
+
+
+def looked_up(numbers: Mapping[str, int]) -> Lines:
+    return lambda values: plain([None if value is None else numbers[value] for value in values])
+
+
+def doubles(exponent: Callable[[float], str]) -> Lines:
+    """Return lines of doubles; the function writes those that repr() would write with an exponent."""
+
+    def lines(values: Values) -> bytes:
+        found = _ENCODER.encode_lines(values)[:-1]
+        if b"e" in found:
+            pairs = zip(found.split(b"\n"), values, strict=True)
+            found = b"\n".join([exponent(value).encode() if b"e" in text else text for text, value in pairs])
+        return (found + b"\n").replace(b".0\n", b"\n")[:-1]
+
+    return lines
+
+
+def doubles_within(low: float, high: float, whole: bytes, other: Callable[[float], str]) -> Lines:
+    """Return lines of doubles; the function writes those outside of these limits, whatever their sign.
+
+    `whole` is written after whole numbers.
+    """
+
+    def lines(values: Values) -> bytes:
+        found = _ENCODER.encode_lines(values).replace(b".0\n", whole + b"\n")[:-1].split(b"\n")
+        return b"\n".join(
+            [
+                text if not value or low <= value < high or -high < value <= -low else other(value).encode()
+                for text, value in zip(found, values, strict=True)
+            ]
+        )
+
+    return lines
+
+
+def decimals(scale: int) -> Lines:
+    """Return lines of decimals with as many digits after the point."""
+    form = f"{{:.{scale}f}}".format
+    start, end = -scale - 1, -scale
+
+    def lines(values: Values) -> bytes:
+        found = _ENCODER.encode_lines(values)[:-1]
+        if b"E" in found or (not scale and b"." in found):
+            return each(form)(values)
+        texts = found.split(b"\n")
+        if not scale or {text[start:end] for text in texts} == {b"."}:
+            return found
+        pairs = zip(texts, values, strict=True)
+        return b"\n".join(
+            [
+                text if value is None or text[start:end] == b"." else form(value).encode()
+                for text, value in pairs
+            ]
+        )
+
+    return lines
+
+
+def moments(scale: int) -> Lines:
+    """Return lines of datetimes, or of timestamps in UTC."""
+    end, zeros = _SECONDS + 1 + scale, b".000000"[: scale + 1]
+
+    def lines(values: Values) -> bytes:
+        found = plain(values)
+        if b" " in found or (b"." in found and not scale):  # zero dates are texts already
+            return each(lambda value: datetime_text(value, scale))(values)
+        found = found.replace(b"T", b" ").replace(b"Z", b"")
+        if not scale:
+            return found
+        return b"\n".join(
+            [
+                text[:end] if len(text) == _MICROSECONDS else text + zeros if len(text) == _SECONDS else text
+                for text in found.split(b"\n")
+            ]
+        )
+
+    return lines
+
+
+def zoned(scale: int, zone: tzinfo) -> Lines:
+    """Return lines of timestamps in a time zone; a zero timestamp is the same in all."""
+
+    def text(value: datetime | str) -> str:
+        return value if isinstance(value, str) else datetime_text(value.astimezone(zone), scale)
+
+    return each(text)

@@ -1,0 +1,108 @@
+"""Registry entry for Kafka as a sink."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from ...actors import SystemClock
+from ...config import Finding
+from ...errors import ConfigError
+from ..kind import NotOnSpark, SinkContext, SinkKind
+from ..sink import Sink
+from .address import EXAMPLE, parsed
+from .options import DEFAULT_MAX_MESSAGE_BYTES, KafkaOptions
+from .template import TopicTemplate
+
+if TYPE_CHECKING:
+    from .client import Client
+
+_LIMIT: Final = "max_message_bytes"
+_WITH_SCHEMAS: Final = ("avro", "debezium-avro")
+"""Encodings whose schemas are registered under the names of topics."""
+_DEFINITIONS: Final = {"send_bootstrap_interval_in_sec": 120, "send_bootstrap_in_msg_count": 10_000}
+"""Repetition of definitions, for consumers that begin later."""
+
+
+def _open(url: str, given: KafkaOptions, context: SinkContext) -> Sink:
+    from ..encoding.encodings import make_encoder
+    from .acknowledgements import Acknowledgements
+    from .home import Home
+    from .kafka import KafkaSink
+    from .messages import Messages
+    from .outbox import Outbox
+    from .route import Rules
+    from .topics import Topics
+    from .transactions import Transactions
+
+    address, options = parsed(url, given)
+    client, clock = _client(url, given, context), SystemClock()
+    rules = Rules(address.topic, options)
+    encoding = _encoding(address.topic, options)
+
+    def make_messages(topics: Topics) -> Messages:
+        return Messages(
+            lambda: make_encoder(options.format, encoding, lambda: int(clock.time() * 1000)),
+            rules,
+            topics,
+            ddl_to_all=options.ddl == "all partitions",
+            headers=options.headers,
+        )
+
+    make_encoder(options.format, encoding, int)  # raises for options that don't fit
+    batch_bytes = encoding[_LIMIT]
+    identity = options.transactional_id or f"tidemill.{context.feed}.{context.name}"
+    outbox: Outbox
+    if options.is_exactly_once:
+        outbox = Transactions(client, clock.now, batch_bytes, identity)
+    else:
+        outbox = Acknowledgements(client, clock.now, batch_bytes)
+    home = Home(client, context.feed, context.name, clock.now)
+    topics = rules.constant_topics()
+    return KafkaSink(context.name, client, home, outbox, make_messages, topics, clock.now)
+
+
+def _client(url: str, given: KafkaOptions, context: SinkContext) -> Client:
+    from .client import Client
+
+    address, options = parsed(url, given)
+    return Client(address, options, f"tidemill-{context.feed}-{context.name}", f"feed {context.feed!r}")
+
+
+def _encoding(topic: TopicTemplate, options: KafkaOptions) -> Mapping[str, Any]:
+    """Return the options of the encoding with those that a topic asks for."""
+    given = {name.replace("-", "_"): value for name, value in options.encoding.items()}
+    found = {_LIMIT: DEFAULT_MAX_MESSAGE_BYTES, **given}
+    has_schemas = options.format in _WITH_SCHEMAS or found.get("schema_registry")
+    if has_schemas and "topic" not in found:
+        by_rules = [name for name in ("dispatch", "dynamic_topic") if getattr(options, name)]
+        if options.dynamic_topic or any(entry.topic not in ("", topic.text) for entry in options.dispatch):
+            raise ConfigError(
+                f"encoding.topic: {options.format} names its schemas by one rule, and {by_rules[0]} has "
+                "topics of its own: give the rule, with {schema} and {table}"
+            )
+        found["topic"] = topic.text
+    if options.format == "simple":
+        found = _DEFINITIONS | found
+    return found
+
+
+def _survey(url: str, given: KafkaOptions, context: SinkContext) -> Iterator[Finding]:
+    from ..encoding.encodings import make_encoder
+    from .survey import survey
+
+    address, options = parsed(url, given)
+    make_encoder(options.format, _encoding(address.topic, options), int)
+    yield from survey(address, options, _client(url, given, context), context)
+
+
+KAFKA: Final = SinkKind(
+    name="Kafka",
+    schemes=("kafka",),
+    examples=(EXAMPLE,),
+    options=KafkaOptions,
+    open=_open,
+    survey=_survey,
+    on_spark=NotOnSpark(reason="its tasks would need a transaction over all of them"),
+    extra="kafka",
+)

@@ -1,0 +1,168 @@
+"""Messages of items, by topic and partition."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from msgspec.structs import replace
+
+from ...events import Ddl, Item, RowChange, Table, Transaction, Ts
+from ..encoding.encoder import Encoder, Message
+from ..per_table import PerTable
+from .options import BATCHING, KEYED
+from .outbox import Outgoing, Place
+from .route import Route, Rules
+from .template import HEADER_NAMES, Template
+from .topics import Topics
+
+_Found: TypeAlias = dict[Place, list[Message]]
+
+
+class Messages:
+    """Encodes items, and gives each message its topic and partition. Not thread-safe."""
+
+    def __init__(
+        self,
+        make: Callable[[], Encoder],
+        rules: Rules,
+        topics: Topics,
+        *,
+        ddl_to_all: bool,
+        headers: Mapping[str, str],
+    ) -> None:
+        self._make: Final = make
+        self._rules: Final = rules
+        self._topics: Final = topics
+        self._ddl_to_all: Final = ddl_to_all
+        self._headers: Final = [(name, Template(text, HEADER_NAMES, name)) for name, text in headers.items()]
+        self._routes: Final = PerTable(self._route)
+        self.start()
+
+    def start(self) -> None:
+        """Forget unfinished transactions: they come again from their first row."""
+        self._encoder = self._make()
+        self._stamp: tuple[Ts, Ts] = 0, 0  # of the transaction encoded last, which may come in parts
+        self._next_row = 0
+
+    def of(self, items: Iterable[Item]) -> Outgoing:
+        """Return the messages of items. Raises NotEncodable, and as Topics does."""
+        found: _Found = defaultdict(list)
+        for item in _merged(items):
+            if isinstance(item, Ddl):
+                self._ddl(item, found)
+            elif self._encoder.name in BATCHING:
+                for transaction in item:
+                    self._grouped(transaction, found)
+            else:
+                self._rows(item, found)
+        return found
+
+    def watermark(self, ts: Ts) -> Outgoing:
+        """Return the messages that say that all changes up to `ts` were written, for all known topics."""
+        messages = self._encoder.watermark(ts)
+        if not messages:
+            return {}
+        topics = self._topics.data.items()
+        return {(topic, place): messages for topic, count in topics for place in range(count)}
+
+    def _route(self, table: Table) -> Route:
+        rule = self._rules.of(table.schema, table.name)
+        count = self._topics.partitions(rule.topic)
+        return Route(table, rule, count, is_keyed=self._encoder.name in KEYED)
+
+    def _ddl(self, ddl: Ddl, found: _Found) -> None:
+        if messages := self._encoder.ddl(ddl):
+            topic = self._rules.of(ddl.schema, ddl.table).topic
+            count = self._topics.partitions(topic)
+            for place in range(count if self._ddl_to_all else 1):
+                found[topic, place] += messages
+
+    def _rows(self, items: list[Transaction], found: _Found) -> None:
+        """Encode the rows in their order: some encoders number them."""
+        changes: list[RowChange] = []
+        places: list[Place] = []
+        ends: list[int] = []
+        for item in items:
+            for run in item.runs:
+                route = self._routes[run.table]
+                placed, partitions = route.place(run.changes())
+                changes += placed
+                places += [route.places[partition] for partition in partitions]
+            ends.append(len(changes))
+        messages = self._encoder.rows(changes, items[-1].last)
+        rows = [message for message in messages if message.rows]
+        if len(rows) < len(messages):
+            self._add_definitions(messages, places, found)
+        if self._headers:
+            rows = [
+                message
+                for item, start, end in zip(items, [0, *ends], ends, strict=False)
+                for message in self._with_headers(item, changes[start:end], rows[start:end])
+            ]
+        for place, message in zip(places, rows, strict=True):
+            found[place].append(message)
+
+    def _add_definitions(self, messages: list[Message], places: list[Place], found: _Found) -> None:
+        """Add messages without rows to every partition of the next row's topic, before all of these rows."""
+        row = 0
+        for message in messages:
+            if message.rows:
+                row += 1
+                continue
+            topic = places[row][0]
+            for place in range(self._topics.partitions(topic)):
+                found[topic, place].append(message)
+
+    def _grouped(self, item: Transaction, found: _Found) -> None:
+        groups: dict[Place, list[RowChange]] = defaultdict(list)
+        for run in item.runs:
+            route = self._routes[run.table]
+            for change, place in zip(*route.place(run.changes()), strict=True):
+                groups[route.places[place]].append(change)
+        for at, changes in groups.items():
+            messages = self._encoder.rows(changes, item.last)
+            if self._headers:
+                headers = self._header_values(item, changes[0])
+                messages = [replace(message, headers=headers) for message in messages]
+            found[at] += messages
+
+    def _with_headers(
+        self, item: Transaction, changes: Sequence[RowChange], messages: list[Message]
+    ) -> Iterator[Message]:
+        stamp = item.commit_ts, item.start_ts
+        if stamp != self._stamp:
+            self._stamp, self._next_row = stamp, 0
+        for change, message in zip(changes, messages, strict=True):
+            yield replace(message, headers=self._header_values(item, change, self._next_row))
+            self._next_row += 1
+
+    def _header_values(
+        self, item: Transaction, change: RowChange, row: int = 0
+    ) -> list[tuple[str, str | bytes | None]]:
+        table = change.table
+        found = (table.schema, table.name, change.op, item.commit_ts, row)
+        values = dict(zip(HEADER_NAMES, found, strict=True))
+        return [(name, text.fill(values).encode("utf-8", "surrogatepass")) for name, text in self._headers]
+
+
+def _merged(items: Iterable[Item]) -> Iterator[Ddl | list[Transaction]]:
+    """Yield schema changes, and the transactions with rows between them, which are encoded at once.
+
+    A chunk of a snapshot is one by itself: it may have the ts of the one before it.
+    """
+    transactions: list[Transaction] = []
+    for item in items:
+        if isinstance(item, Transaction) and item.chunk is None:
+            transactions += [item] if item.rows else []
+            continue
+        if transactions:
+            yield transactions
+            transactions = []
+        if isinstance(item, Ddl):
+            yield item
+        elif item.rows:
+            yield [item]
+    if transactions:
+        yield transactions

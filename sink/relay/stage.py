@@ -1,0 +1,95 @@
+"""The stage that writes a relay."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+
+from ...chain import Element, Lag, Mark, StageContext
+from ...errors import SinkError
+from ...events import Checkpoint, Item, Wait
+from .options import RelayOptions
+from .writer import RelayWriter
+
+log = logging.getLogger("tidemill.sink")
+
+
+class RelayStage:
+    """Writes all items to a relay before the sink gets them. The last stage of its chain.
+
+    Whole transactions are durable there before they pass. The first parts of a large one are written, and
+    become durable with its last part, as the target can't commit it before.
+    """
+
+    name = "relay"
+
+    def __init__(self, options: RelayOptions) -> None:
+        self._options = options
+        self._writer: RelayWriter | None = None
+
+    def open(self, context: StageContext) -> None:
+        self.close()
+        at, writer = context.checkpoint, RelayWriter(self._options)
+        self._writer = writer
+        self._reject_tables(at.tables)
+        if writer.source and at.source != writer.source:
+            raise SinkError(
+                f"relay {self._options.directory} has what came from {writer.source}, and this feed follows "
+                f"{at.source}: name another directory"
+            )
+        gap = at.ts > writer.end_ts
+        if gap and writer.source:
+            log.warning(
+                "relay %s ends at ts %d, and the target is at %d: the relay begins there",
+                self._options.directory,
+                writer.end_ts,
+                at.ts,
+            )
+        if gap or not writer.source or at.loading is not None:  # a snapshot's rows may come otherwise again
+            writer.begin(at.source, at.ts, is_empty=not at.position and at.loading is not None)
+
+    def apply(self, batch: Sequence[Element]) -> Sequence[Element]:
+        items: list[Item] = []
+        for element in batch:
+            if isinstance(element, Lag):
+                self._reject_tables([element.table] if element.at is not None else [])
+            elif not isinstance(element, Mark):
+                items.append(element)
+        self._write(items)
+        return batch
+
+    def _write(self, items: list[Item]) -> None:
+        """Write what isn't in the relay, and make it durable as far as transactions are whole."""
+        writer = self._writer
+        assert writer is not None
+        new = [item for item in items if item.commit_ts > writer.end_ts]
+        if not new:
+            return
+        whole = len(new)
+        while whole and not new[whole - 1].last:
+            whole -= 1
+        if whole:
+            writer.append(new[:whole])
+            writer.mark(new[whole - 1].commit_ts)
+        if whole < len(new):
+            writer.append(new[whole:])
+
+    def _reject_tables(self, tables: Iterable[str]) -> None:
+        for table in tables:
+            raise SinkError(
+                f"relay {self._options.directory}: table {table} lags behind the others, which a relay can't "
+                "record: remove the relay from this sink"
+            )
+
+    def durable(self, checkpoint: Checkpoint) -> Sequence[Element]:
+        if self._writer is not None:
+            self._writer.purge(checkpoint.ts)
+        return ()
+
+    def waits(self) -> Sequence[Wait]:
+        return ()
+
+    def close(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()

@@ -1,0 +1,66 @@
+"""A SQL sink whose position is also in DM's checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ...events import Batch, Checkpoint, Ddl, Item, Table
+from .letters.writer import LetterWriter
+from .mysql import MySqlTarget
+from .mysql_dm import DmHome
+from .sql import SqlSink
+from .target import difference
+
+UNTIL_EXIT: Final = "until exit point"
+"""After taking over from DM: until the position up to which it may have applied rows."""
+
+
+class DmSink(SqlSink):
+    """DM stores its checkpoint after the rows: after taking over from it, safe mode is on until its last rows
+    have been applied again."""
+
+    def __init__(
+        self,
+        name: str,
+        target: MySqlTarget,
+        home: DmHome,
+        letters: LetterWriter | None,
+        now: Callable[[], float],
+        **how: bool,
+    ) -> None:
+        """`how` are options of SqlSink."""
+        super().__init__(name, target, None, letters, now, **how)
+        self._home = home
+        self._is_safe = False
+
+    def open(self) -> Checkpoint | None:
+        found = super().open()
+        self._keep_safe(self._home.safety is not None)
+        return found
+
+    def check_adopted(self, table: Table) -> str:
+        """Return how the target's copy differs from a table, as a phrase after "it"; empty if it doesn't."""
+        try:
+            have, wanted = self._database.columns(table), self._database.wanted_columns(table)
+        except Exception as error:
+            self._fail(error, f"looking for {table.full_name}")
+        return "isn't there" if have is None else difference(have, wanted)
+
+    def _keep_safe(self, is_wanted: bool) -> None:
+        if is_wanted == self._is_safe:
+            return
+        change: Callable[[str], None] = self.safe_mode.enter if is_wanted else self.safe_mode.leave
+        change(UNTIL_EXIT)
+        self._is_safe = is_wanted
+
+    def write(self, batch: Batch) -> None:
+        self._keep_safe(self._home.safety is not None)
+        for item in batch.items:
+            self._home.touched.update(_origin_names(item))
+        super().write(batch)
+
+
+def _origin_names(item: Item) -> list[str]:
+    """Return the origin names of the tables that an item changes."""
+    return [item.origin_name] if isinstance(item, Ddl) else [run.origin_name for run in item.runs]

@@ -1,0 +1,109 @@
+"""SQL sinks whose checkpoint is that of TiDB-Binlog's drainer, in its table or in a file."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...actors import Clock
+from ...events import Batch, Checkpoint, Ddl
+from ..drainer.checkpoint import DrainerCheckpoint
+from ..drainer.safe_start import SafeStart
+from ..drainer.saves import SaveSchedule
+from .letters.writer import LetterWriter
+from .mysql import MySqlTarget
+from .sql import SqlSink
+
+MAX_UNSAVED: Final = 64
+"""Number of batches after which the file is written early, as they are kept until then."""
+
+
+class DrainerSink(SqlSink):
+    """Has its checkpoint in the drainer's table, in the transaction of the rows.
+
+    The drainer itself writes rows first: after taking over from it, safe mode is on until its last rows have
+    been applied again.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        target: MySqlTarget,
+        clock: Clock,
+        letters: LetterWriter | None = None,
+        **how: bool,
+    ) -> None:
+        """`how` are options of SqlSink."""
+        super().__init__(name, target, None, letters, clock.time, **how)
+        self._home = target.home
+        self._safe_start = SafeStart(self.safe_mode, clock)
+
+    def open(self) -> Checkpoint | None:
+        found = super().open()
+        if not self._home.is_consistent:
+            self._safe_start.begin()
+        return found
+
+    def write(self, batch: Batch) -> None:
+        if self._durable is not None and not self._safe_start.is_over:
+            self._safe_start.reached(self._durable.ts)
+            self._home.is_consistent = self._safe_start.is_over
+        super().write(batch)
+
+
+class DrainerFileSink(DrainerSink):
+    """Has its checkpoint in a file, saved after the rows; later rows are applied again in safe mode."""
+
+    def __init__(
+        self,
+        name: str,
+        target: MySqlTarget,
+        clock: Clock,
+        letters: LetterWriter | None = None,
+        *,
+        file: DrainerCheckpoint,
+        **how: bool,
+    ) -> None:
+        super().__init__(name, target, clock, letters, **how)
+        self._schedule = SaveSchedule(file.save, clock.now)
+        self._saved: Checkpoint | None = None
+        self._unsaved = 0
+        self._is_urgent = False  # True before the first save, and after a Ddl until it is saved
+
+    def open(self) -> Checkpoint | None:
+        committed = self._durable
+        found = super().open()
+        self._saved = found
+        self._is_urgent |= found is None  # so that a restart doesn't begin later
+        if committed is not None and (found is None or found.ts < committed.ts):
+            self._durable = committed  # by this process, to the same target
+        return self._durable
+
+    def write(self, batch: Batch) -> None:
+        if batch.items and isinstance(batch.items[0], Ddl):
+            self.flush()  # rows before it don't fit the table after it
+            self._is_urgent = True
+        super().write(batch)
+        self._unsaved += 1
+
+    def progress(self) -> Checkpoint | None:
+        """Commit; return the checkpoint in the file, which is saved at most each few seconds."""
+        super().flush()
+        if self._durable is not None:
+            self._schedule.success(self._durable.ts, ddl=self._is_urgent)
+            if self._unsaved >= MAX_UNSAVED:
+                self._schedule.finish()
+        return self._note()
+
+    def flush(self) -> Checkpoint | None:
+        super().flush()
+        if self._durable is not None:
+            self._schedule.success(self._durable.ts)
+            self._schedule.finish()
+        return self._note()
+
+    def _note(self) -> Checkpoint | None:
+        """Return the checkpoint in the file."""
+        reached = self._durable
+        if reached is not None and self._schedule.saved_ts >= reached.ts:
+            self._saved, self._unsaved, self._is_urgent = reached, 0, False
+        return self._saved

@@ -1,0 +1,1 @@
+"""Changes that a SQL target rejected, kept beside its checkpoint until somebody decides about them."""

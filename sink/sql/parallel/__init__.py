@@ -1,0 +1,1 @@
+"""Several connections that apply transactions in parallel, in the order that their keys require."""

@@ -1,0 +1,120 @@
+"""Keys by which transactions conflict: those of the rows in the target, before and after a change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from ....events import Row, Run, Table
+from .folding import fold_of
+
+Hashes: TypeAlias = Callable[[Iterable[Row]], list[int | None]]
+
+
+class KeyPart(NamedTuple):
+    """A column of a key."""
+
+    column: int
+    """Its index in the table of the source."""
+    prefix: int = 0
+    """Number of characters or bytes that count; 0: all."""
+    collation: str | None = None
+    """Collation of a text in the target; None for other types, and for bytes."""
+
+
+class Key(NamedTuple):
+    """Columns whose values must be unique in a table of the target, or that a foreign key refers to."""
+
+    name: str
+    """Table and columns in the target; a foreign key has that of the columns it refers to."""
+    parts: tuple[KeyPart, ...]
+
+
+class TableKeys(NamedTuple):
+    """Keys of one table in the target."""
+
+    name: str
+    """Name of the table in the target."""
+    unique: tuple[Key, ...] = ()
+    """Empty if rows have no identity, or one that isn't known: then all changes of the table conflict."""
+    references: tuple[Key, ...] = ()
+    """Foreign keys: the rows they refer to must not change meanwhile."""
+    shared: tuple[str, ...] = ()
+    """Tables that aren't changed as a whole meanwhile: as those in `taken`, or without unique keys."""
+    taken: tuple[str, ...] = ()
+    """Tables of which no row may change meanwhile."""
+
+
+class RowKeys:
+    """Finds the keys of changes of one table, at one version of its schema, by generated code."""
+
+    def __init__(self, table: Table, keys: TableKeys) -> None:
+        taken = keys.taken if keys.unique else (*keys.taken, keys.name)
+        self._taken: Final = [hash(("table", name)) for name in taken]
+        self._shared: Final = [hash(("table", name)) for name in keys.shared]
+        self._writes = _compiled(table, keys.unique) if keys.unique else None
+        self._reads = _compiled(table, keys.references) if keys.references else None
+        self._odd: Final = [
+            _odd(key) for key in (*keys.unique, *keys.references) if any(map(_folds, key.parts))
+        ]
+
+    def add(self, run: Run, writes: set[int | None], reads: set[int | None]) -> None:
+        """Add the keys that the changes of a run write and read."""
+        writes.update(self._taken)
+        reads.update(self._shared)
+        if self._writes is None and self._reads is None:
+            return
+        changes = run.changes()
+        rows: list[Row] = [change.after for change in changes if change.after is not None]
+        if run.op != "insert":
+            rows += [change.before for change in changes if change.before is not None]
+        if self._writes is not None:
+            writes.update(self._writes(rows))
+        reads.update(self._odd)
+        if self._reads is not None:
+            reads.update(self._reads(rows))
+
+    def unique(self, rows: Sequence[Row]) -> list[set[int]]:
+        """Return the hashes of each row's unique values."""
+        found = [] if self._writes is None else self._writes(rows)
+        return [{one for one in found[i :: len(rows)] if one is not None} for i in range(len(rows))]
+
+
+def _folds(part: KeyPart) -> bool:
+    return part.collation is not None
+
+
+def _odd(key: Key) -> int:
+    """Return the hash that stands for all texts that can't be folded: they may equal any other."""
+    return hash(("odd", key.name))
+
+
+def _compiled(table: Table, keys: Sequence[Key]) -> Hashes:
+    """Return a function that gives the hashes of each key of all rows; None where a column is NULL.
+
+    One comprehension for each key: 0.2 µs for a row with a key of one number.
+    """
+    scope: dict[str, Any] = {"H": hash, "F": _hash_of_texts}
+    lists = []
+    for number, key in enumerate(keys):
+        salt, odd = f"S{number}", f"O{number}"
+        scope |= {salt: key.name, odd: _odd(key)}
+        values = []
+        for part in key.parts:
+            value = f"r[{part.column}][:{part.prefix}]" if part.prefix else f"r[{part.column}]"
+            if part.collation is not None:
+                fold = f"f{number}_{part.column}"
+                scope[fold] = fold_of(part.collation)
+                value = f"{fold}({value})"
+            values.append(value)
+        content = f"({salt},{','.join(values)})"
+        hashed = f"F({content},{odd})" if any(map(_folds, key.parts)) else f"H({content})"
+        nullable = [part.column for part in key.parts if table.columns[part.column].nullable]
+        is_null = " or ".join(f"r[{column}] is None" for column in nullable)
+        lists.append(f"[{f'None if {is_null} else ' if nullable else ''}{hashed} for r in rows]")
+    exec(f"def hashes(rows):\n    return {'+'.join(lists)}\n", scope)
+    return scope["hashes"]  # type: ignore[no-any-return]
+
+
+def _hash_of_texts(values: tuple[Any, ...], odd: int) -> int:
+    return odd if None in values else hash(values)

@@ -1,0 +1,1 @@
+"""Files of rows in object stores and directories, with their checkpoint beside them."""

@@ -1,0 +1,46 @@
+"""URLs of object stores and directories: s3://bucket/prefix?option=value, directory:///path?option=value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from ...config import with_query
+from ...errors import ConfigError
+from .options import BucketOptions, DirectoryOptions
+
+BUCKET_EXAMPLE: Final = "s3://bucket/prefix"
+DIRECTORY_EXAMPLE: Final = "directory:///var/rows"
+
+_NOT_IN_URLS: Final = frozenset({"encoding", "access_key", "secret_key", "session_token"})
+"""Options that a URL can't contain: tables, and secrets, as URLs are shown."""
+
+
+class BucketAddress(NamedTuple):
+    bucket: str
+    prefix: str
+    """Folder of the feed in the bucket, without slashes around it; may be empty."""
+
+    @property
+    def root(self) -> str:
+        return f"{self.bucket}/{self.prefix}" if self.prefix else self.bucket
+
+
+def bucket_of(url: str, options: BucketOptions) -> tuple[BucketAddress, BucketOptions]:
+    """Return the address, and the options with those in the URL. Raises ConfigError."""
+    parts = urlsplit(url)
+    if "@" in parts.netloc:
+        raise ConfigError("the URL has a user: give access_key and secret_key as options instead")
+    if not parts.netloc or parts.fragment:
+        raise ConfigError(f"the URL names no bucket; for instance {BUCKET_EXAMPLE}")
+    prefix = "/".join(part for part in unquote(parts.path).split("/") if part)
+    return BucketAddress(parts.netloc, prefix), with_query(options, parts.query, _NOT_IN_URLS)
+
+
+def directory_of(url: str, options: DirectoryOptions) -> tuple[Path, DirectoryOptions]:
+    """Return the directory, and the options with those in the URL. Raises ConfigError."""
+    parts = urlsplit(url)
+    if parts.netloc or not parts.path.strip("/"):
+        raise ConfigError(f"{url!r} names no directory; for instance {DIRECTORY_EXAMPLE}")
+    return Path(unquote(parts.path)).absolute().resolve(), with_query(options, parts.query, _NOT_IN_URLS)

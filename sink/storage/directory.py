@@ -1,0 +1,80 @@
+"""A local directory as a store."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from ...errors import SinkError
+from ...store.disk import replace, sync
+
+_NEW: Final = ".new"
+
+
+class Directory:
+    """Durable files below a directory. Files are renamed, so that they appear as a whole."""
+
+    def __init__(self, path: Path) -> None:
+        self._path: Final = path
+        self.name: Final = f"directory:{path}"
+
+    def check(self) -> None:
+        with self._explained():
+            self._path.mkdir(exist_ok=True)
+            sync(self._path.parent)
+
+    def entries(self) -> list[str]:
+        with self._explained():
+            return [path.name for path in self._path.iterdir()]
+
+    def names(self, folder: str) -> list[str]:
+        base = self._path / folder
+        with self._explained():
+            paths = [path for path in base.rglob("*") if path.suffix != _NEW and path.is_file()]
+        return [str(path.relative_to(base)) for path in paths]
+
+    def read(self, name: str) -> bytes | None:
+        with self._explained():
+            try:
+                return (self._path / name).read_bytes()
+            except FileNotFoundError:
+                return None
+
+    def write(self, name: str, content: Any) -> None:
+        path = self._path / name
+        with self._explained():
+            self._make(path.parent)
+            replace(path, content)
+
+    def publish(self, staged: str, name: str) -> None:
+        old, path = self._path / staged, self._path / name
+        with self._explained():
+            self._make(path.parent)
+            with suppress(FileNotFoundError):
+                old.replace(path)
+            sync(path.parent)
+
+    def remove(self, name: str) -> None:
+        with self._explained():
+            (self._path / name).unlink(missing_ok=True)
+
+    def remove_folder(self, folder: str) -> None:
+        shutil.rmtree(self._path / folder, ignore_errors=True)
+
+    def _make(self, folder: Path) -> None:
+        """Create a folder durably, with those above it."""
+        if folder != self._path and not folder.exists():
+            self._make(folder.parent)
+            folder.mkdir(exist_ok=True)
+            sync(folder.parent)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            where = error.filename or self._path
+            raise SinkError(f"can't write {self._path}: {error.strerror} ({where})") from error

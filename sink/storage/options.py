@@ -1,0 +1,80 @@
+"""Options of object stores and directories as targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from ...errors import ConfigError
+
+DATE_LENGTHS: Final = {"none": 0, "year": 4, "month": 7, "day": 10}
+"""Letters of a day in ISO 8601 that name a folder, by `date_separator`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectoryOptions:
+    """Options of files that become visible when they are whole. Raises ConfigError that names the accepted
+    values."""
+
+    format: Literal["parquet", "ndjson", "csv", "canal-json"] = "parquet"
+    """Format of the files."""
+    layout: Literal["tables", "ticdc"] = "tables"
+    """Names of the files: by table and date, or as TiCDC names them."""
+    encoding: dict[str, Any] = field(default_factory=dict)
+    """Options of csv and canal-json, by the names in docs/encodings.md."""
+    file_bytes: int = 64 << 20
+    """Bytes in memory, over all tables, at which files are written; Parquet files are about a fifth of it."""
+    flush_seconds: float = 60.0
+    """Maximum time until rows are visible, and the checkpoint moves."""
+    commit_rows: int = 200_000
+    """Rows at which files are written, whatever their bytes: the feed keeps them in memory until then."""
+    date_separator: Literal["none", "year", "month", "day"] = "day"
+    """Folders of the layout "ticdc" by the UTC date of a row's commit ts."""
+    file_index_width: int = 20
+    """Digits of a file's number in the layout "ticdc"."""
+    parallel: int = 8
+    """Number of files that are written at once."""
+
+    def __post_init__(self) -> None:
+        if not 6 <= self.file_index_width <= 20:
+            raise ConfigError(f"file_index_width = {self.file_index_width}: 6 to 20")
+        for option in ("file_bytes", "commit_rows", "parallel"):
+            if getattr(self, option) < 1:
+                raise ConfigError(f"{option} = {getattr(self, option)}: at least 1")
+        if self.flush_seconds < 0:
+            raise ConfigError(f"flush_seconds = {self.flush_seconds:g}: at least 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketOptions(DirectoryOptions):
+    """Options of an S3-compatible store. Raises ConfigError that names the accepted values."""
+
+    endpoint: str = ""
+    """URL of a store other than Amazon's, such as "http://minio:9000"."""
+    region: str = ""
+    """Region of the bucket; empty: found out at Amazon, and us-east-1 elsewhere."""
+    access_key: str = ""
+    """Access key, with `secret_key`; empty: the environment, files and services where Amazon's tools look."""
+    secret_key: str = ""
+    """Its secret."""
+    session_token: str = ""
+    """Token of temporary keys."""
+    role: str = ""
+    """ARN of a role to assume."""
+    path_style: bool = True
+    """Name the bucket in the path of requests to an `endpoint`; False: in its host name."""
+    tls_ca: str = ""
+    """File of the CA certificates; empty: those of the system."""
+    timeout_seconds: float = 10.0
+    """Time without an answer after which a request is given up, and sent again later."""
+
+    def __post_init__(self) -> None:
+        DirectoryOptions.__post_init__(self)
+        if bool(self.access_key) != bool(self.secret_key):
+            raise ConfigError("access_key and secret_key go together")
+        if self.session_token and not self.access_key:
+            raise ConfigError("session_token needs access_key and secret_key")
+        if self.endpoint and not self.endpoint.startswith(("http://", "https://")):
+            raise ConfigError(f"endpoint = {self.endpoint!r}: a URL, for instance http://minio:9000")
+        if self.timeout_seconds < 1:
+            raise ConfigError(f"timeout_seconds = {self.timeout_seconds:g}: at least 1")

@@ -1,0 +1,45 @@
+"""The protocol of stores: contents by name, each written as a whole."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class Store(Protocol):
+    """Contents below one prefix of a bucket, or in a directory. Names are relative to it. Any thread.
+
+    What was written is found by every later read and list, as S3 promises since 2020. Every method raises
+    Retryable if the store doesn't answer or breaks off, and SinkError if it refuses.
+    """
+
+    @property
+    def name(self) -> str:
+        """Canonical name, for users and to compare targets."""
+        ...
+
+    def check(self) -> None:
+        """Raise SinkError if the store can't be used; creates what is missing of a local one."""
+
+    def entries(self) -> list[str]:
+        """Return the names at the top, of objects and folders."""
+        ...
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names of the objects in a folder and its folders; without the folder's own name."""
+        ...
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of an object; None if there is none."""
+
+    def write(self, name: str, content: Any) -> None:
+        """Write an object from a buffer: it appears, or is replaced, as a whole."""
+
+    def publish(self, staged: str, name: str) -> None:
+        """Give a staged object its name; it may stay under the staged one, too. Nothing happens if there is
+        none."""
+
+    def remove(self, name: str) -> None:
+        """Remove an object, if there is one."""
+
+    def remove_folder(self, folder: str) -> None:
+        """Remove a folder with everything in it, if there is one."""

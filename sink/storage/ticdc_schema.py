@@ -1,0 +1,100 @@
+"""Schema files of TiCDC's storage layout: a table's columns as JSON, with a checksum.
+
+Source: TiCDC's documentation of its storage sink, and its published code.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+from zlib import crc32
+
+from ...events import Column, Table, Ts
+from ..encoding.definition import definition_of, display_width, type_name
+from ..encoding.sql_default import spelled
+
+_VERSION: Final = 1
+_LENGTHS: Final = (0xFF, 0xFFFF, 0xFF_FFFF, 0xFFFF_FFFF)
+"""Longest texts and blobs, by the bytes of their length, from 1."""
+_HTML: Final = str.maketrans(
+    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+)
+
+
+def columns_of(table: Table) -> list[dict[str, str]]:
+    """Return the columns of a table."""
+    return [_column(table, place, column) for place, column in enumerate(table.columns)]
+
+
+def schema_text(
+    table: Table, version: Ts, columns: list[dict[str, str]], query: str = "", number: int = 0
+) -> str:
+    """Return the content of a schema file. `query` is the statement, `number` TiDB's one for its kind."""
+    return _text(
+        {
+            "Table": table.name,
+            "Schema": table.schema,
+            "Version": _VERSION,
+            "TableVersion": version,
+            "Query": query,
+            "Type": number,
+            "TableColumns": columns,
+            "TableColumnsTotal": len(columns),
+        }
+    )
+
+
+def schema_checksum(schema: str, table: str, columns: list[dict[str, str]]) -> int:
+    """Return the CRC-32 of a definition, whatever the order of its columns, its version and statement."""
+    found = {
+        "Table": table,
+        "Schema": schema,
+        "Version": 0,
+        "TableColumns": sorted(columns, key=lambda column: column["ColumnName"].encode()),
+        "TableColumnsTotal": len(columns),
+    }
+    return crc32(_text(found).encode())
+
+
+def schema_name(version: Ts, checksum: int) -> str:
+    return f"schema_{version}_{checksum:010}.json"
+
+
+def _text(document: dict[str, Any]) -> str:
+    """Return JSON as Go indents and escapes it."""
+    return json.dumps(document, indent=4, ensure_ascii=False).translate(_HTML)
+
+
+def _column(table: Table, place: int, column: Column) -> dict[str, str]:
+    bare = type_name(column).upper()
+    is_unsigned = column.unsigned and column.kind not in ("bit", "year")
+    found = {"ColumnName": column.name, "ColumnType": bare + " UNSIGNED" * is_unsigned}
+    if column.default is not None and column.default.upper() != "NULL" and column.kind != "bit":
+        found["ColumnDefault"] = spelled(column)
+    if precision := _precision(table, column):
+        found["ColumnPrecision"] = str(precision)
+    if column.kind == "decimal" or (column.kind in ("time", "datetime", "timestamp") and column.scale):
+        found["ColumnScale"] = str(column.scale)
+    if not column.nullable:
+        found["ColumnNullable"] = "false"
+    if place in table.key:
+        found["ColumnIsPk"] = "true"
+    return found
+
+
+def _precision(table: Table, column: Column) -> int:
+    """Return the length that TiCDC writes for a column; 0 if it writes none."""
+    match column.kind:
+        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint":
+            return display_width(definition_of(table), column)
+        case "decimal" | "bit" | "char" | "varchar" | "binary" | "varbinary":
+            return column.length
+        case "text" | "blob":
+            return _LENGTHS[(column.length or 2) - 1]
+        case "float":
+            return 12
+        case "double":
+            return 22
+        case "year":
+            return 4
+    return 0

@@ -1,0 +1,281 @@
+"""The base of sources of a TiDB cluster: the first look, the schema as of a ts, and the snapshot."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import ExitStack, suppress
+from functools import partial
+from pathlib import Path
+from random import Random
+from threading import Lock
+from typing import Final, Generic, TypeVar
+
+from ..actors import Clock
+from ..codec.tidb.table import to_table
+from ..codec.tidb.table_info import TableInfo, holds_rows
+from ..config import Finding
+from ..errors import ConfigError, SourceError, TidemillError
+from ..events import Item, Table, Transaction, Ts, parse_ts
+from ..mounter import SchemaHistory
+from ..puller.puller import Connected, State
+from ..puller.tikv.client import TikvClient
+from ..puller.tikv.options import TikvOptions
+from ..puller.tikv.pd import version
+from ..puller.tikv.pd.safe_point import SafePoint
+from ..puller.tikv.schema import TableNames, read_schema
+from ..routing import TableFilter
+from ..sink import Deliver
+from ..store.scratch import Scratch
+from ..store.store import Store
+from .source import SourceInfo, StartContext, no_table_matches
+from .tikv_snapshot import TikvLoader, TikvSnapshot
+
+HISTORY_BUFFER_BYTES: Final = 4 << 20
+"""Write buffer for table infos, which are written once and seldom read; 100,000 of them stay out of
+memory."""
+LOOKS_PART: Final = 20
+"""Pause between looks over all regions, as a multiple of the last look's duration."""
+
+NO_ANSWER: Final = (TimeoutError, CancelledError, TidemillError)
+"""Errors of a look while the cluster doesn't answer, or during a stop."""
+
+T = TypeVar("T")
+
+
+class TidbSource(ABC):
+    """A source whose schema, rows as of a ts, and positions are those of a TiDB cluster.
+
+    A position is a TSO.
+    """
+
+    reloads = False
+    _identity_prefix: str
+
+    def __init__(
+        self, options: TikvOptions, tables: TableFilter, name: str, directory: Path, clock: Clock
+    ) -> None:
+        """`name` is the feed's; data that doesn't fit in memory is spilled to `directory`."""
+        self.address = options.address
+        self._options = options
+        self._tables = tables
+        self._name = name
+        self._directory = directory
+        self._clock = clock
+        self._client = TikvClient(options, clock, Random())
+        self._stack = ExitStack()
+        self._lock = Lock()
+        """Guards what jobs, released changes and the end change in three threads."""
+        self._acknowledged: Ts = 0
+        self._stopped = False
+        self._state: State = "connecting"
+        self._connected_at = 0.0
+
+    # --- a first look ----------------------------------------------------------------------------
+
+    def look(self) -> SourceInfo:
+        return self._look(_nobody)
+
+    def _look(self, note: Callable[[Table], object]) -> SourceInfo:
+        client = self._client
+        client.start()
+        self._stack.callback(client.stop)
+        names = _Names(self._tables, note)
+        client.run(self._ask(names))
+        if names.names and not names.followed and not self._tables.unmatched(names.names):
+            raise ConfigError(
+                "source.tables: no table matches, as the patterns with ! exclude all that there are"
+            )
+        drained = f"tidb binlog of cluster {client.pd.cluster_id}"
+        return SourceInfo(
+            self._identity, str(self._end), names.names, continues=lambda at: at.source == drained
+        )
+
+    async def _ask(self, names: _Names) -> None:
+        pd = self._client.pd
+        self._least_version = version.check(await pd.stores(), pd.members.versions)
+        self._end = await pd.tso()
+        self._identity = f"{self._identity_prefix} {pd.cluster_id}"
+        await read_schema(self._client.kv, self._end, names)
+
+    def survey(self, note: Callable[[Table], object]) -> Iterator[Finding]:
+        """Yield findings: can the cluster be followed, and which tables match? Changes nothing.
+
+        `note` is called with the definition of each of them.
+        """
+        try:
+            found = self._look(note)
+            others = list(self._survey())
+        except TidemillError as error:
+            yield Finding("error", str(error))
+            return
+        finally:
+            self.close()
+        yield Finding("ok", f"{found.source}, TiKV {self._least_version} at {','.join(self._options.pd)}")
+        yield from others
+        for schema, table in found.tables:
+            if self._tables.matches(schema, table):
+                yield Finding("ok", f"follows {schema}.{table}")
+        if unmatched := self._tables.unmatched(found.tables):
+            yield Finding("error", no_table_matches(unmatched))
+
+    def _survey(self) -> Iterator[Finding]:
+        """Yield further findings after a look."""
+        yield from ()
+
+    def rank(self, position: str) -> Ts:
+        return parse_ts(position)
+
+    def behind(self, sink: str, position: str, end: str) -> str:
+        return (
+            f"sink {sink} is at ts {position}, and {self._identity} has only come to {end}: its clock was "
+            "set back, or it was restored from a backup; name another target to begin with a new snapshot"
+        )
+
+    # --- its work --------------------------------------------------------------------------------
+
+    def start(self, context: StartContext) -> None:
+        start, options = context.start, self._options
+        loading = options.loads if start is None else start.loading is not None
+        if start is None and options.start_ts > self._end:
+            text = f"{options.start_ts} is yet to come, {self._identity} has come to {self._end}"
+            raise ConfigError(f"source.start_ts: {text}")
+        at = self.rank(start.position) if start is not None else options.start_ts or self._end
+        self._acknowledged = at
+        client = self._client
+        safe_point = SafePoint(options, client.pd, self._clock, f"tidemill-{self._name}", self._needed_ts)
+        self._context = context
+        scratch = Scratch(self._directory)
+        self._stack.callback(scratch.close)
+        self._history = SchemaHistory(self._store(scratch, HISTORY_BUFFER_BYTES), at)
+        self._read_history(safe_point, at, loading)
+        self._begin(scratch, at)
+        client.loop.submit(safe_point.run(), "hold the GC safe point")
+        self._connected_at = self._clock.now()
+        context.coordinator.tell(Connected(self._identity, f"TiKV {self._least_version} at {self.address}"))
+        if loading:
+            self._state = "snapshot"
+            snapshot = TikvSnapshot(client, self._history, self._tables, self._identity, at)
+            steps = snapshot.steps(start.loading or {} if start is not None else {}, context.sink_checkpoints)
+            context.blocking.spawn(
+                TikvLoader,
+                steps,
+                context.decoder,
+                context.coordinator,
+                partial(self._loaded, at),
+                name="loader",
+                supervisor=context.coordinator,
+            )
+        else:
+            if start is None:  # so that a restart doesn't begin later
+                context.decoder.tell(Deliver([heartbeat(self._identity, at)]))
+            self._loaded(at)
+
+    def _read_history(self, safe_point: SafePoint, at: Ts, loading: bool) -> None:  # noqa: ARG002
+        """Read the schema as of `at`, and keep it readable."""
+        self._client.run(safe_point.start(at))
+        self._schema_version = self._client.run(read_schema(self._client.kv, at, self._history))
+
+    def _needed_ts(self) -> Ts:
+        """Return the ts that has to stay readable. Called in the loop's thread."""
+        return self._acknowledged
+
+    def _store(self, scratch: Scratch, buffer_bytes: int) -> Store:
+        store = Store(scratch.new_store(), buffer_bytes=buffer_bytes)
+        self._stack.callback(store.close)
+        return store
+
+    def _loaded(self, at: Ts) -> None:
+        if self._stopped:  # while the last rows of a snapshot were read
+            return
+        self._follow(at)
+        self._state = "following"
+
+    @abstractmethod
+    def _begin(self, scratch: Scratch, at: Ts) -> None:
+        """Make what is needed from the start on; the schema as of `at` is known."""
+
+    @abstractmethod
+    def _follow(self, at: Ts) -> None:
+        """Pull changes above `at`."""
+
+    def _until(self, items: list[Item], resolved: Ts, *, continues: bool) -> list[Item]:
+        """Add a transaction without rows if the items don't reach the resolved ts."""
+        if not continues and (not items or items[-1].commit_ts < resolved):
+            items.append(heartbeat(self._identity, resolved))
+        return items
+
+    def acknowledged(self, ts: Ts) -> None:
+        self._acknowledged = max(self._acknowledged, ts)
+        self._history.prune(self._acknowledged)
+
+    def check_seek(self, position: str) -> None:
+        if self.rank(position) < self._acknowledged:
+            raise SourceError(
+                f"{self._identity} can't be read again after ts {position}: every sink has acknowledged "
+                f"{self._acknowledged}, and older versions may be gone; name another target to begin with a "
+                "new snapshot"
+            )
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    def close(self) -> None:
+        self.stop()
+        self._stack.close()
+
+
+def heartbeat(source: str, ts: Ts) -> Transaction:
+    """Return a transaction without rows that advances the watermark to `ts`."""
+    return Transaction(ts, ts, source, [], str(ts))
+
+
+def _nobody(_: Table) -> None:
+    pass
+
+
+class _Names(TableNames):
+    """Counts followed tables; raises SourceError for one with a column of an unknown type."""
+
+    def __init__(self, tables: TableFilter, note: Callable[[Table], object]) -> None:
+        super().__init__(tables)
+        self.followed = 0
+        self._note = note
+
+    def follow(self, schema: str, info: TableInfo) -> None:
+        self.followed += 1
+        table = to_table(schema, info)
+        if holds_rows(info):
+            self._note(table)
+
+
+class Look(Generic[T]):
+    """Cache of a slow look, repeated only as often as its duration permits.
+
+    The last result is kept while there is no answer.
+    """
+
+    def __init__(self, look: Callable[[], T | None], clock: Clock) -> None:
+        self._look = look
+        self._clock = clock
+        self._found: T | None = None
+        self._next = 0.0
+        self._found_at = 0.0
+
+    @property
+    def age(self) -> float:
+        """Seconds since the look whose result `get` returns."""
+        return self._clock.now() - self._found_at
+
+    def get(self) -> T | None:
+        began = self._clock.now()
+        if began >= self._next:
+            with suppress(*NO_ANSWER):
+                self._found = self._look()
+                self._found_at = self._clock.now()
+            now = self._clock.now()
+            self._next = now + LOOKS_PART * (now - began)
+        return self._found

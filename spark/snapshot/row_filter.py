@@ -1,0 +1,136 @@
+"""Conditions of a query on a table's columns, in SQL and as a range of keys.
+
+Spark checks every condition again: those in SQL must keep all rows that it accepts, and may keep others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+from pyspark.sql.datasource import (
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+)
+
+from ...codec.mysql.tokens import quoted
+from ...events import Column, Table
+
+IMAGE: Final = "after"
+
+_COMPARISONS: Final[dict[type[Filter], str]] = {
+    EqualTo: "=",
+    GreaterThan: ">",
+    GreaterThanOrEqual: ">=",
+    LessThan: "<",
+    LessThanOrEqual: "<=",
+}
+_NULLS: Final[dict[type[Filter], str]] = {IsNull: "IS NULL", IsNotNull: "IS NOT NULL"}
+_ORDERED: Final[dict[str, type]] = {
+    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), int),
+    "decimal": Decimal,
+}
+_EQUAL: Final = {**_ORDERED, **dict.fromkeys(("char", "varchar", "text"), str)}
+"""Kinds with the type of their values. Texts are compared for equality only: a collation has an order of its
+own, in which equal texts are equal, too."""
+
+
+class RowFilter(NamedTuple):
+    """A condition on a column."""
+
+    column: str
+    operator: str
+    values: tuple[Any, ...] = ()
+
+    def sql(self, escape: Callable[[Any], str]) -> str:
+        """Return the condition; `escape` is the session's."""
+        name = quoted(self.column)
+        if not self.values:
+            return f"{name} {self.operator}"
+        values = ", ".join(escape(value) for value in self.values)
+        return f"{name} IN ({values})" if self.operator == "IN" else f"{name} {self.operator} {values}"
+
+
+class KeyRange(NamedTuple):
+    """Integers above `after` and up to `up_to`; None: without a bound."""
+
+    after: int | None = None
+    up_to: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return self.after is not None and self.up_to is not None and self.after >= self.up_to
+
+    def has(self, value: int) -> bool:
+        return (self.after is None or value > self.after) and (self.up_to is None or value <= self.up_to)
+
+    def narrowed(self, one: RowFilter) -> KeyRange:
+        """Return the part of the range that the condition on the key accepts."""
+        match one.operator:
+            case "=" | "IN":
+                return self._within(min(one.values) - 1, max(one.values))
+            case ">":
+                return self._within(one.values[0], None)
+            case ">=":
+                return self._within(one.values[0] - 1, None)
+            case "<":
+                return self._within(None, one.values[0] - 1)
+            case "<=":
+                return self._within(None, one.values[0])
+        return self
+
+    def _within(self, after: int | None, up_to: int | None) -> KeyRange:
+        lows = [low for low in (self.after, after) if low is not None]
+        highs = [high for high in (self.up_to, up_to) if high is not None]
+        return KeyRange(max(lows, default=None), min(highs, default=None))
+
+
+def row_filters(table: Table, filters: Iterable[Filter]) -> list[RowFilter]:
+    """Return the conditions on columns of `table` that the server can check as Spark does."""
+    columns: dict[Any, Column] = {(IMAGE, column.name): column for column in table.columns}
+    found = []
+    for one in filters:
+        column = columns.get(getattr(one, "attribute", None))
+        if column is not None and (condition := _condition(column, one)) is not None:
+            found.append(condition)
+    return found
+
+
+def key_range(table: Table, filters: Iterable[RowFilter]) -> KeyRange:
+    """Return the range of the first key column, an integer, that the conditions accept."""
+    key = table.columns[table.key[0]].name
+    found = KeyRange()
+    for one in filters:
+        if one.column == key:
+            found = found.narrowed(one)
+    return found
+
+
+def _condition(column: Column, one: Filter) -> RowFilter | None:
+    kind = type(one)
+    if kind in _NULLS:
+        return RowFilter(column.name, _NULLS[kind])
+    if isinstance(one, In):
+        operator, given = "IN", [value for value in one.value if value is not None]
+    elif kind in _COMPARISONS:
+        operator, given = _COMPARISONS[kind], [one.value]  # type: ignore[attr-defined]
+    else:
+        return None
+    accepted = (_EQUAL if operator in ("=", "IN") else _ORDERED).get(column.kind)
+    values = tuple([int(value) if _is_whole(column, value) else value for value in given])
+    if not values or any(type(value) is not accepted for value in values):
+        return None
+    return RowFilter(column.name, operator, values)
+
+
+def _is_whole(column: Column, value: Any) -> bool:
+    """True for an integer that Spark has as a decimal: of an unsigned BIGINT."""
+    return _EQUAL.get(column.kind) is int and type(value) is Decimal and value == int(value)

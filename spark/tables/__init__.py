@@ -1,0 +1,18 @@
+"""Typed frames of several tables in one micro-batch, and their merge into copies."""
+
+from ..read.widening import widened
+from .catalog import merge_into
+from .each_batch import by_table
+from .last_changes import last_changes
+from .parquet import merge_parquet, merged_parquet
+from .typed_tables import TypedTables
+
+__all__ = [
+    "TypedTables",
+    "by_table",
+    "last_changes",
+    "merge_into",
+    "merge_parquet",
+    "merged_parquet",
+    "widened",
+]

@@ -1,0 +1,40 @@
+"""Feeds the native decoder, built with sanitisers, with rows that are whole, damaged and cut off.
+
+Arguments: the extension module, the first seed, the number of seeds.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from importlib.machinery import ExtensionFileLoader
+
+NAME = "tidemill.codec.native._native"
+
+
+def use(path: str) -> None:
+    """Load that build of the extension module in place of the installed one."""
+    spec = importlib.util.spec_from_file_location(NAME, path, loader=ExtensionFileLoader(NAME, path))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[NAME] = module
+    spec.loader.exec_module(module)
+
+
+def main(path: str, first: int, count: int) -> None:
+    use(path)
+    from tests.codec.native import test_images, test_texts
+    from tidemill.codec.native import library
+
+    assert library.native is not None
+    assert library.native.__file__ == path
+    for seed in range(first, first + count):
+        test_images.compare(seed)
+        test_images.compare_columns(seed)
+        test_texts.compare(seed)
+        test_texts.compare_columns(seed)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

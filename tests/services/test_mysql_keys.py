@@ -1,0 +1,33 @@
+"""Keys of copies in a real MariaDB, by which transactions conflict."""
+
+from __future__ import annotations
+
+from tidemill.events import Column, Table
+from tidemill.sink.sql.address import parsed
+from tidemill.sink.sql.mysql import MySqlTarget
+from tidemill.testing.mariadb import MariaDb
+
+ID = Column("id", "int", nullable=False)
+LINES = Table("shop", "lines", (ID, Column("item", "int"), Column("gift", "int")), key=(0,))
+
+
+def test_each_of_two_foreign_keys_to_the_same_parent_key_is_a_reference(
+    mariadb: MariaDb, database: str
+) -> None:
+    with mariadb.connect(database=database) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE items (id INT PRIMARY KEY)")
+        cursor.execute(
+            "CREATE TABLE `lines` (id INT PRIMARY KEY, item INT, gift INT, "
+            "FOREIGN KEY (item) REFERENCES items (id), FOREIGN KEY (gift) REFERENCES items (id))"
+        )
+    target = MySqlTarget(parsed(mariadb.url(database)), "test")
+    target.connect()
+    try:
+        references = target.keys_of(LINES).references
+    finally:
+        target.close()
+    parent = f"{database}.items (id)"
+    assert [(key.name, [part.column for part in key.parts]) for key in references] == [
+        (parent, [1]),
+        (parent, [2]),
+    ]

@@ -1,0 +1,25 @@
+"""The contract of sinks, with a store and a directory."""
+
+from __future__ import annotations
+
+import pytest
+
+from ..conformance import HISTORY, Conformance, expected, feed, found
+from .places import BucketPlace, DirectoryPlace
+
+
+class TestDirectory(Conformance):
+    @pytest.fixture(params=["ndjson", "parquet by size"])
+    def place(self, request, tmp_path):
+        form, _, when = request.param.partition(" ")
+        seconds = {} if not when else {"flush_seconds": 60.0}
+        size = {"file_bytes": 200} if when == "by size" else {}
+        return DirectoryPlace(tmp_path / "copy", format=form, **seconds, **size)
+
+
+@pytest.mark.parametrize("form", ["ndjson", "parquet"])
+def test_a_store_ends_with_the_rows_of_the_source(s3_server, bucket, form):
+    place = BucketPlace(s3_server, f"{bucket}/copy", format=form, file_bytes=1000, flush_seconds=60.0)
+    feed(place.sink(), HISTORY[:9])
+    feed(place.sink(), HISTORY)
+    assert found(place) == expected(HISTORY)

@@ -1,0 +1,271 @@
+"""The layout "ticdc": folders, schema files, index files and metadata."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from msgspec.structs import replace
+
+from tidemill.errors import SinkError
+from tidemill.events import (
+    AddColumn,
+    Batch,
+    Column,
+    DropColumn,
+    DropTable,
+    RenameTables,
+    Table,
+    TruncateTable,
+    compose_ts,
+)
+from tidemill.sink.storage.ticdc_schema import columns_of, schema_checksum, schema_name, schema_text
+from tidemill.testing.changes import ORDERS, PAIRS, alter, at, batch, create, insert, transaction
+
+from .places import DirectoryPlace
+
+DAY = compose_ts(1_700_000_000_000)
+"""A ts on 2023-11-14."""
+PAID = Column("paid", "int", nullable=False, default="7")
+ORDERS_2 = replace(ORDERS, columns=(*ORDERS.columns, PAID))
+
+
+def place_at(tmp_path, **options):
+    return DirectoryPlace(tmp_path / "copy", format="csv", layout="ticdc", **options)
+
+
+def written(place, *items):
+    """Write items, commit them, and return the names of what there is."""
+    sink = place.sink()
+    sink.open()
+    for item in items:
+        sink.write(batch(item))
+        sink.progress()
+    sink.flush()
+    sink.close()
+    return list(place.objects())
+
+
+def schemas(place):
+    """Return the schema files: folder, version, statement, TiDB's number and columns."""
+    found = []
+    for name, content in place.objects().items():
+        if "/meta/schema_" in name:
+            file = json.loads(content)
+            columns = [column["ColumnName"] for column in file["TableColumns"]]
+            folder = name.partition("/meta/")[0]
+            found.append((folder, file["TableVersion"], file["Query"], file["Type"], columns))
+    return found
+
+
+def test_the_folders_are_those_of_ticdc(tmp_path):
+    place = place_at(tmp_path)
+    rows = [transaction(DAY + ts, insert(ORDERS, ts, "a"), insert(PAIRS, ts, "b", 1)) for ts in (1, 2)]
+    found = written(place, create(DAY, ORDERS), *rows)
+    checksum = schema_checksum("shop", "pairs", columns_of(PAIRS))
+    assert found == [
+        "metadata",
+        f"shop/orders/{DAY}/2023-11-14/CDC00000000000000000001.csv",
+        f"shop/orders/{DAY}/2023-11-14/CDC00000000000000000002.csv",
+        f"shop/orders/{DAY}/2023-11-14/meta/CDC.index",
+        f"shop/orders/meta/schema_{DAY}_3055358148.json",
+        f"shop/pairs/{DAY + 1}/2023-11-14/CDC00000000000000000001.csv",
+        f"shop/pairs/{DAY + 1}/2023-11-14/CDC00000000000000000002.csv",
+        f"shop/pairs/{DAY + 1}/2023-11-14/meta/CDC.index",
+        f"shop/pairs/meta/schema_{DAY + 1}_{checksum:010}.json",
+    ]
+    objects = place.objects()
+    assert json.loads(objects["metadata"]) == {"checkpoint-ts": DAY + 2}
+    assert objects[found[3]] == b"CDC00000000000000000002.csv\n"
+    assert objects[found[1]] == b'"I","orders","shop",1,"a"\r\n'
+
+
+@pytest.mark.parametrize(
+    ("separator", "folder"),
+    [("none", ""), ("year", "2023/"), ("month", "2023-11/"), ("day", "2023-11-14/")],
+)
+def test_folders_by_date_are_those_of_the_commit_ts(tmp_path, separator, folder):
+    place = place_at(tmp_path, date_separator=separator, file_index_width=6)
+    assert f"shop/orders/{DAY}/{folder}CDC000001.csv" in written(
+        place, transaction(DAY, insert(ORDERS, 1, ""))
+    )
+
+
+def test_each_day_begins_with_the_first_number(tmp_path):
+    place, later = place_at(tmp_path), compose_ts(1_700_086_400_000)
+    found = written(place, *[transaction(ts, insert(ORDERS, 1, "")) for ts in (DAY, DAY + 1, later)])
+    assert [name for name in found if name.endswith("1.csv")] == [
+        f"shop/orders/{DAY}/2023-11-14/CDC00000000000000000001.csv",
+        f"shop/orders/{DAY}/2023-11-15/CDC00000000000000000001.csv",
+    ]
+
+
+def test_numbers_and_versions_continue_after_a_restart_and_files_that_a_reader_removed(tmp_path):
+    place = place_at(tmp_path, date_separator="none", file_index_width=6)
+    written(place, create(1, ORDERS), transaction(2, insert(ORDERS, 1, "")))
+    again = Table(**{name: getattr(ORDERS, name) for name in ORDERS.__struct_fields__})
+    found = written(place, transaction(3, insert(again, 2, "")))
+    assert [name for name in found if name.endswith(".csv")] == [
+        "shop/orders/1/CDC000001.csv",
+        "shop/orders/1/CDC000002.csv",
+    ]
+    for name in found:
+        if name.endswith(".csv"):
+            (place.path / name).unlink()
+    found = written(place, transaction(4, insert(ORDERS, 3, "")))
+    assert [name for name in found if name.endswith(".csv")] == ["shop/orders/1/CDC000003.csv"]
+
+
+@pytest.mark.parametrize("commits", ["restarts", "many", "one"])
+def test_each_schema_change_has_a_file(tmp_path, commits):
+    seconds = 60.0 if commits == "one" else 0.0
+    place = place_at(tmp_path, date_separator="none", file_index_width=6, flush_seconds=seconds)
+    renames = RenameTables((((("shop", "orders")), ("shop", "bills")),))
+    bills = replace(ORDERS_2, name="bills")
+    items = [
+        create(1, ORDERS),
+        transaction(2, insert(ORDERS, 1, "")),
+        alter(3, ORDERS, "ALTER TABLE orders ADD paid INT NOT NULL DEFAULT 7", AddColumn(PAID)),
+        transaction(4, insert(ORDERS_2, 2, "", 7)),
+        alter(5, ORDERS, "RENAME TABLE orders TO bills", renames),
+        transaction(6, insert(bills, 3, "", 7)),
+        alter(7, bills, "TRUNCATE TABLE bills", TruncateTable()),
+        alter(8, bills, "ALTER TABLE bills DROP paid", DropColumn("paid")),
+        transaction(9, insert(replace(ORDERS, name="bills"), 4, "")),
+        alter(10, bills, "DROP TABLE bills", DropTable()),
+    ]
+    for part in [[item] for item in items] if commits == "restarts" else [items]:
+        found = written(place, *part)
+    assert schemas(place) == [
+        ("shop/bills", 10, "DROP TABLE bills", 4, ["id", "note"]),
+        ("shop/bills", 5, "RENAME TABLE orders TO bills", 14, ["id", "note", "paid"]),
+        ("shop/bills", 7, "TRUNCATE TABLE bills", 11, ["id", "note", "paid"]),
+        ("shop/bills", 8, "ALTER TABLE bills DROP paid", 6, ["id", "note"]),
+        ("shop/orders", 1, "", 0, ["id", "note"]),
+        ("shop/orders", 3, "ALTER TABLE orders ADD paid INT NOT NULL DEFAULT 7", 5, ["id", "note", "paid"]),
+    ]
+    assert [name for name in found if name.endswith(".csv")] == [
+        "shop/bills/5/CDC000001.csv",
+        "shop/bills/8/CDC000001.csv",
+        "shop/orders/1/CDC000001.csv",
+        "shop/orders/3/CDC000001.csv",
+    ]
+
+
+def test_a_process_that_dies_before_a_commit_leaves_no_version(tmp_path):
+    place = place_at(tmp_path, date_separator="none", file_index_width=6)
+    sink = place.sink()
+    sink.open()
+    sink.write(batch(create(1, ORDERS)))
+    sink.write(batch(transaction(2, insert(ORDERS, 1, ""))))
+    sink._stage()  # a crash: its files stay hidden
+    found = written(place, create(1, ORDERS), transaction(2, insert(ORDERS, 1, "")))
+    assert [name for name in found if name.endswith(".csv")] == ["shop/orders/1/CDC000001.csv"]
+
+
+def test_canal_json_ends_lines_as_ticdc_does(tmp_path):
+    place = place_at(tmp_path, date_separator="none", file_index_width=6)
+    place.options["format"] = "canal-json"
+    written(place, transaction(1, insert(ORDERS, 1, "a"), insert(ORDERS, 2, "b")))
+    lines = place.objects()["shop/orders/1/CDC000001.json"].split(b"\r\n")
+    assert [json.loads(line)["data"] for line in lines[:-1]] == [
+        [{"id": "1", "note": "a"}],
+        [{"id": "2", "note": "b"}],
+    ]
+    assert lines[-1] == b""
+
+
+def test_while_tables_are_loaded_metadata_is_not_written(tmp_path):
+    place = place_at(tmp_path)
+    sink = place.sink()
+    sink.open()
+    sink.write(Batch([transaction(1, insert(ORDERS, 1, "a"))], at(1, loading={})))
+    sink.progress()
+    sink.close()
+    assert "metadata" not in place.objects()
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "a\nb"])
+def test_names_that_are_no_folders_are_refused(tmp_path, name):
+    table = replace(ORDERS, name=name)
+    with pytest.raises(
+        SinkError, match="can't have a folder of this name: leave the table out, or give layout"
+    ):
+        written(place_at(tmp_path), transaction(1, insert(table, 1, "")))
+
+
+# --- schema files, against those that TiCDC's own tests expect
+
+
+VARCHAR = {"kind": "varchar", "nullable": False, "charset": "utf8mb4"}
+TABLE_1 = Table(
+    "schema1",
+    "table1",
+    (
+        Column("Id", "int", nullable=False),
+        Column("LastName", length=128, **VARCHAR),
+        Column("FirstName", **{**VARCHAR, "length": 64, "nullable": True}),
+        Column("Birthday", "datetime"),
+    ),
+    key=(0,),
+)
+
+
+def test_checksums_are_those_of_ticdc():
+    columns = columns_of(TABLE_1)
+    assert schema_name(100, schema_checksum("schema1", "table1", columns)) == "schema_100_0785427252.json"
+    assert schema_name(100, schema_checksum("schema1", "", [])) == "schema_100_3233644819.json"
+    assert schema_checksum("schema1", "table1", columns[::-1]) == 785427252
+
+
+def test_a_schema_file_is_indented_and_escaped_as_go_does():
+    text = schema_text(replace(TABLE_1, columns=TABLE_1.columns[:1]), 5, columns_of(TABLE_1)[:1], "<é&>", 3)
+    assert text == (
+        "{\n"
+        '    "Table": "table1",\n'
+        '    "Schema": "schema1",\n'
+        '    "Version": 1,\n'
+        '    "TableVersion": 5,\n'
+        '    "Query": "\\u003cé\\u0026\\u003e",\n'
+        '    "Type": 3,\n'
+        '    "TableColumns": [\n'
+        "        {\n"
+        '            "ColumnName": "Id",\n'
+        '            "ColumnType": "INT",\n'
+        '            "ColumnPrecision": "11",\n'
+        '            "ColumnNullable": "false",\n'
+        '            "ColumnIsPk": "true"\n'
+        "        }\n"
+        "    ],\n"
+        '    "TableColumnsTotal": 1\n'
+        "}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        ({"kind": "tinyint"}, "TINYINT 4"),
+        ({"kind": "int", "unsigned": True}, "INT UNSIGNED 10"),
+        ({"kind": "bigint", "unsigned": True}, "BIGINT UNSIGNED 20"),
+        ({"kind": "decimal", "length": 10, "scale": 2}, "DECIMAL 10,2"),
+        ({"kind": "decimal", "length": 10}, "DECIMAL 10,0"),
+        ({"kind": "float"}, "FLOAT 12"),
+        ({"kind": "double"}, "DOUBLE 22"),
+        ({"kind": "bit", "length": 9}, "BIT 9"),
+        ({"kind": "year"}, "YEAR 4"),
+        ({"kind": "varbinary", "length": 9}, "VARBINARY 9"),
+        ({"kind": "text", "length": 1}, "TINYTEXT 255"),
+        ({"kind": "blob", "length": 4}, "LONGBLOB 4294967295"),
+        ({"kind": "timestamp", "scale": 3}, "TIMESTAMP ,3"),
+        ({"kind": "time"}, "TIME"),
+        ({"kind": "date"}, "DATE"),
+        ({"kind": "enum", "members": ("a",)}, "ENUM"),
+        ({"kind": "json"}, "JSON"),
+    ],
+)  # fmt: skip
+def test_types_are_named_as_ticdc_does(column, expected):
+    [found] = columns_of(Table("s", "t", (Column("c", **column),)))
+    size = ",".join(filter(None, (found.get("ColumnPrecision"), found.get("ColumnScale"))))
+    size = f",{size}" if "ColumnScale" in found and "ColumnPrecision" not in found else size
+    assert f"{found['ColumnType']} {size}".strip() == expected

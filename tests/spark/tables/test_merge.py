@@ -1,0 +1,101 @@
+"""Changes merged into copies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tidemill.errors import CheckpointError, ConfigError
+from tidemill.events import Column, Item, RowChange, Table
+from tidemill.spark.tables import TypedTables, last_changes, merge_parquet, merged_parquet
+from tidemill.spark.tables.catalog import merge_statement
+from tidemill.testing.changes import delete, insert, transaction, update
+
+from .envelopes import envelope
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+COLUMNS = (Column("a", "int"), Column("b", "varchar", length=9), Column("note", "text"))
+ITEM = Table("shop", "item", COLUMNS, (0, 1))
+WIDER = Table("shop", "item", (Column("a", "bigint"), *COLUMNS[1:], Column("more", "int")), (0, 1))
+
+
+def changes(spark: SparkSession, *items: Item) -> DataFrame:
+    return TypedTables(envelope(spark, items))["shop.item"]
+
+
+def test_each_key_has_its_last_change(spark: SparkSession) -> None:
+    frame = changes(
+        spark,
+        transaction(
+            3, insert(ITEM, 1, "x", "first"), insert(ITEM, 2, "x", "gone"), insert(ITEM, 3, "x", "moves")
+        ),
+        transaction(5, update(ITEM, (1, "x", "first"), (1, "x", None)), delete(ITEM, 2, "x", "gone")),
+        transaction(5, update(ITEM, (3, "x", "moves"), (4, "x", "moved")), insert(ITEM, 3, "x", "again")),
+        transaction(7, update(ITEM, (4, "x", "moved"), (5, "x", "moved"))),
+        transaction(9, delete(ITEM, 6, "x", "old"), insert(ITEM, 6, "x", "new")),
+    )
+    found = {row.key.a: row.row and row.row.note for row in last_changes(frame, ["a", "b"]).collect()}
+    assert found == {1: None, 2: None, 3: "again", 4: None, 5: "moved", 6: "new"}
+    rows = {row.key.a: row.row is not None for row in last_changes(frame, ["a", "b"]).collect()}
+    assert rows == {1: True, 2: False, 3: True, 4: False, 5: True, 6: True}
+
+
+def rows_of(spark: SparkSession, path: Path) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row) for row in merged_parquet(spark, str(path)).collect())
+
+
+def test_a_parquet_copy_follows_inserts_updates_deletes_and_moved_keys(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "item"
+
+    def merge(number: int, *rows: RowChange) -> None:
+        frame = changes(spark, transaction(number + 3, *rows))
+        merge_parquet(frame, str(path), key=["a", "b"], batch=number)
+
+    merge(0, *[insert(ITEM, number, "x", f"note {number}") for number in range(4)])
+    last = [
+        update(ITEM, (0, "x", "note 0"), (0, "x", "later")),
+        delete(ITEM, 1, "x", "note 1"),
+        update(ITEM, (2, "x", "note 2"), (2, "y", "note 2")),
+    ]
+    merge(4, *last)
+    wanted = [(0, "x", "later"), (2, "y", "note 2"), (3, "x", "note 3")]
+    assert rows_of(spark, path) == wanted
+    merge(4, *last)
+    assert rows_of(spark, path) == wanted
+    (path / "version=4" / "_complete").unlink()  # killed before the end
+    assert len(rows_of(spark, path)) == 4
+    merge(4, *last)
+    assert rows_of(spark, path) == wanted
+    merge(5, insert(WIDER, 1 << 40, "x", None, 7))
+    assert rows_of(spark, path) == [*[(*row, None) for row in wanted], (1 << 40, "x", None, 7)]
+    assert sorted(one.name for one in path.iterdir()) == ["version=4", "version=5"]
+    with pytest.raises(CheckpointError, match="has batch 5 already, and this is batch 4: another query"):
+        merge(4, *last)
+
+
+def test_keys_that_do_not_exist_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    frame = changes(spark, transaction(3, insert(ITEM, 1, "x", None)))
+    with pytest.raises(ConfigError, match=r"key: it has no column id; give columns .* out of a, b, note"):
+        merge_parquet(frame, str(tmp_path / "item"), key=["id"], batch=0)
+    with pytest.raises(ConfigError, match="key: it is empty"):
+        last_changes(frame, [])
+    with pytest.raises(ConfigError, match="there is no copy by merge_parquet in it"):
+        merged_parquet(spark, str(tmp_path / "item"))
+
+
+def test_a_catalogs_table_is_merged_into_by_one_statement_that_spark_parses(spark: SparkSession) -> None:
+    statement = merge_statement("lake.shop.item", "changes", ["a", "b`c"], ["a"])
+    assert statement.splitlines() == [
+        "MERGE INTO lake.shop.item t USING changes c ON t.`a` <=> c.key.`a`",
+        "WHEN MATCHED AND c.row IS NULL THEN DELETE",
+        "WHEN MATCHED THEN UPDATE SET t.`a` = c.row.`a`, t.`b``c` = c.row.`b``c`",
+        "WHEN NOT MATCHED AND c.row IS NOT NULL THEN INSERT (`a`, `b``c`) VALUES (c.row.`a`, c.row.`b``c`)",
+    ]
+    plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(statement)
+    assert plan.nodeName() == "MergeIntoTable"
