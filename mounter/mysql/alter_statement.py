@@ -24,12 +24,12 @@ from ...events import (
     computed_columns,
 )
 from .alteration import alter as alter_known
-from .alteration import alter_unknown
 from .change import Change, failed, reloaded
 from .copies import without_generated
 from .details import followed
 from .rename_statement import rename_tables
 from .scope import Scope, check_settings
+from .unknown_table import alter_unknown
 
 
 def alter(scope: Scope, tokens: Tokens, query: Query) -> Iterator[Change]:

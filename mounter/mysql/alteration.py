@@ -20,28 +20,23 @@ from ...codec.mysql.alter import (
     Drop,
     DropKey,
     Rename,
-    RenameTo,
     SetCharset,
     SetDefault,
 )
-from ...codec.mysql.charset import max_bytes
 from ...codec.mysql.collation import Charset
-from ...codec.mysql.column_type import bytes_of_length
 from ...codec.mysql.definition import Definition
 from ...codec.mysql.entry import Query
 from ...codec.mysql.known_table import KnownTable
 from ...codec.mysql.tokens import NO_AUTO_VALUE_ON_ZERO, NotUnderstood
 from ...events import Action, AddColumn, ChangeColumn, ChangeKey, Column, DropColumn, Table
 from .computed import check_computed
-from .defaults import check_added, check_text, is_moment, same_definition
+from .convert import TEXT_KINDS, converted
+from .defaults import check_added, check_explicit, check_text, is_moment, same_definition
 
-_TEXT_KINDS: Final = frozenset({"char", "varchar", "text", "enum", "set"})
 _PREFIX_KINDS: Final = frozenset(
     {"char", "varchar", "text", "binary", "varbinary", "blob", "json", "geometry"}
 )
 """Kinds of which an index may have a prefix only."""
-_MAX_BYTES: Final = {1: 0xFF, 2: 0xFFFF, 3: 0xFFFFFF, 4: 0xFFFFFFFF}
-"""Maximum bytes of a TEXT by the bytes of its length."""
 
 
 class Defaults(Struct, frozen=True):
@@ -56,28 +51,6 @@ class Altered(Struct, frozen=True):
     known: KnownTable
     """The table after the statement, under its old name."""
     actions: tuple[Action, ...]
-
-
-def alter_unknown(clauses: Sequence[Clause], query: Query) -> tuple[Action, ...]:
-    """Return the effects on a table whose definition isn't known. Raises NotUnderstood for clauses other than
-    ADD and DROP of plain columns."""
-    actions: list[Action] = []
-    for clause in clauses:
-        match clause:
-            case Add(definition, after, unless_exists) if not definition.primary:
-                _check_alterable(definition)
-                if definition.expression:
-                    raise NotUnderstood("a generated column")
-                column = definition.column()
-                check_added(column, query)
-                actions.append(AddColumn(column, after, unless_exists))
-            case Drop(name, if_exists):
-                actions.append(DropColumn(name, if_exists))
-            case RenameTo() | AddUnique() | SetCharset():
-                pass
-            case _:
-                raise NotUnderstood(f"{_spelled(clause)}: the table's definition isn't known")
-    return tuple(actions)
 
 
 def alter(
@@ -242,7 +215,8 @@ class _Alteration:
         low = definition.name.lower()
         if unless_exists and (low in self._columns.keys() | self._added | self._renamed):
             return
-        _check_alterable(definition)
+        if definition.auto_increment:
+            raise NotUnderstood("AUTO_INCREMENT")
         column = self._resolved(definition)
         check_added(column, self._query)
         self._added.add(low)
@@ -251,16 +225,13 @@ class _Alteration:
             self._key = (definition.name,)
 
     def _resolved(self, definition: Definition) -> Column:
-        if definition.implicit_timestamp:
-            raise NotUnderstood(
-                "a TIMESTAMP without NULL or DEFAULT while explicit_defaults_for_timestamp=OFF"
-            )
+        check_explicit(definition)
         column = definition.column(self._charset, self._defaults.collations)
         check_text(column, self._query)
         to = self._convert_to
         if to is not None and column.kind == "json":
-            column = _converted(column, to)
-        if to is not None and column.kind in _TEXT_KINDS and column.charset != to.name:
+            column = converted(column, to)
+        if to is not None and column.kind in TEXT_KINDS and column.charset != to.name:
             raise NotUnderstood("CONVERT TO with a column of another CHARACTER SET")
         return column
 
@@ -289,9 +260,9 @@ class _Alteration:
             if at is not None:
                 change = self._actions[at]
                 assert isinstance(change, ChangeColumn)
-                self._actions[at] = replace(change, column=_converted(change.column, charset))
-            elif (converted := _converted(column, charset)) != column:
-                self._change(column.name, converted, None)
+                self._actions[at] = replace(change, column=converted(change.column, charset))
+            elif (after := converted(column, charset)) != column:
+                self._change(column.name, after, None)
 
     # --- the result --------------------------------------------------------------------------------
 
@@ -369,41 +340,3 @@ def _is_alike(action: ChangeColumn) -> bool:
         return False
     sizes = [(column.kind, column.length, column.charset) for column in (before, after)]
     return sizes[0] == sizes[1] or not {before.kind, after.kind} & _PREFIX_KINDS
-
-
-def _check_alterable(definition: Definition) -> None:
-    if definition.auto_increment:
-        raise NotUnderstood("AUTO_INCREMENT")
-    if definition.implicit_timestamp:
-        raise NotUnderstood("a TIMESTAMP without NULL or DEFAULT while explicit_defaults_for_timestamp=OFF")
-
-
-def _converted(column: Column, charset: Charset) -> Column:
-    """Return a column after CONVERT TO CHARACTER SET, which keeps room for as many characters."""
-    if column.kind == "json" and column.charset is not None:
-        if charset.name != "utf8mb4":
-            raise NotUnderstood(f"CONVERT TO CHARACTER SET {charset.name} with a column of JSON")
-        return replace(column, collation=charset.collation)
-    if column.kind not in _TEXT_KINDS or column.charset is None:
-        return column
-    length = column.length
-    if column.kind == "text":
-        characters = _MAX_BYTES[length] // max_bytes(column.charset)
-        length = min(4, bytes_of_length(characters * max_bytes(charset.name)))
-    elif column.kind == "varchar" and length * max_bytes(charset.name) > 0xFFFF:
-        raise NotUnderstood(f"CONVERT TO CHARACTER SET {charset.name} with VARCHAR({length})")
-    return replace(column, length=length, charset=charset.name, collation=charset.collation)
-
-
-def _spelled(clause: Clause) -> str:
-    words = {
-        Add: "ADD COLUMN",
-        Change: "CHANGE COLUMN",
-        Rename: "RENAME COLUMN",
-        SetDefault: "ALTER COLUMN",
-        AddKey: "ADD PRIMARY KEY",
-        DropKey: "DROP PRIMARY KEY",
-        ChangeIndex: "DROP INDEX",
-        Convert: "CONVERT TO CHARACTER SET",
-    }
-    return clause.what if isinstance(clause, ChangeRows) else words[type(clause)]

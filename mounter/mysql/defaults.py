@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgspec.structs import replace
 
+from ...codec.mysql.definition import Definition
 from ...codec.mysql.entry import Query
 from ...codec.mysql.tokens import (
     ANSI_QUOTES,
@@ -41,6 +42,12 @@ def check_text(column: Column, query: Query) -> None:
     converted = [one for one in texts[1:] if not one.isascii() or (is_binary and one.startswith("'"))]
     if query.converts_strings and converted:
         raise NotUnderstood(f"{converted[0]} while character_set_connection isn't character_set_client")
+
+
+def check_explicit(definition: Definition) -> None:
+    """Raise NotUnderstood for a TIMESTAMP whose default the server chooses."""
+    if definition.implicit_timestamp:
+        raise NotUnderstood("a TIMESTAMP without NULL or DEFAULT while explicit_defaults_for_timestamp=OFF")
 
 
 def check_added(column: Column, query: Query) -> None:
