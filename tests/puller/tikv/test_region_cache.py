@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tidemill.actors import SystemClock
 from tidemill.codec.proto import PD, metapb, pdpb
 from tidemill.codec.tidb.key import encode_bytes
 from tidemill.emulator.cluster import Cluster
@@ -99,9 +100,11 @@ def test_a_span_that_pd_never_covers_is_told_after_a_while():
         return pdpb.ScanRegionsResponse(header=pd.header())
 
     pd.on(PD["ScanRegions"], nothing)
+    clock = SystemClock()
+    clock.now = lambda: 0.01 * len(asked)  # each request takes 10 ms
     with (
         served(pd),
-        client(pd.address, region_retry_seconds=0.05) as c,
+        client(pd.address, clock=clock, region_retry_seconds=0.05) as c,
         pytest.raises(Retryable, match=r"PD's regions don't cover \[, ffffffffff\): no regions"),
     ):
         c.run(c.cache.load(EVERYTHING))
