@@ -45,9 +45,10 @@ class DirectoryOptions:
             raise ConfigError(f"flush_seconds = {self.flush_seconds:g}: at least 0")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BucketOptions(DirectoryOptions):
-    """Options of an S3-compatible store. Raises ConfigError that names the accepted values."""
+@dataclass(frozen=True, kw_only=True)
+class BucketAccess:
+    """Options by which an S3-compatible store is reached. Raises ConfigError that names the accepted
+    values."""
 
     endpoint: str = ""
     """URL of a store other than Amazon's, such as "http://minio:9000"."""
@@ -69,7 +70,6 @@ class BucketOptions(DirectoryOptions):
     """Time without an answer after which a request is given up, and sent again later."""
 
     def __post_init__(self) -> None:
-        DirectoryOptions.__post_init__(self)
         if bool(self.access_key) != bool(self.secret_key):
             raise ConfigError("access_key and secret_key go together")
         if self.session_token and not self.access_key:
@@ -78,3 +78,12 @@ class BucketOptions(DirectoryOptions):
             raise ConfigError(f"endpoint = {self.endpoint!r}: a URL, for instance http://minio:9000")
         if self.timeout_seconds < 1:
             raise ConfigError(f"timeout_seconds = {self.timeout_seconds:g}: at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BucketOptions(BucketAccess, DirectoryOptions):
+    """Options of files in an S3-compatible store. Raises ConfigError that names the accepted values."""
+
+    def __post_init__(self) -> None:
+        DirectoryOptions.__post_init__(self)
+        BucketAccess.__post_init__(self)
