@@ -11,6 +11,7 @@ from tidemill.errors import CheckpointError, ConfigError, Retryable, SinkError
 from tidemill.sink import Delivery, open_sink
 from tidemill.sink.kind import SinkContext
 from tidemill.sink.registry import given_sink, survey_sink
+from tidemill.sink.storage.directory import Directory
 from tidemill.testing.changes import ORDERS, MemoryStore, at, batch, insert, transaction
 from tidemill.testing.s3 import Broken
 
@@ -310,3 +311,14 @@ def test_the_check_says_where_the_feed_begins(place):
     sink.write(one(2))
     sink.flush()  # the check fenced off nobody
     sink.close()
+
+
+def test_a_directory_that_refuses_to_remove_a_folder_says_so(tmp_path):
+    store = Directory(tmp_path)
+    store.write("folder/one", b"1")
+    store.remove_folder("folder")
+    store.remove_folder("folder")  # it is gone
+    assert store.entries() == []
+    store.write("file", b"1")
+    with pytest.raises(SinkError, match=f"can't write {tmp_path}: Not a directory"):
+        store.remove_folder("file")
