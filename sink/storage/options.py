@@ -32,8 +32,21 @@ class DirectoryOptions:
     """Folders of the layout "ticdc" by the UTC date of a row's commit ts."""
     file_index_width: int = 20
     """Digits of a file's number in the layout "ticdc"."""
+    row_key: bool = False
+    """Add the row's source and number in its transaction to canal-json (in `_tidb`) and to csv of the layout
+    "ticdc" (with the commit ts, as columns at the end); other formats always have them."""
     parallel: int = 8
     """Number of files that are written at once."""
+
+    @property
+    def adds_columns(self) -> bool:
+        """True if rows of csv have columns after those of their table."""
+        return self.row_key and self.format == "csv" and self.layout == "ticdc"
+
+    @property
+    def file_format(self) -> str:
+        """Form of the files, which can't change in a prefix."""
+        return "csv with row_key" if self.adds_columns else self.format
 
     def __post_init__(self) -> None:
         if not 6 <= self.file_index_width <= 20:

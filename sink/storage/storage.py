@@ -220,7 +220,7 @@ class StorageSink:
             feed=self._feed,
             sink=self.name,
             layout=options.layout,
-            format=options.format,
+            format=options.file_format,
             commits=self._commits + 1,
             checkpoint=encode_checkpoint(reached),
             definitions=self._layout.definitions(),
@@ -284,7 +284,7 @@ class StorageSink:
     def _adopt(self, state: State) -> None:
         """Continue after a saved state. Its staged files are there until all are published."""
         options = self._options
-        if (state.layout, state.format) != (options.layout, options.format):
+        if (state.layout, state.format) != (options.layout, options.file_format):
             raise SinkError(
                 f"{self.target} has files of format {state.format!r} in the layout {state.layout!r}: give "
                 "these options, or another prefix"

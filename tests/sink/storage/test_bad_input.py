@@ -54,6 +54,17 @@ def begun(place):
         ("s3://bucket", {"encoding": {"null": ""}}, "the format parquet has no such options"),
         ("s3://bucket?format=csv", {"encoding": {"output-old-value": True}}, "two rows with one key"),
         ("s3://bucket?format=csv", {"encoding": {"nul": ""}}, "nul"),
+        (
+            "s3://bucket?format=csv&layout=ticdc&row_key=true",
+            {"encoding": {"output-old-value": True}},
+            "two rows with one key; give row_key = false",
+        ),
+        (
+            "s3://bucket?format=csv&layout=ticdc&row_key=true",
+            {"encoding": {"output-field-header": True}},
+            "no line of names",
+        ),
+        ("s3://bucket?format=canal-json&row_key=true", {}, "row_key needs encoding.enable-tidb-extension"),
         ("s3://bucket?layout=ticdc&file_index_width=5", {}, "file_index_width = 5: 6 to 20"),
         ("directory:///", {}, "names no directory; for instance directory:///var/rows"),
     ],

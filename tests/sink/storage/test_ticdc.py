@@ -175,6 +175,78 @@ def test_canal_json_ends_lines_as_ticdc_does(tmp_path):
     assert lines[-1] == b""
 
 
+def row_keys(place):
+    """Return the key of each row of canal-json, and the row."""
+    found = []
+    for name, content in place.objects().items():
+        if name.endswith(".json") and "/meta/" not in name:
+            for line in content.splitlines():
+                document = json.loads(line)
+                extension = document["_tidb"]
+                key = extension["source"], extension["commitTs"], extension["row"]
+                found.append((key, document["data"][0]))
+    return found
+
+
+@pytest.mark.parametrize("layout", ["ticdc", "tables"])
+def test_rows_of_canal_json_can_have_a_key_that_is_unique_and_in_order(tmp_path, layout):
+    options = {"format": "canal-json", "layout": layout, "row_key": True}
+    place = DirectoryPlace(tmp_path / "copy", encoding={"enable_tidb_extension": True}, **options)
+    rows = [stamped(7, insert(ORDERS, number, "a")) for number in range(4)]
+    pair = stamped(7, insert(PAIRS, 1, "b", 2))
+    items = [
+        transaction(7, rows[0], rows[0], last=False),
+        transaction(7, pair, rows[1]),
+        transaction(8, stamped(8, insert(ORDERS, 1, "<"))),
+    ]
+    sink = place.sink(flush_seconds=60.0)
+    sink.open()
+    for item in items:
+        sink.write(Batch([item], at(item.commit_ts) if item.last else None))
+    sink.flush()
+    sink.close()
+    found = sorted(row_keys(place), key=lambda pair: pair[0])
+    assert [key for key, _ in found] == [
+        ("src", 7, 0),
+        ("src", 7, 1),
+        ("src", 7, 2),
+        ("src", 7, 3),
+        ("src", 8, 0),
+    ]
+    assert [row.get("id") for _, row in found] == ["0", "0", None, "1", "1"]
+
+
+def stamped(ts, change):
+    return replace(change, commit_ts=ts)
+
+
+def test_rows_of_csv_can_have_a_key_in_columns_that_the_schema_file_names(tmp_path):
+    place = place_at(tmp_path, date_separator="none", file_index_width=6, row_key=True)
+    items = [create(1, ORDERS), transaction(2, insert(ORDERS, 1, 'a"'), insert(PAIRS, 1, "b", 2))]
+    written(place, *items, transaction(3, insert(ORDERS, 2, None)))
+    objects = place.objects()
+    assert objects["shop/orders/1/CDC000001.csv"] == b'"I","orders","shop",1,"a""","src",2,0\r\n'
+    assert objects["shop/orders/1/CDC000002.csv"] == b'"I","orders","shop",2,\\N,"src",3,0\r\n'
+    assert objects["shop/pairs/2/CDC000001.csv"] == b'"I","pairs","shop",1,"b",2,"src",2,1\r\n'
+    key = ["_tidemill_source", "_tidemill_ts", "_tidemill_n"]
+    assert schemas(place) == [
+        ("shop/orders", 1, "", 0, ["id", "note", *key]),
+        ("shop/pairs", 2, "", 0, ["a", "b", "n", *key]),
+    ]
+    for name, content in objects.items():
+        if "/meta/schema_" in name:
+            file = json.loads(content)
+            checksum = schema_checksum(file["Schema"], file["Table"], file["TableColumns"])
+            assert name.endswith(schema_name(file["TableVersion"], checksum))
+            assert len(file["TableColumns"]) == file["TableColumnsTotal"]
+
+
+def test_a_prefix_of_csv_keeps_its_columns(tmp_path):
+    written(place_at(tmp_path), transaction(1, insert(ORDERS, 1, "")))
+    with pytest.raises(SinkError, match=r"has files of format 'csv' .*give these options, or another prefix"):
+        place_at(tmp_path, row_key=True).sink().open()
+
+
 def test_while_tables_are_loaded_metadata_is_not_written(tmp_path):
     place = place_at(tmp_path)
     sink = place.sink()
