@@ -32,6 +32,9 @@ class DirectoryOptions:
     """Folders of the layout "ticdc" by the UTC date of a row's commit ts."""
     file_index_width: int = 20
     """Digits of a file's number in the layout "ticdc"."""
+    file_expiration_days: int = 0
+    """Days that files of the layout "ticdc" are kept, counted back from the checkpoint's; 0: forever. Needs
+    folders by day."""
     row_key: bool = False
     """Add the row's source and number in its transaction to canal-json (in `_tidb`) and to csv of the layout
     "ticdc" (with the commit ts, as columns at the end); other formats always have them."""
@@ -54,6 +57,10 @@ class DirectoryOptions:
         for option in ("file_bytes", "commit_rows", "parallel"):
             if getattr(self, option) < 1:
                 raise ConfigError(f"{option} = {getattr(self, option)}: at least 1")
+        if self.file_expiration_days < 0:
+            raise ConfigError(f"file_expiration_days = {self.file_expiration_days}: at least 0")
+        if self.file_expiration_days and (self.layout, self.date_separator) != ("ticdc", "day"):
+            raise ConfigError('file_expiration_days needs layout = "ticdc" and date_separator = "day"')
         if self.flush_seconds < 0:
             raise ConfigError(f"flush_seconds = {self.flush_seconds:g}: at least 0")
 

@@ -14,9 +14,10 @@ from typing import Any, Final
 
 from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
 from ...errors import InvariantViolated, Retryable, SinkError, TidemillError
-from ...events import Batch, Checkpoint, Ddl, Item, Wait, row_count
+from ...events import Batch, Checkpoint, Ddl, Item, Ts, Wait, row_count
 from ...failpoint import reach
 from ..files.names import HIDDEN
+from .expiry import Expiry
 from .layout import Layout
 from .ledger import Ledger, State
 from .options import DirectoryOptions
@@ -52,6 +53,7 @@ class StorageSink:
         self._format: Final = form
         self._options: Final = options
         self._now: Final = now
+        self._expiry: Final = Expiry(store, options.file_expiration_days)
         self._pool: ThreadPoolExecutor | None = None
         self._durable: Checkpoint | None = None
         self._commits = 0
@@ -209,10 +211,17 @@ class StorageSink:
             while self._abandoned:
                 self._store.remove_folder(self._abandoned[-1])
                 self._abandoned.pop()
+            if reached.loading is None:
+                self._remove_expired(reached.resume.ts)
         self._durable = reached
         self._commits = state.commits
         self._attempted.clear()
         self._begin()
+
+    def _remove_expired(self, ts: Ts) -> None:
+        if folders := self._expiry.folders(ts):
+            self._in_parallel(self._store.remove_folder, folders)
+        self._expiry.done(ts)
 
     def _state(self, reached: Checkpoint) -> State:
         options = self._options

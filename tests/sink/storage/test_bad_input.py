@@ -64,6 +64,13 @@ def begun(place):
             {"encoding": {"output-field-header": True}},
             "no line of names",
         ),
+        ("s3://bucket?layout=ticdc&file_expiration_days=-1", {}, "file_expiration_days = -1: at least 0"),
+        ("s3://bucket?file_expiration_days=3", {}, 'needs layout = "ticdc" and date_separator = "day"'),
+        (
+            "s3://bucket?layout=ticdc&file_expiration_days=3&date_separator=none",
+            {},
+            'needs layout = "ticdc" and date_separator = "day"',
+        ),
         ("s3://bucket?format=canal-json&row_key=true", {}, "row_key needs encoding.enable-tidb-extension"),
         ("s3://bucket?layout=ticdc&file_index_width=5", {}, "file_index_width = 5: 6 to 20"),
         ("directory:///", {}, "names no directory; for instance directory:///var/rows"),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from msgspec.structs import replace
 
-from tidemill.errors import SinkError
+from tidemill.errors import Retryable, SinkError
 from tidemill.events import (
     AddColumn,
     Batch,
@@ -21,8 +22,9 @@ from tidemill.events import (
 )
 from tidemill.sink.storage.ticdc_schema import columns_of, schema_checksum, schema_name, schema_text
 from tidemill.testing.changes import ORDERS, PAIRS, alter, at, batch, create, insert, transaction
+from tidemill.testing.s3 import Broken
 
-from .places import DirectoryPlace
+from .places import BucketPlace, DirectoryPlace
 
 DAY = compose_ts(1_700_000_000_000)
 """A ts on 2023-11-14."""
@@ -173,6 +175,91 @@ def test_canal_json_ends_lines_as_ticdc_does(tmp_path):
         [{"id": "2", "note": "b"}],
     ]
     assert lines[-1] == b""
+
+
+def days(place):
+    """Return the days of which there are files, and the tables with schema files."""
+    names = place.objects()
+    found = sorted({tuple(name.split("/")[1:4:2]) for name in names if "/CDC" in name})
+    return found, sorted({name.split("/")[1] for name in names if "/meta/schema_" in name})
+
+
+NEXT_DAY = 86_400_000 << 18
+
+
+def test_files_are_removed_a_number_of_days_before_the_checkpoint(tmp_path):
+    place = place_at(tmp_path, file_expiration_days=2)
+    every = [transaction(DAY + NEXT_DAY * day, insert(ORDERS, day, "")) for day in range(3)]
+    written(place, transaction(DAY - 1, insert(PAIRS, 1, "b", 1)), *every)
+    three = [("orders", f"2023-11-{day}") for day in (14, 15, 16)]
+    assert days(place) == ([*three, ("pairs", "2023-11-14")], ["orders", "pairs"])
+    written(place, transaction(DAY + NEXT_DAY * 3, insert(ORDERS, 3, "")))
+    assert days(place) == ([*three[1:], ("orders", "2023-11-17")], ["orders", "pairs"])
+    assert not (place.path / "shop" / "orders" / str(DAY) / "2023-11-14").exists()
+    written(place, transaction(DAY + NEXT_DAY * 300, insert(ORDERS, 4, "")))
+    assert days(place) == ([("orders", "2024-09-09")], ["orders", "pairs"])
+    assert json.loads(place.objects()["metadata"]) == {"checkpoint-ts": DAY + NEXT_DAY * 300}
+
+
+def test_nothing_else_than_dated_files_is_removed(tmp_path):
+    place = place_at(tmp_path, file_expiration_days=1)
+    old = replace(ORDERS, schema="2001-01-01", name="2001-01-02")
+    written(place, create(DAY, old), transaction(DAY, insert(old, 1, "")))
+    kept = [
+        "shop/orders/5/2001-01-01/mine.csv",
+        "shop/orders/x/2001-01-01/CDC000001.csv",
+        "a/2001-01-01/CDC1",
+    ]
+    for name in kept:
+        (place.path / name).parent.mkdir(parents=True)
+        (place.path / name).write_text("")
+    written(place, transaction(DAY + 1, insert(old, 2, "")))
+    found = list(place.objects())
+    assert set(kept) <= set(found)
+    assert [name for name in found if name.endswith("2.csv")] == [
+        f"2001-01-01/2001-01-02/{DAY}/2023-11-14/CDC00000000000000000002.csv"
+    ]
+
+
+def test_expired_files_of_a_bucket_are_removed_once_a_day_and_after_a_failure(s3_server, bucket):
+    options = {"format": "csv", "layout": "ticdc", "file_expiration_days": 1}
+    place = BucketPlace(s3_server, f"{bucket}/copy", **options)
+    sink = place.sink()
+    sink.open()
+
+    def write(day, number=0):
+        sink.write(batch(transaction(DAY + NEXT_DAY * day + number, insert(ORDERS, day, ""))))
+        return sink.flush()
+
+    write(0)
+    write(1)
+    broken = []
+
+    def fault(environ, handle):
+        if re.search(r"prefix=copy%2Fshop%2F(&|$)", environ["QUERY_STRING"]):
+            broken.append(environ["QUERY_STRING"])
+            raise Broken
+
+    s3_server.fault = fault
+    try:
+        with pytest.raises(Retryable):
+            write(2)
+        s3_server.fault = None
+        assert broken
+        assert days(place)[0] == [("orders", f"2023-11-{day}") for day in (14, 15, 16)]
+        write(2)  # it comes again, and is skipped
+        before = s3_server.requests
+        write(2, 1)
+        assert days(place)[0] == [("orders", f"2023-11-{day}") for day in (15, 16)]
+        usual = s3_server.requests - before
+        before = s3_server.requests
+        write(2, 2)
+        assert s3_server.requests - before < usual
+    finally:
+        s3_server.fault = None
+        sink.close()
+    names = [name for name in place.objects() if name.endswith(".csv") and "2023-11-16" in name]
+    assert [name[-5:] for name in names] == ["1.csv", "2.csv", "3.csv"]
 
 
 def row_keys(place):
