@@ -35,6 +35,7 @@ POINTS = (
     "kafka.sent",
     "kafka.before_commit",
     "kafka.committed",
+    "claims.kept",
     "storage.writing",
     "storage.publishing",
     "storage.published",

@@ -41,7 +41,7 @@ from ..testing.binlog_events import (
 
 _BATCH = 1_000
 _EVENTS = 10
-_COLUMNS = (
+COLUMNS = (
     INT._replace(nullable=False), ColumnSpec(8), decimal(12, 2), ColumnSpec(5, b"\x08"), VARCHAR,
     ColumnSpec(18, b"\0"), TINY, BLOB._replace(collation=UTF8MB4_BIN),
 )  # fmt: skip
@@ -53,7 +53,7 @@ def run(*, rows: int = 200_000, rounds: int = 5) -> dict[str, Any]:
     if library.native is None:
         raise RuntimeError(f"there is nothing to measure: {library.description()}")
     numbers = [range(at, at + _BATCH) for at in range(0, rows, _BATCH)]
-    events = [rows_event(INSERT, [_image(number) for number in batch]) for batch in numbers]
+    events = [rows_event(INSERT, [image(number) for number in batch]) for batch in numbers]
     packets = [b"".join(map(_packet, batch)) for batch in numbers]
     made: dict[str, Callable[[], Iterator[Run]]] = {
         "": lambda: _event_runs(events),
@@ -74,7 +74,7 @@ def run(*, rows: int = 200_000, rounds: int = 5) -> dict[str, Any]:
     size = sum(map(len, events)) / rows
     return {
         "bench": "columns",
-        "settings": {"rows": rows, "rounds": rounds, "columns": len(_COLUMNS), "bytes_per_row": size},
+        "settings": {"rows": rows, "rounds": rounds, "columns": len(COLUMNS), "bytes_per_row": size},
         "figures": {**figures, "mb_per_second": figures["arrow"] * size / 1e6},
         "yardstick": yardstick,
         "ratio": {name: figures[name] / yardstick[name] for name in figures},
@@ -83,7 +83,7 @@ def run(*, rows: int = 200_000, rounds: int = 5) -> dict[str, Any]:
 
 def _event_runs(events: Sequence[bytes]) -> Iterator[Run]:
     layouts = Layouts()
-    layout = layouts.layout(layouts.number_of(table_map(*_COLUMNS)))
+    layout = layouts.layout(layouts.number_of(table_map(*COLUMNS)))
     return (layout.run(event, 1, 1) for event in events)
 
 
@@ -120,7 +120,7 @@ def _seconds(
         library.in_use = was
 
 
-def _image(key: int) -> list[bytes | None]:
+def image(key: int) -> list[bytes | None]:
     return [
         key.to_bytes(4, "little"),
         (2**62 + key).to_bytes(8, "little"),

@@ -57,6 +57,12 @@ def _kafka(**settings: Any) -> Result:
     return kafka.run(**settings)
 
 
+def _storage(**settings: Any) -> Result:
+    from . import storage
+
+    return storage.run(**settings)
+
+
 def _encodings(**settings: Any) -> Result:
     from . import encodings
 
@@ -133,6 +139,7 @@ BENCHES: Mapping[str, Callable[..., Result]] = {
     "sink": _sink,
     "encodings": _encodings,
     "kafka": _kafka,
+    "storage": _storage,
     "merge": _merge,
     "diff": _diff,
     "shards": _shards,

@@ -85,6 +85,15 @@ def bench_kafka(
     _bench("kafka", as_json, rows=rows, encoding=encoding)
 
 
+@bench.command("storage")
+def bench_storage(
+    rows: Annotated[int, typer.Option(min=1)] = 200_000,
+    as_json: Json = False,
+) -> None:
+    """Rows into Parquet files of an S3-compatible store, against Arrow's write_table of the same tables."""
+    _bench("storage", as_json, rows=rows)
+
+
 @bench.command("merge")
 def bench_merge(
     entries: Annotated[int, typer.Option(min=1)] = 200_000,

@@ -27,7 +27,8 @@ def with_query(options: T, query: str, without: Collection[str] = ()) -> T:
     given: dict[str, Any] = {}
     for name, text in parse_qsl(query, keep_blank_values=True, separator="&"):
         if name not in defaults:
-            raise ConfigError(f"unknown option {name!r} in the URL; accepted: {', '.join(defaults)}")
+            accepted = ", ".join(defaults) or "none"
+            raise ConfigError(f"unknown option {name!r} in the URL; accepted: {accepted}")
         given[name] = _value(name, text, defaults[name])
         if getattr(options, name) not in (defaults[name], given[name]):
             raise ConfigError(f"{name} is given twice: in the URL, and as an option")

@@ -19,7 +19,7 @@ from .definition import Definition, Describe, definition_of
 from .encoder import Message, Milliseconds, afters, befores, groups, refuse
 from .json_text import html_json_bytes
 from .options import AvroOptions
-from .oversize import RECORD_BYTES, too_large
+from .oversize import check_sizes
 from .schema_registry import SchemaRegistry
 from .statement_kind import named, statement_kind
 from .value_text import Scope
@@ -118,11 +118,7 @@ class _TableForm:
         if self._key_places:
             keys = [self._key_frame + key for key in self._keys(rows)]
         found = list(map(Message, keys, self._values(op, changes, rows)))
-        if self._options.max_message_bytes:
-            for message in found:
-                size = len(message.key or b"") + len(message.value or b"") + RECORD_BYTES
-                if size > self._options.max_message_bytes:
-                    too_large(NAME, self._table, size, self._options, has_key=False)
+        check_sizes(NAME, self._options, changes, found)
         return found
 
     def _values(self, op: Op, changes: list[RowChange], rows: list[Row]) -> Sequence[bytes | None]:

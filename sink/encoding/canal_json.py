@@ -14,13 +14,14 @@ from typing import Any, Final
 from ...events import Column, Ddl, Op, RowChange, Table, Ts, physical_ms
 from ..per_table import PerTable
 from .canal_types import WIDER, sql_type
+from .claims import Claim, ClaimStore
 from .columns import Fields, Texts, Values, Writer, columns_of, joined
-from .compression import compressor
+from .compression import Compress, compressor
 from .definition import Definition, Describe, bare_type, definition_of, full_type
 from .encoder import Message, Milliseconds, afters, befores, by_transaction, in_order, refuse
 from .json_text import html_json_bytes, html_json_lines
 from .options import CanalOptions
-from .oversize import shorten
+from .oversize import LargeRows
 from .statement_kind import named, statement_kind
 from .value_lines import value_lines, wrapped
 
@@ -38,16 +39,23 @@ class CanalJsonEncoder:
 
     name = NAME
 
-    def __init__(self, options: CanalOptions, now: Milliseconds, describe: Describe = definition_of) -> None:
+    def __init__(
+        self,
+        options: CanalOptions,
+        now: Milliseconds,
+        describe: Describe = definition_of,
+        claims: ClaimStore | None = None,
+    ) -> None:
         self._options: Final = options
         self._now: Final = now
-        self._compress: Final = compressor(options.large_message_handle_compression)
-        self._tables: Final = PerTable(lambda table: _TableForm(describe(table), options))
+        compress = self._compress = compressor(options.large_message_handle_compression)
+        large = LargeRows(NAME, options, claims)
+        self._tables: Final = PerTable(lambda table: _TableForm(describe(table), options, compress, large))
 
     def rows(self, changes: Sequence[RowChange], last: bool = True) -> list[Message]:  # noqa: ARG002
         now = self._now()
         values = in_order(changes, lambda table, op, group: self._tables[table].values(op, group, now))
-        return list(map(Message, repeat(None), map(self._compress, values)))
+        return list(map(Message, repeat(None), values))
 
     def ddl(self, ddl: Ddl) -> list[Message]:
         if not ddl.query:
@@ -87,10 +95,14 @@ class CanalJsonEncoder:
 class _TableForm:
     """The parts of messages that are the same for all rows of a table."""
 
-    def __init__(self, definition: Definition, options: CanalOptions) -> None:
+    def __init__(
+        self, definition: Definition, options: CanalOptions, compress: Compress, large: LargeRows
+    ) -> None:
         table = definition.table
         self._table: Final = table
         self._options: Final = options
+        self._compress: Final = compress
+        self._large: Final = large
         self._all: Final = tuple(range(len(table.columns)))
         self._handle: Final = tuple(sorted(definition.handle_key))
         self._definition: Final = definition
@@ -110,12 +122,20 @@ class _TableForm:
             places = self._handle
             if not places:
                 refuse(NAME, self._table, "", "delete-only-output-handle-key-columns needs a key")
-        found = self._render(op, changes, now, places, b"")
+        found = list(map(self._compress, self._render(op, changes, now, places, b"")))
 
-        def key_only(place: int) -> bytes:
-            return self._render(op, [changes[place]], now, self._handle, b',"onlyHandleKey":true')[0]
+        def short(place: int, location: str) -> bytes:
+            mark = b',"onlyHandleKey":true'
+            if location:
+                mark = b',"claimCheckLocation":%b' % html_json_bytes(location)
+            return self._compress(self._render(op, [changes[place]], now, self._handle, mark)[0])
 
-        shorten(NAME, self._table, self._options, found, key_only if self._handle else None)
+        def claim(place: int) -> Claim:
+            change = changes[place]
+            (stamp,) = self._render(op, [change], 0, places, b"")
+            return Claim(change.commit_ts, None, found[place], stamp)
+
+        self._large.replace(self._table, found, len, short, claim, has_key=bool(self._handle))
         return found
 
     def _render(

@@ -9,7 +9,7 @@ from ...codec.proto import canal
 from ...events import Table
 from .encoder import Message
 from .options import CanalProtobufOptions
-from .oversize import RECORD_BYTES, too_large
+from .oversize import RECORD_BYTES, check_size
 from .protobuf_bytes import delimited
 
 MakeEntry: TypeAlias = Callable[[list[bytes]], bytes]
@@ -66,7 +66,7 @@ class Packets:
             size += len(rows[place])
             if size > self._limit:
                 if place == start and not self._entries:
-                    too_large(_NAME, table, size, self._options, has_key=False)
+                    check_size(_NAME, table, size, self._options)
                 return place
         return end
 

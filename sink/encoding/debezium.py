@@ -32,7 +32,7 @@ from .encoder import Message, Milliseconds, afters, befores, groups
 from .json_schema import json_schema
 from .json_text import json_bytes, json_lines
 from .options import DebeziumOptions
-from .oversize import RECORD_BYTES, too_large
+from .oversize import RECORD_BYTES, check_size
 from .schema_registry import SchemaRegistry
 from .statement_kind import named, statement_kind
 
@@ -73,8 +73,7 @@ class DebeziumEncoder:
     def _message(self, table: Table, key: bytes, value: bytes) -> Message:
         message = Message(self._compress(key), self._compress(value))
         size = len(message.key or b"") + len(message.value or b"") + RECORD_BYTES
-        if self._options.max_message_bytes and size > self._options.max_message_bytes:
-            too_large(NAME, table, size, self._options, has_key=True)
+        check_size(NAME, table, size, self._options)
         return message
 
     def ddl(self, ddl: Ddl) -> list[Message]:

@@ -29,7 +29,7 @@ from .debezium_schemas import legal, schema_name
 from .definition import Definition, Describe, definition_of
 from .encoder import Message, Milliseconds, afters, befores, groups
 from .options import DebeziumAvroOptions, DebeziumOptions
-from .oversize import RECORD_BYTES, too_large
+from .oversize import check_sizes
 from .schema_registry import SchemaRegistry
 from .statement_kind import named
 from .value_text import Scope
@@ -128,11 +128,7 @@ class _TableForm:
             Message(self._key_frame + key, value)
             for key, value in zip(keys, self._values(op, changes, source, now), strict=True)
         ]
-        if self._options.max_message_bytes:
-            for message in found:
-                size = len(message.key or b"") + len(message.value or b"") + RECORD_BYTES
-                if size > self._options.max_message_bytes:
-                    too_large(NAME, self._table, size, self._options, has_key=False)
+        check_sizes(NAME, self._options, changes, found)
         return found
 
     def _values(self, op: Op, changes: list[RowChange], source: DebeziumOptions, now: int) -> list[bytes]:

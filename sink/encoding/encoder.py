@@ -48,7 +48,7 @@ Milliseconds: TypeAlias = Callable[[], int]
 
 
 class Encoder(Protocol):
-    """Turns changes into messages. Not thread-safe."""
+    """Turns changes into messages. Not thread-safe. A copy of one (`copy.copy`) goes on from its state."""
 
     name: str
     """Name of the encoding, as users write it."""

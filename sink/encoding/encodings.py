@@ -11,6 +11,7 @@ from ...errors import ConfigError
 from .avro import AvroEncoder
 from .canal_json import CanalJsonEncoder
 from .canal_protobuf import CanalProtobufEncoder
+from .claims import ClaimStore
 from .csv import CsvEncoder
 from .debezium import DebeziumEncoder
 from .debezium_avro import DebeziumAvroEncoder
@@ -25,6 +26,7 @@ from .options import (
     CsvOptions,
     DebeziumAvroOptions,
     DebeziumOptions,
+    EncodingOptions,
     MaxwellOptions,
     OpenOptions,
     SimpleOptions,
@@ -37,34 +39,54 @@ from .simple_avro import SimpleAvroEncoder
 class Encoding:
     """One entry: the options of an encoding, and how its encoder is made."""
 
-    options: type
-    make: Callable[[Any, Milliseconds, Describe], Encoder]
+    options: type[EncodingOptions]
+    make: Callable[..., Encoder]
+    """Called with the options, a clock and the definitions of tables."""
+    has_claims: bool = False
+    """True if `make` also takes a store for claim checks."""
 
 
-def _simple(options: SimpleOptions, now: Milliseconds, describe: Describe) -> Encoder:
+def _simple(
+    options: SimpleOptions, now: Milliseconds, describe: Describe, claims: ClaimStore | None
+) -> Encoder:
     made = SimpleAvroEncoder if options.encoding_format == "avro" else SimpleEncoder
-    return made(options, now, describe)
+    return made(options, now, describe, claims)
 
 
 ENCODINGS: Final[dict[str, Encoding]] = {
-    "canal-json": Encoding(CanalOptions, CanalJsonEncoder),
+    "canal-json": Encoding(CanalOptions, CanalJsonEncoder, has_claims=True),
     "canal-protobuf": Encoding(CanalProtobufOptions, CanalProtobufEncoder),
-    "open-protocol": Encoding(OpenOptions, OpenProtocolEncoder),
+    "open-protocol": Encoding(OpenOptions, OpenProtocolEncoder, has_claims=True),
     "debezium": Encoding(DebeziumOptions, DebeziumEncoder),
     "avro": Encoding(AvroOptions, AvroEncoder),
     "debezium-avro": Encoding(DebeziumAvroOptions, DebeziumAvroEncoder),
     "maxwell": Encoding(MaxwellOptions, MaxwellEncoder),
     "csv": Encoding(CsvOptions, CsvEncoder),
-    "simple": Encoding(SimpleOptions, _simple),
+    "simple": Encoding(SimpleOptions, _simple, has_claims=True),
 }
 
 
-def make_encoder(
-    name: str, options: Mapping[str, Any], now: Milliseconds, describe: Describe = definition_of
-) -> Encoder:
-    """Return an encoder. Names of options may have - or _. Raises ConfigError, naming what is accepted."""
+def encoding_options(name: str, options: Mapping[str, Any]) -> EncodingOptions:
+    """Return the options of an encoding. Names may have - or _.
+
+    Raises ConfigError, naming what is accepted.
+    """
     if name not in ENCODINGS:
         raise ConfigError(f"no encoding {name!r}; accepted: {', '.join(ENCODINGS)}")
-    encoding = ENCODINGS[name]
     given = {key.replace("-", "_"): value for key, value in options.items()}
-    return encoding.make(build(encoding.options, given, name), now, describe)
+    return build(ENCODINGS[name].options, given, name)
+
+
+def make_encoder(
+    name: str,
+    options: Mapping[str, Any],
+    now: Milliseconds,
+    describe: Describe = definition_of,
+    claims: ClaimStore | None = None,
+) -> Encoder:
+    """Return an encoder; `claims` is the store for claim checks. Raises ConfigError as `encoding_options`,
+    and for claim checks without a store."""
+    found = encoding_options(name, options)
+    encoding = ENCODINGS[name]
+    more = (claims,) if encoding.has_claims else ()
+    return encoding.make(found, now, describe, *more)

@@ -8,19 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import tzinfo
 from operator import ne
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from ...events import Ddl, Op, RowChange, Table, Ts
 from ..per_table import PerTable
+from .claims import Claim, ClaimStore
 from .columns import Fields, Texts, Writer, columns_of, joined
-from .compression import compressor
+from .compression import Compress, compressor
 from .definition import Definition, Describe, definition_of
 from .encoder import Message, Milliseconds, afters, befores, by_transaction, in_order, refuse
 from .json_text import json_bytes, json_lines
 from .numbers import json_number, single_text
 from .open_types import flags, type_byte
 from .options import OpenOptions
-from .oversize import RECORD_BYTES, too_large
+from .oversize import RECORD_BYTES, LargeRows
 from .quoted_bytes import quoted_bytes
 from .statement_kind import named, statement_kind
 from .value_lines import doubles, each, plain, split, value_lines, wrapped
@@ -30,6 +31,8 @@ NAME: Final = "open-protocol"
 _VERSION: Final = (1).to_bytes(8)
 _LENGTHS: Final = 24
 """Bytes of the version and of the two lengths of a row."""
+_Part: TypeAlias = tuple[bytes, bytes]
+"""Key and value of a row."""
 
 
 class OpenProtocolEncoder:
@@ -42,21 +45,20 @@ class OpenProtocolEncoder:
         options: OpenOptions,
         now: Milliseconds,  # noqa: ARG002
         describe: Describe = definition_of,
+        claims: ClaimStore | None = None,
     ) -> None:
         self._options: Final = options
-        self._compress: Final = compressor(options.large_message_handle_compression)
-        self._tables: Final = PerTable(lambda table: _TableForm(describe(table), options))
+        compress = self._compress = compressor(options.large_message_handle_compression)
+        large = LargeRows(NAME, options, claims)
+        self._tables: Final = PerTable(lambda table: _TableForm(describe(table), options, compress, large))
 
     def rows(self, changes: Sequence[RowChange], last: bool = True) -> list[Message]:  # noqa: ARG002
-        parts = [
-            (key, self._compress(value))
-            for key, value in in_order(changes, lambda table, op, group: self._tables[table].parts(op, group))
-        ]
+        parts = in_order(changes, lambda table, op, group: self._tables[table].parts(op, group))
         found: list[Message] = []
-        batch: list[tuple[bytes, bytes]] = []
+        batch: list[_Part] = []
         size, limit = 0, self._options.max_message_bytes
         for part in parts:
-            length = _length(part)
+            length = _length(part) + RECORD_BYTES
             if len(batch) == self._options.max_batch_size or (batch and limit and size + length > limit):
                 found.append(_message(batch, len(batch)))
                 batch, size = [], 0
@@ -78,11 +80,11 @@ class OpenProtocolEncoder:
         return [_message([(json_bytes({"ts": ts, "t": 3}), b"")], 0)]
 
 
-def _length(part: tuple[bytes, bytes]) -> int:
-    return len(part[0]) + len(part[1]) + _LENGTHS + RECORD_BYTES
+def _length(part: _Part) -> int:
+    return len(part[0]) + len(part[1]) + _LENGTHS
 
 
-def _message(parts: Iterable[tuple[bytes, bytes]], rows: int) -> Message:
+def _message(parts: Iterable[_Part], rows: int) -> Message:
     keys: list[bytes] = [_VERSION]
     values: list[bytes] = []
     for key, value in parts:
@@ -94,15 +96,19 @@ def _message(parts: Iterable[tuple[bytes, bytes]], rows: int) -> Message:
 class _TableForm:
     """The form of one table's rows."""
 
-    def __init__(self, definition: Definition, options: OpenOptions) -> None:
+    def __init__(
+        self, definition: Definition, options: OpenOptions, compress: Compress, large: LargeRows
+    ) -> None:
         self._table: Final = definition.table
         self._options: Final = options
+        self._compress: Final = compress
+        self._large: Final = large
         self._handle: Final = tuple(sorted(definition.handle_key))
         whole = tuple(range(len(self._table.columns)))
         self._columns: Final = _fields(definition, options.zone, whole)
         self._keys: Final = _fields(definition, options.zone, self._handle)
 
-    def parts(self, op: Op, changes: list[RowChange]) -> list[tuple[bytes, bytes]]:
+    def parts(self, op: Op, changes: list[RowChange]) -> list[_Part]:
         columns = self._columns
         if op == "delete" and self._options.delete_only_output_handle_key_columns:
             if not self._handle:
@@ -110,18 +116,20 @@ class _TableForm:
             columns = self._keys
         keys = by_transaction(changes, lambda change: self._key(change, {}))
         every = [keys] * len(changes) if isinstance(keys, bytes) else keys
-        found = list(zip(every, self._values(op, changes, columns), strict=True))
-        limit = self._options.max_message_bytes
-        if limit:
-            for index, part in enumerate(found):
-                if _length(part) > limit:
-                    too_large(NAME, self._table, _length(part), self._options, bool(self._handle))
-                    (value,) = self._values(op, [changes[index]], self._keys)
-                    found[index] = self._key(changes[index], {"ohk": True}), value
-                    if _length(found[index]) > limit:
-                        refuse(
-                            NAME, self._table, "", f"a row's key alone takes {_length(found[index])} bytes"
-                        )
+        values = map(self._compress, self._values(op, changes, columns))
+        found = list(zip(every, values, strict=True))
+
+        def short(place: int, location: str) -> _Part:
+            mark: dict[str, Any] = {"ohk": False, "ccl": location} if location else {"ohk": True}
+            (value,) = self._values(op, [changes[place]], self._keys)
+            return self._key(changes[place], mark), self._compress(value)
+
+        def claim(place: int) -> Claim:
+            key, value = found[place]
+            whole = _message([(key, value)], 1)
+            return Claim(changes[place].commit_ts, whole.key, whole.value or b"", key + value)
+
+        self._large.replace(self._table, found, _length, short, claim, has_key=bool(self._handle))
         return found
 
     def _key(self, change: RowChange, more: dict[str, Any]) -> bytes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import tzinfo
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ...errors import ConfigError
@@ -19,10 +20,16 @@ class EncodingOptions:
     max_message_bytes: int = 0
     """Maximum number of bytes of a message as a Kafka record; 0: no limit."""
     large_message_handle_option: str = "none"
-    """Handling of a row whose message is larger: none (an error), or handle-key-only (the columns of its
-    key)."""
+    """Handling of a row whose message is larger: none (an error), handle-key-only (the columns of its key),
+    or claim-check (these, and the location of the whole message in a store)."""
     large_message_handle_compression: str = "none"
     """Compression of each message: none, lz4 or snappy. Needs the extra `arrow`."""
+    claim_check_storage_uri: str = ""
+    """Store for claim checks: an URL such as "s3://bucket/prefix" or "directory:///var/claims"."""
+    claim_check_storage_options: dict[str, Any] = field(default_factory=dict)
+    """Options of that store, such as endpoint, access_key and secret_key."""
+    claim_check_raw_value: bool = False
+    """Store the value of the message alone, not JSON with its key and value."""
 
     def __post_init__(self) -> None:
         _ = self.zone
@@ -30,7 +37,15 @@ class EncodingOptions:
             raise ConfigError(
                 f"max-message-bytes = {self.max_message_bytes}: at least 100, or 0 for no limit"
             )
-        one_of("large-message-handle-option", self.large_message_handle_option, "none", "handle-key-only")
+        option = self.large_message_handle_option
+        one_of("large-message-handle-option", option, "none", "handle-key-only", "claim-check")
+        if option == "claim-check" and not self.claim_check_storage_uri:
+            raise ConfigError('large-message-handle-option = "claim-check" needs claim-check-storage-uri')
+        for name in ("claim_check_storage_uri", "claim_check_storage_options", "claim_check_raw_value"):
+            if getattr(self, name) and option != "claim-check":
+                raise ConfigError(
+                    f'{name.replace("_", "-")} needs large-message-handle-option = "claim-check"'
+                )
         one_of(
             "large-message-handle-compression", self.large_message_handle_compression, "none", "lz4", "snappy"
         )
@@ -78,7 +93,9 @@ class CanalProtobufOptions(EncodingOptions):
         if self.max_batch_size < 1:
             raise ConfigError(f"max-batch-size = {self.max_batch_size}: at least 1")
         if self.large_message_handle_option != "none":
-            raise ConfigError("large-message-handle-option: canal-protobuf has no form for keys only")
+            raise ConfigError(
+                "large-message-handle-option: canal-protobuf has no form for keys only or claim checks"
+            )
         if self.large_message_handle_compression != "none":
             raise ConfigError("large-message-handle-compression: Canal's clients read no compressed packets")
 
@@ -100,6 +117,8 @@ class OpenOptions(EncodingOptions):
         EncodingOptions.__post_init__(self)
         if self.max_batch_size < 1:
             raise ConfigError(f"max-batch-size = {self.max_batch_size}: at least 1")
+        if self.claim_check_raw_value:
+            raise ConfigError("claim-check-raw-value: a value of open-protocol can't be read without its key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +162,9 @@ class DebeziumOptions(EncodingOptions):
         one_of("decimal-handling-mode", self.decimal_handling_mode, "double", "string")
         one_of("bigint-unsigned-handling-mode", self.bigint_unsigned_handling_mode, "long", "string")
         if self.large_message_handle_option != "none":
-            raise ConfigError("large-message-handle-option: debezium has no form for keys only")
+            raise ConfigError(
+                "large-message-handle-option: debezium has no form for keys only or claim checks"
+            )
 
     def topic_of(self, table: Table) -> str:
         return self.topic.format(schema=table.schema, table=table.name)

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ...events import Column, Ddl, Op, RowChange, Ts
-from .columns import Fields, Writer
+from .columns import Fields, Texts, Writer
 from .definition import Definition
 from .encoder import afters, befores, by_transaction
 from .json_text import html_json_bytes, html_json_lines
-from .simple_encoder import NAME, AnySimpleEncoder, SimpleTable
+from .simple_encoder import NAME, AnySimpleEncoder, RowParts, SimpleTable
 from .simple_schema import table_schema
 from .value_lines import value_lines, wrapped
 
@@ -24,7 +24,7 @@ class SimpleEncoder(AnySimpleEncoder):
     """Writes JSON."""
 
     def _form(self, definition: Definition) -> SimpleTable:
-        return _TableForm(definition, self._options)
+        return _TableForm(definition, self._options, self._compress, self._large)
 
     def _ddl(self, kind: str, ddl: Ddl, now: int, definition: Definition | None) -> bytes:
         found = {"sql": ddl.query, "commitTs": ddl.commit_ts, "buildTs": now}
@@ -51,12 +51,12 @@ class _TableForm(SimpleTable):
         found = {"version": 1, "database": table.schema, "table": table.name, "tableID": number}
         return html_json_bytes(found)[:-1]
 
-    def _fields(self, places: Sequence[int]) -> Fields:
+    def _fields(self, places: Sequence[int]) -> RowParts:
         columns = self._definition.table.columns
         ordered = sorted(places, key=lambda place: columns[place].name)
         names = [html_json_bytes(columns[place].name) + b":" for place in ordered]
         writers = [self._writer(columns[place]) for place in ordered]
-        return Fields(list(zip(ordered, names, writers, strict=True)), b",")
+        return Fields(list(zip(ordered, names, writers, strict=True)), b",").of
 
     def _writer(self, column: Column) -> Writer:
         if column.kind in ("binary", "varbinary", "blob"):
@@ -69,15 +69,18 @@ class _TableForm(SimpleTable):
             return wrapped(lines, b'{"location":%b,"value":"' % zone, b'"}')
         return wrapped(lines, b'"', b'"')
 
+    def _mark(self, *, only_key: bool, location: str) -> bytes:
+        stored = b',"claimCheckLocation":%b' % html_json_bytes(location) if location else b""
+        return stored + (b',"handleKeyOnly":true' if only_key else b"")
+
     def _parts(
-        self, op: Op, changes: list[RowChange], now: int, columns: Fields, *, only_key: bool
-    ) -> list[bytes | list[bytes]]:
-        mark = b',"handleKeyOnly":true' if only_key else b""
+        self, op: Op, changes: list[RowChange], now: int, columns: RowParts, mark: bytes
+    ) -> list[bytes | Texts]:
         start = [
             b'%b,"type":"%b","commitTs":' % (self._start, _OPS[op]),
             by_transaction(changes, lambda change: b"%d" % change.commit_ts),
             b',"buildTs":%d,"schemaVersion":%d%b' % (now, self._definition.version, mark),
         ]
-        new = [] if op == "delete" else [b',"data":{', *columns.of(afters(changes)), b"}"]
-        old = [] if op == "insert" else [b',"old":{', *columns.of(befores(changes)), b"}"]
+        new = [] if op == "delete" else [b',"data":{', *columns(afters(changes)), b"}"]
+        old = [] if op == "insert" else [b',"old":{', *columns(befores(changes)), b"}"]
         return [*start, *new, *old, b"}"]

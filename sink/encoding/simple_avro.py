@@ -9,21 +9,16 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from ...events import Ddl, Op, Row, RowChange, Table, Ts
-from ..per_table import PerTable
 from ..row_code import compile_rows
 from .avro_bytes import avro_bytes, long_bytes, text_bytes
 from .avro_code import SCOPE, bytes_code, long_code, text_code
-from .compression import compressor
-from .definition import Definition, Describe, definition_of
-from .encoder import Message, Milliseconds, afters, befores, groups, refuse
+from .columns import Texts
+from .definition import Definition
+from .encoder import afters, befores, by_transaction
 from .options import SimpleOptions
-from .oversize import RECORD_BYTES, too_large
 from .simple_avro_schema import BOOTSTRAP, DDL, DDL_TYPES, WATERMARK, avro_table_schema
-from .simple_bootstrap import Bootstraps
-from .statement_kind import statement_kind, table_after
+from .simple_encoder import NAME, AnySimpleEncoder, RowParts, SimpleTable
 from .value_text import Scope, text_expression
-
-NAME: Final = "simple"
 
 _DML: Final = b"\x16\6\6\2"
 """Bytes before a row: the branch of the message, its type, the branch of its payload, and the version."""
@@ -31,104 +26,59 @@ _OPS: Final[dict[Op, bytes]] = {"insert": b"\0", "update": b"\2", "delete": b"\4
 _NULL, _VALUE, _TRUE = b"\0", b"\2", b"\1"
 
 
-class SimpleAvroEncoder:
-    """Writes no keys. A table's definition comes with its CREATE and, by `bootstrap`, at any time."""
+class SimpleAvroEncoder(AnySimpleEncoder):
+    """Writes Avro."""
 
-    name = NAME
+    def _form(self, definition: Definition) -> SimpleTable:
+        return _TableForm(definition, self._options, self._compress, self._large)
 
-    def __init__(self, options: SimpleOptions, now: Milliseconds, describe: Describe = definition_of) -> None:
-        self._now: Final = now
-        self._describe: Final = describe
-        self._compress: Final = compressor(options.large_message_handle_compression)
-        self._tables: Final = PerTable(lambda table: _TableForm(describe(table), options))
-        self._bootstraps: Final = Bootstraps(options, now)
-
-    def rows(self, changes: Sequence[RowChange], last: bool = True) -> list[Message]:  # noqa: ARG002
-        found = []
-        for table, op, group in groups(changes):
-            values = self._tables[table].values(op, group, self._now())
-            if self._bootstraps.due(table, len(values)):
-                found += self.bootstrap(table)
-            found += [Message(None, self._compress(value)) for value in values]
-        return found
-
-    def ddl(self, ddl: Ddl) -> list[Message]:
-        table = table_after(ddl)
-        if not ddl.query:  # a table as its snapshot found it: no statement ran
-            return [] if table is None else self.bootstrap(table)
-        kind = DDL_TYPES.index(statement_kind(ddl).name)
+    def _ddl(self, kind: str, ddl: Ddl, now: int, definition: Definition | None) -> bytes:
         found = {
-            "type": kind,
+            "type": DDL_TYPES.index(kind),
             "sql": ddl.query,
             "commitTs": ddl.commit_ts,
-            "buildTs": self._now(),
-            "tableSchema": None if table is None else avro_table_schema(self._describe(table)),
+            "buildTs": now,
+            "tableSchema": None if definition is None else avro_table_schema(definition),
             "preTableSchema": None,
         }
-        return [self._message(DDL, found)]
+        return _message(DDL, found)
 
-    def bootstrap(self, table: Table) -> list[Message]:
-        """Return a message with a table's definition."""
-        schema = avro_table_schema(self._describe(table))
-        return [self._message(BOOTSTRAP, {"buildTs": self._now(), "tableSchema": schema})]
+    def _bootstrap(self, now: int, definition: Definition) -> bytes:
+        return _message(BOOTSTRAP, {"buildTs": now, "tableSchema": avro_table_schema(definition)})
 
-    def watermark(self, ts: Ts) -> list[Message]:
-        return [self._message(WATERMARK, {"commitTs": ts, "buildTs": self._now()})]
-
-    def _message(self, form: tuple[bytes, dict[str, Any]], found: dict[str, Any]) -> Message:
-        head, schema = form
-        return Message(None, self._compress(head + avro_bytes(schema, found)), 0)
+    def _watermark(self, ts: Ts, now: int) -> bytes:
+        return _message(WATERMARK, {"commitTs": ts, "buildTs": now})
 
 
-class _TableForm:
-    """The form of one table's rows."""
+def _message(form: tuple[bytes, dict[str, Any]], found: dict[str, Any]) -> bytes:
+    head, schema = form
+    return head + avro_bytes(schema, found)
 
-    def __init__(self, definition: Definition, options: SimpleOptions) -> None:
-        table = definition.table
-        self._definition: Final = definition
-        self._options: Final = options
-        self._limit: Final = options.max_message_bytes and options.max_message_bytes - RECORD_BYTES
-        names = text_bytes(table.schema) + text_bytes(table.name)
-        self._head: Final = _DML + names + long_bytes(definition.table_id)
-        self._columns: Final = _render(table, options, range(len(table.columns)))
-        self._keys: Final = _render(table, options, definition.handle_key)
 
-    def values(self, op: Op, changes: list[RowChange], now: int) -> list[bytes]:
-        found = self._values(op, changes, now, self._columns, False)
-        if self._limit:
-            table = self._definition.table
-            for index, value in enumerate(found):
-                if len(value) > self._limit:
-                    too_large(NAME, table, len(value), self._options, bool(self._definition.handle_key))
-                    (found[index],) = self._values(op, [changes[index]], now, self._keys, True)
-                    if len(found[index]) > self._limit:
-                        refuse(NAME, table, "", f"the key of a row alone takes {len(found[index])} bytes")
-        return found
+class _TableForm(SimpleTable):
+    def _head(self) -> bytes:
+        table, number = self._definition.table, self._definition.table_id
+        return _DML + text_bytes(table.schema) + text_bytes(table.name) + long_bytes(number)
 
-    def _values(
-        self, op: Op, changes: list[RowChange], now: int, columns: _Render, only_key: bool
-    ) -> list[bytes]:
-        parts = (
-            self._head,
-            _OPS[op],
-            long_bytes(changes[0].commit_ts),
-            long_bytes(now),
-            long_bytes(self._definition.version),
-            _NULL,  # location of a claim check
-            _VALUE + _TRUE if only_key else _NULL,
-            _NULL,  # checksum
-        )
-        head = b"".join(parts)
-        if op == "delete":
-            start = head + _NULL + _VALUE
-            return [start + row for row in columns(befores(changes))]
-        after = columns(afters(changes))
-        start = head + _VALUE
-        if op == "insert":
-            return [start + row + _NULL for row in after]
-        return [
-            b"%b%b\2%b" % (start, row, old) for row, old in zip(after, columns(befores(changes)), strict=True)
+    def _fields(self, places: Sequence[int]) -> RowParts:
+        render = _render(self._definition.table, self._options, places)
+        return lambda rows: [render(rows)]
+
+    def _mark(self, *, only_key: bool, location: str) -> bytes:
+        stored = _VALUE + text_bytes(location) if location else _NULL
+        return stored + (_VALUE + _TRUE if only_key else _NULL)
+
+    def _parts(
+        self, op: Op, changes: list[RowChange], now: int, columns: RowParts, mark: bytes
+    ) -> list[bytes | Texts]:
+        start = [
+            self._start + _OPS[op],
+            by_transaction(changes, lambda change: long_bytes(change.commit_ts)),
+            long_bytes(now) + long_bytes(self._definition.version) + mark + _NULL,  # no checksum
         ]
+        new = [_NULL] if op == "delete" else [_VALUE, *columns(afters(changes))]
+        old = [_NULL] if op == "insert" else [_VALUE, *columns(befores(changes))]
+        return [*start, *new, *old]
 
 
 _Render = Callable[[Iterable[Row]], list[bytes]]

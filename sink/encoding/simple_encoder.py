@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice, repeat
-from typing import Final
+from typing import Final, Self, TypeAlias
 
-from ...events import Ddl, Op, RowChange, Table, Ts
+from ...events import Ddl, Op, Row, RowChange, Table, Ts
 from ..per_table import PerTable
-from .columns import Fields, Texts, joined
-from .compression import compressor
+from .claims import Claim, ClaimStore
+from .columns import Texts, joined
+from .compression import Compress, compressor
 from .definition import Definition, Describe, definition_of
 from .encoder import Message, Milliseconds, groups, in_order
 from .options import SimpleOptions
-from .oversize import shorten
+from .oversize import LargeRows
 from .simple_bootstrap import Bootstraps
 from .statement_kind import statement_kind, table_after
 
 NAME: Final = "simple"
+
+RowParts: TypeAlias = Callable[[list[Row]], list[bytes | Texts]]
+"""Returns the parts of messages that have some columns of these rows."""
 
 
 class AnySimpleEncoder(ABC):
@@ -26,18 +30,31 @@ class AnySimpleEncoder(ABC):
 
     name = NAME
 
-    def __init__(self, options: SimpleOptions, now: Milliseconds, describe: Describe = definition_of) -> None:
+    def __init__(
+        self,
+        options: SimpleOptions,
+        now: Milliseconds,
+        describe: Describe = definition_of,
+        claims: ClaimStore | None = None,
+    ) -> None:
         self._options: Final = options
         self._now: Final = now
         self._describe: Final = describe
         self._compress: Final = compressor(options.large_message_handle_compression)
+        self._large: Final = LargeRows(NAME, options, claims)
         self._tables: Final = PerTable(lambda table: self._form(describe(table)))
         self._bootstraps: Final = Bootstraps(options, now)
+
+    def __copy__(self) -> Self:
+        """Return an encoder that sends definitions again."""
+        found = object.__new__(type(self))
+        found.__dict__.update(self.__dict__, _bootstraps=Bootstraps(self._options, self._now))
+        return found
 
     def rows(self, changes: Sequence[RowChange], last: bool = True) -> list[Message]:  # noqa: ARG002
         now = self._now()
         values = in_order(changes, lambda table, op, group: self._tables[table].values(op, group, now))
-        messages = map(Message, repeat(None), map(self._compress, values))
+        messages = map(Message, repeat(None), values)
         found: list[Message] = []
         for table, _, group in groups(changes):
             if self._bootstraps.due(table, len(group)):
@@ -78,20 +95,34 @@ class AnySimpleEncoder(ABC):
 class SimpleTable(ABC):
     """The form of one table's rows."""
 
-    def __init__(self, definition: Definition, options: SimpleOptions) -> None:
+    def __init__(
+        self, definition: Definition, options: SimpleOptions, compress: Compress, large: LargeRows
+    ) -> None:
         self._definition: Final = definition
         self._options: Final = options
+        self._compress: Final = compress
+        self._large: Final = large
         self._start: Final = self._head()
         self._columns: Final = self._fields(range(len(definition.table.columns)))
         self._keys: Final = self._fields(definition.handle_key)
+        self._whole: Final = self._mark(only_key=False, location="")
 
     def values(self, op: Op, changes: list[RowChange], now: int) -> list[bytes]:
-        def key_only(place: int) -> bytes:
-            return joined(1, self._parts(op, [changes[place]], now, self._keys, only_key=True))[0]
+        whole = joined(len(changes), self._parts(op, changes, now, self._columns, self._whole))
+        found = list(map(self._compress, whole))
 
-        found = joined(len(changes), self._parts(op, changes, now, self._columns, only_key=False))
+        def short(place: int, location: str) -> bytes:
+            mark = self._mark(only_key=True, location=location)
+            (value,) = joined(1, self._parts(op, [changes[place]], now, self._keys, mark))
+            return self._compress(value)
+
+        def claim(place: int) -> Claim:
+            change = changes[place]
+            (stamp,) = joined(1, self._parts(op, [change], 0, self._columns, self._whole))
+            return Claim(change.commit_ts, None, found[place], stamp)
+
         definition = self._definition
-        shorten(NAME, definition.table, self._options, found, key_only if definition.handle_key else None)
+        self._large.replace(definition.table, found, len, short, claim, has_key=bool(definition.handle_key))
         return found
 
     @abstractmethod
@@ -99,9 +130,14 @@ class SimpleTable(ABC):
         """Return the bytes before the operation."""
 
     @abstractmethod
-    def _fields(self, places: Sequence[int]) -> Fields: ...
+    def _fields(self, places: Sequence[int]) -> RowParts: ...
+
+    @abstractmethod
+    def _mark(self, *, only_key: bool, location: str) -> bytes:
+        """Return the bytes after the version of the definition: are the columns those of the key only, and
+        where is the whole message, if it is stored?"""
 
     @abstractmethod
     def _parts(
-        self, op: Op, changes: list[RowChange], now: int, columns: Fields, *, only_key: bool
+        self, op: Op, changes: list[RowChange], now: int, columns: RowParts, mark: bytes
     ) -> list[bytes | Texts]: ...

@@ -46,7 +46,11 @@ class MessageLines:
 
 
 def message_lines(
-    encoding: str, options: Mapping[str, Any], now: Milliseconds, end: bytes = b"\n"
+    encoding: str,
+    options: Mapping[str, Any],
+    now: Milliseconds,
+    end: bytes = b"\n",
+    made: type[MessageLines] = MessageLines,
 ) -> MessageLines:
     """Return the lines of an encoding, which end in `end`. Raises ConfigError for its options."""
     for name, value in options.items():
@@ -55,4 +59,4 @@ def message_lines(
     make_encoder(encoding, options, now)
     if encoding == "csv":
         end = b""  # a csv message ends in its terminator
-    return MessageLines(lambda: make_encoder(encoding, options, now), end)
+    return made(lambda: make_encoder(encoding, options, now), end)

@@ -24,6 +24,7 @@ from ...events import (
 )
 from ..per_table import PerTable
 from ..row_code import compile_rows
+from .row_numbers import RowNumbers
 
 Values: TypeAlias = Callable[[Iterable[Row]], list[dict[str, Any]]]
 
@@ -37,12 +38,12 @@ class NdjsonLines:
     def __init__(self, *, names_source: bool = False) -> None:
         """With `names_source`, lines begin with the name of their source."""
         self._names_source = names_source
-        self._ts, self._next_row = 0, 0  # of the transaction written last: numbers continue over its parts
+        self._numbers = RowNumbers()
         self._encoder = msgspec.json.Encoder()
         self._values = PerTable(json_rows)
 
     def start(self) -> None:
-        self._ts = 0
+        self._numbers.start()
 
     def of(self, item: Item) -> bytes:
         return self._encoder.encode_lines(list(self._lines(item)))
@@ -59,10 +60,8 @@ class NdjsonLines:
             return
         if item.chunk is not None:
             head["snapshot"] = True
-        first = self._next_row if item.commit_ts == self._ts else 0
-        self._ts, self._next_row = item.commit_ts, first + len(item.rows)
         table: Table | None = None
-        for number, change in enumerate(item.rows, first):
+        for number, change in enumerate(item.rows, self._numbers.first(item)):
             if table is not change.table:
                 table = change.table
                 values = self._values[table]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...errors import Retryable, SinkError, TidemillError
 from ...events import Batch, Checkpoint, Ts, Wait, row_count
@@ -15,6 +15,9 @@ from .messages import Messages
 from .outbox import Outbox, Outgoing
 from .task import Task
 from .topics import Topics
+
+if TYPE_CHECKING:
+    from ..storage.claims import Claims
 
 _HELD_ROWS: Final = 20_000
 """Number of rows that are encoded during a commit; then the sink waits for it."""
@@ -52,7 +55,9 @@ class KafkaSink:
         make_messages: Callable[[Topics], Messages],
         constant_topics: set[str],
         now: Now,
+        claims: Claims | None = None,
     ) -> None:
+        """`claims` is the store for messages that are too large."""
         self.name = name
         self.target = client.address.name
         self._client: Final = client
@@ -61,6 +66,7 @@ class KafkaSink:
         self._make_messages: Final = make_messages
         self._constant_topics: Final = constant_topics
         self._now: Final = now
+        self._claims: Final = claims
         self._topics: Topics | None = None
         self._messages: Messages | None = None
         self._commit: _Commit | None = None
@@ -83,6 +89,8 @@ class KafkaSink:
 
     def open(self) -> Checkpoint | None:
         self.close()
+        if self._claims is not None:
+            self._claims.check()
         self._topics = Topics(self._client, self._now)
         self._messages = self._make_messages(self._topics)
         self._doubtful, self._skip, self._marked_ts = None, 0, 0
@@ -230,14 +238,15 @@ class KafkaSink:
         return True  # not known from a stream of changes
 
     def waits(self) -> list[Wait]:
-        """Return its wait for brokers. Any thread."""
+        """Return its waits for brokers and for the store of claim checks. Any thread."""
+        stage = f"sink {self.name}"
+        found = [] if self._claims is None else self._claims.waits(stage)
         commit = self._commit
         since = self._waiting_since if commit is None else commit.began
-        if since is None:
-            return []
-        brokers = self._client.address.brokers
-        reason = self._client.problem
-        return [Wait(f"sink {self.name}", "answer", self._now() - since, on=brokers, reason=reason)]
+        if since is not None:
+            brokers, reason = self._client.address.brokers, self._client.problem
+            found.append(Wait(stage, "answer", self._now() - since, on=brokers, reason=reason))
+        return found
 
     def close(self) -> None:
         commit, self._commit = self._commit, None

@@ -15,6 +15,9 @@ from .options import DEFAULT_MAX_MESSAGE_BYTES, KafkaOptions
 from .template import TopicTemplate
 
 if TYPE_CHECKING:
+    from ..encoding.encoder import Encoder
+    from ..encoding.options import EncodingOptions
+    from ..storage.claims import Claims
     from .client import Client
 
 _LIMIT: Final = "max_message_bytes"
@@ -25,7 +28,7 @@ _DEFINITIONS: Final = {"send_bootstrap_interval_in_sec": 120, "send_bootstrap_in
 
 
 def _open(url: str, given: KafkaOptions, context: SinkContext) -> Sink:
-    from ..encoding.encodings import make_encoder
+    from ..encoding.encodings import encoding_options, make_encoder
     from .acknowledgements import Acknowledgements
     from .home import Home
     from .kafka import KafkaSink
@@ -39,17 +42,21 @@ def _open(url: str, given: KafkaOptions, context: SinkContext) -> Sink:
     client, clock = _client(url, given, context), SystemClock()
     rules = Rules(address.topic, options)
     encoding = _encoding(address.topic, options)
+    claims = _claims(encoding_options(options.format, encoding), clock)
+
+    def encoder() -> Encoder:
+        return make_encoder(options.format, encoding, lambda: int(clock.time() * 1000), claims=claims)
 
     def make_messages(topics: Topics) -> Messages:
         return Messages(
-            lambda: make_encoder(options.format, encoding, lambda: int(clock.time() * 1000)),
+            encoder,
             rules,
             topics,
             ddl_to_all=options.ddl == "all partitions",
             headers=options.headers,
         )
 
-    make_encoder(options.format, encoding, int)  # raises for options that don't fit
+    encoder()  # raises for options that don't fit
     batch_bytes = encoding[_LIMIT]
     identity = options.transactional_id or f"tidemill.{context.feed}.{context.name}"
     outbox: Outbox
@@ -59,7 +66,16 @@ def _open(url: str, given: KafkaOptions, context: SinkContext) -> Sink:
         outbox = Acknowledgements(client, clock.now, batch_bytes)
     home = Home(client, context.feed, context.name, clock.now)
     topics = rules.constant_topics()
-    return KafkaSink(context.name, client, home, outbox, make_messages, topics, clock.now)
+    return KafkaSink(context.name, client, home, outbox, make_messages, topics, clock.now, claims)
+
+
+def _claims(encoding: EncodingOptions, clock: SystemClock) -> Claims | None:
+    """Return the store for claim checks; None if the encoding's options want none."""
+    if not encoding.claim_check_storage_uri:
+        return None
+    from ..storage.claims import claims_of
+
+    return claims_of(encoding, clock.now)
 
 
 def _client(url: str, given: KafkaOptions, context: SinkContext) -> Client:
@@ -88,11 +104,16 @@ def _encoding(topic: TopicTemplate, options: KafkaOptions) -> Mapping[str, Any]:
 
 
 def _survey(url: str, given: KafkaOptions, context: SinkContext) -> Iterator[Finding]:
-    from ..encoding.encodings import make_encoder
+    from ..encoding.encodings import encoding_options, make_encoder
+    from ..storage.claims import survey_claims
     from .survey import survey
 
     address, options = parsed(url, given)
-    make_encoder(options.format, _encoding(address.topic, options), int)
+    encoding, clock = _encoding(address.topic, options), SystemClock()
+    found = encoding_options(options.format, encoding)
+    make_encoder(options.format, encoding, int, claims=_claims(found, clock))
+    if found.claim_check_storage_uri:
+        yield survey_claims(found, clock.now)
     yield from survey(address, options, _client(url, given, context), context)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
+from ...errors import Retryable
 from ...events import Ddl, Item, RowChange, Table, Transaction, Ts
 from ..encoding.encoder import Encoder, Message
 from ..per_table import PerTable
@@ -47,7 +49,18 @@ class Messages:
         self._next_row = 0
 
     def of(self, items: Iterable[Item]) -> Outgoing:
-        """Return the messages of items. Raises NotEncodable, and as Topics does."""
+        """Return the messages of items. Raises NotEncodable, and as Topics does.
+
+        After Retryable, also of a schema registry or a store of claim checks, the same items may come again.
+        """
+        before = copy(self._encoder), self._stamp, self._next_row
+        try:
+            return self._encoded(items)
+        except Retryable:
+            self._encoder, self._stamp, self._next_row = before
+            raise
+
+    def _encoded(self, items: Iterable[Item]) -> Outgoing:
         found: _Found = defaultdict(list)
         for item in _merged(items):
             if isinstance(item, Ddl):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from ...config import with_query
 from ...errors import ConfigError
-from .options import BucketOptions, DirectoryOptions
+from .options import BucketAccess
+
+A = TypeVar("A", bound=BucketAccess)
+D = TypeVar("D")
 
 BUCKET_EXAMPLE: Final = "s3://bucket/prefix"
 DIRECTORY_EXAMPLE: Final = "directory:///var/rows"
@@ -27,7 +30,7 @@ class BucketAddress(NamedTuple):
         return f"{self.bucket}/{self.prefix}" if self.prefix else self.bucket
 
 
-def bucket_of(url: str, options: BucketOptions) -> tuple[BucketAddress, BucketOptions]:
+def bucket_of(url: str, options: A) -> tuple[BucketAddress, A]:
     """Return the address, and the options with those in the URL. Raises ConfigError."""
     parts = urlsplit(url)
     if "@" in parts.netloc:
@@ -38,7 +41,7 @@ def bucket_of(url: str, options: BucketOptions) -> tuple[BucketAddress, BucketOp
     return BucketAddress(parts.netloc, prefix), with_query(options, parts.query, _NOT_IN_URLS)
 
 
-def directory_of(url: str, options: DirectoryOptions) -> tuple[Path, DirectoryOptions]:
+def directory_of(url: str, options: D) -> tuple[Path, D]:
     """Return the directory, and the options with those in the URL. Raises ConfigError."""
     parts = urlsplit(url)
     if parts.netloc or not parts.path.strip("/"):

@@ -11,7 +11,7 @@ import pyarrow.fs as pafs
 
 from ...errors import Retryable, SinkError
 from .address import BucketAddress
-from .options import BucketOptions
+from .options import BucketAccess
 
 _CODE: Final = re.compile(r"AWS Error (\w+)(?: \(HTTP status (\d+)\))?")
 _ATTEMPTS: Final = 2
@@ -45,7 +45,7 @@ _BUSY: Final = frozenset(
 class Bucket:
     """Objects below a prefix of a bucket."""
 
-    def __init__(self, address: BucketAddress, options: BucketOptions) -> None:
+    def __init__(self, address: BucketAddress, options: BucketAccess) -> None:
         self._bucket: Final = address.bucket
         self._root: Final = address.root
         self._options: Final = options

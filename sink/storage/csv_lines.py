@@ -10,29 +10,35 @@ from ...errors import ConfigError
 from ...events import Item, Table, Transaction, Ts
 from ..encoding.csv import CsvEncoder, quoting
 from ..encoding.options import CsvOptions
+from ..files.row_numbers import RowNumbers
 
 _KEY: Final = ("source", "ts", "n")
 
 
 class CsvLines:
     """Writes the source, the commit ts and the number of the row in its transaction before the columns of the
-    encoding."""
+    encoding, or after them."""
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        """Raises ConfigError for the encoding's options."""
+    def __init__(self, options: Mapping[str, Any], *, key_is_last: bool = False) -> None:
+        """With `key_is_last`, files have no line of names. Raises ConfigError for the encoding's options."""
         given = {name.replace("-", "_"): value for name, value in options.items()}
-        self._options: Final = build(CsvOptions, {"output_field_header": True, **given}, "csv")
+        self._options: Final = build(CsvOptions, {"output_field_header": not key_is_last, **given}, "csv")
         if self._options.output_old_value:
             raise ConfigError(
                 "encoding.output-old-value: an update would be two rows with one key; give "
-                'layout = "ticdc", whose rows have no keys, or format = "ndjson"'
+                + ("row_key = false" if key_is_last else 'layout = "ticdc", whose rows have no keys')
+                + ', or format = "ndjson"'
             )
+        if key_is_last and self._options.output_field_header:
+            raise ConfigError("encoding.output-field-header: files of TiCDC's layout have no line of names")
+        self._is_last: Final = key_is_last
         self._encoder: Final = CsvEncoder(self._options, int)
         self._quote: Final = quoting(self._options)
-        self.start()
+        self._end: Final = self._options.terminator.encode()
+        self._numbers: Final = RowNumbers()
 
     def start(self) -> None:
-        self._ts, self._next_row = 0, 0
+        self._numbers.start()
 
     def header(self, table: Table) -> bytes:
         """Return the line of the columns' names; empty without output-field-header."""
@@ -42,12 +48,17 @@ class CsvLines:
 
     def of(self, item: Item) -> bytes:
         assert isinstance(item, Transaction)
-        first = self._next_row if item.commit_ts == self._ts else 0
-        self._ts, self._next_row = item.commit_ts, first + len(item.rows)
         delimiter = self._options.delimiter
         start = f"{self._quote(item.source)}{delimiter}{item.commit_ts}{delimiter}"
-        lines = enumerate(self._encoder.rows(item.rows), first)
-        return b"".join([f"{start}{n}{delimiter}".encode() + (line.value or b"") for n, line in lines])
+        lines = []
+        for n, message in enumerate(self._encoder.rows(item.rows), self._numbers.first(item)):
+            line = message.value or b""
+            if self._is_last:
+                line = line.removesuffix(self._end)
+                lines.append(line + f"{delimiter}{start}{n}".encode() + self._end)
+            else:
+                lines.append(f"{start}{n}{delimiter}".encode() + line)
+        return b"".join(lines)
 
     def watermark(self, ts: Ts) -> bytes:  # noqa: ARG002
         return b""

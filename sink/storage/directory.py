@@ -62,7 +62,8 @@ class Directory:
             (self._path / name).unlink(missing_ok=True)
 
     def remove_folder(self, folder: str) -> None:
-        shutil.rmtree(self._path / folder, ignore_errors=True)
+        with self._explained(), suppress(FileNotFoundError):
+            shutil.rmtree(self._path / folder)
 
     def _make(self, folder: Path) -> None:
         """Create a folder durably, with those above it."""

@@ -68,8 +68,10 @@ def _format(options: DirectoryOptions, clock: SystemClock) -> Format:
         from .parquet_format import ParquetFormat
 
         return ParquetFormat()
-    from ..files.message_lines import message_lines
+    from ..encoding.encodings import encoding_options
+    from ..files.message_lines import MessageLines, message_lines
     from ..files.ndjson import NdjsonLines
+    from .canal_lines import CanalLines
     from .csv_lines import CsvLines
     from .lines_format import LinesFormat
 
@@ -80,9 +82,16 @@ def _format(options: DirectoryOptions, clock: SystemClock) -> Format:
         case "csv" if not is_ticdc:
             lines = CsvLines(options.encoding)
             return LinesFormat(lines, ".csv", lines.header)
+        case "csv" if options.row_key:
+            return LinesFormat(CsvLines(options.encoding, key_is_last=True), ".csv")
     encoding: Mapping[str, Any] = options.encoding
+    made = MessageLines
+    if options.row_key:
+        made = CanalLines
+        if not getattr(encoding_options(options.format, encoding), "enable_tidb_extension", False):
+            raise ConfigError("row_key needs encoding.enable-tidb-extension = true: it is in the field _tidb")
     messages = message_lines(
-        options.format, encoding, lambda: int(clock.time() * 1000), b"\r\n" if is_ticdc else b"\n"
+        options.format, encoding, lambda: int(clock.time() * 1000), b"\r\n" if is_ticdc else b"\n", made
     )
     return LinesFormat(messages, ".csv" if options.format == "csv" else ".json")
 

@@ -32,8 +32,24 @@ class DirectoryOptions:
     """Folders of the layout "ticdc" by the UTC date of a row's commit ts."""
     file_index_width: int = 20
     """Digits of a file's number in the layout "ticdc"."""
+    file_expiration_days: int = 0
+    """Days that files of the layout "ticdc" are kept, counted back from the checkpoint's; 0: forever. Needs
+    folders by day."""
+    row_key: bool = False
+    """Add the row's source and number in its transaction to canal-json (in `_tidb`) and to csv of the layout
+    "ticdc" (with the commit ts, as columns at the end); other formats always have them."""
     parallel: int = 8
     """Number of files that are written at once."""
+
+    @property
+    def adds_columns(self) -> bool:
+        """True if rows of csv have columns after those of their table."""
+        return self.row_key and self.format == "csv" and self.layout == "ticdc"
+
+    @property
+    def file_format(self) -> str:
+        """Form of the files, which can't change in a prefix."""
+        return "csv with row_key" if self.adds_columns else self.format
 
     def __post_init__(self) -> None:
         if not 6 <= self.file_index_width <= 20:
@@ -41,13 +57,18 @@ class DirectoryOptions:
         for option in ("file_bytes", "commit_rows", "parallel"):
             if getattr(self, option) < 1:
                 raise ConfigError(f"{option} = {getattr(self, option)}: at least 1")
+        if self.file_expiration_days < 0:
+            raise ConfigError(f"file_expiration_days = {self.file_expiration_days}: at least 0")
+        if self.file_expiration_days and (self.layout, self.date_separator) != ("ticdc", "day"):
+            raise ConfigError('file_expiration_days needs layout = "ticdc" and date_separator = "day"')
         if self.flush_seconds < 0:
             raise ConfigError(f"flush_seconds = {self.flush_seconds:g}: at least 0")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BucketOptions(DirectoryOptions):
-    """Options of an S3-compatible store. Raises ConfigError that names the accepted values."""
+@dataclass(frozen=True, kw_only=True)
+class BucketAccess:
+    """Options by which an S3-compatible store is reached. Raises ConfigError that names the accepted
+    values."""
 
     endpoint: str = ""
     """URL of a store other than Amazon's, such as "http://minio:9000"."""
@@ -69,7 +90,6 @@ class BucketOptions(DirectoryOptions):
     """Time without an answer after which a request is given up, and sent again later."""
 
     def __post_init__(self) -> None:
-        DirectoryOptions.__post_init__(self)
         if bool(self.access_key) != bool(self.secret_key):
             raise ConfigError("access_key and secret_key go together")
         if self.session_token and not self.access_key:
@@ -78,3 +98,12 @@ class BucketOptions(DirectoryOptions):
             raise ConfigError(f"endpoint = {self.endpoint!r}: a URL, for instance http://minio:9000")
         if self.timeout_seconds < 1:
             raise ConfigError(f"timeout_seconds = {self.timeout_seconds:g}: at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BucketOptions(BucketAccess, DirectoryOptions):
+    """Options of files in an S3-compatible store. Raises ConfigError that names the accepted values."""
+
+    def __post_init__(self) -> None:
+        DirectoryOptions.__post_init__(self)
+        BucketAccess.__post_init__(self)

@@ -14,9 +14,10 @@ from typing import Any, Final
 
 from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
 from ...errors import InvariantViolated, Retryable, SinkError, TidemillError
-from ...events import Batch, Checkpoint, Ddl, Item, Wait, row_count
+from ...events import Batch, Checkpoint, Ddl, Item, Ts, Wait, row_count
 from ...failpoint import reach
 from ..files.names import HIDDEN
+from .expiry import Expiry
 from .layout import Layout
 from .ledger import Ledger, State
 from .options import DirectoryOptions
@@ -52,6 +53,7 @@ class StorageSink:
         self._format: Final = form
         self._options: Final = options
         self._now: Final = now
+        self._expiry: Final = Expiry(store, options.file_expiration_days)
         self._pool: ThreadPoolExecutor | None = None
         self._durable: Checkpoint | None = None
         self._commits = 0
@@ -209,10 +211,17 @@ class StorageSink:
             while self._abandoned:
                 self._store.remove_folder(self._abandoned[-1])
                 self._abandoned.pop()
+            if reached.loading is None:
+                self._remove_expired(reached.resume.ts)
         self._durable = reached
         self._commits = state.commits
         self._attempted.clear()
         self._begin()
+
+    def _remove_expired(self, ts: Ts) -> None:
+        if folders := self._expiry.folders(ts):
+            self._in_parallel(self._store.remove_folder, folders)
+        self._expiry.done(ts)
 
     def _state(self, reached: Checkpoint) -> State:
         options = self._options
@@ -220,7 +229,7 @@ class StorageSink:
             feed=self._feed,
             sink=self.name,
             layout=options.layout,
-            format=options.format,
+            format=options.file_format,
             commits=self._commits + 1,
             checkpoint=encode_checkpoint(reached),
             definitions=self._layout.definitions(),
@@ -284,7 +293,7 @@ class StorageSink:
     def _adopt(self, state: State) -> None:
         """Continue after a saved state. Its staged files are there until all are published."""
         options = self._options
-        if (state.layout, state.format) != (options.layout, options.format):
+        if (state.layout, state.format) != (options.layout, options.file_format):
             raise SinkError(
                 f"{self.target} has files of format {state.format!r} in the layout {state.layout!r}: give "
                 "these options, or another prefix"

@@ -31,7 +31,7 @@ from .layout import checkpoint_text
 from .options import DATE_LENGTHS, DirectoryOptions
 from .piece import Group
 from .store import Store
-from .ticdc_schema import columns_of, schema_checksum, schema_name, schema_text
+from .ticdc_schema import KEY_COLUMNS, columns_of, schema_checksum, schema_name, schema_text
 
 _PREFIX: Final = "CDC"
 
@@ -53,6 +53,7 @@ class TicdcLayout:
         self._store: Final = store
         self._date_length: Final = DATE_LENGTHS[options.date_separator]
         self._width: Final = options.file_index_width
+        self._more: Final = KEY_COLUMNS if options.adds_columns else []
         self.start()
 
     def start(self) -> None:
@@ -113,7 +114,7 @@ class TicdcLayout:
         return [altered(known.table, ddl.actions)]
 
     def _define(self, table: Table, version: Ts, query: str = "", number: int = 0) -> None:
-        columns = columns_of(table)
+        columns = [*columns_of(table), *self._more]
         folder = _folder(table.schema, table.name)
         name = schema_name(version, schema_checksum(table.schema, table.name, columns))
         self._definitions[f"{folder}/meta/{name}"] = schema_text(table, version, columns, query, number)

@@ -20,6 +20,16 @@ _HTML: Final = str.maketrans(
     {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 )
 
+KEY_COLUMNS: Final = [
+    {"ColumnName": name, "ColumnType": kind, "ColumnPrecision": size, "ColumnNullable": "false"}
+    for name, kind, size in (
+        ("_tidemill_source", "VARCHAR", "255"),
+        ("_tidemill_ts", "BIGINT UNSIGNED", "20"),
+        ("_tidemill_n", "BIGINT", "20"),
+    )
+]
+"""Columns of the key of each row, after those of its table."""
+
 
 def columns_of(table: Table) -> list[dict[str, str]]:
     """Return the columns of a table."""

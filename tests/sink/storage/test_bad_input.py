@@ -11,6 +11,7 @@ from tidemill.errors import CheckpointError, ConfigError, Retryable, SinkError
 from tidemill.sink import Delivery, open_sink
 from tidemill.sink.kind import SinkContext
 from tidemill.sink.registry import given_sink, survey_sink
+from tidemill.sink.storage.directory import Directory
 from tidemill.testing.changes import ORDERS, MemoryStore, at, batch, insert, transaction
 from tidemill.testing.s3 import Broken
 
@@ -53,6 +54,24 @@ def begun(place):
         ("s3://bucket", {"encoding": {"null": ""}}, "the format parquet has no such options"),
         ("s3://bucket?format=csv", {"encoding": {"output-old-value": True}}, "two rows with one key"),
         ("s3://bucket?format=csv", {"encoding": {"nul": ""}}, "nul"),
+        (
+            "s3://bucket?format=csv&layout=ticdc&row_key=true",
+            {"encoding": {"output-old-value": True}},
+            "two rows with one key; give row_key = false",
+        ),
+        (
+            "s3://bucket?format=csv&layout=ticdc&row_key=true",
+            {"encoding": {"output-field-header": True}},
+            "no line of names",
+        ),
+        ("s3://bucket?layout=ticdc&file_expiration_days=-1", {}, "file_expiration_days = -1: at least 0"),
+        ("s3://bucket?file_expiration_days=3", {}, 'needs layout = "ticdc" and date_separator = "day"'),
+        (
+            "s3://bucket?layout=ticdc&file_expiration_days=3&date_separator=none",
+            {},
+            'needs layout = "ticdc" and date_separator = "day"',
+        ),
+        ("s3://bucket?format=canal-json&row_key=true", {}, "row_key needs encoding.enable-tidb-extension"),
         ("s3://bucket?layout=ticdc&file_index_width=5", {}, "file_index_width = 5: 6 to 20"),
         ("directory:///", {}, "names no directory; for instance directory:///var/rows"),
     ],
@@ -310,3 +329,14 @@ def test_the_check_says_where_the_feed_begins(place):
     sink.write(one(2))
     sink.flush()  # the check fenced off nobody
     sink.close()
+
+
+def test_a_directory_that_refuses_to_remove_a_folder_says_so(tmp_path):
+    store = Directory(tmp_path)
+    store.write("folder/one", b"1")
+    store.remove_folder("folder")
+    store.remove_folder("folder")  # it is gone
+    assert store.entries() == []
+    store.write("file", b"1")
+    with pytest.raises(SinkError, match=f"can't write {tmp_path}: Not a directory"):
+        store.remove_folder("file")

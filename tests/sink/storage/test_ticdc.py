@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from msgspec.structs import replace
 
-from tidemill.errors import SinkError
+from tidemill.errors import Retryable, SinkError
 from tidemill.events import (
     AddColumn,
     Batch,
@@ -21,8 +22,9 @@ from tidemill.events import (
 )
 from tidemill.sink.storage.ticdc_schema import columns_of, schema_checksum, schema_name, schema_text
 from tidemill.testing.changes import ORDERS, PAIRS, alter, at, batch, create, insert, transaction
+from tidemill.testing.s3 import Broken
 
-from .places import DirectoryPlace
+from .places import BucketPlace, DirectoryPlace
 
 DAY = compose_ts(1_700_000_000_000)
 """A ts on 2023-11-14."""
@@ -173,6 +175,163 @@ def test_canal_json_ends_lines_as_ticdc_does(tmp_path):
         [{"id": "2", "note": "b"}],
     ]
     assert lines[-1] == b""
+
+
+def days(place):
+    """Return the days of which there are files, and the tables with schema files."""
+    names = place.objects()
+    found = sorted({tuple(name.split("/")[1:4:2]) for name in names if "/CDC" in name})
+    return found, sorted({name.split("/")[1] for name in names if "/meta/schema_" in name})
+
+
+NEXT_DAY = 86_400_000 << 18
+
+
+def test_files_are_removed_a_number_of_days_before_the_checkpoint(tmp_path):
+    place = place_at(tmp_path, file_expiration_days=2)
+    every = [transaction(DAY + NEXT_DAY * day, insert(ORDERS, day, "")) for day in range(3)]
+    written(place, transaction(DAY - 1, insert(PAIRS, 1, "b", 1)), *every)
+    three = [("orders", f"2023-11-{day}") for day in (14, 15, 16)]
+    assert days(place) == ([*three, ("pairs", "2023-11-14")], ["orders", "pairs"])
+    written(place, transaction(DAY + NEXT_DAY * 3, insert(ORDERS, 3, "")))
+    assert days(place) == ([*three[1:], ("orders", "2023-11-17")], ["orders", "pairs"])
+    assert not (place.path / "shop" / "orders" / str(DAY) / "2023-11-14").exists()
+    written(place, transaction(DAY + NEXT_DAY * 300, insert(ORDERS, 4, "")))
+    assert days(place) == ([("orders", "2024-09-09")], ["orders", "pairs"])
+    assert json.loads(place.objects()["metadata"]) == {"checkpoint-ts": DAY + NEXT_DAY * 300}
+
+
+def test_nothing_else_than_dated_files_is_removed(tmp_path):
+    place = place_at(tmp_path, file_expiration_days=1)
+    old = replace(ORDERS, schema="2001-01-01", name="2001-01-02")
+    written(place, create(DAY, old), transaction(DAY, insert(old, 1, "")))
+    kept = [
+        "shop/orders/5/2001-01-01/mine.csv",
+        "shop/orders/x/2001-01-01/CDC000001.csv",
+        "a/2001-01-01/CDC1",
+    ]
+    for name in kept:
+        (place.path / name).parent.mkdir(parents=True)
+        (place.path / name).write_text("")
+    written(place, transaction(DAY + 1, insert(old, 2, "")))
+    found = list(place.objects())
+    assert set(kept) <= set(found)
+    assert [name for name in found if name.endswith("2.csv")] == [
+        f"2001-01-01/2001-01-02/{DAY}/2023-11-14/CDC00000000000000000002.csv"
+    ]
+
+
+def test_expired_files_of_a_bucket_are_removed_once_a_day_and_after_a_failure(s3_server, bucket):
+    options = {"format": "csv", "layout": "ticdc", "file_expiration_days": 1}
+    place = BucketPlace(s3_server, f"{bucket}/copy", **options)
+    sink = place.sink()
+    sink.open()
+
+    def write(day, number=0):
+        sink.write(batch(transaction(DAY + NEXT_DAY * day + number, insert(ORDERS, day, ""))))
+        return sink.flush()
+
+    write(0)
+    write(1)
+    broken = []
+
+    def fault(environ, handle):
+        if re.search(r"prefix=copy%2Fshop%2F(&|$)", environ["QUERY_STRING"]):
+            broken.append(environ["QUERY_STRING"])
+            raise Broken
+
+    s3_server.fault = fault
+    try:
+        with pytest.raises(Retryable):
+            write(2)
+        s3_server.fault = None
+        assert broken
+        assert days(place)[0] == [("orders", f"2023-11-{day}") for day in (14, 15, 16)]
+        write(2)  # it comes again, and is skipped
+        before = s3_server.requests
+        write(2, 1)
+        assert days(place)[0] == [("orders", f"2023-11-{day}") for day in (15, 16)]
+        usual = s3_server.requests - before
+        before = s3_server.requests
+        write(2, 2)
+        assert s3_server.requests - before < usual
+    finally:
+        s3_server.fault = None
+        sink.close()
+    names = [name for name in place.objects() if name.endswith(".csv") and "2023-11-16" in name]
+    assert [name[-5:] for name in names] == ["1.csv", "2.csv", "3.csv"]
+
+
+def row_keys(place):
+    """Return the key of each row of canal-json, and the row."""
+    found = []
+    for name, content in place.objects().items():
+        if name.endswith(".json") and "/meta/" not in name:
+            for line in content.splitlines():
+                document = json.loads(line)
+                extension = document["_tidb"]
+                key = extension["source"], extension["commitTs"], extension["row"]
+                found.append((key, document["data"][0]))
+    return found
+
+
+@pytest.mark.parametrize("layout", ["ticdc", "tables"])
+def test_rows_of_canal_json_can_have_a_key_that_is_unique_and_in_order(tmp_path, layout):
+    options = {"format": "canal-json", "layout": layout, "row_key": True}
+    place = DirectoryPlace(tmp_path / "copy", encoding={"enable_tidb_extension": True}, **options)
+    rows = [stamped(7, insert(ORDERS, number, "a")) for number in range(4)]
+    pair = stamped(7, insert(PAIRS, 1, "b", 2))
+    items = [
+        transaction(7, rows[0], rows[0], last=False),
+        transaction(7, pair, rows[1]),
+        transaction(8, stamped(8, insert(ORDERS, 1, "<"))),
+    ]
+    sink = place.sink(flush_seconds=60.0)
+    sink.open()
+    for item in items:
+        sink.write(Batch([item], at(item.commit_ts) if item.last else None))
+    sink.flush()
+    sink.close()
+    found = sorted(row_keys(place), key=lambda pair: pair[0])
+    assert [key for key, _ in found] == [
+        ("src", 7, 0),
+        ("src", 7, 1),
+        ("src", 7, 2),
+        ("src", 7, 3),
+        ("src", 8, 0),
+    ]
+    assert [row.get("id") for _, row in found] == ["0", "0", None, "1", "1"]
+
+
+def stamped(ts, change):
+    return replace(change, commit_ts=ts)
+
+
+def test_rows_of_csv_can_have_a_key_in_columns_that_the_schema_file_names(tmp_path):
+    place = place_at(tmp_path, date_separator="none", file_index_width=6, row_key=True)
+    items = [create(1, ORDERS), transaction(2, insert(ORDERS, 1, 'a"'), insert(PAIRS, 1, "b", 2))]
+    written(place, *items, transaction(3, insert(ORDERS, 2, None)))
+    objects = place.objects()
+    assert objects["shop/orders/1/CDC000001.csv"] == b'"I","orders","shop",1,"a""","src",2,0\r\n'
+    assert objects["shop/orders/1/CDC000002.csv"] == b'"I","orders","shop",2,\\N,"src",3,0\r\n'
+    assert objects["shop/pairs/2/CDC000001.csv"] == b'"I","pairs","shop",1,"b",2,"src",2,1\r\n'
+    key = ["_tidemill_source", "_tidemill_ts", "_tidemill_n"]
+    assert schemas(place) == [
+        ("shop/orders", 1, "", 0, ["id", "note", *key]),
+        ("shop/pairs", 2, "", 0, ["a", "b", "n", *key]),
+    ]
+    for name, content in objects.items():
+        if "/meta/schema_" in name:
+            file = json.loads(content)
+            checksum = schema_checksum(file["Schema"], file["Table"], file["TableColumns"])
+            assert name.endswith(schema_name(file["TableVersion"], checksum))
+            assert len(file["TableColumns"]) == file["TableColumnsTotal"]
+
+
+def test_a_prefix_of_csv_keeps_its_columns(tmp_path):
+    written(place_at(tmp_path), transaction(1, insert(ORDERS, 1, "")))
+    with pytest.raises(SinkError, match=r"has files of format 'csv' .*give these options, or another prefix"):
+        place_at(tmp_path, row_key=True).sink().open()
 
 
 def test_while_tables_are_loaded_metadata_is_not_written(tmp_path):
