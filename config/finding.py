@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,3 +16,5 @@ class Finding:
     text: str
     about: str = ""
     """ "source", or "sink" and its name; set by the caller of the check."""
+    stages: Mapping[str, str] | None = None
+    """State of the stages in the checkpoint that a sink goes on from; None if this is about something else."""

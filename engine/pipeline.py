@@ -219,6 +219,7 @@ class Pipeline:
                 feed=self._options.name,
                 now=self._clock.now,
                 can_reload=self._can_reload,
+                is_end=partial(self._is_at_end, sink.name),
             )
 
     def _wants(self, sink: str, name: str) -> bool:
@@ -247,7 +248,7 @@ class Pipeline:
         if at.position and source.rank(at.position) > source.rank(found.end):
             raise CheckpointError(source.behind(name, at.position, found.end))
 
-    # --- in the coordinator's turns ----------------------------------------------------------------
+    # --- in the turns of the coordinator and the sinks -----------------------------------------------
 
     def _acknowledged(self, ts: Ts) -> None:
         self.sorter.acknowledge(ts)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
 from ..actors import SystemClock
 from ..codec.native.library import description
 from ..config import Finding
-from ..errors import TidemillError
+from ..errors import SinkError, TidemillError
 from ..events import Table
-from ..routing import Share
+from ..routing import ROWS_KEY, WHERE_KEY, difference
 from ..sink.registry import misfits, open_given, survey_sink
 from ..sources.registry import survey_kind
 from .duplicates import reject_duplicates
@@ -28,19 +28,33 @@ def check_feed(options: FeedOptions) -> list[Finding]:
     for sink in options.sinks:
         own = [table for table in tables if options.wants(sink.name, table.full_name)]
         of_target = survey_sink(sink.given, sink_context(options, sink.name))
+        of_rows = _rows_problems(options, sink, own)
         found += _about(
-            f"sink {sink.name}", chain(of_target, misfits(sink.given, own), _indivisible(sink, own))
+            f"sink {sink.name}",
+            chain(_compared(options, sink, of_target), misfits(sink.given, own), of_rows),
         )
     return [*found, Finding("ok", description(), "decoder")]
 
 
-def _indivisible(sink: SinkOptions, tables: Iterable[Table]) -> Iterator[Finding]:
-    """Yield findings about tables whose rows can't be divided among several sinks."""
-    for one in sink.rows:
-        if isinstance(one.where, Share):
-            for table in tables:
-                if problem := one.where.problem(table):
-                    yield Finding("error", f"table {table.origin_name} can't be divided: {problem}")
+def _compared(options: FeedOptions, sink: SinkOptions, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield findings about a target, and errors if its rows were chosen by other conditions than now."""
+    for finding in findings:
+        yield finding
+        if finding.stages is not None:
+            for rows, key in ((options.filters.rows, WHERE_KEY), (sink.rows, ROWS_KEY)):
+                if problem := difference(rows, sink.name, finding.stages, key):
+                    yield Finding("error", problem)
+
+
+def _rows_problems(options: FeedOptions, sink: SinkOptions, tables: Sequence[Table]) -> Iterator[Finding]:
+    """Yield findings about tables that lack a column of a condition, or whose rows can't be divided."""
+    for one in (*options.filters.rows, *sink.rows):
+        for table in tables:
+            if one.where is not None and one.tables.matches(table.schema, table.name):
+                try:
+                    one.where.test(table)
+                except SinkError as error:
+                    yield Finding("error", str(error).removeprefix(f"sink {sink.name}: "))
 
 
 def _about(whom: str, findings: Iterable[Finding]) -> Iterator[Finding]:

@@ -4,7 +4,7 @@ from .canal_filter import CanalFilter
 from .condition import Chosen, Condition
 from .filter import TableFilter
 from .row_filter import RowFilter
-from .row_filter_stage import ROWS_KEY, WHERE_KEY, RowFilterStage
+from .row_filter_stage import ROWS_KEY, WHERE_KEY, RowFilterStage, difference
 from .share import Share
 from .table_stage import TableStage
 from .transform import TableTransform, Transform
@@ -26,4 +26,5 @@ __all__ = [
     "Transform",
     "TransformStage",
     "Where",
+    "difference",
 ]

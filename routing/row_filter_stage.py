@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -33,7 +33,19 @@ ROWS_KEY: Final = "rows"
 """Key in a checkpoint: the conditions of the sink itself."""
 
 
-_WHICH: Final = {WHERE_KEY: "every sink of the feed", ROWS_KEY: "it, and those that share rows with it,"}
+_BY: Final = {WHERE_KEY: "where of [[filter]]", ROWS_KEY: "urls, split_by and rows"}
+
+
+def difference(filters: Sequence[RowFilter], sink: str, stages: Mapping[str, str], key: str) -> str:
+    """Return how the conditions of a sink's filters differ from those in its checkpoint's `stages`, by which
+    the target was loaded; empty if they don't."""
+    state, had = _state(filters), stages.get(key, "")
+    if state == had:
+        return ""
+    return (
+        f"its rows were loaded by {_BY[key]} = {had or 'nothing'}, and now these are {state or 'nothing'}: "
+        f"restore them, or give {_which(sink, key)} an empty target"
+    )
 
 
 class RowFilterStage:
@@ -52,23 +64,17 @@ class RowFilterStage:
         self._partial = [one for one in filters if one.is_partial]
         self._filters = RowFilters(filters)
         self._keeps: list[Keep] = []
+        self._sink = ""
 
     def open(self, context: StageContext) -> None:
         """Raises SinkError if the target was loaded by other conditions."""
         at = context.checkpoint
-        state, had = self._state(), at.stages.get(self._key, "")
+        self._sink = context.sink
         is_new = not at.position
-        if not is_new and state != had:
-            by = "filters with where" if self._key == WHERE_KEY else "the choice"
-            raise SinkError(
-                f"sink {context.sink}: its rows were loaded by {by} = {had or 'nothing'}, and now it is "
-                f"{state or 'nothing'}: restore that, or give {_WHICH[self._key]} an empty target"
-            )
+        if not is_new and (problem := difference(self._partial, self._sink, at.stages, self._key)):
+            raise SinkError(f"sink {self._sink}: {problem}")
+        state = _state(self._partial)
         self._keeps = [Keep(self._key, state)] if is_new and state else []
-
-    def _state(self) -> str:
-        found = [[*one.tables.patterns, one.where.text] for one in self._partial if one.where is not None]
-        return json.dumps(sorted(found)) if found else ""
 
     def apply(self, batch: Sequence[Element]) -> Sequence[Element]:
         """Raises SinkError for a condition that can't be evaluated, or that a schema change breaks."""
@@ -105,7 +111,7 @@ class RowFilterStage:
             if gone := columns & set(_lost(ddl.actions)):
                 raise SinkError(
                     f"{table}: {one.where.label} needs column {min(gone)}, which is gone after {ddl.query}: "
-                    f"change it, and give {_WHICH[self._key]} an empty target"
+                    f"correct {_BY[self._key]}, and give {_which(self._sink, self._key)} an empty target"
                 )
             if changed := columns & set(_fresh(ddl.actions)):
                 return _loaded_again(ddl, f"{table}: column {min(changed)} of {one.where.label} was changed")
@@ -128,6 +134,20 @@ class RowFilterStage:
 
     def close(self) -> None:
         """Do nothing: this stage holds no items."""
+
+
+def _state(filters: Iterable[RowFilter]) -> str:
+    """Return the conditions about the rows themselves, as they are in a checkpoint."""
+    found = [
+        [*one.tables.patterns, one.where.text] for one in filters if one.is_partial and one.where is not None
+    ]
+    return json.dumps(sorted(found)) if found else ""
+
+
+def _which(sink: str, key: str) -> str:
+    return (
+        "every sink of the feed" if key == WHERE_KEY else f"sink {sink}, and those that share rows with it,"
+    )
 
 
 def _loaded_again(ddl: Ddl, why: str) -> Ddl:

@@ -31,7 +31,7 @@ class Share:
 
     def __init__(self, number: int, count: int, columns: tuple[str, ...] = ()) -> None:
         """Choose share `number` of `count`, from 0; by the primary key if there are no `columns`."""
-        by = ", ".join(columns) or "the primary key"
+        by = ", ".join(columns).lower() or "the primary key"
         self.text = f"share {number} of {count} by {by}"
         self.label = self.text
         self.columns = frozenset(name.lower() for name in columns)

@@ -107,13 +107,16 @@ class Delivery:
         feed: str = "",
         now: Callable[[], float] = float,
         can_reload: bool = False,
+        is_end: Callable[[Checkpoint], bool] = lambda _: False,
     ) -> None:
         """`sink` is open and at `checkpoint`; `source` is the identity in new checkpoints.
 
         Items pass the resume filter and the open `stages` before they go into batches. `can_reload` is True
-        if the source can load single tables again.
+        if the source can load single tables again. `is_end` returns True for the checkpoint of a feed's end:
+        a sink that makes rows durable by itself doesn't wait until they are due there.
         """
         self.sink = sink
+        self._is_end = is_end
         self.acknowledged: Callable[[Checkpoint], None] = _nobody
         """Callback for each durable checkpoint."""
         self.seek: Callable[[TablePosition], None] = self._cannot_seek
@@ -252,6 +255,7 @@ class Delivery:
 
     def _flush(self, now: float, *, wait: bool = False) -> None:
         """Flush the sink; without `wait` it may go on by itself, and `_look` finds out how far it is."""
+        wait = wait or (self._wanted is not None and self._is_end(self._wanted))
         checkpoint = self.sink.flush() if wait or self._progress is None else self._progress()
         if not self._kept or self._kept[-1].checkpoint is not None:
             self._flushed = len(self._kept)

@@ -37,4 +37,5 @@ def begins(at: Checkpoint | None) -> Finding:
     """Return a finding: where does the feed begin, for the target's checkpoint or None?"""
     if at is None:
         return Finding("ok", "begins with a snapshot")
-    return Finding("ok", f"goes on from {at.position}" + ("" if at.loading is None else ", in its snapshot"))
+    text = f"goes on from {at.position}" + ("" if at.loading is None else ", in its snapshot")
+    return Finding("ok", text, stages=at.stages if at.position else None)

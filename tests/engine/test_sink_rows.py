@@ -131,16 +131,17 @@ def test_a_target_of_other_rows_or_of_another_number_of_sinks_is_refused():
     assert opened(at, found, "copy-1").apply([]) == []
     for other in (options(urls=[*URLS, "sqlite:///c.db"]), options(urls=URLS, split_by=["id"])):
         with pytest.raises(
-            SinkError, match=r"loaded by the choice = .*of 2 by the primary.*, and now it is \[\["
+            SinkError,
+            match=r"loaded by urls, split_by and rows = .*of 2 by the primary.*, and now these are \[\[",
         ):
             opened(at, other, "copy-1")
     with pytest.raises(
-        SinkError, match=r"sink copy-0: .* give it, and those that share rows with it, an empty"
+        SinkError, match=r"sink copy-0: .* give sink copy-0, and those that share rows with it, an empty"
     ):
         opened(at, found, "copy-0")
-    with pytest.raises(SinkError, match="= nothing, and now it is "):
+    with pytest.raises(SinkError, match="= nothing, and now these are "):
         opened(Checkpoint(7, "log:7"), found, "copy-0")
-    with pytest.raises(SinkError, match="and now it is nothing: restore that"):
+    with pytest.raises(SinkError, match="and now these are nothing: restore them"):
         opened(at, options(url=URLS[1]))
 
 

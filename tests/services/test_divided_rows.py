@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tidemill.engine.options import feed_options
+from tidemill.engine.preflight import check_feed
 from tidemill.errors import SinkError
 from tidemill.testing.feed_run import run_to_end
 from tidemill.testing.mariadb import MariaDb
@@ -85,7 +87,9 @@ def test_each_row_is_in_exactly_one_of_several_sinks(
     assert "the key by which its rows are divided was changed" in loads[0]
 
     feed["sink"][0]["urls"].append(f"sqlite:///{tmp_path}/copy-3.db")
-    with pytest.raises(SinkError, match=r"sink copy-0: its rows were loaded by the choice = .*share 0 of 3"):
+    with pytest.raises(
+        SinkError, match=r"sink copy-0: its rows were loaded by urls, split_by and rows = .*share 0 of 3"
+    ):
         run_to_end(feed, loads)
 
 
@@ -114,3 +118,27 @@ def test_sinks_have_the_rows_of_their_conditions_and_the_changes_of_their_events
     run_to_end(feed, [])
     assert sorted(rows(client, tmp_path / "north.db")) == [(1, "north"), (2, "north")]
     assert [row[0] for row in sorted(rows(client, tmp_path / "all.db"))] == [1, 2, 3, 4]
+
+
+def test_the_check_says_what_the_start_would_refuse(client: Client, tmp_path: Path) -> None:
+    client("CREATE TABLE t (id INT PRIMARY KEY, word VARCHAR(9))")
+    urls = [f"sqlite:///{tmp_path / name}.db" for name in ("a", "b")]
+    copy = {"name": "copy", "urls": urls, "split_by": ["word"]}
+
+    def problems(**sink: Any) -> list[str]:
+        found = check_feed(feed_options(config(client, tmp_path, copy | sink)))
+        return [f"{one.about}: {one.text}" for one in found if one.level == "error"]
+
+    table = f"{client.database}.t"
+    (problem, other) = problems(rows=[{"where": "size > 1"}])
+    assert problem.startswith(f"sink copy-0: rows 1.where = 'size > 1': table {table} has no column")
+    assert problems(split_by=["size"])[1].startswith(
+        f"sink copy-1: table {table} can't be divided among several"
+    )
+    run_to_end(config(client, tmp_path, copy), [])
+    assert problems() == problems(split_by=["WORD"]) == []
+    (problem, other) = problems(urls=urls[::-1])
+    assert problem.startswith(
+        'sink copy-0: its rows were loaded by urls, split_by and rows = [["*.*", "share 1 of'
+    )
+    assert "restore them, or give sink copy-1, and those that share rows with it, an empty target" in other

@@ -84,3 +84,12 @@ def test_a_feed_is_killed_very_often(place, s3_server, bucket):
 def test_a_missing_bucket_is_a_sentence(place, s3_server):
     place.configure(sinks=[s3_server.url("nowhere/copy")])
     assert "there is no bucket 'nowhere': create it, or correct the URL" in place.run().sentence
+
+
+def test_a_feed_that_ends_doesnt_wait_until_a_commit_is_due(place, s3_server, bucket):
+    place.configure(sinks=[s3_server.url(f"{bucket}/copy", flush_seconds=3600)])
+    assert place.run().status == 0
+    place.insert(4)
+    assert place.run().status == 0
+    assert rebuilt(changes(place, s3_server, f"{bucket}/copy")) == sorted(place.present())
+    assert place.run().status == 0
