@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +22,9 @@ from .flags import DataDir, FeedFile, Json, Name, Sinks, Source, Tables, feed_ta
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from ..spark.analytics.analyze import FeedStore
+    from ..store.plan import Outcome
 
 Master = Annotated[
     str | None, typer.Option(help="Spark's master: local[2], the default, spark://host:7077, yarn, ...")
@@ -114,23 +118,20 @@ def analyze(
     """Look at what a feed's store and an archive hold: live, dead, overlapping, hot; changes nothing."""
     from ..spark.analytics.analyze import analysis
 
-    directory = None
-    if file is not None or data_dir is not None:
-        directory = _directory(file, name, data_dir)
-    if directory is None and archive is None:
+    feed = None if file is None and data_dir is None else _feed_store(file, name, data_dir)
+    if feed is None and archive is None:
         raise ConfigError("analyze: name a feed.toml, --data-dir or --archive")
-    if directory is None and plan is not None:
+    if feed is None and plan is not None:
         raise ConfigError("--plan: it is for the store of a feed; name a feed.toml or --data-dir")
-    for flag, path in (("--page", page), ("--plan", plan)):
-        if path is not None and (path.is_dir() or not os.access(path.parent, os.W_OK)):
-            raise ConfigError(f"{flag}: no file {path} can be written")
+    _check_written("--page", page)
+    _check_written("--plan", plan)
     with _session(file, master, settings) as spark:
-        found = analysis(spark, directory, archive)
+        found = analysis(spark, feed, archive, plan)
     page.write_text(found.page)
     _say(f"wrote {page}")
     if plan is not None:
         if found.plan is None:
-            raise ConfigError(f"--plan: {directory} has no store to plan for")
+            raise ConfigError(f"--plan: {feed and feed.directory} has no store to plan for")
         plan.write_text(found.plan)
         _say(f"wrote {plan}")
 
@@ -140,6 +141,9 @@ def compact(
     name: Name = None,
     data_dir: DataDir = None,
     plan: Annotated[Path | None, typer.Option(help="for a running feed's store; `analyze` makes one")] = None,
+    page: Annotated[
+        Path | None, typer.Option(help="with --plan: the page of the state after; measures before and after")
+    ] = None,
     archive: Annotated[Path | None, typer.Option(help="an archive of Parquet files")] = None,
     up_to: Annotated[
         int, typer.Option(help="with --archive: the commit ts up to which only a key's latest row stays")
@@ -151,8 +155,9 @@ def compact(
     """Compact a running feed's store by a plan, or an archive up to a ts."""
     if (plan is None) == (archive is None):
         raise ConfigError("compact: give --plan, for a running feed's store, or --archive with --up-to")
+    if page is not None and plan is None:
+        raise ConfigError("--page: only with --plan; `analyze --archive` writes a page of an archive")
     if plan is not None:
-        from ..engine.plan_inbox import PlanInbox
         from ..store.plan import decode_plan
 
         try:
@@ -160,13 +165,25 @@ def compact(
         except OSError as error:
             raise ConfigError(f"--plan: {plan}: {error.strerror}") from None
         found = decode_plan(text, str(plan))
-        outcomes = PlanInbox(_directory(file, name, data_dir)).hand_over(found)
-        lines = [
-            f"{one.store}/{one.window}: {one.bytes_before:,} bytes became {one.bytes_after:,}"
-            + (f" ({one.left})" if one.left else "")
-            for one in outcomes
-        ]
-        _report(outcomes, lines or ["the plan has no steps"], as_json)
+        if page is None:
+            from ..engine.options import feed_directory
+            from ..engine.plan_inbox import PlanInbox
+
+            directory = feed_directory(feed_tables(file, None, None, None, name, data_dir))
+            outcomes = PlanInbox(directory).hand_over(found)
+            _report(outcomes, _outcome_lines(outcomes), as_json)
+            return
+        from ..spark.analytics.analyze import compaction, page_after
+        from ..spark.analytics.compared import comparison
+
+        _check_written("--page", page)
+        feed = _feed_store(file, name, data_dir)
+        with _session(file, master, settings) as spark:
+            done = compaction(spark, feed, found)
+        page.write_text(page_after(feed, done))
+        _say(f"wrote {page}")
+        lines = [f"{what}: {before} before, {after} after" for what, before, after in comparison(done)]
+        _report(done, [*_outcome_lines(done.outcomes), *lines], as_json)
     elif archive is not None:
         from ..spark.archive.archive import compact_archive
 
@@ -186,10 +203,29 @@ def _report(found: Any, lines: list[str], as_json: bool) -> None:
     typer.echo(msgspec.json.encode(found) if as_json else "\n".join(lines))
 
 
-def _directory(file: Path | None, name: str | None, data_dir: Path | None) -> Path:
-    from ..engine.options import feed_directory
+def _outcome_lines(outcomes: Iterable[Outcome]) -> list[str]:
+    lines = [
+        f"{one.store}/{one.window}: {one.bytes_before:,} bytes became {one.bytes_after:,}"
+        + (f" ({one.left})" if one.left else "")
+        for one in outcomes
+    ]
+    return lines or ["the plan has no steps"]
 
-    return feed_directory(feed_tables(file, None, None, None, name, data_dir))
+
+def _check_written(flag: str, path: Path | None) -> None:
+    if path is not None and (path.is_dir() or not os.access(path.parent, os.W_OK)):
+        raise ConfigError(f"{flag}: no file {path} can be written")
+
+
+def _feed_store(file: Path | None, name: str | None, data_dir: Path | None) -> FeedStore:
+    from ..engine.options import feed_directory
+    from ..spark.analytics.analyze import FeedStore
+
+    found = feed_tables(file, None, None, None, name, data_dir)
+    directory = feed_directory(found)
+    sorter = found.get("sorter") or {}
+    arguments = "" if file is None else quote(str(file))
+    return FeedStore(directory, Path(sorter.get("directory") or directory / "scratch"), arguments)
 
 
 @contextmanager

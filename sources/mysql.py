@@ -10,6 +10,8 @@ import pykka
 from msgspec.structs import replace
 
 from ..codec.mysql.layout import Layouts
+from ..codec.mysql.layout_file import SUFFIX as LAYOUTS
+from ..codec.mysql.layout_file import LayoutFile
 from ..codec.mysql.left_out import leave_out_generated, with_generated
 from ..codec.mysql.tokens import NotUnderstood
 from ..config import Finding
@@ -57,6 +59,7 @@ class MysqlSource:
         self._on_ddl = on_ddl
         self._details = details
         self._history: History | None = None
+        self._layout_file: LayoutFile | None = None
         self._options = options
         self._tables = tables
         self._lane = lane
@@ -127,6 +130,10 @@ class MysqlSource:
             reloading=reloading,
             lacks=partial(_is_lacking, context.sink_checkpoints),
         )
+        if context.state_dir is not None:
+            path = context.state_dir / self._file_name(LAYOUTS)
+            self._layout_file = LayoutFile(path, self._lane.index, self._lane.count)
+            self._layouts.record(self._layout_file.add)
         writer = context.sorter.add_table(
             BINLOG_KEYSPACE + self._lane.index, start.ts if start is not None else 0
         )
@@ -151,12 +158,14 @@ class MysqlSource:
         """Name of the source if it has one, also if it is the only one."""
         return "" if self._lane is ALONE else self._lane.source.removeprefix("source ")
 
+    def _file_name(self, kind: str) -> str:
+        return ".".join(filter(None, (self._feed, self._name, kind)))
+
     def _restored(self, context: StartContext, identity: str) -> Catalog | None:
         """Return the catalog as of the start; None if the feed keeps no state."""
         if context.state_dir is None:
             return None
-        name = ".".join(filter(None, (self._feed, self._name, "catalog")))
-        self._history = History(context.state_dir / name, identity)
+        self._history = History(context.state_dir / self._file_name("catalog"), identity)
         start = context.start
         return self._history.restore(start.ts if start is not None and start.position else 0)
 
@@ -213,6 +222,8 @@ class MysqlSource:
     def close(self) -> None:
         if self._history is not None:
             self._history.close()
+        if self._layout_file is not None:
+            self._layout_file.close()
 
 
 def _is_of(gtids: str, at: Checkpoint) -> bool:

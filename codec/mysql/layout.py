@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from threading import Lock
 from typing import Final
@@ -9,7 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...errors import SourceError
-from ...events import Op, RowChange, Run, Table, Ts
+from ...events import Op, RowChange, Run, Table, Ts, origin_name
 from .field import TableMap
 from .known import UNTOLD_KINDS
 from .known_table import KnownTable
@@ -50,6 +51,16 @@ class Layout:
     def has_names(self) -> bool:
         """True if the columns' names are known without a catalog."""
         return not isinstance(self._source, bytes) or has_names(self._source)
+
+    @property
+    def described(self) -> tuple[str, bytes] | None:
+        """The table's name, after that of its source, and the Table_map, empty for rows of a snapshot; None
+        if the Table_map can't be read."""
+        try:
+            name = origin_name(self._source_name, ".".join(self.names))
+        except SourceError:
+            return None
+        return name, self._source if isinstance(self._source, bytes) else b""
 
     def with_schema(self, known: KnownTable) -> Layout:
         """Return the layout of a table whose schema is known: this one if the Table_map tells all of it."""
@@ -149,6 +160,14 @@ class Layouts:
         self._lock = Lock()
         self._numbers: dict[bytes | Table, int] = {}
         self._layouts: list[Layout] = []
+        self._record: Callable[[int, Layout], object] | None = None
+
+    def record(self, note: Callable[[int, Layout], object]) -> None:
+        """Call `note` with each layout and its number: with those that exist, and with later ones."""
+        with self._lock:
+            self._record = note
+            for number, layout in enumerate(self._layouts, 1):
+                note(number, layout)
 
     def number_of(self, table_map: bytes) -> int:
         """Return the number of a Table_map event's payload (its body after table id and flags)."""
@@ -164,6 +183,9 @@ class Layouts:
     def _add(self, source: bytes | Table) -> int:
         with self._lock:
             if source not in self._numbers:
-                self._layouts.append(Layout(source, source_name=self._source_name))
+                layout = Layout(source, source_name=self._source_name)
+                self._layouts.append(layout)
                 self._numbers[source] = len(self._layouts)
+                if self._record is not None:
+                    self._record(len(self._layouts), layout)
             return self._numbers[source]

@@ -23,6 +23,7 @@ from .field import (
     TableMap,
     Type,
     is_hash_of_unique_key,
+    passed_over,
     value_bytes,
     visible,
 )
@@ -43,6 +44,25 @@ def has_names(payload: bytes) -> bool:
         return bool(_read(payload)[2].names)
     except (LookupError, ValueError):
         return True
+
+
+def map_of_widths(payload: bytes) -> TableMap:
+    """Return a map with which rows are told apart, but not read: with names and types of the table only.
+
+    It needs neither binlog_row_metadata=FULL nor supported column types. Raises SourceError for a payload
+    that is incomplete.
+    """
+    try:
+        names = names_of(payload)
+        physical, nullable, _ = _read(payload)
+    except (LookupError, ValueError):
+        raise SourceError("a Table_map event of the binlog can't be read") from None
+    columns = zip(physical, nullable, strict=False)  # the bits of the last byte may be more than the columns
+    fields = [
+        passed_over(f"column {number}", code, size, nullable=is_nullable)
+        for number, ((code, size), is_nullable) in enumerate(columns, 1)
+    ]
+    return TableMap(Table(*names, (), ()), tuple(fields))
 
 
 def parse_table_map(payload: bytes, known: KnownTable | None = None) -> TableMap:

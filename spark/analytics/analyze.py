@@ -5,16 +5,20 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from ...actors import SystemClock
+from ...codec.mysql.layout_file import read_layouts
 from ...engine.plan_inbox import PlanInbox
-from ...engine.status import StatusFile
+from ...engine.status import SinkStatus, StatusFile
 from ...errors import TidemillError
 from ...store.plan import VERSION, Plan, encode_plan
 from . import analyze_archive, analyze_store
+from .advice import FeedPlace
+from .compared import Compaction
 from .page import page
 from .report import StoreReport
 from .store_files import NoStore
@@ -28,6 +32,29 @@ FLUSH_SECONDS: Final = 30.0
 """Time limit for a running feed to flush its buffers."""
 
 
+class FeedStore(Struct, frozen=True):
+    """A feed and the store of its sorter."""
+
+    data_dir: Path
+    directory: Path
+    """The sorter's directory."""
+    arguments: str = ""
+    """Arguments that name the feed in commands; empty: its data directory."""
+
+    def place(self, plan: Path | None) -> FeedPlace:
+        arguments = self.arguments or f"--data-dir {quote(str(self.data_dir))}"
+        slowest = min(_sinks(self.data_dir), key=lambda sink: sink.ts, default=None)
+        return FeedPlace(arguments, "" if plan is None else str(plan), slowest.name if slowest else "")
+
+    def report(self, spark: SparkSession) -> StoreReport:
+        """Analyze the store; a running feed writes its buffers to files before. Raises StoreError."""
+        with suppress(TidemillError):  # without a running feed everything is in the files
+            PlanInbox(self.data_dir).hand_over(Plan(VERSION, 0, [], flush=True), FLUSH_SECONDS)
+        acknowledged = min((sink.ts for sink in _sinks(self.data_dir)), default=0)
+        layouts = [*read_layouts(self.data_dir)]
+        return analyze_store(spark, self.directory, acknowledged, layouts=layouts)
+
+
 class Analysis(Struct, frozen=True):
     page: str
     """The page, as HTML."""
@@ -35,34 +62,46 @@ class Analysis(Struct, frozen=True):
     """The plan, as JSON; None without a store."""
 
 
-def analysis(spark: SparkSession, data_dir: Path | None, archive: Path | None) -> Analysis:
-    """Analyze the store of the feed in `data_dir`, running or not, and an archive.
+def analysis(
+    spark: SparkSession, feed: FeedStore | None, archive: Path | None, plan: Path | None = None
+) -> Analysis:
+    """Analyze the store of a feed, running or not, and an archive. `plan` is where the plan will be written.
 
     Raises SinkError for a directory without an archive, NoStore without a store if there is no archive.
     """
     found = None if archive is None else analyze_archive(spark, archive)
     store = None
     try:
-        store = None if data_dir is None else _of_store(spark, data_dir)
+        store = None if feed is None else feed.report(spark)
     except NoStore as error:
         if found is None:
             raise
         log.warning("the page is of the archive alone: %s", error)
-    title = " and ".join(str(each) for each in (data_dir, archive) if each is not None)
-    made = page(title, SystemClock().time(), store, found)
+    directory = None if feed is None else feed.data_dir
+    title = " and ".join(str(each) for each in (directory, archive) if each is not None)
+    place = None if feed is None else feed.place(plan)
+    made = page(title, SystemClock().time(), store, found, place)
     return Analysis(made, None if store is None else encode_plan(store.plan))
 
 
-def _of_store(spark: SparkSession, data_dir: Path) -> StoreReport:
-    with suppress(TidemillError):  # without a running feed everything is in the files
-        PlanInbox(data_dir).hand_over(Plan(VERSION, 0, [], flush=True), FLUSH_SECONDS)
-    return analyze_store(spark, data_dir / "scratch", _acknowledged(data_dir))
+def compaction(spark: SparkSession, feed: FeedStore, plan: Plan) -> Compaction:
+    """Have the running feed carry out the plan, and measure its store before and after.
+
+    Raises StoreError, ConfigError and CheckpointError.
+    """
+    before = feed.report(spark)
+    outcomes = PlanInbox(feed.data_dir).hand_over(plan)
+    return Compaction(before, outcomes, feed.report(spark))
 
 
-def _acknowledged(data_dir: Path) -> int:
-    """Return the ts that every sink has, by the feed's last status; 0 if unknown."""
+def page_after(feed: FeedStore, done: Compaction) -> str:
+    """Render the page of the state after a compaction."""
+    return page(str(feed.data_dir), SystemClock().time(), done.after, place=feed.place(None), done=done)
+
+
+def _sinks(data_dir: Path) -> list[SinkStatus]:
+    """Return the sinks of the feed's last status; none if there is no status."""
     try:
-        sinks = StatusFile(data_dir).load().sinks
+        return [*StatusFile(data_dir).load().sinks]
     except TidemillError:
-        return 0
-    return min((sink.ts for sink in sinks), default=0)
+        return []

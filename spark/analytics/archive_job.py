@@ -41,6 +41,7 @@ def analyze_archive(spark: SparkSession, directory: str | Path) -> ArchiveReport
     tables: list[ArchiveTable] = []
     days: list[DayFigures] = []
     hot: list[HotKey] = []
+    newest = 0
     for folder in folders(directory):
         found = files(directory, folder)
         if folder != DDL_FOLDER and found:
@@ -48,9 +49,10 @@ def analyze_archive(spark: SparkSession, directory: str | Path) -> ArchiveReport
             tables.append(_total(its_days, found, left))
             days += its_days
             hot += its_keys
+            newest = max(newest, *[file.last for file in found])
     tables.sort(key=lambda one: (-one.dead_bytes, one.table))
     hot.sort(key=lambda one: (-one.changes, one.name, one.key))
-    return ArchiveReport(str(directory), tables, days, hot[:HOT_KEYS])
+    return ArchiveReport(str(directory), tables, days, hot[:HOT_KEYS], newest)
 
 
 def _table(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
-from .chart import Bar, Cell, bars, heat_map
-from .paper import counted, legend, section, size, table, tiles, times
-from .report import ArchiveReport, ArchiveTable
+from .advice import advice_section, archive_advice
+from .chart import Bar, Cell, bars, heat_map, heat_scale
+from .growth import columns, curve
+from .paper import amount, counted, legend, rest, section, size, table, tiles, times
+from .report import ArchiveReport, ArchiveTable, DayFigures
 
 MOST_ROWS: Final = 30
 MOST_DAYS: Final = 60
@@ -27,17 +29,37 @@ def archive_sections(report: ArchiveReport) -> Iterable[str]:
             (size(total), "of Parquet", f"{files:,} files, {size(total / files) if files else '0 B'} each"),
             (f"{changes:,}", "changes", f"of {len(report.tables)} tables"),
             (f"{live:,}", "latest rows", f"{changes / live:.1f} changes for each" if live else ""),
-            (size(dead), "folding frees", f"{100 * dead / total:.0f} % of it" if total else ""),
+            (size(dead), "compaction frees", f"{100 * dead / total:.0f} % of it" if total else ""),
         ]
     )
-    yield section(
-        "Tables, those first whose folding frees most",
-        "",
-        legend(("live", "latest rows"), ("free", "changes that later ones made void")),
-        bars([_bar(one) for one in report.tables[:MOST_ROWS]], "Live and void bytes of each table"),
+    if not report.tables:
+        yield section("The archive is empty", "It has no changes of any table.")
+        return
+    yield advice_section(
+        "What to do next with the archive",
+        [*archive_advice(report)],
+        "Nothing: compaction would free nothing.",
     )
-    yield section("Days", "The darker the more changes; blue is still true, orange void.", _days(report))
-    yield section("Tables in figures", "", _tables(report))
+    dates = sorted({day.date for day in report.days})[-MOST_DAYS:]
+    yield section(
+        "Growth of the archive",
+        f"By day of commit (UTC), {dates[0]} to {dates[-1]}. The latest rows are what compaction keeps.",
+        legend(("live", "latest rows"), ("free", "changes that later ones replaced")),
+        *_growth(report.days, dates),
+    )
+    yield section(
+        "Tables by the bytes that compaction frees",
+        _overlap_words(report),
+        legend(("live", "latest rows"), ("free", "changes that later ones replaced")),
+        bars([_bar(one) for one in report.tables[:MOST_ROWS]], "Live and replaced bytes of each table"),
+        _other_tables(report),
+    )
+    yield section(
+        "Tables by day",
+        "Changes of each table by day of commit. Orange ones were replaced by later changes.",
+        *_heat(report, dates),
+    )
+    yield section("Tables in figures", "", _tables(report), _other_tables(report))
     if report.hot_keys:
         hot = [
             Bar(one.name, [("live", one.changes)], f"{one.changes:,} changes of {one.key}")
@@ -51,19 +73,55 @@ def _bar(one: ArchiveTable) -> Bar:
     return Bar(one.table, [("live", one.bytes - one.dead_bytes), ("free", one.dead_bytes)], note)
 
 
-def _days(report: ArchiveReport) -> str:
+def _overlap_words(report: ArchiveReport) -> str:
+    worst = max(report.tables, key=lambda one: one.overlap)
+    read = max(report.tables, key=lambda one: one.read_amplification)
+    files = counted(worst.overlap, "file")
+    return (
+        f"A reader of one commit ts opens up to {files} of {worst.table}, the largest overlap. To get the "
+        "present "
+        f"rows of {read.table} it reads {times(read.read_amplification)} as many changes as rows; after "
+        "compaction "
+        "it reads each row once."
+    )
+
+
+def _other_tables(report: ArchiveReport) -> str:
+    hidden = report.tables[MOST_ROWS:]
+    return rest(len(hidden), "table", f"together {size(sum(one.bytes for one in hidden))}")
+
+
+def _growth(days: Sequence[DayFigures], dates: Sequence[str]) -> Iterable[str]:
+    places = {date: place for place, date in enumerate(dates)}
+    sums = [[0, 0, 0] for _ in dates]
+    for day in days:
+        if day.date in places:
+            for at, value in enumerate((day.bytes, day.changes, day.live)):
+                sums[places[day.date]][at] += value
+    sizes = [float(one[0]) for one in sums]
+    yield columns([[("live", one)] for one in sizes], dates, "Bytes of files per day", size, base=1024)
+    yield curve(sizes, dates, "Bytes of files, cumulative", size, base=1024)
+    parts = [[("live", one[2]), ("free", one[1] - one[2])] for one in sums]
+    yield columns(parts, dates, "Changes per day", amount, base=10)
+
+
+def _heat(report: ArchiveReport, dates: Sequence[str]) -> Iterable[str]:
     names = [one.table for one in report.tables[:MOST_ROWS]]
-    dates = sorted({day.date for day in report.days})[-MOST_DAYS:]
+    rows = {name: row for row, name in enumerate(names)}
+    places = {date: place for place, date in enumerate(dates)}
     cells = {
-        (names.index(day.table), dates.index(day.date)): Cell(
+        (rows[day.table], places[day.date]): Cell(
             day.changes,
             1 - day.live / day.changes if day.changes else 0.0,
-            f"{day.table}, {day.date}: {day.changes:,} changes, {day.live:,} still true, {day.files} files",
+            f"{day.table}, {day.date}: {counted(day.changes, 'change')}, {counted(day.live, 'latest row')}, "
+            f"{counted(day.files, 'file')}",
         )
         for day in report.days
-        if day.table in names and day.date in dates
+        if day.table in rows and day.date in places
     }
-    return heat_map(names, [date[5:] for date in dates], cells, "Changes of each table by day")
+    yield heat_scale(cells.values(), amount, "latest", "replaced")
+    yield heat_map(names, [date[5:] for date in dates], cells, "Changes of each table by day")
+    yield _other_tables(report)
 
 
 def _tables(report: ArchiveReport) -> str:

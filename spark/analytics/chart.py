@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
+from math import ceil, sqrt
 from typing import Final
 
 from msgspec import Struct
@@ -11,6 +12,7 @@ from msgspec import Struct
 WIDTH: Final = 960
 LABEL: Final = 190
 """Width of the names on the left, in pixels."""
+_LABEL_CHARS: Final = 26
 _ROW: Final = 22
 _LETTER: Final = 6.6
 """Average width of a letter, in pixels."""
@@ -33,7 +35,7 @@ class Bar(Struct, frozen=True):
 
 
 def bars(rows: Sequence[Bar], title: str) -> str:
-    """Horizontal bars on one scale."""
+    """Draw horizontal bars on one scale."""
     most = max([row.total for row in rows], default=0) or 1
     room = WIDTH - LABEL - 260
     drawn = []
@@ -48,7 +50,7 @@ def bars(rows: Sequence[Bar], title: str) -> str:
                 drawn.append(f'<rect class="{name}" x="{x:.1f}" y="{y + 3}" {size}/>')
             x += width
         drawn.append(_note(row.note, x + 8, y))
-    return _svg(drawn, len(rows) * _ROW, title)
+    return picture(drawn, len(rows) * _ROW, title)
 
 
 class Cell(Struct, frozen=True):
@@ -67,18 +69,54 @@ def heat_map(
     step = (WIDTH - LABEL) / max(1, len(columns))
     drawn = [_label(name, number * _ROW) for number, name in enumerate(rows)]
     for (row, column), cell in cells.items():
-        opacity = 0.12 + 0.88 * (cell.weight / most) ** 0.5
+        opacity = _opacity(cell.weight / most)
         drawn.append(
             f'<rect x="{LABEL + column * step:.1f}" y="{row * _ROW + 1}" width="{max(1.0, step - 1):.1f}" '
             f'height="{_ROW - 2}" rx="2" fill="{_mix(cell.dead)}" fill-opacity="{opacity:.2f}">'
             f"<title>{escape(cell.note)}</title></rect>"
         )
     bottom = len(rows) * _ROW
-    every = max(1, len(columns) // 8)
     drawn += [
-        _tick(LABEL + number * step, bottom + 15, columns[number]) for number in range(0, len(columns), every)
+        tick(LABEL + number * step, bottom + 15, columns[number]) for number in tick_numbers(columns, step)
     ]
-    return _svg(drawn, bottom + 22, title)
+    return picture(drawn, bottom + 22, title)
+
+
+def tick_numbers(labels: Sequence[str], step: float) -> range:
+    """Return the numbers of the columns whose labels are shown: so many that none overlap or are cut off."""
+    if not labels:
+        return range(0)
+    width = _LETTER * max(map(len, labels)) + 12
+    every = max(1, ceil(width / step))
+    last = int(len(labels) - width / step)
+    return range(0, max(1, last + 1), every)
+
+
+def heat_scale(cells: Iterable[Cell], show: Callable[[float], str], live: str, dead: str) -> str:
+    """Draw the legend of a heat map: the weights of five opacities, and the colours from `live` to `dead`."""
+    most = max([cell.weight for cell in cells], default=0)
+    drawn: list[str] = []
+    for number, part in enumerate(_SCALE):
+        drawn += _swatch(LABEL + number * 85, _mix(0.0), _opacity(part), show(most * part))
+    for number, part in enumerate((0.0, 0.5, 1.0)):
+        text = (f"all {live}", "half", f"all {dead}")[number]
+        drawn += _swatch(LABEL + 85 * len(_SCALE) + 15 + number * 110, _mix(part), 1.0, text)
+    return picture(drawn, 24, "Scale of the heat map")
+
+
+_SCALE: Final = (1 / 64, 1 / 16, 1 / 4, 9 / 16, 1.0)
+
+
+def _swatch(x: float, fill: str, opacity: float, text: str) -> list[str]:
+    size = 'width="14" height="14" rx="2"'
+    return [
+        f'<rect x="{x:.1f}" y="4" {size} fill="{fill}" fill-opacity="{opacity:.2f}"/>',
+        tick(x + 20, 15, text),
+    ]
+
+
+def _opacity(share: float) -> float:
+    return 0.12 + 0.88 * sqrt(share)
 
 
 def _mix(dead: float) -> str:
@@ -103,15 +141,15 @@ def staircase(steps: Sequence[tuple[float, float]], across: str, up: str, title:
                 f'<circle class="free" cx="{x:.1f}" cy="{y:.1f}" r="3.5"><title>{number}</title></circle>'
             )
     area = f"{' '.join(path)} L{x:.1f},{height - 30} L{left},{height - 30} Z"
-    return _svg(
+    return picture(
         [
             f'<line class="axis" x1="{left}" y1="{height - 30}" x2="{WIDTH - 40}" y2="{height - 30}"/>',
             f'<line class="axis" x1="{left}" y1="20" x2="{left}" y2="{height - 30}"/>',
             f'<path class="area" d="{area}"/>',
             f'<path class="curve" d="{" ".join(path)}"/>',
             *dots,
-            _tick(WIDTH - 40, height - 10, across, "end"),
-            _tick(left, 12, up),
+            tick(WIDTH - 40, height - 10, across, "end"),
+            tick(left, 12, up),
         ],
         height,
         title,
@@ -132,8 +170,16 @@ def spark_line(values: Sequence[float], title: str) -> str:
     )
 
 
+def shortened(name: str, most: int) -> str:
+    """Return at most `most` characters: begin and end of a longer name, as many names differ at the end."""
+    if len(name) <= most:
+        return name
+    end = most // 2
+    return f"{name[: most - 1 - end]}…{name[-end:]}"
+
+
 def _label(name: str, y: int) -> str:
-    shown = name if len(name) <= 26 else name[:25] + "…"
+    shown = shortened(name, _LABEL_CHARS)
     return (
         f'<text class="label" x="{LABEL - 10}" y="{y + 15}" text-anchor="end">{escape(shown)}'
         f"<title>{escape(name)}</title></text>"
@@ -147,10 +193,10 @@ def _note(note: str, x: float, y: int) -> str:
     return f'<text class="note" x="{x:.1f}" y="{y + 15}">{escape(shown)}{whole}</text>'
 
 
-def _tick(x: float, y: float, text: str, anchor: str = "start") -> str:
+def tick(x: float, y: float, text: str, anchor: str = "start") -> str:
     return f'<text class="tick" x="{x:.1f}" y="{y}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def _svg(drawn: Sequence[str], height: float, title: str) -> str:
+def picture(drawn: Sequence[str], height: float, title: str) -> str:
     head = f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(title)}">'
     return f"{head}{''.join(drawn)}</svg>"

@@ -14,6 +14,7 @@ from ...errors import StoreError
 from ...events import DELETE, KvChange, Ts, physical_ms
 from ...sorter.db.key import is_mixed, table_id_of
 from ...sorter.db.layout import read_value
+from .binlog_tables import UNKNOWN, BinlogTables, TableRows
 from .store_files import SortedFile, WindowFiles, WindowGone
 
 FACTS: Final = pa.schema(
@@ -26,6 +27,7 @@ FACTS: Final = pa.schema(
         pa.field("minute", pa.int64()),
         pa.field("part", pa.int64(), nullable=False),
         pa.field("changes", pa.int64(), nullable=False),
+        pa.field("rows", pa.int64()),
         pa.field("deletes", pa.int64(), nullable=False),
         pa.field("bytes", pa.int64(), nullable=False),
         pa.field("dead_bytes", pa.int64(), nullable=False),
@@ -38,16 +40,15 @@ FACTS: Final = pa.schema(
 )
 """By `kind`:
 
-`block`: the changes of one table and minute (since 1970) in one value of the store, the `part`-th. `bytes`
-are their share of the value, whose size is `whole_bytes`; `dead_bytes` those at or below the acknowledged ts;
-`free_bytes` all of them if the whole value is.
+`block`: the changes of one table and minute (since 1970) in one value of the store, the `part`-th. `rows` are
+the rows in them, null if unknown, `deletes` those that are deleted. `bytes` are their share of the value, of
+`whole_bytes` in all; `dead_bytes` those at or below the acknowledged ts; `free_bytes` all of them if the
+value has no others.
 `file`: an SST; `changes` are its entries, `deletes` its tombstones, `overlap` the files of the window that it
 shares keys with.
 `key`: a row's key that came often, and how often, at least, in `changes`.
 """
 
-UNKNOWN: Final = -1
-"""Table id of a change whose key doesn't contain one."""
 _TIDB_KEYS: Final = (b"t", b"m")
 """Prefixes of TiDB's row keys and schema keys."""
 
@@ -58,8 +59,12 @@ TOLD_KEYS: Final = 100
 """Number of busy keys reported per table and generation."""
 
 
-def window_facts(store: Path, window: str, acknowledged: Ts) -> Iterator[pa.RecordBatch]:
+def window_facts(
+    store: Path, window: str, acknowledged: Ts, binlog: BinlogTables | None = None
+) -> Iterator[pa.RecordBatch]:
     """Yield the facts of a generation; none if it was dropped meanwhile.
+
+    `binlog` tells the tables and rows of a binlog's changes; without it they are unknown.
 
     Raises StoreError for a damaged block.
     """
@@ -74,7 +79,9 @@ def window_facts(store: Path, window: str, acknowledged: Ts) -> Iterator[pa.Reco
         for part, (key, value) in enumerate(files.pairs()):
             changes = _read(key, value, store, window)
             level = files.level_of(key)
-            rows += [head | row for row in _block_rows(part, key, value, level, changes, acknowledged)]
+            rows += [
+                head | row for row in _block_rows(part, key, value, level, changes, acknowledged, binlog)
+            ]
             keys.add(key, changes)
             if len(rows) >= BATCH_ROWS:
                 yield pa.RecordBatch.from_pylist(rows, FACTS)
@@ -113,29 +120,62 @@ def _file_rows(files: list[SortedFile]) -> Iterator[dict[str, Any]]:
 
 
 def _block_rows(
-    part: int, key: bytes, value: bytes, level: int, changes: list[KvChange], acknowledged: Ts
+    part: int,
+    key: bytes,
+    value: bytes,
+    level: int,
+    changes: list[KvChange],
+    acknowledged: Ts,
+    binlog: BinlogTables | None,
 ) -> Iterator[dict[str, Any]]:
     size = len(key) + len(value)
-    sums: dict[tuple[int, int], list[int]] = {}
+    sums: dict[tuple[int, int], _Sums] = {}
     weight = 0
     for change in changes:
-        at = table_of(key, change), physical_ms(change.commit_ts) // 60_000
-        found = sums.setdefault(at, [0, 0, 0, 0, 0])
-        its = len(change.key) + len(change.value) + len(change.old_value) + 24
-        weight += its
-        found[0] += 1
-        found[1] += change.op == DELETE
-        found[2] += its
-        found[3] += its * (change.commit_ts <= acknowledged)
-        found[4] = max(found[4], change.commit_ts)
+        its = _rows_of(key, change, binlog)
+        at = its.table, physical_ms(change.commit_ts) // 60_000
+        found = sums.get(at)
+        if found is None:
+            found = sums[at] = _Sums()
+        found.add(change, its, acknowledged)
+        weight += _weight(change)
     is_free = all(change.commit_ts <= acknowledged for change in changes)
-    for (table, minute), (count, deletes, its, dead, newest) in sums.items():
-        share = size * its // weight
+    for (table, minute), found in sums.items():
+        share = size * found.weight // weight
         yield {
-            "kind": "block", "level": level, "table": table, "minute": minute, "part": part, "changes": count,
-            "deletes": deletes, "bytes": share, "dead_bytes": size * dead // weight,
-            "free_bytes": share * is_free, "whole_bytes": size, "newest": newest,
+            "kind": "block", "level": level, "table": table, "minute": minute, "part": part,
+            "changes": found.changes, "rows": None if found.is_unknown else found.rows,
+            "deletes": found.deletes, "bytes": share, "dead_bytes": size * found.dead // weight,
+            "free_bytes": share * is_free, "whole_bytes": size, "newest": found.newest,
         }  # fmt: skip
+
+
+class _Sums:
+    """Sums over the changes of one table and minute in a block."""
+
+    def __init__(self) -> None:
+        self.changes = self.rows = self.deletes = self.weight = self.dead = self.newest = 0
+        self.is_unknown = False
+
+    def add(self, change: KvChange, its: TableRows, acknowledged: Ts) -> None:
+        weight = _weight(change)
+        self.changes += 1
+        self.rows += its.rows or 0
+        self.is_unknown |= its.rows is None
+        self.deletes += its.deletes
+        self.weight += weight
+        self.dead += weight * (change.commit_ts <= acknowledged)
+        self.newest = max(self.newest, change.commit_ts)
+
+
+def _weight(change: KvChange) -> int:
+    return len(change.key) + len(change.value) + len(change.old_value) + 24
+
+
+def _rows_of(key: bytes, change: KvChange, binlog: BinlogTables | None) -> TableRows:
+    if change.key[:1] in _TIDB_KEYS:
+        return TableRows(table_of(key, change), 1, int(change.op == DELETE))
+    return TableRows(UNKNOWN, None) if binlog is None else binlog.rows_of(change)
 
 
 class BusyKeys:

@@ -5,20 +5,32 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from html import escape
 
+from .advice import FeedPlace
 from .archive_page import archive_sections
+from .compared import Compaction, compaction_section
 from .paper import STYLE
 from .report import ArchiveReport, StoreReport
 from .store_page import store_sections
 
 
 def page(
-    title: str, made: float, store: StoreReport | None = None, archive: ArchiveReport | None = None
+    title: str,
+    made: float,
+    store: StoreReport | None = None,
+    archive: ArchiveReport | None = None,
+    place: FeedPlace | None = None,
+    done: Compaction | None = None,
 ) -> str:
-    """Render the page for a store report, an archive report or both; `made` in Unix seconds."""
+    """Render the page for a store report, an archive report or both; `made` in Unix seconds.
+
+    `place` is for the commands on it; `done` is the compaction of which `store` is the state after.
+    """
     when = datetime.fromtimestamp(made, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     parts = [f"<h1>{escape(title)}</h1><p>As of {when}.</p>"]
+    if done is not None:
+        parts.append(compaction_section(done))
     if store is not None:
-        parts += store_sections(store)
+        parts += store_sections(store, place or FeedPlace())
     if archive is not None:
         parts += archive_sections(archive)
     return (

@@ -19,7 +19,7 @@ h3 { font-size: 20px; margin: 40px 0 0 }
 .sub, section > p { color: var(--soft); margin: 0 0 16px; max-width: 70ch } code { font-size: .92em }
 section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 20px;
   margin: 20px 0; overflow-x: auto }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px;
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(128px, 1fr)); gap: 12px;
   margin: 20px 0 }
 .tile { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 14px 16px }
 .tile b { display: block; font-size: 22px; letter-spacing: -.01em } .tile span { display: block }
@@ -35,7 +35,14 @@ rect.live { fill: var(--live) } rect.stuck { fill: var(--stuck) } rect.free, cir
 i.live { background: var(--live) } i.stuck { background: var(--stuck) } i.free { background: var(--free) }
 table { border-collapse: collapse; width: 100%; font-size: 14px; font-variant-numeric: tabular-nums }
 th { text-align: left; color: var(--soft); font-weight: 500 }
-th, td { padding: 5px 10px 5px 0; white-space: nowrap }
+th, td { padding: 5px 10px 5px 0; white-space: nowrap; vertical-align: top }
+td:first-child { white-space: normal; overflow-wrap: anywhere; max-width: 300px }
+h4 { font-size: 15px; margin: 16px 0 4px } ol { margin: 0; padding-left: 22px } li > h4 { margin-top: 0 }
+li + li { margin-top: 20px } li > p { margin: 0 0 8px; max-width: 76ch; color: var(--soft) }
+pre { margin: 0 0 8px; padding: 8px 12px; background: var(--paper); border: 1px solid var(--line);
+  border-radius: 6px; overflow-x: auto; font-size: 13px }
+.gives { display: flex; flex-wrap: wrap; gap: 4px 24px; font-size: 14px } .gives i { font-style: normal;
+  color: var(--soft) } .rest { color: var(--soft); font-size: 13px; margin: 10px 0 0 }
 tr + tr td { border-top: 1px solid var(--line) } td.n, th.n { text-align: right }
 """
 
@@ -55,6 +62,16 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def amount(count: float | None) -> str:
+    """Format a number; None is unknown. Numbers above 100,000 have a unit."""
+    if count is None:
+        return "unknown"
+    if count < 1e5:
+        return f"{count:,.0f}"
+    divisor, unit = (1e3, "k") if count < 1e6 else (1e6, "M") if count < 1e9 else (1e9, "G")
+    return f"{count / divisor:,.4g} {unit}"
+
+
 def share(part: float, whole: float) -> str:
     return f"{100 * part / whole:.0f} %" if whole else "0 %"
 
@@ -71,6 +88,11 @@ def tiles(shown: Iterable[tuple[str, str, str]]) -> str:
         for figure, what, remark in shown
     ]
     return f'<div class="tiles">{"".join(drawn)}</div>'
+
+
+def rest(hidden: int, noun: str, what: str) -> str:
+    """Render a remark on rows that aren't shown, if there are any; `what` says how much they have."""
+    return f'<p class="rest">{counted(hidden, "more " + noun)}, {escape(what)}</p>' if hidden > 0 else ""
 
 
 def section(title: str, text: str, *parts: str) -> str:

@@ -12,10 +12,14 @@ class TableFigures(Struct, frozen=True):
     """Figures of one table over all stores."""
 
     table: int
-    """The table's id in the source; 0 for a binlog, which is one stream."""
+    """The table's id in TiDB, or a negative number."""
     name: str
     changes: int
+    """Raw changes: a change of TiDB is a row, an event of a binlog has up to thousands of rows."""
+    rows: int | None
+    """Rows in these changes; None if unknown."""
     deletes: int
+    """Rows that are deleted."""
     bytes: int
     dead_bytes: int
     """Bytes at or below the acknowledged ts, which are never read again."""
@@ -24,6 +28,10 @@ class TableFigures(Struct, frozen=True):
     """Maximum number of blocks with changes of the same minute, which are merged to read it."""
     read_amplification: float
     """Bytes of blocks read per byte of this table, when reading minute by minute."""
+    bytes_after: int
+    """Bytes after the plan."""
+    read_amplification_after: float
+    """`read_amplification` after the plan; 0 if nothing is left."""
 
 
 class CellFigures(Struct, frozen=True):
@@ -33,6 +41,7 @@ class CellFigures(Struct, frozen=True):
     minute: int
     """Minutes since 1970."""
     changes: int
+    rows: int | None
     deletes: int
     bytes: int
     dead_bytes: int
@@ -95,6 +104,33 @@ class StoreReport(Struct, frozen=True):
     plan: Plan
 
     @property
+    def bytes(self) -> int:
+        return sum(store.bytes for store in self.stores)
+
+    @property
+    def dead_bytes(self) -> int:
+        return sum(store.dead_bytes for store in self.stores)
+
+    @property
+    def rows(self) -> int | None:
+        """Rows of all changes; None if those of any table are unknown."""
+        found = [table.rows for table in self.tables]
+        return None if None in found else sum(filter(None, found))
+
+    @property
+    def read_amplification(self) -> float:
+        """Bytes of blocks read per byte, over all tables; 0 for an empty store."""
+        read = sum(table.bytes * table.read_amplification for table in self.tables)
+        return read / self.bytes if self.bytes else 0.0
+
+    @property
+    def read_amplification_after(self) -> float:
+        """`read_amplification` after the plan; 0 if nothing is left."""
+        left = sum(table.bytes_after for table in self.tables)
+        read = sum(table.bytes_after * table.read_amplification_after for table in self.tables)
+        return read / left if left else 0.0
+
+    @property
     def skew(self) -> float:
         """Ratio of the largest store's bytes to the average; 1 is even."""
         sizes = [store.bytes for store in self.stores]
@@ -141,3 +177,5 @@ class ArchiveReport(Struct, frozen=True):
     """Tables by the bytes that folding frees, the largest first."""
     days: list[DayFigures]
     hot_keys: list[HotKey]
+    newest: Ts
+    """The last commit ts in it; 0 if it has no changes."""

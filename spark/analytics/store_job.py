@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from ...codec.mysql.layout_file import LayoutRecord
 from ...errors import StoreError
 from ...events import Ts
-from .facts import FACTS, UNKNOWN, window_facts
+from ...store.plan import Plan
+from .binlog_tables import UNKNOWN, BinlogTables
+from .facts import FACTS, window_facts
 from .rank import plan_of
 from .report import CellFigures, HotKey, LevelFigures, StoreFigures, StoreReport, TableFigures, WindowFigures
 from .store_files import stores_in, windows_in, written
@@ -22,13 +25,16 @@ TASKS_PER_CORE: Final = 3
 """Tasks per core; more than one, since generations differ in size."""
 _OF_BLOCKS: Final = ("bytes", "dead_bytes", "free_bytes", "deletes")
 _OWN_NAMES: Final = {UNKNOWN: "the binlog", 0: "the job queue of the schema"}
+_BESIDE_TABLES: Final = "commits and statements"
 _NO_NAMES: Final[Mapping[int, str]] = {}
 
 
-def store_facts(spark: SparkSession, directory: str | Path, acknowledged: Ts) -> DataFrame:
+def store_facts(
+    spark: SparkSession, directory: str | Path, acknowledged: Ts, binlog: BinlogTables | None = None
+) -> DataFrame:
     """Return the rows of `facts.FACTS`. One task reads one generation, and needs the directory at this path.
 
-    Raises StoreError if there is no store.
+    `binlog` tells the tables and rows of a binlog's changes. Raises StoreError if there is no store.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -39,33 +45,41 @@ def store_facts(spark: SparkSession, directory: str | Path, acknowledged: Ts) ->
     def read(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
             for place in batch.to_pylist():
-                yield from window_facts(Path(place["store"]), place["window"], acknowledged)
+                yield from window_facts(Path(place["store"]), place["window"], acknowledged, binlog)
 
     return places.mapInArrow(read, from_arrow_schema(FACTS))
 
 
-def by_table(facts: DataFrame) -> DataFrame:
-    """table, changes, deletes, bytes, dead_bytes, blocks, overlap, read_amplification."""
+def by_table(facts: DataFrame, plan: Plan | None = None) -> DataFrame:
+    """table, changes, rows, deletes, bytes, dead_bytes, blocks, read_amplification, bytes_after,
+    read_amplification_after, overlap. `_after`: without the blocks that `plan` frees."""
     from pyspark.sql import functions as f
 
     blocks = facts.filter("kind = 'block'")
+    compacted = [f"{step.store}/{step.window}" for step in (plan.steps if plan is not None else ())]
+    is_freed = f.concat_ws("/", "store", "window").isin(compacted) & (f.col("free_bytes") > 0)
+    left, left_whole = (f.sum(f.when(is_freed, 0).otherwise(f.col(n))) for n in ("bytes", "whole_bytes"))
     cells = blocks.groupBy("table", "minute").agg(f.count("*").alias("here"))
     overlap = cells.groupBy("table").agg(f.max("here").alias("overlap"))
     sums = blocks.groupBy("table").agg(
-        *_sums("changes", "deletes", "bytes", "dead_bytes"),
+        *_sums("changes"),
+        _rows(),
+        *_sums("deletes", "bytes", "dead_bytes"),
         f.countDistinct("store", "window", "part").alias("blocks"),
         (f.sum("whole_bytes") / f.sum("bytes")).alias("read_amplification"),
+        left.alias("bytes_after"),
+        f.when(left > 0, left_whole / left).otherwise(0.0).alias("read_amplification_after"),
     )
     return sums.join(overlap, "table").orderBy(f.desc("bytes"))
 
 
 def by_cell(facts: DataFrame) -> DataFrame:
-    """table, minute, changes, deletes, bytes, dead_bytes, blocks."""
+    """table, minute, changes, rows, deletes, bytes, dead_bytes, blocks."""
     from pyspark.sql import functions as f
 
     blocks = facts.filter("kind = 'block'").groupBy("table", "minute")
     sums = _sums("changes", "deletes", "bytes", "dead_bytes")
-    return blocks.agg(*sums, f.count("*").alias("blocks")).orderBy("table", "minute")
+    return blocks.agg(*sums, _rows(), f.count("*").alias("blocks")).orderBy("table", "minute")
 
 
 def by_window(facts: DataFrame) -> DataFrame:
@@ -104,6 +118,13 @@ def hot_keys(facts: DataFrame, most: int = HOT_KEYS) -> DataFrame:
     return keys.orderBy(f.desc("changes"), "key").limit(most)
 
 
+def _rows() -> Any:
+    """Return the sum of rows, null if some are unknown."""
+    from pyspark.sql import functions as f
+
+    return f.when(f.count("rows") == f.count("*"), f.sum("rows")).alias("rows")
+
+
 def _sums(*names: str) -> list[Any]:
     from pyspark.sql import functions as f
 
@@ -115,18 +136,25 @@ def analyze_store(
     directory: str | Path,
     acknowledged: Ts = 0,
     names: Mapping[int, str] = _NO_NAMES,
+    layouts: Sequence[LayoutRecord] = (),
 ) -> StoreReport:
     """Figures of a sorter's scratch directory, and a ranked plan.
 
     Everything at or below `acknowledged`, the lowest ts of the feed's sinks, counts as dead. `names` are the
-    tables' names by id. Raises StoreError.
+    tables' names by id, `layouts` those of a binlog's feed (`read_layouts` of its data directory). Raises
+    StoreError.
     """
     directory = Path(directory)
-    facts = store_facts(spark, directory, acknowledged).persist()
+    binlog = BinlogTables(layouts) if layouts else None
+    if binlog is not None:
+        names = {UNKNOWN: _BESIDE_TABLES, **binlog.names, **names}
+    facts = store_facts(spark, directory, acknowledged, binlog).persist()
     try:
         windows = _structs(WindowFigures, by_window(facts))
+        plan = plan_of(windows, acknowledged)
         tables = [
-            TableFigures(name=_name(names, row.table), **row.asDict()) for row in by_table(facts).collect()
+            TableFigures(name=_name(names, row.table), **row.asDict())
+            for row in by_table(facts, plan).collect()
         ]
         return StoreReport(
             str(directory),
@@ -140,7 +168,7 @@ def analyze_store(
                 HotKey(row.table, _name(names, row.table), bytes(row.key).hex(), row.changes)
                 for row in hot_keys(facts).collect()
             ],
-            plan_of(windows, acknowledged),
+            plan,
         )
     except Exception as error:
         _raise_own(error)

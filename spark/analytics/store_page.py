@@ -2,60 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
 from typing import Final
 
 from ...codec.tidb.key import decode_record_key
 from ...events import physical_ms
-from .chart import Bar, Cell, bars, heat_map, spark_line, staircase
-from .paper import counted, legend, section, share, size, table, tiles, times
-from .report import StoreReport
+from .advice import FeedPlace, advice_section, store_advice
+from .buckets import Buckets, buckets
+from .chart import Bar, Cell, bars, heat_map, heat_scale, spark_line, staircase
+from .growth import columns, curve
+from .paper import amount, counted, legend, rest, section, share, size, table, tiles, times
+from .report import StoreReport, TableFigures
+from .store_words import growth_words, overlap_words, skew_words, windows_words
 
 MOST_ROWS: Final = 30
 """Maximum tables, generations and steps shown; the report has all."""
-MOST_COLUMNS: Final = 60
-"""Maximum columns of the heat map; longer times are grouped."""
+_NOTHING_TO_DO: Final = "Nothing: no generation has a tenth or more to free, and no sink is awaited."
+_NO_FEED: Final = FeedPlace()
 
 
-def store_sections(report: StoreReport) -> Iterable[str]:
-    total = sum(one.bytes for one in report.stores)
-    dead = sum(one.dead_bytes for one in report.stores)
+def store_sections(report: StoreReport, place: FeedPlace = _NO_FEED) -> Iterable[str]:
     free = sum(step.dead_bytes for step in report.plan.steps)
     moved = sum(step.live_bytes for step in report.plan.steps)
-    amplification = max([one.write_amplification for one in report.stores], default=0.0)
-    worst = max(report.tables, key=lambda one: one.read_amplification, default=None)
     yield f"<p class=sub>The store in <code>{escape(report.directory)}</code>. {_acknowledged(report)}</p>"
-    yield tiles(
-        [
-            (size(total), "keys and values", f"{sum(one.changes for one in report.tables):,} changes"),
-            (f"{share(dead, total)} dead", "acknowledged, still there", size(dead)),
-            (size(free), "the plan frees", f"and rewrites {size(moved)}"),
-            (
-                times(worst.read_amplification if worst else 0),
-                "worst read amplification",
-                worst.name if worst else "",
-            ),
-            (times(amplification), "write amplification", "files per byte given"),
-            (
-                times(report.skew),
-                "skew across stores",
-                f"largest of {counted(len(report.stores), 'store')} to average",
-            ),
-        ]
+    yield tiles(_tiles(report, free, moved))
+    if not report.bytes:
+        yield section("The store is empty", "All changes are in memory, or delivered and dropped.")
+        return
+    yield advice_section(
+        "What to do next, and what it would give", [*store_advice(report, place)], _NOTHING_TO_DO
+    )
+    time = buckets(cell.minute for cell in report.cells)
+    yield section(
+        "Growth",
+        growth_words(report, time),
+        legend(("live", "live"), ("free", "dead")),
+        *_growth(report, time),
     )
     yield section(
-        "Windows",
-        "A window is freed whole. Of what is dead in it, what shares a block with something live stays until "
-        "that is acknowledged too.",
+        "Generations",
+        windows_words(report),
         legend(("live", "live"), ("stuck", "dead, in a live block"), ("free", "free once compacted")),
         _windows(report),
     )
     if report.plan.steps:
         yield section(
-            "What compaction pays",
-            "Each step moves what is live out of a window and drops it: the steepest first.",
+            "The plan",
+            "Each step moves the live changes out of a generation and drops it; the steps that free most "
+            "for each "
+            "byte written come first.",
             staircase(
                 [(step.live_bytes, step.dead_bytes) for step in report.plan.steps],
                 f"rewritten: {size(moved)} in all",
@@ -65,14 +62,65 @@ def store_sections(report: StoreReport) -> Iterable[str]:
             _plan(report),
         )
     yield section(
-        "Tables by minute of commit",
-        "The darker the more bytes; blue is live, orange dead.",
-        _minutes(report),
+        "Tables over time",
+        f"Bytes by commit time (UTC), in columns of {time.unit}. A column that is darker than those around "
+        "it is a "
+        "burst; orange ones only wait for compaction.",
+        *_heat(report, time),
     )
-    yield section("Tables", "", _tables(report))
-    yield section("Stores and levels", "", _stores(report))
+    yield section("Tables", overlap_words(report), _tables(report, time), _other_tables(report))
+    yield section("Stores and levels", skew_words(report), _stores(report))
     if report.hot_keys:
-        yield section("Hot keys", "Changes of one row's key, as far as keys are the row's.", _hot(report))
+        yield section(
+            "Hot keys",
+            "Rows with the most changes. Each of their changes is kept until it is delivered, so they are "
+            "where "
+            "fewer writes at the source would save most.",
+            _hot(report),
+        )
+
+
+def _tiles(report: StoreReport, free: int, moved: int) -> list[tuple[str, str, str]]:
+    changes = sum(one.changes for one in report.tables)
+    amplification = max([one.write_amplification for one in report.stores], default=0.0)
+    largest = max(report.stores, key=lambda one: one.bytes, default=None)
+    of_largest = f"{largest.store} has {share(largest.bytes, report.bytes)} of the bytes" if largest else ""
+    return [
+        (size(report.bytes), "keys and values", f"in {counted(len(report.windows), 'generation')}"),
+        (
+            amount(report.rows),
+            "rows",
+            f"in {counted(changes, 'change')} of {counted(_named(report), 'table')}",
+        ),
+        (
+            share(report.dead_bytes, report.bytes),
+            "dead: acknowledged, still there",
+            size(report.dead_bytes),
+        ),
+        (size(free), "the plan frees", f"and rewrites {size(moved)}"),
+        (times(report.read_amplification), "read amplification", "bytes read per byte of a table"),
+        (times(amplification), "write amplification", "bytes of files per byte given"),
+        (times(report.skew), "skew across stores", of_largest),
+    ]
+
+
+def _named(report: StoreReport) -> int:
+    """Return the number of tables, without the changes of none."""
+    return sum(one.rows != 0 for one in report.tables)
+
+
+def _growth(report: StoreReport, time: Buckets) -> Iterable[str]:
+    sums = [[0, 0, 0, 0] for _ in range(time.count)]
+    for cell in report.cells:
+        for at, value in enumerate((cell.bytes, cell.dead_bytes, cell.changes, cell.rows or 0)):
+            sums[time.of(cell.minute)][at] += value
+    labels, unit = time.labels, time.unit
+    parts = [[("live", one[0] - one[1]), ("free", one[1])] for one in sums]
+    yield columns(parts, labels, f"Bytes per {unit}", size, base=1024)
+    yield curve([one[0] for one in sums], labels, "Bytes, cumulative", size, base=1024)
+    amounts = [("Changes", 2)] if report.rows is None else [("Changes", 2), ("Rows", 3)]
+    for name, at in amounts:
+        yield columns([[("live", one[at])] for one in sums], labels, f"{name} per {unit}", amount, base=10)
 
 
 def _acknowledged(report: StoreReport) -> str:
@@ -84,21 +132,26 @@ def _acknowledged(report: StoreReport) -> str:
 
 def _windows(report: StoreReport) -> str:
     rows = []
-    largest = sorted(report.windows, key=lambda one: -one.bytes)[:MOST_ROWS]
-    for one in [one for one in report.windows if one in largest]:
+    by_bytes = sorted(report.windows, key=lambda one: -one.bytes)
+    shown = {(one.store, one.window) for one in by_bytes[:MOST_ROWS]}
+    for one in [one for one in report.windows if (one.store, one.window) in shown]:
         stuck = one.dead_bytes - one.free_bytes
         parts = [("live", one.bytes - one.dead_bytes), ("stuck", max(0, stuck)), ("free", one.free_bytes)]
         overlap = f", {counted(one.overlapping_files, 'overlap')}" if one.overlapping_files else ""
         files = counted(one.files, "file")
         note = f"{size(one.bytes)}, {share(one.dead_bytes, one.bytes)} dead, {files}{overlap}"
         rows.append(Bar(f"{one.store} {one.window}", parts, note))
-    return bars(rows, "Live and dead bytes of each window")
+    hidden = by_bytes[MOST_ROWS:]
+    remark = rest(len(hidden), "generation", f"together {size(sum(one.bytes for one in hidden))}")
+    return bars(rows, "Live and dead bytes of each generation") + remark
 
 
 def _plan(report: StoreReport) -> str:
     steps = report.plan.steps[:MOST_ROWS]
-    return table(
-        ("", "store", "window", "frees", "writes", "frees for each byte written"),
+    more = report.plan.steps[MOST_ROWS:]
+    remark = rest(len(more), "step", f"which free {size(sum(step.dead_bytes for step in more))}")
+    return remark + table(
+        ("", "store", "generation", "frees", "writes", "frees for each byte written"),
         [
             (
                 str(number),
@@ -114,48 +167,57 @@ def _plan(report: StoreReport) -> str:
     )
 
 
-def _minutes(report: StoreReport) -> str:
-    shown = [one.table for one in report.tables[:MOST_ROWS]]
-    rows = {number: row for row, number in enumerate(shown)}
-    first = min([cell.minute for cell in report.cells], default=0)
-    width = -(-(max([cell.minute for cell in report.cells], default=0) - first + 1) // MOST_COLUMNS)
+def _heat(report: StoreReport, time: Buckets) -> Iterable[str]:
+    rows = {one.table: row for row, one in enumerate(report.tables[:MOST_ROWS])}
     sums: dict[tuple[int, int], list[int]] = {}
     for cell in report.cells:
         if cell.table in rows:
-            found = sums.setdefault((rows[cell.table], (cell.minute - first) // width), [0, 0, 0])
-            for at, value in enumerate((cell.bytes, cell.dead_bytes, cell.changes)):
+            found = sums.setdefault((rows[cell.table], time.of(cell.minute)), [0, 0, 0, 0])
+            for at, value in enumerate((cell.bytes, cell.dead_bytes, cell.changes, cell.rows or 0)):
                 found[at] += value
-    columns = [_clock(first + number * width) for number in range(1 + max([c for _, c in sums], default=0))]
+    labels = time.labels
     names = [one.name for one in report.tables[:MOST_ROWS]]
     cells = {
         (row, column): Cell(
             all_, dead / all_ if all_ else 0.0,
-            f"{names[row]}, {columns[column]}: {changes:,} changes, {size(all_)}, {share(dead, all_)} dead",
+            f"{names[row]}, {labels[column]}: {size(all_)}, {share(dead, all_)} dead, "
+            f"{counted(changes, 'change')}" + (f", {counted(count, 'row')}" if count else ""),
         )
-        for (row, column), (all_, dead, changes) in sums.items()
+        for (row, column), (all_, dead, changes, count) in sums.items()
     }  # fmt: skip
-    return heat_map(names, columns, cells, "Bytes of each table by minute of commit")
+    yield heat_scale(cells.values(), size, "live", "dead")
+    yield heat_map(names, labels, cells, "Bytes of each table by commit time")
+    yield _other_tables(report)
 
 
-def _clock(minute: int) -> str:
-    return f"{datetime.fromtimestamp(minute * 60, UTC):%H:%M}"
+def _other_tables(report: StoreReport) -> str:
+    hidden = report.tables[MOST_ROWS:]
+    return rest(len(hidden), "table", f"together {size(sum(one.bytes for one in hidden))}")
 
 
-def _tables(report: StoreReport) -> str:
-    by_minute: dict[int, list[float]] = {}
+def _by_time(report: StoreReport, time: Buckets, shown: Sequence[TableFigures]) -> dict[int, list[float]]:
+    found = {one.table: [0.0] * time.count for one in shown}
     for cell in report.cells:
-        by_minute.setdefault(cell.table, []).append(cell.bytes)
+        if cell.table in found:
+            found[cell.table][time.of(cell.minute)] += cell.bytes
+    return found
+
+
+def _tables(report: StoreReport, time: Buckets) -> str:
+    shown = report.tables[:MOST_ROWS]
+    curves = _by_time(report, time, shown)
     return table(
         (
             "table",
             "bytes",
             "dead",
             "changes",
-            "deletes",
+            "rows",
+            "deleted",
             "blocks",
             "overlap",
             "read amplification",
-            "by minute",
+            f"per {time.unit}",
         ),
         [
             (
@@ -163,15 +225,16 @@ def _tables(report: StoreReport) -> str:
                 size(one.bytes),
                 share(one.dead_bytes, one.bytes),
                 f"{one.changes:,}",
-                share(one.deletes, one.changes),
+                amount(one.rows),
+                share(one.deletes, one.rows or 0),
                 f"{one.blocks:,}",
                 f"{one.overlap:,}",
                 times(one.read_amplification),
-                spark_line(by_minute.get(one.table, []), f"{one.name}, bytes by minute"),
+                spark_line(curves[one.table], f"{one.name}, bytes per {time.unit}"),
             )
-            for one in report.tables[:MOST_ROWS]
+            for one in shown
         ],
-        numbers=range(1, 8),
+        numbers=range(1, 9),
         is_html=True,
     )
 

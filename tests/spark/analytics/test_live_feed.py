@@ -6,7 +6,7 @@ import json
 
 import tidemill
 from tidemill.codec.tidb.key import record_key
-from tidemill.spark.analytics.analyze import analysis
+from tidemill.spark.analytics.analyze import FeedStore, analysis
 from tidemill.testing.progress import eventually
 
 ROWS = 300
@@ -25,7 +25,7 @@ def test_what_a_running_feed_has_in_buffers_is_seen(spark, tidb, tmp_path):
         insert(tidb, range(1, ROWS))
         eventually(lambda: feed.status().sorter_disk_bytes > ROWS * 30)
         assert not list(directory.glob("scratch/*/*.sst"))
-        found = analysis(spark, directory, None)
+        found = analysis(spark, FeedStore(directory, directory / "scratch"), None)
     assert f">{ROWS - 1}<" in found.page or f">{ROWS}<" in found.page  # the first row may be gone
     assert json.loads(found.plan or "")["version"] == 1
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from tidemill.codec.tidb.key import record_key
+from tidemill.spark.analytics.advice import FeedPlace
+from tidemill.spark.analytics.buckets import buckets
+from tidemill.spark.analytics.compared import Compaction, comparison
+from tidemill.spark.analytics.growth import scale_step
 from tidemill.spark.analytics.page import page
 from tidemill.spark.analytics.rank import plan_of
 from tidemill.spark.analytics.report import (
@@ -23,6 +29,7 @@ from tidemill.spark.analytics.report import (
     WindowFigures,
 )
 from tidemill.spark.analytics.store_page import row_of
+from tidemill.store.plan import Outcome
 
 NASTY = "<script>alert(\"x\")</script> & 'so on'"
 
@@ -39,11 +46,11 @@ STORE = StoreReport(
     [LevelFigures("store-1", 0, 4, 6100, 1), LevelFigures("store-2", 0, 1, 4100, 0)],
     WINDOWS,
     [
-        TableFigures(7, NASTY, 100, 20, 6000, 2300, 8, 3, 1.0),
-        TableFigures(8, "shop.people", 50, 0, 4000, 300, 4, 1, 2.5),
+        TableFigures(7, NASTY, 100, 900, 20, 6000, 2300, 8, 3, 1.0, 4300, 1.0),
+        TableFigures(8, "shop.people", 50, 50, 0, 4000, 300, 4, 1, 2.5, 4000, 2.5),
     ],
-    [CellFigures(7, 28_333_000 + minute, 10, 2, 600, 600 if minute < 5 else 0, 3) for minute in range(90)]
-    + [CellFigures(8, 28_333_040, 50, 0, 4000, 300, 4)],
+    [CellFigures(7, 28_333_000 + minute, 10, 90, 2, 600, 600 if minute < 5 else 0, 3) for minute in range(90)]
+    + [CellFigures(8, 28_333_040, 50, 50, 0, 4000, 300, 4)],
     [HotKey(7, NASTY, record_key(7, 12).hex(), 40), HotKey(8, "shop.people", "ff00", 3)],
     plan_of(WINDOWS, 5),
 )
@@ -56,6 +63,7 @@ ARCHIVE = ArchiveReport(
     [DayFigures(NASTY, f"2026-11-{day:02}", 1, 3000, 50, 2, 5) for day in (1, 2)]
     + [DayFigures("shop.loose", "2026-11-02", 1, 10, 1, 0, 1)],
     [HotKey(0, NASTY, '{"id":1,"a long key":"of a long name"}', 12)],
+    470615191521329153,
 )  # fmt: skip
 
 
@@ -66,6 +74,10 @@ def text():
 
 @pytest.fixture(scope="module")
 def pictures(text):
+    return pictures_of(text)
+
+
+def pictures_of(text):
     found = [ET.fromstring(one) for one in re.findall(r"<svg.*?</svg>", text, re.DOTALL)]
     return {one.get("aria-label"): one for one in found if one.get("aria-label")}
 
@@ -88,8 +100,21 @@ def test_it_says_when_it_was_made(text):
 
 
 def test_every_picture_is_as_large_as_what_is_in_it(pictures):
-    assert len(pictures) == 9
+    assert len(pictures) == 17
+    check(pictures)
+
+
+def check(pictures):
+    """Check that everything is within its picture, and that no two texts of a line overlap."""
     for name, picture in pictures.items():
+        lines = {}
+        for one in picture.iter("text"):
+            begin, length = float(one.get("x")), 6 * len(one.text)
+            begin -= length if one.get("text-anchor") == "end" else 0
+            lines.setdefault(one.get("y"), []).append((begin, begin + length, one.text))
+        for texts in lines.values():
+            for (_, end, left), (begin, _, right) in pairwise(sorted(texts)):
+                assert end <= begin, (name, left, right)
         _, _, width, height = map(float, picture.get("viewBox").split())
         for one in picture.iter("rect"):
             x, y, w, h = (float(one.get(side)) for side in ("x", "y", "width", "height"))
@@ -104,7 +129,7 @@ def test_every_picture_is_as_large_as_what_is_in_it(pictures):
 
 
 def test_bars_are_as_long_as_what_they_show(pictures):
-    rects = list(pictures["Live and dead bytes of each window"].iter("rect"))
+    rects = list(pictures["Live and dead bytes of each generation"].iter("rect"))
     longest = 4000
     widths = {}
     for one in rects:
@@ -120,7 +145,7 @@ def test_bars_are_as_long_as_what_they_show(pictures):
 
 
 def test_minutes_that_do_not_fit_are_put_together(pictures):
-    picture = pictures["Bytes of each table by minute of commit"]
+    picture = pictures["Bytes of each table by commit time"]
     notes = [one.find("title").text for one in picture.iter("rect")]
     assert len(notes) == 45 + 1
     assert (
@@ -137,8 +162,177 @@ def test_the_plan_has_what_pays_most_first():
 
 def test_a_page_of_nothing_is_a_page():
     empty = StoreReport("/var/scratch", 0, [], [], [], [], [], [], plan_of([], 0))
-    text = page("nothing", 0.0, empty, ArchiveReport("/var/archive", [], [], []))
+    text = page("nothing", 0.0, empty, ArchiveReport("/var/archive", [], [], [], 0))
     assert "Nothing is said to be acknowledged" in text
+    assert "The store is empty" in text
+    assert "The archive is empty" in text
+    assert "tidemill compact" not in text
+
+
+def many(tables, name):
+    """Return the report of a store of `tables` tables, each with changes at two times."""
+    stores = [StoreFigures("store-1", tables * 1000, tables * 500, tables, tables * 1000, 1.0)]
+    windows = [WindowFigures("store-1", f"window-{n}", 100, 50, 40, 0, 5 << 18, 1, 0, 0) for n in range(40)]
+    figures = [
+        TableFigures(n, name(n), 1000, 5000, 0, 1000, 500, 50, 9, 3.0, 500, 1.5) for n in range(1, tables + 1)
+    ]
+    cells = [
+        CellFigures(n, 28_333_000 + 4000 * k, 500, 2500, 0, 500, 500 * (k == 0), 1)
+        for n in range(1, tables + 1)
+        for k in range(2)
+    ]
+    plan = plan_of(windows, 5)
+    return StoreReport("/var/scratch", 5 << 18, stores, [], windows, figures, cells, [], plan)
+
+
+def test_of_very_many_tables_the_largest_are_shown_and_the_others_counted():
+    text = page("many", 0.0, many(10_000, lambda number: f"shop.table_{number}"))
+    assert len(text) < 200_000
+    assert "9,970 more tables, together 9.5 MiB" in text
+    assert "10 more generations, together 1,000 B" in text
+    assert "10 more steps, which free 400 B" in text
+    check(pictures_of(text))
+
+
+def test_long_names_are_cut_in_the_middle_and_are_whole_beside_it():
+    names = [f"warehouse_of_the_north.{'order_items_' * 6}{number}" for number in range(1, 4)]
+    text = page("long", 0.0, many(3, lambda number: names[number - 1]))
+    shown = [one.text for one in pictures_of(text)["Bytes of each table by commit time"].iter("text")]
+    assert len({label for label in shown if "…" in label}) == 3
+    assert all(name in text for name in names)
+    check(pictures_of(text))
+
+
+def test_one_table_of_one_minute_is_a_page_with_units():
+    window = WindowFigures("store-1", "window-1", 1000, 0, 0, 0, 5 << 18, 1, 0, 0)
+    one = StoreReport(
+        "/var/scratch", 0, [StoreFigures("store-1", 1000, 0, 1, 1100, 1.0)], [], [window],
+        [TableFigures(7, "shop.orders", 3, 2500, 10, 1000, 0, 2, 2, 1.0, 1000, 1.0)],
+        [CellFigures(7, 28_333_000, 3, 2500, 10, 1000, 0, 2)], [], plan_of([window], 0),
+    )  # fmt: skip
+    text = page("one", 0.0, one)
+    found = pictures_of(text)
+    assert {"Bytes per minute", "Bytes, cumulative", "Changes per minute", "Rows per minute"} <= found.keys()
+    assert [each.text for each in found["Rows per minute"].iter("text")][:5] == [
+        "Rows per minute", "0", "1,000", "2,000", "3,000",
+    ]  # fmt: skip
+    assert "2,500</b><span>rows" in text
+    check(found)
+
+
+def test_unknown_rows_are_said_to_be_unknown():
+    report = many(2, lambda number: f"t{number}")
+    tables = [replace(one, rows=None) for one in report.tables]
+    text = page("pump", 0.0, replace(report, tables=tables))
+    assert "<b>unknown</b><span>rows" in text
+    assert "Rows per" not in text
+
+
+def test_the_scale_of_a_heat_map_has_the_largest_value(pictures):
+    texts = [one.text for one in pictures["Scale of the heat map"].iter("text")]
+    assert len(texts) == 8
+    assert {"latest rows", "all replaced"} & {*texts} or {"all live", "all dead"} <= {*texts}
+
+
+# --- what to do
+
+
+def steps_of(text):
+    """Return title, command and expected figures of each step."""
+    found = re.findall(
+        r"<li><h4>(.*?)</h4><p>.*?</p><pre>(.*?)</pre><div.*?>(.*?)</div></li>", text, re.DOTALL
+    )
+    return {
+        title: (command, dict(re.findall(r"<i>(.*?)</i> <b>(.*?)</b>", figures)))
+        for title, command, figures in found
+    }
+
+
+def test_the_page_names_the_commands_and_what_each_would_give():
+    place = FeedPlace("shop.toml", "plan.json", "warehouse")
+    steps = steps_of(page("shop", 0.0, STORE, ARCHIVE, place))
+    assert list(steps) == [
+        "Compact 2 generations", "Find out what sink warehouse waits for", "Compact the archive of 1 table",
+    ]  # fmt: skip
+    command, gives = steps["Compact 2 generations"]
+    assert command == "tidemill compact shop.toml --plan plan.json --page after.html"
+    assert gives == {
+        "frees": "1.7 KiB", "writes": "300 B", "store": "9.8 KiB → 8.1 KiB", "generations": "4 → 3",
+        "read amplification": "1.6\u00d7 → 1.7\u00d7",
+    }  # fmt: skip
+    command, gives = steps["Find out what sink warehouse waits for"]
+    assert command.splitlines()[0] == "tidemill explain shop.toml"
+    assert gives["frees"] == "8.1 KiB"
+    command, gives = steps["Compact the archive of 1 table"]
+    assert command == "tidemill compact --archive /var/archive --up-to 470615191521329153"
+    assert gives == {
+        "frees": "about 7.8 KiB",
+        "writes": "about 1,000 B",
+        "changes read per row": "10.0\u00d7 → 1.0\u00d7",
+    }
+
+
+def test_without_a_plan_on_disk_the_first_command_writes_it():
+    steps = steps_of(page("shop", 0.0, STORE))
+    assert steps["Compact 2 generations"][0].splitlines()[0] == "tidemill analyze feed.toml --plan plan.json"
+
+
+def test_uneven_stores_and_many_small_blocks_have_a_step():
+    uneven = [StoreFigures("store-1", 9000, 0, 2, 9000, 1.0), StoreFigures("store-2", 1000, 0, 1, 1000, 1.0)]
+    tables = [replace(STORE.tables[0], overlap=300, blocks=400), STORE.tables[1]]
+    text = page("shop", 0.0, replace(STORE, stores=uneven, tables=tables))
+    steps = steps_of(text)
+    assert steps["Use one store"] == (
+        "[sorter]\nstores = 1",
+        {"frees": "0 B", "skew": "1.8\u00d7 → 1.0\u00d7"},
+    )
+    assert "Spill later, in larger blocks" in steps
+    assert "store-1 has 90 % of the bytes; an even share would be 50 %." in text
+
+
+def test_a_compaction_is_shown_with_its_figures_before_and_after():
+    after = replace(STORE, stores=[StoreFigures("store-1", 4300, 500, 2, 4400, 1.2)], windows=WINDOWS[:2])
+    outcomes = [Outcome("store-1", "window-2", 1000, 0), Outcome("store-1", "window-9", 0, 0, "it is gone")]
+    done = Compaction(STORE, outcomes, after)
+    assert comparison(done)[:4] == [
+        ("keys and values", "9.8 KiB", "4.2 KiB"),
+        ("of them dead", "2.5 KiB", "500 B"),
+        ("files", "10.0 KiB", "4.3 KiB"),
+        ("generations", "4", "2"),
+    ]
+    text = page("shop", 0.0, after, done=done)
+    assert "1 of 2 steps were carried out: they freed 1,000 B and wrote 0 B." in text
+    assert "it is gone" in text
+
+
+# --- scales
+
+
+@pytest.mark.parametrize(
+    ("minutes", "unit", "labels"),
+    [
+        ([], "minute", []),
+        ([28_333_000], "minute", ["16:40"]),
+        ([28_333_000, 28_333_059], "minute", 60),
+        ([28_333_000, 28_333_061], "2 minutes", 31),
+        ([28_333_000, 28_333_000 + 4000], "2 hours", 34),
+        ([28_333_000, 28_333_000 + 59 * 1440], "day", 60),
+        ([28_333_000, 28_333_000 + 400 * 1440], "7 days", 58),
+    ],
+)
+def test_times_are_divided_into_columns_of_a_round_width(minutes, unit, labels):
+    found = buckets(minutes)
+    assert found.unit == unit
+    assert found.labels == labels if isinstance(labels, list) else len(found.labels) == labels
+    assert all(0 <= found.of(minute) < found.count for minute in minutes)
+
+
+@pytest.mark.parametrize(
+    ("most", "base", "step"),
+    [(0, 10, 1), (7, 10, 2), (2500, 10, 1000), (3000, 1024, 1024), (5 << 20, 1024, 2 << 20)],
+)
+def test_lines_of_a_scale_are_at_round_values(most, base, step):
+    assert scale_step(most, base) == step
 
 
 def test_keys_are_shown_as_people_know_them():

@@ -1,0 +1,74 @@
+"""Sentences that explain the figures of a store, with its own numbers."""
+
+from __future__ import annotations
+
+from .buckets import Buckets
+from .paper import counted, share, size, times
+from .report import StoreReport
+
+
+def skew_words(report: StoreReport) -> str:
+    largest = max(report.stores, key=lambda one: one.bytes, default=None)
+    if largest is None:
+        return "There is no store."
+    if len(report.stores) == 1:
+        return "There is one store, so nothing can be uneven."
+    even = f"an even share would be {100 / len(report.stores):.0f} %"
+    words = (
+        f"{largest.store} has {share(largest.bytes, report.bytes)} of the bytes; {even}. Skew is the ratio "
+        "of the "
+        f"two, {times(report.skew)}. A table's changes all go to one store, chosen by a hash of its id, so "
+    )
+    if report.skew < 1.2:
+        return words + "few large tables would make it uneven. It is even."
+    return (
+        words
+        + "large tables in the same store make it uneven: its disk writes and merges more than the rest."
+    )
+
+
+def overlap_words(report: StoreReport) -> str:
+    worst = max(report.tables, key=lambda one: one.overlap, default=None)
+    read = max(report.tables, key=lambda one: one.read_amplification, default=None)
+    if worst is None or read is None:
+        return "The store has no changes."
+    words = (
+        "To read the changes of one minute, the feed merges all blocks that have some of them: the "
+        "overlap. It is "
+        f"largest for {worst.name}, {counted(worst.overlap, 'block')}. Blocks are read whole, and may have "
+        "changes "
+        "of other tables: read amplification is the bytes of blocks per byte of the table. "
+    )
+    if read.read_amplification < 1.1:
+        return words + "Here hardly anything is read in vain."
+    return words + f"It is largest for {read.name}, {times(read.read_amplification)}."
+
+
+def windows_words(report: StoreReport) -> str:
+    overlapping = sum(one.overlapping_files for one in report.windows)
+    words = (
+        "A generation is written, compacted and dropped as a whole. Dead changes in a block without live "
+        "ones are "
+        "free once it is compacted; those that share a block with live ones stay until these are "
+        "acknowledged too."
+    )
+    if overlapping:
+        pairs = counted(overlapping, "pair")
+        words += (
+            f" {pairs} of files of a generation overlap: both are searched for a key in their common range."
+        )
+    return words
+
+
+def growth_words(report: StoreReport, columns: Buckets) -> str:
+    if not columns.count:
+        return "The store has no changes."
+    rows = f"{report.rows:,} rows" if report.rows is not None else "an unknown number of rows"
+    changes = sum(one.changes for one in report.tables)
+    minutes = max(cell.minute for cell in report.cells) - min(cell.minute for cell in report.cells) + 1
+    return (
+        f"Changes that are still in the store, by their commit time (UTC), in columns of {columns.unit}: "
+        f"{size(report.bytes)}, {counted(changes, 'change')} and {rows} of {counted(minutes, 'minute')}; "
+        "on average "
+        f"{size(report.bytes / minutes)} per minute."
+    )
