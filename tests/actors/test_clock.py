@@ -72,18 +72,20 @@ def test_the_system_clock_calls_in_order_in_its_own_thread_which_then_ends() -> 
     assert abs(clock.time() - time.time()) < 60
     calls: list[int] = []
     threads: list[threading.Thread] = []
-    done = threading.Event()
+    set_all, done = threading.Event(), threading.Event()
     start = clock.now()
 
     def last() -> None:
         threads.append(threading.current_thread())
         done.set()
 
+    clock.call_at(start - 1, set_all.wait)
     clock.call_at(start + 0.02, last)
     clock.call_at(start + 0.01, lambda: calls.append(2))
     clock.call_at(start, lambda: calls.append(1))
     never = clock.call_at(start + 0.015, lambda: calls.append(0))
     assert never.cancel()
+    set_all.set()
     done.wait()
     assert calls == [1, 2]
     assert clock.now() >= start + 0.02

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tidemill.actors import ManualClock
 from tidemill.codec.proto import PD, metapb, pdpb
 from tidemill.codec.tidb.key import encode_bytes
 from tidemill.emulator.cluster import Cluster
@@ -101,7 +102,7 @@ def test_a_span_that_pd_never_covers_is_told_after_a_while():
     pd.on(PD["ScanRegions"], nothing)
     with (
         served(pd),
-        client(pd.address, region_retry_seconds=0.05) as c,
+        client(pd.address, clock=ManualClock(), region_retry_seconds=0.05) as c,
         pytest.raises(Retryable, match=r"PD's regions don't cover \[, ffffffffff\): no regions"),
     ):
         c.run(c.cache.load(EVERYTHING))
