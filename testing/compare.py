@@ -94,7 +94,7 @@ def sqlite_rows(path: Path, table: str, columns: Sequence[PrintedColumn]) -> Row
     query = f"SELECT {', '.join(quoted(c.name) for c in columns)} FROM {quoted(table)}"
 
     def rows() -> Iterator[Printed]:
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=60)) as connection:
             for row in connection.execute(query):
                 yield tuple(
                     printed(column, from_sqlite(kind, value))

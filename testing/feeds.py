@@ -195,7 +195,7 @@ class Place:
             with self.copy_server.connect(database=self.copy_schema) as server, server.cursor() as cursor:
                 cursor.execute("SELECT * FROM item ORDER BY id")
                 return list(cursor.fetchall())
-        with closing(sqlite3.connect(self.copy)) as connection:
+        with closing(sqlite3.connect(self.copy, timeout=60)) as connection:
             return connection.execute(f'SELECT * FROM "{self.schema}.item" ORDER BY id').fetchall()
 
     def copied_ids(self) -> list[int]:

@@ -51,6 +51,7 @@ class Kafka(PrivateServer):
     def __init__(self, directory: Path, *options: str) -> None:
         super().__init__(directory, *options)
         self._more_ports: list[socket.socket] = []
+        self._was_killed = False
 
     @property
     def brokers(self) -> str:
@@ -74,6 +75,10 @@ class Kafka(PrivateServer):
         for held in self._more_ports:
             held.close()
         self._more_ports = []
+
+    def kill(self) -> None:
+        self._was_killed = True
+        super().kill()
 
     def install_to(self, data_directory: Path) -> None:
         data_directory.mkdir(parents=True)
@@ -110,7 +115,8 @@ class Kafka(PrivateServer):
             "share.coordinator.state.topic.replication.factor": 1,
             "share.coordinator.state.topic.min.isr": 1,
             "group.initial.rebalance.delay.ms": 0,
-            "broker.session.timeout.ms": 1000,  # a killed broker's next start waits for it
+            # The next start of a killed broker waits until its session has expired.
+            "broker.session.timeout.ms": 1000 if self._was_killed else 20_000,
             "broker.heartbeat.interval.ms": 200,
             "log.cleaner.dedupe.buffer.size": 2 << 20,
             "sasl.enabled.mechanisms": "PLAIN",
@@ -139,7 +145,7 @@ class Kafka(PrivateServer):
 
     def silence(self) -> str:
         try:
-            self.admin().list_topics(timeout=1)
+            self.admin().list_topics(timeout=5)
         except KafkaException as error:
             return str(error.args[0])
         return ""
@@ -166,7 +172,7 @@ def _has_leaders(brokers: str, topic: str, partitions: int) -> bool:
     consumer = Consumer({"bootstrap.servers": brokers, "group.id": "tests", "log_level": 0})
     try:
         for number in range(partitions):
-            consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=30)
+            consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=60)
     except KafkaException:
         return False
     finally:
@@ -194,10 +200,10 @@ def _messages(brokers: str, topic: str, isolation: str, settings: dict[str, Any]
         }
     )
     try:
-        found = consumer.list_topics(topic, timeout=30).topics[topic]
+        found = consumer.list_topics(topic, timeout=60).topics[topic]
         places = [TopicPartition(topic, number) for number in found.partitions]
         for place in places:
-            place.offset = consumer.get_watermark_offsets(place, timeout=30)[0]
+            place.offset = consumer.get_watermark_offsets(place, timeout=60)[0]
         consumer.assign(places)
         left = len(places)
         while left:

@@ -19,7 +19,7 @@ _OPTIONS: Final = (
     "--sync-binlog=0",
     "--innodb-buffer-pool-size=64M",
     "--innodb-log-file-size=32M",
-    "--innodb-lock-wait-timeout=10",
+    "--innodb-lock-wait-timeout=60",
     "--max-allowed-packet=64M",
     "--skip-name-resolve",
     "--performance-schema=OFF",

@@ -22,7 +22,7 @@ _OPTIONS: Final = (
     "--sync-binlog=0",
     "--innodb-buffer-pool-size=64M",
     "--innodb-redo-log-capacity=32M",
-    "--innodb-lock-wait-timeout=10",
+    "--innodb-lock-wait-timeout=60",
     "--max-allowed-packet=64M",
     "--local-infile=ON",  # as MariaDB by default
     "--skip-name-resolve",

@@ -118,6 +118,7 @@ class PrivateServer:
                 "password": PASSWORD,
                 "charset": "utf8mb4",
                 "autocommit": True,
+                "connect_timeout": START_SECONDS,
                 **options,
             }
         )

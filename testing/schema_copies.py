@@ -128,7 +128,7 @@ class SchemaCopies:
             return list(cursor.fetchall())
 
     def _sqlite_tables(self) -> list[str]:
-        with closing(sqlite3.connect(f"file:{self.file}?mode=ro", uri=True)) as connection:
+        with closing(sqlite3.connect(f"file:{self.file}?mode=ro", uri=True, timeout=60)) as connection:
             names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
             return [name for (name,) in names if "." in name]
 

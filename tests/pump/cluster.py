@@ -103,7 +103,7 @@ class DrainerPlace(TidbPlace):
             f'registry = "{self.cluster.url}"',
             f'node_id = "{self.node_id}"',
             'listen = "127.0.0.1:0"',
-            "registry_timeout_seconds = 1",
+            "registry_timeout_seconds = 5",
             "detect_seconds = 0.2",
             "pd_retry_seconds = 0.2",
             "retry_seconds = 0.05",

@@ -15,11 +15,11 @@ def in_session(place: Place, *statements: str) -> None:
 def test_statements_under_settings_of_their_own(place: Place) -> None:
     in_session(
         place,
-        "SET STATEMENT lock_wait_timeout=5, time_zone='+05:30', timestamp=1700000000 FOR "
+        "SET STATEMENT lock_wait_timeout=60, time_zone='+05:30', timestamp=1700000000 FOR "
         "ALTER TABLE item ADD seen DATETIME DEFAULT NOW()",
-        "SET STATEMENT lock_wait_timeout=5 FOR INSERT INTO item (id, name) VALUES (4, 'four')",
+        "SET STATEMENT lock_wait_timeout=60 FOR INSERT INTO item (id, name) VALUES (4, 'four')",
         "SET STATEMENT max_statement_time=5 FOR UPDATE item SET name = 'x', seen = '2020-01-01' WHERE id > 2",
-        "SET STATEMENT lock_wait_timeout=5 FOR DELETE FROM item WHERE id = 1",
+        "SET STATEMENT lock_wait_timeout=60 FOR DELETE FROM item WHERE id = 1",
     )
     place.run()
     copied = [tuple(str(value) for value in row) for row in place.copied()]

@@ -45,7 +45,7 @@ def test_a_wrong_login_is_a_sentence(place, kafka_server):
 
 def test_brokers_that_hang_are_a_warning_and_explained(place, private_kafka):
     broker = private_kafka.start()
-    place.configure(sinks=[broker.url("rows?timeout_seconds=1&partitions=1")])
+    place.configure(sinks=[broker.url("rows?timeout_seconds=5&partitions=1")])
     with place.start() as running:
         running.until(lambda status: status.state == "normal" and not status.sinks[0].loading)
         broker.pause()

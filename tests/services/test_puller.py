@@ -375,7 +375,7 @@ def test_a_table_altered_before_its_turn_makes_a_new_snapshot(sql: Client, ddl: 
     copy = Copy()
     with follow(sql, copy, snapshot_workers=0, chunk_rows=1000) as pulling:
         pulling.hold_once(lambda: pulling.count(SnapshotReport))
-        sql("SET lock_wait_timeout = 3", ddl)
+        sql("SET lock_wait_timeout = 60", ddl)
         pulling.release()
         pulling.catch_up(binlog_end(sql.server))
     assert any(isinstance(message, Retrying) for message in pulling.messages)
@@ -388,7 +388,7 @@ def test_a_loaded_table_can_be_altered_while_the_next_one_is_loaded(sql: Client)
     copy = Copy()
     with follow(sql, copy, snapshot_workers=0, chunk_rows=1000) as pulling:
         pulling.hold_once(lambda: Chunk(f"{sql.database}.a") in chunks(pulling))
-        sql("SET lock_wait_timeout = 3", "ALTER TABLE a ADD COLUMN c INT", "INSERT INTO a VALUES (2, 2)")
+        sql("SET lock_wait_timeout = 60", "ALTER TABLE a ADD COLUMN c INT", "INSERT INTO a VALUES (2, 2)")
         pulling.release()
         pulling.catch_up(binlog_end(sql.server))
     assert not any(isinstance(message, Retrying) for message in pulling.messages)

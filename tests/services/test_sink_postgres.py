@@ -618,7 +618,7 @@ def test_settings_that_change_the_meaning_of_statements_do_not_matter(private_po
         "--intervalstyle=sql_standard",
         "--search_path=nowhere",
         "--synchronous_commit=off",
-        "--statement_timeout=10s",
+        "--statement_timeout=1h",
         "--default_transaction_isolation=serializable",
         "--bytea_output=escape",
         "--transform_null_equals=on",

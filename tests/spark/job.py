@@ -7,12 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidemill.spark.offsets.offset import Offset
+from tidemill.testing.progress import RetryDelay
 
 from . import history
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
+
+
+def finished(query: StreamingQuery) -> None:
+    """Wait for the query's end. Raises its error, and Stalled if it processes nothing more."""
+    delay = RetryDelay(lambda: (str(query.status), str(query.lastProgress)))
+    while not query.awaitTermination(1):
+        delay.check()
 
 
 class Job:
@@ -41,7 +49,7 @@ class Job:
     def run(self) -> StreamingQuery:
         """Process all available changes."""
         query = self.start(availableNow=True)
-        assert query.awaitTermination(120)
+        finished(query)
         return query
 
     def ends(self) -> list[Offset]:

@@ -25,9 +25,9 @@ STATEMENTS: Final = (
     "ALTER TABLE every_type ADD c{n} VARCHAR(9) FIRST",
     "ALTER TABLE customers ADD c{n} INT, ADD d{n} DATE AFTER c{n}",
     "ALTER TABLE customers DROP COLUMN IF EXISTS nosuch, ADD COLUMN IF NOT EXISTS NAME INT, ADD c{n} INT",
-    "SET STATEMENT lock_wait_timeout=5, time_zone='+05:30', timestamp=1700000000 FOR "
+    "SET STATEMENT lock_wait_timeout=60, time_zone='+05:30', timestamp=1700000000 FOR "
     "ALTER TABLE orders ADD c{n} DATETIME DEFAULT NOW()",
-    "SET STATEMENT lock_wait_timeout=5 FOR INSERT INTO stock (sku, amount) VALUES ('new {n}', 1)",
+    "SET STATEMENT lock_wait_timeout=60 FOR INSERT INTO stock (sku, amount) VALUES ('new {n}', 1)",
     "SET STATEMENT max_statement_time=5 FOR UPDATE stock SET amount = {n} WHERE amount > 5000",
     "ALTER TABLE customers ADD COLUMN IF NOT EXISTS gone INT",
     "ALTER TABLE customers DROP COLUMN IF EXISTS gone",
@@ -50,7 +50,7 @@ FOLLOWED: Final = (
     "RENAME TABLE IF EXISTS nosuch TO nosuch2",
     "CREATE TABLE made (id INT PRIMARY KEY, note TEXT)",
     "TRUNCATE TABLE order_lines",
-    "SET STATEMENT lock_wait_timeout=5 FOR TRUNCATE TABLE order_lines",
+    "SET STATEMENT lock_wait_timeout=60 FOR TRUNCATE TABLE order_lines",
     "ALTER TABLE orders MODIFY comment TEXT",
     "CREATE INDEX made ON orders (total)",
     "DROP TABLE customers",

@@ -18,7 +18,7 @@ from tidemill.spark.read.stream_reader import StreamReader
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.mariadb_client import Client
 
-from .job import Job
+from .job import Job, finished
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,7 +74,7 @@ class TypedJob(Job):
         writer = writer.option("checkpointLocation", str(self.directory / "checkpoint"))
         query = writer.trigger(availableNow=True).start()
         try:
-            query.awaitTermination(120)
+            finished(query)
         except Exception as error:
             return str(error)
         return ""

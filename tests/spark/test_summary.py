@@ -14,6 +14,8 @@ from tidemill.errors import ConfigError, Retryable, SourceError
 from tidemill.spark.run.errors import explain
 from tidemill.spark.summary import summarised
 
+from .job import finished
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -72,7 +74,7 @@ def test_spark_shows_the_sentence_first(spark: SparkSession, tidb: Tidb, tmp_pat
     tidb.execute("alter table shop.t add column note text")
     query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
     with pytest.raises(Exception, match="was changed after") as stopped:
-        query.awaitTermination(60)
+        finished(query)
     head = str(stopped.value).split("Traceback")[0]
     assert "tidemill.errors.ConfigError: shop.t was changed after load()" in head
     assert isinstance(explain(stopped.value, "query"), ConfigError)

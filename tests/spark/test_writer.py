@@ -19,6 +19,7 @@ from tidemill.testing.mariadb_client import Client
 from tidemill.testing.progress import feed_ended
 
 from . import history
+from .job import finished
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -146,7 +147,7 @@ def test_a_batch_writer_inside_of_a_stream_knows_the_query_and_its_batch(
     )
     query = frame.writeStream.foreachBatch(lambda rows, _number: write(rows, sink)).trigger(availableNow=True)
     started = query.option("checkpointLocation", str(tmp_path / "query")).start()
-    assert started.awaitTermination(60)
+    finished(started)
     with closing(sqlite3.connect(tmp_path / "spark.db")) as connection:
         feeds = [feed for (feed,) in connection.execute("SELECT feed FROM tidemill_checkpoint WHERE ts > 0")]
         assert connection.execute('SELECT id FROM "shop.orders"').fetchall() == [(1,)]

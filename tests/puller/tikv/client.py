@@ -14,6 +14,7 @@ from tidemill.puller.tikv.kv.kv import Kv
 from tidemill.puller.tikv.kv.region_cache import RegionCache
 from tidemill.puller.tikv.options import TikvOptions, endpoints
 from tidemill.puller.tikv.pd.pd import PdClient
+from tidemill.testing.progress import STALL_SECONDS
 
 
 class Client:
@@ -30,7 +31,7 @@ class Client:
         self.kv = Kv(options, self.pd, self.cache, self.channels, clock, self.random)
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return self.loop.run(work, 30)
+        return self.loop.run(work, STALL_SECONDS)
 
     async def close(self) -> None:
         await self.pd.close()
@@ -50,7 +51,7 @@ def client(pd: str, *, connected: bool = True, clock: Any = None, **options: Any
                 made.run(made.pd.connect())
             yield made
         finally:
-            loop.run(made.close(), 30)
+            loop.run(made.close(), STALL_SECONDS)
     finally:
         loop.stop()
     assert errors == []

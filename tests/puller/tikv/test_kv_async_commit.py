@@ -28,7 +28,7 @@ def cluster():
 
 @pytest.fixture
 def c(cluster):
-    with client(cluster.pd_address, store_retry_seconds=0.05) as c:
+    with client(cluster.pd_address, clock=ManualClock(), store_retry_seconds=0.05) as c:
         yield c
 
 

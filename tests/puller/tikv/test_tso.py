@@ -134,7 +134,7 @@ def test_a_silent_pd_is_given_up_in_time():
     pd.on(PD["Tso"], lambda _: silence.wait())
     with (
         served(pd),
-        client(pd.address, pd_retry_seconds=0.0, timeout_seconds=0.1) as c,
+        client(pd.address, pd_retry_seconds=0.0, timeout_seconds=2.0) as c,
         pytest.raises(Retryable, match="Tso: no answer in time"),
     ):
         c.run(c.pd.tso())

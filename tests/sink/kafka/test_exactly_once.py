@@ -139,7 +139,7 @@ def test_a_topic_that_does_not_exist_and_may_not_be_created_is_an_error(place):
 
 def test_created_topics_have_the_wanted_partitions_and_settings(kafka_server, place):
     place.sink(partitions=5, topic_config={"retention.ms": "86400000"}).open()
-    assert len(kafka_server.admin().list_topics(timeout=30).topics[place.topic].partitions) == 5
+    assert len(kafka_server.admin().list_topics(timeout=60).topics[place.topic].partitions) == 5
 
 
 def test_a_setting_that_topics_do_not_have_is_an_error(place):
@@ -256,7 +256,7 @@ def test_a_sink_writes_over_tls_with_a_certificate(kafka_server, place):
 
 def test_a_certificate_of_another_authority_is_an_error(kafka_server, place):
     with pytest.raises(SinkError, match=r"certificate.*check tls_ca"):
-        over_tls(kafka_server, place, tls_ca="", timeout_seconds=2).open()
+        over_tls(kafka_server, place, tls_ca="", timeout_seconds=10).open()
 
 
 @pytest.mark.parametrize("compression", ["gzip", "snappy", "lz4", "zstd"])

@@ -96,7 +96,7 @@ def patient(monkeypatch):
 
 def test_heartbeats_go_on_after_etcd_was_killed_and_restarted(private_etcd, patient):
     url = f"binlog://{private_etcd.address}"
-    with Running(open_registry(url, timeout_seconds=1.0), SystemClock(), 0.1) as running:
+    with Running(open_registry(url, timeout_seconds=5.0), SystemClock(), 0.1) as running:
         private_etcd.kill()
         eventually(lambda: running.heartbeat.failures >= 2)
         private_etcd.start()
@@ -109,7 +109,7 @@ def test_heartbeats_go_on_after_etcd_was_killed_and_restarted(private_etcd, pati
 
 def test_heartbeats_go_on_after_etcd_was_paused(private_etcd, patient):
     url = f"binlog://{private_etcd.address}"
-    with Running(open_registry(url, timeout_seconds=0.5), SystemClock(), 0.1) as running:
+    with Running(open_registry(url, timeout_seconds=5.0), SystemClock(), 0.1) as running:
         private_etcd.pause()
         eventually(lambda: running.heartbeat.failures >= 2)
         private_etcd.resume()
@@ -119,7 +119,7 @@ def test_heartbeats_go_on_after_etcd_was_paused(private_etcd, patient):
 
 def test_twenty_failures_in_a_row_end_the_drainer(private_etcd):
     url = f"binlog://{private_etcd.address}"
-    with Running(open_registry(url, timeout_seconds=0.5), SystemClock(), 0.01) as running:
+    with Running(open_registry(url, timeout_seconds=5.0), SystemClock(), 0.01) as running:
         private_etcd.kill()
         error = running.lost.get()
     assert isinstance(error, SourceError)

@@ -85,7 +85,7 @@ def test_an_etcd_that_is_not_there_is_unavailable():
 
 
 def test_a_second_endpoint_is_used_when_the_first_fails(private_etcd):
-    registry = open_registry(f"binlog://127.0.0.1:1,{private_etcd.address}", timeout_seconds=5.0)
+    registry = open_registry(f"binlog://127.0.0.1:1,{private_etcd.address}", timeout_seconds=60.0)
     found = []
     for _ in range(2):
         try:
