@@ -19,7 +19,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
-from ..codec.mysql.images import read_images
+from ..codec.images import read_images
 from ..codec.mysql.layout import Layouts
 from ..codec.native import library
 from ..events import Column, Kind, Run, Table

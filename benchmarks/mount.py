@@ -1,9 +1,10 @@
 """Decoding of TiDB's rows to Python values, compared with loops written by hand for that one table.
 
-The rows have eight columns of mixed types in TiDB's row format 2; `mount_format_1` reads the same rows in
-format 1. The loops read the offsets of all values by one `struct.unpack`, and the values by slices and
-`struct`; they assume the table's layout and check nothing. `by_hand` produces the same values;
-`by_hand_packed` leaves dates packed and decimals as their bytes.
+The rows have eight columns of mixed types in TiDB's row format 2; names with `format_1` are of the same rows
+in format 1. `mount` makes tuples, and `typed` the Arrow columns of Spark's typed reader. Names with `python` are
+of the decoder in Python, the others of the one in use. The loops read the offsets of all values by one
+`struct.unpack`, and the values by slices and `struct`; they assume the table's layout and check nothing.
+`by_hand` produces the same values; `by_hand_packed` leaves dates packed and decimals as their bytes.
 """
 
 from __future__ import annotations
@@ -19,10 +20,15 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
+from ..codec.native import library
+from ..codec.tidb.changes import ChangesDecoder
 from ..codec.tidb.column_type import ColumnFlag, Type
-from ..codec.tidb.row_decoder import RowDecoder
 from ..codec.tidb.row_encoder import RowEncoder
+from ..codec.tidb.run import KvBlock, KvRun
 from ..codec.tidb.table_info import ColumnInfo, TableInfo
+from ..events import PUT, KvChange
+from ..spark.read.pick import Pick
+from ..spark.read.typed import TypedEncoder
 
 Pairs: TypeAlias = Sequence[tuple[bytes, bytes]]
 
@@ -42,34 +48,61 @@ def run(*, rows: int = 200_000, batch: int = 1_000, rounds: int = 5) -> dict[str
     """Return one result in the form that all benchmarks share; figures are rows per second."""
     info = _table()
     pairs, old_pairs = _rows(info, rows, 2), _rows(info, rows, 1)
-    decoder = RowDecoder("bench", info)
-    batches = [pairs[at : at + batch] for at in range(0, rows, batch)]
-    old_batches = [old_pairs[at : at + batch] for at in range(0, rows, batch)]
-    works: dict[str, Callable[[Pairs], Any]] = {
-        "mount": decoder.decode,
-        "mount_format_1": decoder.decode,
-        "by_hand": _by_hand,
-        "by_hand_packed": _by_hand_packed,
+    batches, old_batches = _batches(pairs, batch), _batches(old_pairs, batch)
+    works: dict[str, tuple[Callable[[Pairs], Any], list[Pairs]]] = {
+        "by_hand": (_by_hand, batches),
+        "by_hand_packed": (_by_hand_packed, batches),
     }
-    if not decoder.decode(pairs[:batch]) == decoder.decode(old_pairs[:batch]) == _by_hand(pairs[:batch]):
-        raise RuntimeError("the loop by hand, or format 1, makes other values")
+    for suffix in ("", "_python"):
+        decode, typed = _decoders(info, in_use=library.in_use and not suffix)
+        if not decode(pairs[:batch]) == decode(old_pairs[:batch]) == _by_hand(pairs[:batch]):
+            raise RuntimeError("the loop by hand, or format 1, makes other values")
+        works[f"mount{suffix}"] = decode, batches
+        works[f"mount_format_1{suffix}"] = decode, old_batches
+        works[f"typed{suffix}"] = typed, batches
+        works[f"typed_format_1{suffix}"] = typed, old_batches
     seconds: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(rounds):  # in turn, so that drift of the machine affects all
         for name, work in works.items():
-            seconds[name].append(_seconds(work, old_batches if name == "mount_format_1" else batches))
+            seconds[name].append(_seconds(*work))
     figures = {name: round(rows / statistics.median(taken)) for name, taken in seconds.items()}
-    mount, old = figures.pop("mount"), figures.pop("mount_format_1")
+    yardstick = {name: figures.pop(name) for name in ("by_hand", "by_hand_packed")}
     return {
         "bench": "mount",
         "settings": {"rows": rows, "batch": batch, "rounds": rounds, "columns": len(_COLUMNS)},
-        "figures": {"mount": mount, "mount_format_1": old},
-        "yardstick": figures,
+        "figures": figures,
+        "yardstick": yardstick,
         "ratio": {
-            "mount": round(mount / figures["by_hand"], 3),
-            "format_1_to_2": round(old / mount, 3),
-            "mount_packed": round(mount / figures["by_hand_packed"], 3),
+            "mount": round(figures["mount"] / yardstick["by_hand"], 3),
+            "mount_packed": round(figures["mount"] / yardstick["by_hand_packed"], 3),
+            **{
+                f"{name}_to_python": round(figures[name] / figures[f"{name}_python"], 3)
+                for name in ("mount", "mount_format_1", "typed", "typed_format_1")
+            },
         },
     }
+
+
+def _batches(pairs: Pairs, size: int) -> list[Pairs]:
+    return [pairs[at : at + size] for at in range(0, len(pairs), size)]
+
+
+def _decoders(info: TableInfo, *, in_use: bool) -> tuple[Callable[[Pairs], Any], Callable[[Pairs], Any]]:
+    """Return a function to tuples, and one to Arrow columns."""
+    was, library.in_use = library.in_use, in_use
+    try:
+        decoder = ChangesDecoder("bench", info)
+        if (decoder.rows.layout is not None) != in_use:
+            raise RuntimeError("the native decoder doesn't read this table")
+    finally:
+        library.in_use = was
+    encoder = TypedEncoder(decoder.table, Pick())
+
+    def typed(pairs: Pairs) -> Any:
+        block = KvBlock(decoder, [KvChange(2, 1, PUT, *pair) for pair in pairs])
+        return encoder.images([KvRun(2, 1, decoder.table, "insert", None, block, 0, len(pairs))])
+
+    return decoder.rows.decode, typed
 
 
 def _table() -> TableInfo:

@@ -156,7 +156,9 @@ class TidbSource(ABC):
         context.coordinator.tell(Connected(self._identity, f"TiKV {self._least_version} at {self.address}"))
         if loading:
             self._state = "snapshot"
-            snapshot = TikvSnapshot(client, self._history, self._tables, self._identity, at)
+            snapshot = TikvSnapshot(
+                client, self._history, self._tables, self._identity, at, decodes=context.decodes
+            )
             steps = snapshot.steps(start.loading or {} if start is not None else {}, context.sink_checkpoints)
             context.blocking.spawn(
                 TikvLoader,

@@ -57,8 +57,8 @@ class TikvSource(TidbSource):
     # --- its work --------------------------------------------------------------------------------
 
     def _begin(self, scratch: Scratch, at: Ts) -> None:  # noqa: ARG002
-        self._mounter = TidbMounter(self._history, self._identity, self._tables)
         context = self._context
+        self._mounter = TidbMounter(self._history, self._identity, self._tables, decodes=context.decodes)
         self._puller = TikvPuller(
             self._client,
             context.compute,

@@ -12,6 +12,7 @@ from msgspec import Struct
 from ..actors import PooledActor, Target
 from ..codec.tidb.column_type import ColumnFlag
 from ..codec.tidb.key import decode_record_key, encode_int, record_prefix, record_span
+from ..codec.tidb.run import KvBlock, KvRun
 from ..codec.tidb.table import to_table
 from ..codec.tidb.table_info import partition_ids
 from ..events import (
@@ -23,6 +24,7 @@ from ..events import (
     Item,
     KvChange,
     RowChange,
+    Rows,
     SnapshotProgress,
     TableProgress,
     Transaction,
@@ -52,13 +54,22 @@ class TikvSnapshot:
     """
 
     def __init__(
-        self, client: TikvClient, history: SchemaHistory, tables: TableFilter, source: str, at: Ts
+        self,
+        client: TikvClient,
+        history: SchemaHistory,
+        tables: TableFilter,
+        source: str,
+        at: Ts,
+        *,
+        decodes: bool = True,
     ) -> None:
+        """Without `decodes`, rows are decoded when they are read."""
         self._client = client
         self._history = history
         self._tables = tables
         self._source = source
         self._at = at
+        self._decodes = decodes
         self._rows = 0
 
     def steps(
@@ -127,10 +138,12 @@ class TikvSnapshot:
         rows = self._read(reader, pairs, ts)
         return Transaction(ts, ts, self._source, rows, str(self._at), chunk=Chunk(table.name, loaded))
 
-    def _read(self, reader: RowReader, pairs: list[Pair], ts: Ts) -> list[RowChange]:
+    def _read(self, reader: RowReader, pairs: list[Pair], ts: Ts) -> Sequence[RowChange]:
         self._rows += len(pairs)
-        rows = reader.read([KvChange(ts, ts, PUT, key, value) for key, value in pairs])
-        return [row for row in rows if row is not None]
+        block = KvBlock(reader, [KvChange(ts, ts, PUT, key, value) for key, value in pairs])
+        if self._decodes or not pairs:
+            return block.rows()
+        return Rows([KvRun(ts, ts, reader.table, "insert", None, block, 0, len(pairs))])
 
     def _pages(self, start: bytes, end: bytes) -> Iterator[list[Pair]]:
         client = self._client

@@ -15,7 +15,8 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from ..codec.ddl_bytes import decode_ddl, encode_ddl
-from ..codec.mysql.images import raw_images, read_images
+from ..codec.images import read_images
+from ..codec.mysql.images import raw_images
 from ..codec.row_bytes import RowBytes
 from ..errors import SinkError, SourceError
 from ..events import Chunk, Ddl, Item, Row, RowChange, Run, Table, Transaction

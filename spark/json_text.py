@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..codec.mysql.images import Image
+from ..codec.image import Image
 from ..events import Column, Table
 from ..sink.files.parquet_columns import as_text
 

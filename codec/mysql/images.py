@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from ...events import Run
+from ..image import NO_IMAGE, Image
 from .columns import ColumnsDecoder, NotColumnar
 from .run import EventRun, TextRun
 from .text_rows import TextRowsDecoder
@@ -18,23 +19,11 @@ _NOT_COLUMNAR: Final = (NotColumnar, pa.ArrowException, *UNREADABLE)
 """Errors of rows that are to be taken one by one."""
 
 
-class Image(NamedTuple):
-    """The rows before, or after, each of several changes."""
+def event_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
+    """The rows before and after all changes of these runs of one table, as `codec.images` returns them.
 
-    columns: list[pa.Array] | None
-    """One for each of the table's columns; None where no change has such a row."""
-    absent: pa.Array | None
-    """True for changes without such a row; None where every change has one."""
-
-
-def read_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
-    """The rows before and after all changes of these runs of one table, in their order.
-
-    The columns are int8 to int64 and uint8 to uint64 (mediumint: 32 bits), float, double, decimal128, uint64
-    of a bit, int16 of a year, large_string, large_binary, date32, duration[us], timestamp[us], that of a
-    timestamp in UTC. Returns None where the changes are to be taken one by one: they aren't all of a binlog,
-    lack columns, or have a value that these types don't hold. Raises SourceError for an event that isn't
-    whole.
+    Returns None where the changes are to be taken one by one: they aren't all of a binlog, lack columns, or
+    have a value that the columns' types don't hold. Raises SourceError for an event that isn't whole.
     """
     first = runs[0]
     if isinstance(first, TextRun):
@@ -61,9 +50,9 @@ def read_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
         return None
     ops = {run.op for run in runs}
     if ops == {"insert"}:
-        return Image(None, None), Image(columns, None)
+        return NO_IMAGE, Image(columns, None)
     if ops == {"delete"}:
-        return Image(columns, None), Image(None, None)
+        return Image(columns, None), NO_IMAGE
     before, after = _indexes(runs, places)
     return _image(columns, before), _image(columns, after)
 
@@ -74,7 +63,7 @@ def _text_images(runs: Sequence[Run], decoder: TextRowsDecoder) -> tuple[Image, 
     if decoder.layout is None or len(packets) < len(runs):
         return None
     try:
-        return Image(None, None), Image(decoder.layout.columns(b"".join(packets)), None)
+        return NO_IMAGE, Image(decoder.layout.columns(b"".join(packets)), None)
     except _NOT_COLUMNAR:
         return None
 
@@ -133,7 +122,7 @@ def _indexes(runs: Sequence[Run], places: Sequence[Any]) -> tuple[Any, Any]:
 def _image(columns: list[pa.Array], index: Any) -> Image:
     absent = index < 0
     if absent.all():
-        return Image(None, None)
+        return NO_IMAGE
     if len(index) == len(columns[0]) and not absent.any():
         return Image(columns, None)
     taken = pa.array(index, mask=absent)

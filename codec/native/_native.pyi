@@ -1,6 +1,8 @@
+from collections.abc import Callable, Sequence
+from types import EllipsisType
 from typing import Any, Final
 
-from ...events import Op, RowChange, Table
+from ...events import KvChange, Op, Row, RowChange, Table
 from ..mysql.row_code import RowsReader
 from .arrow import Buffers
 from .column import Description
@@ -14,6 +16,20 @@ def image_columns(layout: Layout, images: bytes, starts: Any, /) -> list[Buffers
 def image_starts(layout: Layout, event: bytes, start: int, end: int, /) -> bytes: ...
 def text_columns(layout: Layout, packets: bytes, /) -> list[Buffers]: ...
 def count_rows(packets: bytes, /) -> int: ...
+def tidb_rows(
+    layout: TidbLayout, pairs: Sequence[tuple[bytes, bytes]], python: Callable[[bytes, bytes], Row], /
+) -> list[Row]: ...
+def tidb_changes(
+    layout: TidbLayout,
+    changes: Sequence[KvChange],
+    table: Table,
+    change: type[RowChange],
+    python: Callable[[bytes, bytes], Row],
+    /,
+) -> list[RowChange | None]: ...
+def tidb_columns(
+    layout: TidbLayout, keys: tuple[bytes, ...], values: tuple[bytes | None, ...], /
+) -> list[Buffers]: ...
 
 class Layout:
     def __init__(self, columns: tuple[Description, ...], /) -> None: ...
@@ -40,3 +56,12 @@ class ImageReader:
     def __call__(
         self, data: bytes, start: int, end: int, commit_ts: int, start_ts: int, /
     ) -> list[RowChange]: ...
+
+class TidbLayout:
+    def __init__(
+        self,
+        layout: Layout,
+        origins: tuple[tuple[int, int, bytes | EllipsisType | None], ...],
+        parts: tuple[tuple[int, bool], ...],
+        /,
+    ) -> None: ...

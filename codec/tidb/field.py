@@ -52,15 +52,20 @@ class Field(Struct, frozen=True):
     def default(self) -> Any:
         """The value in a row without the column: an older row, one that omits a NULL, or one that was written
         while the column was being dropped, in which even a NOT NULL column is missing."""
+        bare = self.bare_default()
+        return None if bare is None else self.read(bare)
+
+    def bare_default(self) -> Any:
+        """The same as it is stored. Raises ValueError or TypeError if the definition's default is invalid."""
         column = self.column
         if self.kind == "bit" and column.origin_default_bit is not None:
             return int.from_bytes(column.origin_default_bit, "big")
         if column.origin_default is None:
-            return self.read(self.write(self._zero())) if column.flags & ColumnFlag.NOT_NULL else None
+            return self.write(self._zero()) if column.flags & ColumnFlag.NOT_NULL else None
         text = str(column.origin_default)
         if self.kind == "bit":
             return int.from_bytes(text.encode(), "big")
-        return self.read(self.write(text))
+        return self.write(text)
 
     def _zero(self) -> str:
         """The text of the zero value of a NOT NULL column."""

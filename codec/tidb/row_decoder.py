@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from itertools import chain
 from typing import Any, Final, NoReturn
 
 from ...errors import SourceError
 from ...events import Row, Table
+from ..native import library
+from ..native.tidb_rows import TidbRows, native_rows
 from .checksum import verify
 from .columns import columns_of
 from .field import UNREADABLE
@@ -43,12 +46,24 @@ class RowDecoder:
         self._old_reader: RowsReader | None = None
         self.table = to_table(schema, info)
 
+    @cached_property
+    def layout(self) -> TidbRows | None:
+        """The native layout; None if the native decoder isn't in use, or doesn't know such a table."""
+        return native_rows(self._columns, self.table) if library.in_use else None
+
     def decode(self, rows: Sequence[Pair]) -> list[Row]:
         """Decode rows from these keys and values, in their order.
 
         Raises SourceError naming the table, the row's key and the column if one can't be read or doesn't
         match its checksum.
         """
+        return self._decode(rows) if self.layout is None else self.layout.rows(rows, self.row)
+
+    def row(self, key: bytes, value: bytes) -> Row:
+        """Decode one row by Python code. Raises SourceError as above."""
+        return self._decode([(key, value)])[0]
+
+    def _decode(self, rows: Sequence[Pair]) -> list[Row]:
         decoded: list[Row] = []
         rest = iter(rows)
         pending = next(rest, None)

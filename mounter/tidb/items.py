@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Final, TypeAlias
 
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 
 from ...events import Ddl, Item, RowChange, Transaction, Ts
 
-Part: TypeAlias = tuple[Ts, Ts, list[RowChange] | Ddl]
+Part: TypeAlias = tuple[Ts, Ts, Sequence[RowChange] | Ddl]
 """Commit ts, start ts, and rows of a transaction or a schema change."""
 
 

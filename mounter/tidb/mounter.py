@@ -14,12 +14,10 @@ from .ddl import read_ddl
 from .history import SchemaHistory
 from .items import Items, Part
 from .rows import RowReader
+from .runs import TABLE_BYTES, Runs
 
 READERS: Final = 20_000
 """Maximum number of readers kept, the newest ones; each is generated code of some 10 kB."""
-
-_PREFIX: Final = 9
-"""Length in bytes of the part of a key that names the table."""
 
 _Mounted: TypeAlias = RowChange | list[Ddl] | None
 """Result of a change; None if it has no effect on followed rows."""
@@ -32,13 +30,21 @@ class TidbMounter:
     """
 
     def __init__(
-        self, history: SchemaHistory, source: str, tables: Tables, *, readers: int = READERS
+        self,
+        history: SchemaHistory,
+        source: str,
+        tables: Tables,
+        *,
+        readers: int = READERS,
+        decodes: bool = True,
     ) -> None:
-        """`source` is the name in every item."""
+        """`source` is the name in every item. Without `decodes`, rows are decoded when they are read, which
+        costs more for each transaction if they are read as tuples."""
         self._history: Final = history
         self._source: Final = source
         self._tables: Final = tables
         self._limit: Final = readers
+        self._decodes: Final = decodes
         self._readers: dict[bytes, RowReader | None] = {}
         """Readers by table prefix of the key, at the ts of the change being decoded; None for a table that
         isn't followed."""
@@ -50,7 +56,8 @@ class TidbMounter:
         Raises SourceError for a row or a job that can't be decoded.
         """
         changes = released.changes
-        return self._items.of(_by_transaction(changes, self._mount(changes)), released.continues)
+        parts = _by_transaction(changes, self._mount(changes)) if self._decodes else self._raw(changes)
+        return self._items.of(parts, released.continues)
 
     # --- one change after the other --------------------------------------------------------------
 
@@ -65,6 +72,18 @@ class TidbMounter:
             start = at + 1
         mounted += self._rows(changes[start:] if start else changes)
         return mounted
+
+    def _raw(self, changes: list[KvChange]) -> list[Part]:
+        """Return the parts of transactions, with rows that aren't decoded yet."""
+        parts: list[Part] = []
+        runs = Runs(self._reader)
+        for change in changes:
+            if change.key.startswith(JOB_KEYS):
+                parts += runs.end()
+                parts += [(change.commit_ts, change.start_ts, ddl) for ddl in self._ddls(change)]
+            else:
+                runs.add(change)
+        return parts + runs.end()
 
     def _ddls(self, change: KvChange) -> list[Ddl]:
         job = read_job(change)
@@ -82,7 +101,7 @@ class TidbMounter:
         mounted: list[_Mounted] = [None] * len(changes)
         by_table: dict[bytes, list[int]] = {}
         for at, change in enumerate(changes):
-            by_table.setdefault(change.key[:_PREFIX], []).append(at)
+            by_table.setdefault(change.key[:TABLE_BYTES], []).append(at)
         for prefix, places in by_table.items():
             reader = self._reader(prefix, changes[places[0]])
             if reader is not None:

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...codec.mysql.images import Image, read_images
+from ...codec.image import Image
+from ...codec.images import read_images
 from ...errors import InvariantViolated, SinkError
 from ...events import (
     Action,

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from ...codec.mysql.images import read_images
+from ...codec.images import read_images
 from ...codec.row_bytes import RowBytes
 from ...events import Row
 from ..change import NO_LAYOUT, EventBytes, Layouts

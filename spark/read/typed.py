@@ -11,7 +11,8 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import NumericType
 
-from ...codec.mysql.images import Image, read_images
+from ...codec.image import Image
+from ...codec.images import read_images
 from ...errors import SourceError
 from ...events import (
     Action,

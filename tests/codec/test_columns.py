@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tidemill.codec.mysql.images import Image, read_images
+from tidemill.codec.image import Image
+from tidemill.codec.images import read_images
 from tidemill.codec.mysql.layout import Layouts
 from tidemill.errors import SourceError
 from tidemill.events import Run, runs_of

@@ -12,9 +12,9 @@ from uuid import UUID
 import pytest
 from pymysql.constants.COMMAND import COM_QUERY
 
+from tidemill.codec.images import read_images
 from tidemill.codec.mysql.charset import max_bytes, text_decoder
 from tidemill.codec.mysql.collation import collation
-from tidemill.codec.mysql.images import read_images
 from tidemill.codec.mysql.known_table import KnownTable
 from tidemill.codec.mysql.layout import Layouts
 from tidemill.codec.mysql.schema import CHECKS_QUERY, COLUMNS_QUERY, KEY_QUERY, table_from_information_schema

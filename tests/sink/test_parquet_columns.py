@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.codec.mysql.images import read_images
+from tidemill.codec.images import read_images
 from tidemill.events import runs_of
 from tidemill.sink.files.parquet_columns import Layout
 

@@ -27,7 +27,15 @@
     X(PRINTED_DATE)                                                                                      \
     X(PRINTED_DATETIME)                                                                                  \
     X(PRINTED_TIME)                                                                                      \
-    X(PRINTED_BYTES)
+    X(PRINTED_BYTES)                                                                                     \
+    X(TIDB_INT)           /* a cell of a row of TiDB, as are those that follow */                        \
+    X(TIDB_UINT)                                                                                         \
+    X(TIDB_FLOAT)                                                                                        \
+    X(TIDB_DECIMAL)                                                                                      \
+    X(TIDB_MOMENT)        /* a date, or a date and time, of which `scale` digits are shown */            \
+    X(TIDB_DURATION)                                                                                     \
+    X(TIDB_BYTES)                                                                                        \
+    X(TIDB_JSON)
 
 /* What is made of a value. */
 #define OUTPUTS(X)                                                                                       \

@@ -1,4 +1,5 @@
 /* Values of the row images of MySQL's and MariaDB's binlog. */
+#include "bytes.h"
 #include "value.h"
 
 #include <string.h>
@@ -11,31 +12,9 @@ const int64_t POWERS_OF_TEN[19] = {
     1000000000000, 10000000000000, 100000000000000, 1000000000000000, 10000000000000000,
     100000000000000000, 1000000000000000000};
 
-static inline uint64_t little_endian(const uint8_t *at, int size)
-{
-    uint64_t number = 0;
-    for (int i = size; i--;)
-        number = number << 8 | at[i];
-    return number;
-}
-
-static inline uint64_t big_endian(const uint8_t *at, int size)
-{
-    uint64_t number = 0;
-    for (int i = 0; i < size; i++)
-        number = number << 8 | at[i];
-    return number;
-}
-
-static inline int64_t sign_extended(uint64_t number, int size)
-{
-    int unused = 64 - 8 * size;
-    return (int64_t)(number << unused) >> unused;
-}
-
 /* A decimal is words of nine digits on both sides of the point, with the shorter words first and last. Its
    first bit is set for positive numbers; a negative number has all bits inverted. */
-static int decimal_bytes(int digits, int scale)
+int decimal_bytes(int digits, int scale)
 {
     int whole = digits - scale;
     return WORD_BYTES[whole % 9] + whole / 9 * 4 + scale / 9 * 4 + WORD_BYTES[scale % 9];
@@ -66,7 +45,7 @@ int image_bytes(const Column *column)
     }
 }
 
-static Outcome read_decimal(const uint8_t *at, int digits, int scale, int128 *decimal)
+Outcome read_packed_decimal(const uint8_t *at, int digits, int scale, int128 *decimal)
 {
     int whole = digits - scale;
     int words = !!(whole % 9) + whole / 9 + scale / 9 + !!(scale % 9);
@@ -175,7 +154,7 @@ Outcome read_image_value(const Column *column, const uint8_t **at, const uint8_t
         return REGULAR;
     }
     case PACKED_DECIMAL:
-        return read_decimal(stored, column->digits, column->scale, &value->decimal);
+        return read_packed_decimal(stored, column->digits, column->scale, &value->decimal);
     case PACKED_DATE: {
         uint32_t packed = (uint32_t)little_endian(stored, 3);
         value->year = packed >> 9;

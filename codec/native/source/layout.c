@@ -18,11 +18,14 @@ static int fits(const Column *column)
     case FIXED:
         return column->size >= 0 && column->size <= 1024;
     case PACKED_DECIMAL:
+    case TIDB_DECIMAL:
         return column->digits >= 1 && column->digits <= MAX_DIGITS && column->scale >= 0 &&
                column->scale <= column->digits;
     case PACKED_DATETIME:
     case PACKED_TIMESTAMP:
     case PACKED_TIME:
+    case TIDB_MOMENT:
+    case TIDB_DURATION:
         return column->scale >= 0 && column->scale <= 6;
     default:
         return 1;

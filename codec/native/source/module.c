@@ -2,6 +2,7 @@
 #include "builder.h"
 #include "columns.h"
 #include "reader.h"
+#include "tidb.h"
 
 static int add_names(PyObject *module)
 {
@@ -13,6 +14,7 @@ static int add_names(PyObject *module)
         return -1;
     INPUTS(ADD)
     OUTPUTS(ADD_OUTPUT)
+    ROLES(ADD)
     ADD(NULLABLE)
     ADD(HIDDEN)
     ADD(MAX_DIGITS)
@@ -21,7 +23,7 @@ static int add_names(PyObject *module)
 
 static int load(PyObject *module)
 {
-    PyTypeObject *types[] = {&LayoutType, &ImageReaderType, &TextReaderType};
+    PyTypeObject *types[] = {&LayoutType, &ImageReaderType, &TextReaderType, &TidbLayoutType};
     if (load_datetime() < 0 || PyType_Ready(&BufferType) < 0 || add_names(module) < 0)
         return -1;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
@@ -35,6 +37,9 @@ static PyMethodDef functions[] = {
     {"image_starts", image_starts, METH_VARARGS, "Find where each row image begins."},
     {"count_rows", count_rows, METH_O, "Count rows of the text protocol."},
     {"text_columns", text_columns, METH_VARARGS, "Read rows of the text protocol as Arrow columns' buffers."},
+    {"tidb_rows", tidb_rows, METH_VARARGS, "Read rows of TiDB as tuples."},
+    {"tidb_changes", tidb_changes, METH_VARARGS, "Read changes of TiDB's rows."},
+    {"tidb_columns", tidb_columns, METH_VARARGS, "Read rows of TiDB as Arrow columns' buffers."},
     {NULL},
 };
 

@@ -13,6 +13,7 @@ typedef struct {
     double real;
     int128 decimal;
     int year, month, day, hour, minute, second, micros;
+    uint8_t made[8]; /* the stored bytes of a number that wasn't stored as a cell */
 } Value;
 
 typedef enum {
@@ -26,6 +27,12 @@ Outcome read_image_value(const Column *column, const uint8_t **at, const uint8_t
 
 /* Bytes that each value in a row image has, or its length. */
 int image_bytes(const Column *column);
+
+/* Bytes of a decimal's words. */
+int decimal_bytes(int digits, int scale);
+
+/* Read the words of a decimal; IRREGULAR if one has too many digits. */
+Outcome read_packed_decimal(const uint8_t *at, int digits, int scale, int128 *decimal);
 
 /* Move `at` behind a value of a row image without reading it; text and bytes are in `value`. */
 Outcome skip_image_value(const Column *column, const uint8_t **at, const uint8_t *end, Value *value);

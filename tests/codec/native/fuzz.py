@@ -24,7 +24,7 @@ def use(path: str) -> None:
 
 def main(path: str, first: int, count: int) -> None:
     use(path)
-    from tests.codec.native import test_images, test_texts
+    from tests.codec.native import test_images, test_texts, test_tidb
     from tidemill.codec.native import library
 
     assert library.native is not None
@@ -34,6 +34,8 @@ def main(path: str, first: int, count: int) -> None:
         test_images.compare_columns(seed)
         test_texts.compare(seed)
         test_texts.compare_columns(seed)
+        test_tidb.compare(seed)
+        test_tidb.compare_columns(seed)
 
 
 if __name__ == "__main__":

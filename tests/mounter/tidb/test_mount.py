@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import groupby, pairwise
 from pathlib import Path
 
@@ -29,7 +30,8 @@ class Bench:
     """A TiDB with a schema and its mounter; every job is known to the history before the mounter sees it,
     as in a feed."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, decodes: bool) -> None:
+        self._decodes = decodes
         self.tidb = Tidb()
         self.history = SchemaHistory(store, 0)
         self.ts = 0
@@ -43,16 +45,18 @@ class Bench:
         return change_of(job, self.ts)
 
     def mounter(self, *patterns: str, **options) -> TidbMounter:
-        return TidbMounter(self.history, "tidb", TableFilter(patterns or ["shop.*"]), **options)
+        return TidbMounter(
+            self.history, "tidb", TableFilter(patterns or ["shop.*"]), decodes=self._decodes, **options
+        )
 
     def id_of(self, name: str) -> int:
         return self.tidb.tables[tuple(name.split("."))].id
 
 
-@pytest.fixture
-def bench(tmp_path):
+@pytest.fixture(params=[True, False], ids=["decoded", "raw"])
+def bench(tmp_path, request):
     store = Store(tmp_path / "store")
-    yield Bench(store)
+    yield Bench(store, decodes=request.param)
     store.close()
 
 
@@ -229,7 +233,9 @@ def test_wherever_it_is_cut_the_same_comes_out(steps, cuts, empty):
     changes, ts = [], 101
     for number, (step, table, start) in enumerate(steps):
         ts += step
-        changes.append(put({"a": 7, "b": 8}[table], number, row(), ts, start_ts=50 + start))
+        make = partial(put, value=row()) if number % 3 else gone
+        old = row() if number % 2 else b""
+        changes.append(make({"a": 7, "b": 8}[table], number, ts=ts, old=old, start_ts=50 + start))
     changes.sort(key=lambda change: (change.commit_ts, change.start_ts))
     bench = Mounting()
     whole = bench.mount([Sorted(changes, ts)])
@@ -241,7 +247,7 @@ def test_wherever_it_is_cut_the_same_comes_out(steps, cuts, empty):
         if empty and not continues:
             released.append(Sorted([], ts))
     parts = bench.mount(released)
-    assert joined(parts) == joined(whole)
+    assert joined(parts) == joined(whole) == joined(bench.mount(released, decodes=False))
     for _, items in groupby(parts, key=lambda item: (item.commit_ts, item.start_ts)):
         *before, last = items
         assert last.last
@@ -258,8 +264,8 @@ class Mounting:
         databases = [(DbInfo(id=1, name="shop"), [a]), (DbInfo(id=2, name="depot"), [b])]
         self.history = SchemaHistory(Store(VECTORS / "never written"), 0, databases)
 
-    def mount(self, released: list[Sorted]) -> list[Item]:
-        mounter = TidbMounter(self.history, "tidb", TableFilter(["shop.*"]))
+    def mount(self, released: list[Sorted], *, decodes: bool = True) -> list[Item]:
+        mounter = TidbMounter(self.history, "tidb", TableFilter(["shop.*"]), decodes=decodes)
         return [item for message in released for item in mounter.mount(message)]
 
 
@@ -357,10 +363,10 @@ def test_a_row_that_can_not_be_read_is_an_error_with_table_ts_and_key(bench, bro
     changes = [put(a, n, broken if n == 3 else row(), 100 + n) for n in range(1, 6)]
     key = changes[2].key.hex()
     with pytest.raises(SourceError, match=rf"at ts 103 the row of shop\.a with the key {key} can't be read"):
-        bench.mounter().mount(Sorted(changes, 110))
+        told(bench.mounter().mount(Sorted(changes, 110)))
     changes = [gone(a, 3, 103, old=broken)]
     with pytest.raises(SourceError, match=rf"at ts 103 the row of shop\.a with the key {key} can't be read"):
-        bench.mounter().mount(Sorted(changes, 110))
+        told(bench.mounter().mount(Sorted(changes, 110)))
 
 
 def test_a_job_that_the_history_does_not_know_is_a_bug(bench):

@@ -1,0 +1,110 @@
+/* Rows of TiDB, in formats 1 and 2: where their columns are. */
+#ifndef TIDEMILL_TIDB_H
+#define TIDEMILL_TIDB_H
+
+#include "value.h"
+
+/* Where a column's value is if a row lacks it. */
+#define ROLES(X)                                                                                         \
+    X(IN_VALUE) /* nowhere: it has the column's initial value */                                         \
+    X(IN_HANDLE) /* it is the integer handle in the key */                                               \
+    X(REQUIRED) /* nowhere: such a row is an error */
+
+#define AS_MEMBER(name) name,
+enum role { ROLES(AS_MEMBER) };
+#undef AS_MEMBER
+
+typedef struct {
+    int64_t id;
+    int role;
+    PyObject *initial; /* the cell of the initial value; None for NULL, NULL if there is none */
+    Py_ssize_t part;   /* its number among the columns of a clustered key; -1 if it isn't one of them */
+} Origin;
+
+typedef struct {
+    Py_ssize_t column;
+    int is_prefix; /* the key has only the value's begin */
+} Part;
+
+typedef struct {
+    int64_t id;
+    Py_ssize_t column;
+} ById;
+
+typedef struct {
+    PyObject_HEAD
+    Layout *layout;
+    Origin *origins; /* for each column */
+    ById *by_id;     /* in the order of the ids */
+    Py_ssize_t part_count;
+    Part *parts; /* of a clustered key, in its order */
+} TidbLayout;
+
+typedef enum {
+    ABSENT,
+    NOTHING, /* NULL */
+    CELL,    /* bytes, as in format 2 */
+    NUMBER   /* as in format 1 and in keys */
+} Form;
+
+typedef struct {
+    Form form;
+    const uint8_t *at;
+    Py_ssize_t size;
+    uint64_t number;
+} Cell;
+
+/* What is kept from one row to the next: most rows have the same head. */
+typedef struct {
+    const TidbLayout *layout;
+    Cell *cells;     /* of the last row, for each column of the layout */
+    Cell *parts;     /* of its clustered key */
+    int *places;     /* for each column, the number of its value in rows with this head, or one of below */
+    uint8_t *head;   /* the bytes up to and including the ids */
+    size_t head_bytes, head_room;
+    uint8_t *letters; /* the bytes of texts in the key */
+    size_t letters_room;
+    int has_parts;
+} Rows;
+
+enum { NULL_PLACE = -1, NO_PLACE = -2 };
+
+/* -1 without memory. */
+int open_rows(Rows *rows, const TidbLayout *layout);
+void close_rows(Rows *rows);
+
+/* Bytes of a row's key or value. */
+typedef struct {
+    const uint8_t *at, *end;
+} Bytes;
+
+/* Find the columns of a row; -1 for a row that isn't regular, which Python is to read, or without memory. */
+int find_cells(Rows *rows, Bytes key, Bytes value);
+
+/* Find the columns of a clustered key; -1 as above. */
+int find_parts(Rows *rows, Bytes key);
+
+/* Move `at` behind a datum's flag and value, which are put into `cell`; -1 if it isn't regular. */
+int next_datum(const uint8_t **at, const uint8_t *end, int *flag, Cell *cell);
+
+enum { FLAG_NULL, FLAG_BYTES, FLAG_COMPACT_BYTES, FLAG_INT, FLAG_UINT, FLAG_FLOAT, FLAG_DECIMAL,
+       FLAG_DURATION, FLAG_VARINT, FLAG_UVARINT, FLAG_JSON };
+
+/* The flags of a column's datum in rows of format 1 and in keys. */
+int row_flag(const Column *column);
+int key_flag(const Column *column);
+
+Outcome read_cell(const Column *column, const Cell *cell, Value *value);
+
+extern PyTypeObject TidbLayoutType;
+
+/* (layout, keys, values) to a list of arrays' buffers; a value of None is a row of NULLs. */
+PyObject *tidb_columns(PyObject *module, PyObject *arguments);
+
+/* (layout, pairs of key and value, function of a pair) to a list of tuples. */
+PyObject *tidb_rows(PyObject *module, PyObject *arguments);
+
+/* (layout, KvChanges, table, class RowChange, function of a key and a value) to a list of changes. */
+PyObject *tidb_changes(PyObject *module, PyObject *arguments);
+
+#endif

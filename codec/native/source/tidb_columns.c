@@ -1,0 +1,104 @@
+/* Rows of TiDB as Arrow columns. Only regular values are read here: for any other the function raises
+   ValueError, and the rows are to be read one by one. */
+#include "builder.h"
+#include "tidb.h"
+
+#include <stdlib.h>
+
+typedef struct {
+    Bytes key, value; /* the latter NULL for a row of NULLs */
+} Pair;
+
+static int append_row(const Rows *rows, Builder *builders, Py_ssize_t *column)
+{
+    const Layout *layout = rows->layout->layout;
+    Value value;
+    for (Py_ssize_t i = 0; i < layout->count; i++) {
+        const Cell *cell = &rows->cells[i];
+        *column = i;
+        int failed = cell->form == NOTHING
+                         ? append_null(&builders[i])
+                         : append_value(&builders[i], &value, read_cell(&layout->columns[i], cell, &value));
+        if (failed)
+            return -1;
+    }
+    return 0;
+}
+
+/* Return the number of rows that could be read. */
+static Py_ssize_t read_pairs(const TidbLayout *layout, const Pair *pairs, Py_ssize_t count, Builder *builders,
+                             Py_ssize_t *column)
+{
+    Rows rows;
+    Py_ssize_t row = open_rows(&rows, layout) < 0 ? count : 0;
+    int failed = row == count && count;
+    for (; row < count && !failed; row++) {
+        if (pairs[row].value.at == NULL) {
+            for (Py_ssize_t i = 0; i < layout->layout->count && !failed; i++)
+                failed = append_null(&builders[i]) < 0;
+        } else
+            failed = find_cells(&rows, pairs[row].key, pairs[row].value) < 0 ||
+                     append_row(&rows, builders, column) < 0;
+    }
+    close_rows(&rows);
+    return failed ? row - 1 : row;
+}
+
+static int get_bytes(PyObject *bytes, Bytes *into)
+{
+    if (!PyBytes_CheckExact(bytes)) {
+        PyErr_SetString(PyExc_TypeError, "keys and values are bytes");
+        return -1;
+    }
+    into->at = (const uint8_t *)PyBytes_AS_STRING(bytes);
+    into->end = into->at + PyBytes_GET_SIZE(bytes);
+    return 0;
+}
+
+/* Return the pairs, whose bytes the two tuples keep; NULL with an exception. */
+static Pair *pairs_of(PyObject *keys, PyObject *values)
+{
+    Py_ssize_t count = PyTuple_GET_SIZE(keys);
+    if (PyTuple_GET_SIZE(values) != count) {
+        PyErr_SetString(PyExc_ValueError, "there is a value for each key");
+        return NULL;
+    }
+    Pair *pairs = calloc((size_t)count + 1, sizeof *pairs);
+    if (pairs == NULL)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; pairs != NULL && i < count; i++) {
+        PyObject *value = PyTuple_GET_ITEM(values, i);
+        if (get_bytes(PyTuple_GET_ITEM(keys, i), &pairs[i].key) < 0 ||
+            (value != Py_None && get_bytes(value, &pairs[i].value) < 0)) {
+            free(pairs);
+            return NULL;
+        }
+    }
+    return pairs;
+}
+
+PyObject *tidb_columns(PyObject *module, PyObject *arguments)
+{
+    TidbLayout *layout;
+    PyObject *keys, *values;
+    if (!PyArg_ParseTuple(arguments, "O!O!O!", &TidbLayoutType, &layout, &PyTuple_Type, &keys, &PyTuple_Type,
+                          &values))
+        return NULL;
+    Pair *pairs = pairs_of(keys, values);
+    if (pairs == NULL)
+        return NULL;
+    Py_ssize_t count = PyTuple_GET_SIZE(keys), read = 0, column = 0;
+    Builder *builders;
+    Py_BEGIN_ALLOW_THREADS
+    builders = new_builders(layout->layout, count);
+    if (builders != NULL)
+        read = read_pairs(layout, pairs, count, builders, &column);
+    Py_END_ALLOW_THREADS
+    free(pairs);
+    if (builders == NULL)
+        return PyErr_NoMemory();
+    if (read == count)
+        return arrays_of(layout->layout, builders);
+    free_builders(layout->layout, builders);
+    return PyErr_Format(PyExc_ValueError, "column %zd of row %zd can't be read", column, read);
+}

@@ -1,0 +1,134 @@
+"""Native reading of the rows of TiDB, in formats 1 and 2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any, Final
+
+from ...events import KvChange, Row, RowChange, Table, not_a_member
+from ..tidb.column_type import is_unsigned
+from ..tidb.columns import Columns
+from ..tidb.field import UNREADABLE, Field
+from .column import Description, decimal
+from .library import native
+
+if TYPE_CHECKING:
+    from .arrow import Assembly
+
+_WIDTHS: Final = {"tinyint": 1, "smallint": 2, "mediumint": 4, "int": 4, "bigint": 8, "bit": 8, "year": 2}
+"""Bytes of an element of an Arrow array of integers."""
+_MOMENTS: Final = {"date": ("AS_DATE", 4), "datetime": ("AS_DATETIME", 8), "timestamp": ("AS_TIMESTAMP", 8)}
+_INTEGERS: Final = frozenset(("tinyint", "smallint", "mediumint", "int", "bigint"))
+
+Read = Callable[[bytes, bytes], Row]
+"""Maps a key and a value to the row: the decoder in Python."""
+
+
+class TidbRows:
+    """The layout of a table's rows in TiDB."""
+
+    def __init__(self, columns: Columns, table: Table) -> None:
+        """Raises OverflowError or ValueError for columns that it can't be of; see `native_rows`."""
+        self._columns = table.columns
+        self._descriptions = tuple(map(_describe, columns.visible))
+        places = {field.column.id: i for i, field in enumerate(columns.visible)}
+        origins = [(field.column.id, *_origin(columns, field)) for field in columns.visible]
+        parts = [(places[id_], id_ in columns.prefixes) for id_ in columns.common_handle]
+        self._layout = native.TidbLayout(native.Layout(self._descriptions), tuple(origins), tuple(parts))
+
+    def rows(self, pairs: Sequence[tuple[bytes, bytes]], python: Read) -> list[Row]:
+        """Return the rows of these keys and values; `python` reads those that aren't regular."""
+        return native.tidb_rows(self._layout, pairs, python)
+
+    def changes(self, changes: Sequence[KvChange], table: Table, python: Read) -> list[RowChange | None]:
+        """Return each change of a row; None for a row inserted and deleted in the same transaction."""
+        return native.tidb_changes(self._layout, changes, table, RowChange, python)
+
+    def columns(self, keys: Sequence[bytes], values: Sequence[bytes | None]) -> list[Any]:
+        """Return the Arrow array of each column; a row without a value is NULL in all of them.
+
+        Raises ValueError, or an error of Arrow, for rows that are to be read one by one.
+        """
+        found = native.tidb_columns(self._layout, tuple(keys), tuple(values))
+        return self._assembly.arrays(found, len(keys))
+
+    @cached_property
+    def _assembly(self) -> Assembly:
+        from .arrow import Assembly  # here, as it needs pyarrow
+
+        return Assembly(self._columns, self._descriptions)
+
+
+def native_rows(columns: Columns, table: Table) -> TidbRows | None:
+    """Return the native layout of a table's rows; None if there is none: a column of its key isn't visible,
+    an integer handle isn't of an integer type, or the definition is damaged."""
+    kinds = {field.column.id: field.kind for field in columns.visible}
+    has_handle = columns.handle is None or kinds.get(columns.handle) in _INTEGERS
+    if not has_handle or len(kinds) < len(columns.visible) or not kinds.keys() >= set(columns.common_handle):
+        return None
+    try:
+        return TidbRows(columns, table)
+    except (OverflowError, ValueError):
+        return None
+
+
+def _origin(columns: Columns, field: Field) -> tuple[int, bytes | EllipsisType | None]:
+    """Return where a column's value is if a row lacks it."""
+    id_ = field.column.id
+    if id_ == columns.handle:
+        return native.IN_HANDLE, None
+    return (native.REQUIRED if id_ in columns.required else native.IN_VALUE), _initial(field)
+
+
+def _initial(field: Field) -> bytes | EllipsisType | None:
+    """Return the cell of the value in a row without the column; Ellipsis if Python is to make it."""
+    try:
+        bare = field.bare_default()
+        return None if bare is None else field.storage.encode(bare)
+    except (*UNREADABLE, TypeError):
+        return ...
+
+
+def _describe(field: Field) -> Description:
+    return _described(field)._replace(reader=_reader(field))
+
+
+def _reader(field: Field) -> Callable[[bytes], Any]:
+    """Return the function of a cell's bytes that makes any value."""
+    decode, read = field.storage.decode, field.read
+    return lambda cell: read(decode(cell))
+
+
+def _described(field: Field) -> Description:
+    column, kind, scale = field.column, field.kind, field.scale
+    match kind:
+        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint" if is_unsigned(column):
+            return Description(native.TIDB_UINT, native.AS_UINT, width=_WIDTHS[kind])
+        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "year":
+            return Description(native.TIDB_INT, native.AS_INT, width=_WIDTHS[kind])
+        case "bit":
+            return Description(native.TIDB_UINT, native.AS_UINT, width=8)
+        case "float" | "double":
+            width = 4 if kind == "float" else 8
+            return Description(native.TIDB_FLOAT, native.AS_DOUBLE, width=width)
+        case "decimal":
+            if 1 <= column.length <= native.MAX_DIGITS and scale <= column.length:
+                return decimal(native.TIDB_DECIMAL, column.length, scale)
+            return Description(native.TIDB_DECIMAL, native.AS_OTHER, digits=1)
+        case "date" | "datetime" | "timestamp":
+            made, width = _MOMENTS[kind]
+            return Description(native.TIDB_MOMENT, getattr(native, made), scale=scale, width=width)
+        case "time":
+            return Description(native.TIDB_DURATION, native.AS_DURATION, scale=scale, width=8)
+        case "enum":
+            members = (not_a_member(column.elements), *column.elements)
+            return Description(native.TIDB_UINT, native.AS_MEMBER, width=4, members=members)
+        case "set":
+            return Description(native.TIDB_UINT, native.AS_MEMBERS, width=8, members=field.read)
+        case "json":
+            return Description(native.TIDB_JSON, native.AS_OTHER)
+        case "binary" | "varbinary" | "blob":
+            return Description(native.TIDB_BYTES, native.AS_BYTES)
+    return Description(native.TIDB_BYTES, native.AS_TEXT)

@@ -1,0 +1,78 @@
+"""Decoding of raw changes of one table, at one version of its schema, into row changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+from typing import Final
+
+from ...errors import SourceError
+from ...events import PUT, KvChange, Op, RowChange
+from .row_decoder import RowDecoder
+from .table_info import TableInfo
+
+_HOW_TO_CONTINUE: Final = (
+    "correct it there, then begin with an empty target: until then this version of the row is read again"
+)
+
+
+class ChangesDecoder:
+    """Decodes the changes of one table, by the native decoder or by one generated for the table."""
+
+    def __init__(self, schema: str, info: TableInfo) -> None:
+        """Raises SourceError for a column of an unknown type."""
+        self.rows: Final = RowDecoder(schema, info)
+        self.table: Final = self.rows.table
+        self.lock: Final = Lock()
+        """Held to decode runs, which several sinks may ask for at once."""
+
+    def read(self, changes: Sequence[KvChange]) -> list[RowChange | None]:
+        """Return each change of a row; None for a row inserted and deleted in the same transaction.
+
+        Raises SourceError that names table, key and ts if one can't be decoded.
+        """
+        layout = self.rows.layout
+        try:
+            if layout is not None:
+                return layout.changes(changes, self.table, self.rows.row)
+            return self._read(changes)
+        except SourceError:
+            self._find_unreadable(changes)
+            raise
+
+    def _read(self, changes: Sequence[KvChange]) -> list[RowChange | None]:
+        images = []
+        for change in changes:
+            if change.old_value:
+                images.append((change.key, change.old_value))
+            if change.op == PUT:
+                images.append((change.key, change.value))
+        rows = iter(self.rows.decode(images))
+        table = self.table
+        read: list[RowChange | None] = []
+        for change in changes:
+            op = op_of(change)
+            if op is None:
+                read.append(None)
+                continue
+            before = next(rows) if change.old_value else None
+            after = next(rows) if change.op == PUT else None
+            read.append(RowChange(change.commit_ts, change.start_ts, table, op, before, after))
+        return read
+
+    def _find_unreadable(self, changes: Sequence[KvChange]) -> None:
+        """Raise SourceError for the first change that can't be decoded, with its ts."""
+        for change in changes:
+            images = [(change.key, change.old_value)] if change.old_value else []
+            images += [(change.key, change.value)] if change.op == PUT else []
+            try:
+                self.rows.decode(images)
+            except SourceError as error:
+                raise SourceError(f"at ts {change.commit_ts} {error}; {_HOW_TO_CONTINUE}") from error
+
+
+def op_of(change: KvChange) -> Op | None:
+    """Return the operation; None for a row inserted and deleted in the same transaction."""
+    if change.op == PUT:
+        return "update" if change.old_value else "insert"
+    return "delete" if change.old_value else None

@@ -1,0 +1,42 @@
+"""The rows of runs of TiKV as Arrow columns, by the native decoder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from ...events import PUT, KvChange, Run
+from ..image import NO_IMAGE, Image
+from ..native.tidb_rows import TidbRows
+from .field import UNREADABLE
+from .run import KvRun
+
+
+def kv_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
+    """Return the rows before and after the changes of these runs, all of one version of a table; None where
+    they are to be taken one by one."""
+    first = runs[0]
+    assert isinstance(first, KvRun)
+    decoder, layout = first.block.decoder, first.block.decoder.rows.layout
+    if layout is None:
+        return None
+    changes: list[KvChange] = []
+    for run in runs:
+        if not isinstance(run, KvRun) or run.block.decoder is not decoder:
+            return None
+        changes += run.raw()
+    keys = [change.key for change in changes]
+    before = [change.old_value or None for change in changes]
+    after = [change.value if change.op == PUT else None for change in changes]
+    try:
+        return _image(layout, keys, before), _image(layout, keys, after)
+    except (pa.ArrowException, *UNREADABLE):
+        return None
+
+
+def _image(layout: TidbRows, keys: Sequence[bytes], values: Sequence[bytes | None]) -> Image:
+    absent = [value is None for value in values]
+    if all(absent):
+        return NO_IMAGE
+    return Image(layout.columns(keys, values), pa.array(absent) if any(absent) else None)

@@ -1,0 +1,49 @@
+"""Runs that keep TiKV's bytes until their rows are asked for."""
+
+from __future__ import annotations
+
+from ...events import KvChange, RowChange, Run
+from .changes import ChangesDecoder
+
+
+class KvBlock:
+    """Raw changes of one table that are decoded together: those of many transactions, in their order.
+
+    Each of them changes a row: `op_of` isn't None.
+    """
+
+    __slots__ = ("_decoded", "changes", "decoder")
+
+    def __init__(self, decoder: ChangesDecoder, changes: list[KvChange]) -> None:
+        self.decoder = decoder
+        self.changes = changes
+        self._decoded: list[RowChange] | None = None
+
+    def rows(self) -> list[RowChange]:
+        """Return the row changes, decoded once. Raises SourceError."""
+        if self._decoded is None:
+            with self.decoder.lock:
+                if self._decoded is None:
+                    found = self.decoder.read(self.changes)
+                    self._decoded = [change for change in found if change is not None]
+        return self._decoded
+
+
+class KvRun(Run, eq=False, gc=False):
+    """Consecutive changes of a block, of one operation."""
+
+    block: KvBlock
+    start: int
+    stop: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def changes(self) -> list[RowChange]:
+        if self.decoded is None:
+            self.decoded = self.block.rows()[self.start : self.stop]
+        return self.decoded
+
+    def raw(self) -> list[KvChange]:
+        """Return the changes as they came."""
+        return self.block.changes[self.start : self.stop]

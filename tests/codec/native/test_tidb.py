@@ -1,0 +1,195 @@
+"""The native reader of TiDB's rows beside the one in Python."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import tracemalloc
+from threading import Thread
+
+import pyarrow as pa
+import pytest
+
+from tidemill.codec.native import library
+from tidemill.codec.native.tidb_rows import TidbRows, native_rows
+from tidemill.codec.tidb.changes import ChangesDecoder
+from tidemill.codec.tidb.columns import columns_of
+from tidemill.codec.tidb.field import UNREADABLE
+from tidemill.codec.tidb.row_decoder import RowDecoder
+from tidemill.errors import SourceError
+from tidemill.events import DELETE, PUT, KvChange
+
+from ..tidb.row_vectors import load
+from .tidb import Case, cases
+
+pytestmark = pytest.mark.skipif(library.native is None, reason="the native decoder isn't built")
+
+
+def decoder(case: Case, *, native: bool) -> RowDecoder:
+    made = RowDecoder("s", case.info, verify_checksums=False, keyless=case.keyless)
+    columns = columns_of("s", case.info)
+    made.layout = (
+        native_rows(columns.without_key() if case.keyless else columns, made.table) if native else None
+    )
+    return made
+
+
+def outcome(read: RowDecoder, case: Case) -> str:
+    """Return the rows, or the error, as text, with the sign of a zero."""
+    try:
+        return repr(read.decode(case.pairs))
+    except SourceError as error:
+        return str(error)
+
+
+def compare(seed: int) -> int:
+    """Compare the readers, and return the number of rows that the native one reads by itself."""
+    count = 0
+    for case in cases(seed):
+        native = decoder(case, native=True)
+        assert outcome(native, case) == outcome(decoder(case, native=False), case), seed
+        if native.layout is not None:
+            count += sum(map(bool, native.layout.rows(case.pairs, lambda *_: ())))
+    return count
+
+
+def test_random_rows_are_the_same_by_both_readers() -> None:
+    assert sum(map(compare, range(60))) > 60
+
+
+@pytest.mark.soak
+def test_random_rows_are_the_same_by_both_readers_for_many_seeds() -> None:
+    assert sum(map(compare, range(1_000, 4_000))) > 3_000
+
+
+def compare_columns(seed: int) -> int:
+    """Compare the arrays with the rows; return the number of cases that are read as arrays."""
+    return sum(_are_equal(decoder(case, native=True), case.pairs, seed) for case in cases(seed))
+
+
+def _are_equal(read: RowDecoder, pairs: list[tuple[bytes, bytes]], where: object) -> bool:
+    """Return False for rows that aren't read as arrays."""
+    if read.layout is None:
+        return False
+    keys, values = zip(*pairs, strict=True)
+    try:
+        arrays = read.layout.columns((*keys, b""), (*values, None))
+    except (pa.ArrowException, *UNREADABLE):
+        return False
+    for array in arrays:
+        array.validate(full=True)
+    *rows, last = zip(*[array.to_pylist() for array in arrays], strict=True)
+    text = repr(rows).replace("zoneinfo.ZoneInfo(key='UTC')", "datetime.timezone.utc")
+    assert text == repr([read.row(*pair) for pair in pairs]), where
+    assert set(last) == {None}
+    return True
+
+
+def test_random_rows_have_the_same_values_as_columns() -> None:
+    assert sum(map(compare_columns, range(60))) > 10
+
+
+@pytest.mark.soak
+def test_random_rows_have_the_same_values_as_columns_for_many_seeds() -> None:
+    assert sum(map(compare_columns, range(1_000, 4_000))) > 500
+
+
+@pytest.mark.parametrize("file", ["rows", "rows_checksum"])
+def test_rows_that_tidb_wrote_are_the_same_by_both_readers(file: str) -> None:
+    in_columns = 0
+    vectors = load(file)
+    for vector in vectors:
+        pairs = [(vector.key, vector.value)]
+        both = [
+            decoder(Case(vector.info, keyless=False, pairs=pairs), native=native) for native in (True, False)
+        ]
+        assert repr(both[0].decode(pairs)) == repr(both[1].decode(pairs)), vector.info.name
+        assert both[0].layout is not None
+        in_columns += _are_equal(both[0], pairs, vector.info.name)
+    assert in_columns > len(vectors) / 2 if file == "rows" else not in_columns  # Python verifies checksums
+
+
+def test_changes_are_the_same_by_both_readers() -> None:
+    count = 0
+    for case in [case for seed in range(8) for case in cases(seed)]:
+        (key, value), (_, other) = case.pairs[0], case.pairs[-1]
+        changes = [
+            KvChange(9, 8, PUT, key, value),
+            KvChange(9, 8, PUT, key, value, other),
+            KvChange(9, 8, DELETE, key, b"", value),
+            KvChange(9, 8, DELETE, key, b""),
+        ]
+        found = []
+        for native in (True, False):
+            read = ChangesDecoder("s", case.info)
+            read.rows = decoder(case, native=native)  # type: ignore[misc]
+            read.table = read.rows.table  # type: ignore[misc]
+            try:
+                found.append(repr(read.read(changes)))
+            except SourceError as error:
+                found.append(str(error))
+        assert found[0] == found[1]
+        count += found[0].endswith("None]")
+    assert count
+
+
+def _whole(seeds: range) -> list[tuple[TidbRows, Case]]:
+    found = [(decoder(case, native=True), case) for seed in seeds for case in cases(seed)]
+    return [(read.layout, case) for read, case in found if read.layout is not None]
+
+
+def _read_all(found: list[tuple[TidbRows, Case]]) -> None:
+    for layout, case in found:
+        layout.rows(case.pairs, lambda _key, _value: ())
+        try:
+            layout.columns(*zip(*case.pairs, strict=True))
+        except (pa.ArrowException, *UNREADABLE):
+            continue
+
+
+def test_nothing_is_kept_of_what_was_read() -> None:
+    found = _whole(range(20))
+    for _ in range(2):  # printers of sets, decimals and Arrow keep what they saw first
+        _read_all(found)
+    gc.collect()
+    counts = [sys.getrefcount(pair[1]) for _, case in found for pair in case.pairs]
+    tracemalloc.start()
+    try:
+        _read_all(found)
+        begun, _ = tracemalloc.get_traced_memory()
+        for _ in range(10):
+            _read_all(found)
+        gc.collect()
+        ended, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [sys.getrefcount(pair[1]) for _, case in found for pair in case.pairs] == counts
+    assert ended - begun < 20_000
+
+
+def test_several_threads_read_by_one_layout() -> None:
+    found = _whole(range(10))
+    expected = [repr(layout.rows(case.pairs, lambda *_: ())) for layout, case in found]
+    made: list[list[str]] = []
+
+    def read() -> None:
+        made.append([repr(layout.rows(case.pairs, lambda *_: ())) for layout, case in found])
+
+    threads = [Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == [expected] * 4
+
+
+def test_arguments_of_other_types_are_refused() -> None:
+    (layout, case), *_ = _whole(range(1))
+    with pytest.raises(TypeError, match="key and its value"):
+        layout.rows([(b"",)], lambda *_: ())  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="bytes"):
+        layout.columns(["text"], [b""])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="for each key"):
+        layout.columns([b""], [])
+    with pytest.raises(AttributeError, match="no attribute"):
+        layout.changes([case], case.info, lambda *_: ())  # type: ignore[list-item, arg-type]
