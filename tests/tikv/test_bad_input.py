@@ -307,10 +307,6 @@ def test_a_job_that_can_not_be_read(place):
 @pytest.mark.parametrize(
     "statement",
     [
-        "drop table shop.item",
-        "truncate table shop.item",
-        "rename table shop.item to shop.thing",
-        "alter table shop.item rename to other.item",
         "alter table shop.item rename column name to title",
     ],
 )
@@ -338,7 +334,7 @@ def test_a_table_that_is_renamed_into_the_pattern(place):
     place.insert(4)
     place.execute("rename table other.item2 to shop.item2")
     sentence = place.run().sentence
-    assert re.search(r"table other\.item2: DDL job \d+ at ts \d+ can't be followed \(RENAME", sentence)
+    assert re.search(r"table shop\.item2: DDL job \d+ at ts \d+ can't be followed \(RENAME", sentence)
     assert place.copied_ids() == [1, 2, 3, 4]
     place.begins_again()
 
