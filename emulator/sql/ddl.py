@@ -73,6 +73,8 @@ class Change:
         self.steps: list[Step] = []
         self.done_args: Any = None
         """Arguments of the job when it is done; None if they stay."""
+        self.before_last: Callable[[], object] | None = None
+        """Called after the steps before the last one."""
         self.moved: list[dict[str, int]] = []
         """Of several renamed tables the new `schema_id` and the `table_id`, as in a schema diff."""
         self.mutations: list[Mutation] = []
@@ -140,6 +142,8 @@ class DdlWriter:
             if step.info is not None:
                 self._schema.set_table(self._schema.database(job.schema_name), step.info)
             between()
+        if change.before_last is not None:
+            change.before_last()
         version = self._schema.new_version()
         outcome = make_outcome(version, db=change.database, table=change.table, tables=change.tables)
         args = job.raw_args if change.done_args is None else make_args(change.done_args)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,7 +14,8 @@ from ...codec.tidb.table_info import DbInfo, TableInfo
 from ...events import Ts
 from .alter import AlterResult, add_index, drop_index, parse_clause, with_moment
 from .columns import parse_charset
-from .ddl import Change, DdlWriter, Step, Writer, both, database_mutation, table_mutation
+from .ddl import Change, DdlWriter, Step, both, database_mutation, table_mutation
+from .rewriting import Storage, add_steps, rewrite
 from .schema import Schema, SqlTable
 from .table import parse_parts, parse_table
 from .tokens import Tokens
@@ -22,7 +24,7 @@ from .tokens import Tokens
 class Statements:
     """Runs one statement at a time: first the schema is changed, then the job is written."""
 
-    def __init__(self, writer: Writer, schema: Schema, ddl: DdlWriter, args_version: int) -> None:
+    def __init__(self, writer: Storage, schema: Schema, ddl: DdlWriter, args_version: int) -> None:
         self._writer = writer
         self._schema = schema
         self._ddl = ddl
@@ -282,8 +284,17 @@ class Statements:
     def _become(self, tokens: Tokens, table: SqlTable, done: list[AlterResult]) -> Ts:
         """Change a table to the result of the last clause; several clauses are one job."""
         change = Change(schema_id=table.database.id, table_id=table.info.id)
-        self._put(change, table.database, done[-1].info)
         action = done[0].action if len(done) == 1 else Action.MULTI_SCHEMA_CHANGE
+        rewritten = done[0].rewritten
+        if any(one.rewritten or one.action == Action.ADD_PRIMARY_KEY for one in done[1:]) or (
+            rewritten and len(done) > 1
+        ):
+            raise ValueError(f"the emulator doesn't run this beside other clauses: {tokens.statement}")
+        if rewritten is not None:
+            add_steps(change, table, *rewritten)
+            change.before_last = partial(self._rewrite, table, change, done[-1].info)
+        else:
+            self._put(change, table.database, done[-1].info)
         if action == Action.DROP_COLUMN:
             left = {column.id for column in done[-1].info.columns}
             columns = tuple(
@@ -292,7 +303,13 @@ class Statements:
             )
             deleting = table_mutation(table.database.id, replace(table.info, columns=columns))
             change.steps = [Step(DELETE_ONLY, [deleting], is_logged=True)]
+        if action == Action.MODIFY_COLUMN:
+            change.done_args = [[], []]
         return self._job(tokens, action, change, table.database.name, table.info.name)
+
+    def _rewrite(self, table: SqlTable, change: Change, info: TableInfo) -> None:
+        rewrite(self._writer, self._schema.table(f"{table.database.name}.{table.info.name}"))
+        self._put(change, table.database, info)
 
     def _job(
         self,

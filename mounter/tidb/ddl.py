@@ -27,8 +27,10 @@ from ...events import (
     Ts,
 )
 from ..tables import Tables
-from .columns import OTHER_KEY, NotFollowed, column_actions, session_clock
+from .clock import session_clock
+from .columns import column_actions
 from .history import SchemaHistory, TableAt
+from .not_followed import NotFollowed
 
 _QUOTED_CHARACTERS: Final = 1000
 """Maximum number of characters of a statement that an error quotes."""
@@ -174,8 +176,6 @@ def _change(job: Job, before: TableAt | None, after: TableAt | None) -> _Change:
         return _Change(before.schema, before.info.name, (DropTable(),))
     if job.type == JobType.TRUNCATE_TABLE:
         return _Change(before.schema, before.info.name, (TruncateTable(),))
-    if job.type in (JobType.ADD_PRIMARY_KEY, JobType.DROP_PRIMARY_KEY):
-        raise NotFollowed(OTHER_KEY)  # else a feed that begins in the middle of the job may miss it
     info = after.info
     table = to_table(after.schema, info)
     actions = column_actions(job, before.info, to_table(before.schema, before.info), info, table)

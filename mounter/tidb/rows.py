@@ -25,9 +25,11 @@ class RowReader:
         self._decoder: Final = RowDecoder(table.schema, table.info)
 
     def read(self, changes: Sequence[KvChange]) -> list[RowChange | None]:
-        """Return each change of a row; None for a row inserted and deleted in the same transaction.
+        """Return each change of a row; None for one that changes no visible column.
 
-        Raises SourceError that names table, key and ts if one can't be decoded.
+        TiDB writes such changes when it fills a column that isn't public yet, and for a row inserted and
+        deleted in the same transaction. Raises SourceError that names table, key and ts if one can't be
+        decoded.
         """
         images = []
         for change in changes:
@@ -45,7 +47,7 @@ class RowReader:
         for change in changes:
             before = next(rows) if change.old_value else None
             after = next(rows) if change.op == PUT else None
-            if before is None and after is None:
+            if before == after:
                 read.append(None)
                 continue
             op: _Op = "insert" if before is None else "delete" if after is None else "update"

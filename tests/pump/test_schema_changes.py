@@ -138,6 +138,13 @@ STATEMENTS = """
     truncate table shop.c
     drop table shop.c
     drop database left
+    alter table shop.kept modify column price decimal(12,2)
+    alter table shop.kept change column price cost decimal(14,2) first
+    alter table shop.kept rename column n to name
+    alter table shop.kept alter column name set default 'x'
+    alter table shop.kept add column c int not null default 3, modify column name varchar(40)
+    alter table shop.kept modify column c bigint not null after id, drop column name
+    alter table shop.free add primary key (id) nonclustered
 """
 
 
@@ -146,12 +153,14 @@ def test_a_feed_that_stops_between_the_steps_of_each_job_goes_on_where_it_was(ti
     """Names and states of tables change before a job is done."""
     for database in ("shop", "depot", "left"):
         tidb.execute(f"create database {database}")
-    for name in ("shop.a", "shop.c", "shop.kept", "left.one", "left.two"):
-        tidb.execute(f"create table {name} (id int primary key, n varchar(20))")
+    tidb.execute("create table shop.free (id int not null, n varchar(20))")
+    names = ["shop.a", "shop.c", "shop.kept", "left.one", "left.two"]
+    for name in names:
+        tidb.execute(f"create table {name} (id int primary key, n varchar(20), price decimal(10,2))")
         insert(tidb, name)
     copy = Copy(tmp_path, tidb, kind, "copy")
     copy.run()
-    assert set(copy.tables()) == {"shop.a", "shop.c", "shop.kept", "left.one", "left.two"}
+    assert set(copy.tables()) == {*names, "shop.free"}
 
     def between() -> None:
         for table in tidb.schema.tables("shop"):
@@ -169,4 +178,6 @@ def test_a_feed_that_stops_between_the_steps_of_each_job_goes_on_where_it_was(ti
 
 def insert(tidb: Tidb, name: str) -> None:
     with tidb.transaction() as txn:
-        txn.insert(name, (tidb.schema.new_id(), name))
+        columns = tidb.schema.table(name).decoder.table.columns
+        number = tidb.schema.new_id()
+        txn.insert(name, [f"{number}" for _ in columns])

@@ -132,6 +132,16 @@ TABLES = {
     "keyless": "n int, t varchar(10), b varbinary(8), bits bit(9)",
     "parted": "id int primary key, n int not null default 5",
 }
+REDEFINED: dict[str, list[tuple[str, list[str]]]] = {
+    "plain": [("price", ["decimal(12,2) after id", "decimal(12,2)"]), ("n", ["varchar(30) first"])],
+    "big": [("f", ["double not null", "double after id"]), ("d", ["datetime(6) default '2026-01-01' first"])],
+    "clustered": [("c", ["date first", "date after b"]), ("t", ["time(2) after a"])],
+    "dated": [("j", ["json first", "json after x"])],
+    "nonclustered": [("e", ["enum('x','y','z')"]), ("y", ["year first"])],
+    "keyless": [("bits", ["bit(12)", "bit(12) first"]), ("t", ["varchar(12) first"])],
+    "parted": [("n", ["bigint not null default 4 first", "bigint not null default 5 after id"])],
+}
+"""Columns, and definitions that keep all values; TiDB rewrites the rows for those of decimal and bit."""
 PARTITION = (
     " partition by range (id) (partition p0 values less than (50), partition p1 values less than maxvalue)"
 )
@@ -168,7 +178,7 @@ class History:
         random = self._random
         name = random.choice(list(self._keys))
         self._next += 1
-        match random.randrange(9):
+        match random.randrange(13):
             case 0 | 1:
                 column = f"c{self._next}"
                 definition = random.choice(("int not null default 7", "varchar(9)", "bigint default 3"))
@@ -193,6 +203,16 @@ class History:
                     statement += f", shop.{other} to shop.{name}"
                     self._rename((name, other), (other, name))
                 self._tidb.execute(f"{statement}, shop.swapped to shop.{other}", self._transaction)
+            case 8 if self._extra[name]:
+                old, new = self._extra[name][-1], f"c{self._next}"
+                self._extra[name][-1] = new
+                self._tidb.execute(f"alter table shop.{name} rename column {old} to {new}")
+            case 9 | 10:
+                column, definitions = random.choice(REDEFINED[_base(name)])
+                clause = f"modify column {column} {random.choice(definitions)}"
+                self._tidb.execute(f"alter table shop.{name} {clause}", self._transaction)
+            case 11 if _base(name) == "parted":
+                self._tidb.execute(f"alter table shop.{name} alter column n set default {self._next}")
             case 7 if len(self._keys) > 3:
                 self._forget(name)
                 self._tidb.execute(

@@ -18,6 +18,9 @@ from tidemill.events import (
     PUT,
     Action,
     AddColumn,
+    ChangeColumn,
+    ChangeKey,
+    Column,
     CreateTable,
     Ddl,
     DropColumn,
@@ -70,6 +73,18 @@ def said(action: Action) -> str:
             return f"add {column.name} {column.kind}{where}"
         case DropColumn(name):
             return f"drop {name}"
+        case ChangeColumn(name, column, _, after):
+            where = "" if after is None else f" after {after}" if after else " first"
+            return f"change {name} to {column.name} {defined(column)}{where}"
+        case ChangeKey(names):
+            return f"key ({', '.join(names)})"
+
+
+def defined(column: Column) -> str:
+    unsigned = " unsigned" if column.unsigned else ""
+    null = "" if column.nullable else " not null"
+    default = "" if column.default is None else f" default {column.default}"
+    return f"{column.kind}({column.length}){unsigned}{null}{default}"
 
 
 @pytest.mark.parametrize("path", CASES, ids=[path.stem for path in CASES])
