@@ -30,7 +30,7 @@ from ..puller.pump.puller import PumpPuller
 from ..puller.pump.pumps import Pumps, PumpStatus, StaticPumps
 from ..puller.pump.service.progress import DrainerProgress
 from ..puller.tikv.pd.safe_point import Collected, SafePoint
-from ..puller.tikv.schema import OWN_SCHEMAS, read_schema
+from ..puller.tikv.schema import OWN_SCHEMAS
 from ..routing import TableFilter
 from ..store.scratch import Scratch
 from .tidb import TidbSource
@@ -111,8 +111,7 @@ class PumpSource(TidbSource):
             self._schema_version = client.run(self._jobs.until(at, partial(self._apply, at)))
             self._least_job = 0
         else:
-            reading = read_schema(client.kv, at, self._history, self._own_tables)
-            self._schema_version = client.run(reading)
+            self._schema_version = client.run(self._read_schema(at, self._own_tables))
             self._least_job = client.run(self._jobs.least_open(at))
 
     def _needed_ts(self) -> Ts:

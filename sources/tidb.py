@@ -24,6 +24,7 @@ from ..puller.tikv.client import TikvClient
 from ..puller.tikv.options import TikvOptions
 from ..puller.tikv.pd import version
 from ..puller.tikv.pd.safe_point import SafePoint
+from ..puller.tikv.renames import add_old_names
 from ..puller.tikv.schema import TableNames, read_schema
 from ..routing import TableFilter
 from ..sink import Deliver
@@ -177,7 +178,14 @@ class TidbSource(ABC):
     def _read_history(self, safe_point: SafePoint, at: Ts, loading: bool) -> None:  # noqa: ARG002
         """Read the schema as of `at`, and keep it readable."""
         self._client.run(safe_point.start(at))
-        self._schema_version = self._client.run(read_schema(self._client.kv, at, self._history))
+        self._schema_version = self._client.run(self._read_schema(at))
+
+    async def _read_schema(self, at: Ts, own_tables: set[int] | None = None) -> int:
+        """Read the schema as of `at`; return its version."""
+        kv = self._client.kv
+        version = await read_schema(kv, at, self._history, own_tables)
+        await add_old_names(kv, at, self._history)
+        return version
 
     def _needed_ts(self) -> Ts:
         """Return the ts that has to stay readable. Called in the loop's thread."""

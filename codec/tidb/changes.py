@@ -8,6 +8,7 @@ from typing import Final
 
 from ...errors import SourceError
 from ...events import PUT, KvChange, Op, RowChange
+from .layout import may_have_other_columns
 from .row_decoder import RowDecoder
 from .table_info import TableInfo
 
@@ -39,6 +40,18 @@ class ChangesDecoder:
         except SourceError:
             self._find_unreadable(changes)
             raise
+
+    def is_fill(self, change: KvChange) -> bool:
+        """Return True for an update of no visible column, as TiDB fills one that isn't public yet.
+
+        Raises SourceError if the row can't be decoded.
+        """
+        if change.op != PUT or not change.old_value:
+            return False
+        if not may_have_other_columns(change.old_value, change.value):
+            return False
+        (row,) = self.read([change])
+        return row is not None and row.before == row.after
 
     def _read(self, changes: Sequence[KvChange]) -> list[RowChange | None]:
         images = []

@@ -43,6 +43,8 @@ PAUSING: Final = 10
 # States of what a job makes or removes (TiDB: SchemaState).
 ABSENT: Final = 0
 DELETE_ONLY: Final = 1
+WRITE_ONLY: Final = 2
+WRITE_REORGANIZATION: Final = 3
 PUBLIC: Final = 5
 
 _NULL_BYTES: Final = b"null"

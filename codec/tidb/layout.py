@@ -60,6 +60,11 @@ def layout_of(value: bytes) -> Layout:
     return Layout(head, all_ids[:count], all_ids[count:], big, bool(flags & CHECKSUM))
 
 
+def may_have_other_columns(value: bytes, other: bytes) -> bool:
+    """Return False if two rows have as many columns with a value, and as many that are NULL."""
+    return value[2 : HEAD.size] != other[2 : HEAD.size] or not value[0] == other[0] == VERSION
+
+
 def cells_of(layout: Layout, value: bytes) -> dict[int, bytes]:
     """Return each column's bytes by its id. Raises ValueError for a row that is cut off or has invalid
     ends."""

@@ -13,7 +13,7 @@ from ...codec.tidb.action import Action
 from ...codec.tidb.column_type import ColumnFlag, Type, kind_of
 from ...codec.tidb.table_info import ColumnInfo, IndexInfo, TableInfo
 from ...events import Ts, physical_ms
-from .columns import parse_column
+from .columns import parse_column, with_default
 from .partition import parse_definitions
 from .table import find_column, index_columns, parse_parts
 from .tokens import Tokens
@@ -30,6 +30,8 @@ class AlterResult(Struct, frozen=True):
     info: TableInfo
     database: str = ""
     """The target database of a rename; "" for the same one."""
+    rewritten: tuple[ColumnInfo, ColumnInfo] | None = None
+    """A column for which the rows are written again, and the one that replaces it."""
 
 
 def parse_clause(tokens: Tokens, info: TableInfo, new_id: Callable[[], int]) -> list[AlterResult]:
@@ -49,7 +51,9 @@ def parse_clause(tokens: Tokens, info: TableInfo, new_id: Callable[[], int]) -> 
         return [_change(tokens, info, tokens.name())]
     if tokens.has("rename"):
         return [_rename(tokens, info)]
-    raise tokens.unexpected("ADD, DROP, MODIFY, CHANGE, RENAME or TRUNCATE PARTITION")
+    if tokens.has("alter"):
+        return [_set_default(tokens, info)]
+    raise tokens.unexpected("ADD, DROP, MODIFY, CHANGE, ALTER, RENAME or TRUNCATE PARTITION")
 
 
 def _add(tokens: Tokens, info: TableInfo, new_id: Callable[[], int]) -> list[AlterResult]:
@@ -60,6 +64,8 @@ def _add(tokens: Tokens, info: TableInfo, new_id: Callable[[], int]) -> list[Alt
         definitions = (*partition.definitions, *parse_definitions(tokens, new_id))
         made = replace(info, partition=replace(partition, definitions=definitions))
         return [AlterResult(Action.ADD_TABLE_PARTITION, made)]
+    if tokens.has("primary", "key"):
+        return [_add_key(tokens, info)]
     unique = tokens.has("unique")
     if tokens.has("index") or tokens.has("key") or unique:
         name = tokens.name() if tokens.next != "(" else ""
@@ -133,10 +139,15 @@ def _placed(tokens: Tokens, others: list[ColumnInfo], column: ColumnInfo, place:
     return [*others[:place], column, *others[place:]]
 
 
-def _with_columns(info: TableInfo, columns: Sequence[ColumnInfo]) -> TableInfo:
-    """Set the columns, with new offsets, in the indexes too."""
+def _with_columns(
+    info: TableInfo, columns: Sequence[ColumnInfo], replaced: ColumnInfo | None = None
+) -> TableInfo:
+    """Set the columns, with new offsets, in the indexes too; the one with a new id replaces `replaced`."""
     moved = tuple(replace(column, offset=offset) for offset, column in enumerate(columns))
     offsets = {column.id: column.offset for column in moved}
+    if replaced is not None:
+        known = {column.id for column in info.columns}
+        offsets[replaced.id] = next(column.offset for column in moved if column.id not in known)
     indexes = []
     for index in info.indexes:
         parts = [(part, offsets.get(info.columns[part.offset].id)) for part in index.columns]
@@ -185,22 +196,55 @@ def _truncate_partition(tokens: Tokens, info: TableInfo, new_id: Callable[[], in
 def _change(tokens: Tokens, info: TableInfo, name: str) -> AlterResult:
     old = find_column(info.columns, name)
     column, _ = parse_column(tokens, info.charset, info.collation)
-    if not _keeps_rows(old, column):
+    if _keeps_rows(old, column):
+        origin, number = (old.origin_default, old.origin_default_bit), old.id
+    elif _is_key(old):
         raise ValueError(
-            f"column {old.name} of {info.name}: this change of its type takes rewriting the rows, which the"
-            " emulator doesn't do; add a column instead"
+            f"column {old.name} of {info.name} is part of the key, and its rows would be rewritten"
         )
+    else:
+        origin, number = _origin_default(column), info.max_column_id + 1
     flags = column.flags | old.flags & (ColumnFlag.PRI_KEY | ColumnFlag.NOT_NULL if _is_key(old) else 0)
-    column = replace(
-        column,
-        id=old.id,
-        flags=flags,
-        origin_default=old.origin_default,
-        origin_default_bit=old.origin_default_bit,
-    )
+    column = replace(column, id=number, flags=flags, origin_default=origin[0], origin_default_bit=origin[1])
     others = [other for other in info.columns if other is not old]
     columns = _placed(tokens, others, column, old.offset)
-    return AlterResult(Action.MODIFY_COLUMN, _with_columns(info, columns))
+    if number == old.id:
+        return AlterResult(Action.MODIFY_COLUMN, _with_columns(info, columns))
+    made = replace(_with_columns(info, columns, old), max_column_id=number)
+    return AlterResult(Action.MODIFY_COLUMN, made, rewritten=(old, column))
+
+
+def _set_default(tokens: Tokens, info: TableInfo) -> AlterResult:
+    """Parse ALTER COLUMN c SET DEFAULT x, or DROP DEFAULT."""
+    tokens.has("column")
+    old = find_column(info.columns, tokens.name())
+    if tokens.has("drop", "default"):
+        column = replace(old, default=None, default_bit=None)
+    else:
+        tokens.expect("set")
+        column = with_default(tokens, old)
+    columns = [column if other is old else other for other in info.columns]
+    return AlterResult(Action.SET_DEFAULT_VALUE, _with_columns(info, columns))
+
+
+def _add_key(tokens: Tokens, info: TableInfo) -> AlterResult:
+    """Parse ADD PRIMARY KEY (a, b) NONCLUSTERED, of a table that has none."""
+    if any(column.flags & ColumnFlag.PRI_KEY for column in info.columns):
+        raise ValueError(f"{info.name} has a primary key already")
+    parts = parse_parts(tokens)
+    tokens.has("nonclustered")
+    names = {name.lower() for name, _ in parts}
+    flags = ColumnFlag.PRI_KEY | ColumnFlag.NOT_NULL
+    columns = tuple(
+        replace(column, flags=column.flags | flags) if column.name.lower() in names else column
+        for column in info.columns
+    )
+    number = info.max_index_id + 1
+    index = IndexInfo(
+        id=number, name="PRIMARY", columns=index_columns(columns, parts), unique=True, primary=True
+    )
+    made = replace(info, columns=columns, indexes=(*info.indexes, index), max_index_id=number)
+    return AlterResult(Action.ADD_PRIMARY_KEY, made)
 
 
 def _is_key(column: ColumnInfo) -> bool:

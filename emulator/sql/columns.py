@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from ...codec.tidb.column_type import ColumnFlag, Type
 from ...codec.tidb.table_info import ColumnInfo
 from .column_types import parse_type
@@ -89,6 +91,14 @@ def _attributes(tokens: Tokens, details: dict[str, Any]) -> None:
             details["stored"] = tokens.has("stored")
         elif not (tokens.has("null") or tokens.has("virtual")):
             return
+
+
+def with_default(tokens: Tokens, column: ColumnInfo) -> ColumnInfo:
+    """Parse DEFAULT x; return the column with it. Raises ValueError."""
+    tokens.expect("default")
+    details: dict[str, Any] = {"type": column.type, "charset": column.charset, "length": column.length}
+    _default(tokens, details)
+    return replace(column, default=details.get("default"), default_bit=details.get("default_bit"))
 
 
 def _moment(tokens: Tokens) -> str:

@@ -1,24 +1,25 @@
 """DDL jobs as TiDB writes them: rows of mysql.tidb_ddl_job, or before v6.2 entries of a list.
 
-A job waits, runs, and is DONE in the same transaction as its schema change; then it is moved to the history
-as SYNCED.
+A job waits, runs in steps, and is DONE in the transaction of the last one; then it is moved to the history as
+SYNCED.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ...codec.tidb import meta
 from ...codec.tidb.datum import Bare, Flag
 from ...codec.tidb.job import (
-    DELETE_ONLY,
     DONE,
     PUBLIC,
     QUEUEING,
+    RUNNING,
     SYNCED,
     Job,
     Outcome,
@@ -47,6 +48,19 @@ class Writer(Protocol):
     def write(self, mutations: list[Mutation], *, start_ts: Ts = 0) -> Ts: ...
 
 
+class Step(Struct, frozen=True):
+    """A step of a job before the last one: a schema version of its own."""
+
+    schema_state: int
+    mutations: list[Mutation]
+    args: Any = None
+    """The job's arguments from this step on; None if they stay."""
+    is_logged: bool = False
+    """True if pumps get it."""
+    info: TableInfo | None = None
+    """The table that sessions see from this step on; None if that doesn't change."""
+
+
 class Change:
     """The changes of a job to the schema's keys, and their description."""
 
@@ -56,16 +70,18 @@ class Change:
         self.database: DbInfo | None = None
         self.table: TableInfo | None = None
         self.tables: list[TableInfo] = []
-        self.deleting: TableInfo | None = None
-        """The table while its column is being dropped: in the state "delete only"."""
+        self.steps: list[Step] = []
+        self.done_args: Any = None
+        """Arguments of the job when it is done; None if they stay."""
+        self.before_last: Callable[[], object] | None = None
+        """Called after the steps before the last one."""
         self.moved: list[dict[str, int]] = []
         """Of several renamed tables the new `schema_id` and the `table_id`, as in a schema diff."""
         self.mutations: list[Mutation] = []
 
     def put_database(self, info: DbInfo) -> None:
         self.database = info
-        key = meta.hash_key(meta.DATABASES, meta.database_field(info.id))
-        self.mutations.append(("put", key, encode_db_info(info)))
+        self.mutations.append(database_mutation(info))
 
     def delete_database(self, info: DbInfo) -> None:
         self.database = info
@@ -73,13 +89,32 @@ class Change:
 
     def put_table(self, schema_id: int, info: TableInfo) -> None:
         self.table = info
-        self.mutations.append(("put", _table_key(schema_id, info.id), encode_table_info(info)))
+        self.mutations.append(table_mutation(schema_id, info))
 
     def delete_table(self, schema_id: int, table_id: int) -> None:
-        self.mutations.append(("delete", _table_key(schema_id, table_id), b""))
+        self.mutations.append(("delete", table_key(schema_id, table_id), b""))
+
+    def take_mutations(self) -> list[Mutation]:
+        """Return the mutations so far, the last one of each key, for a step before the last one."""
+        taken = {key: (op, key, value) for op, key, value in self.mutations}
+        self.mutations = []
+        return list(taken.values())
 
 
-def _table_key(schema_id: int, table_id: int) -> bytes:
+def database_mutation(info: DbInfo) -> Mutation:
+    return "put", meta.hash_key(meta.DATABASES, meta.database_field(info.id)), encode_db_info(info)
+
+
+def table_mutation(schema_id: int, info: TableInfo) -> Mutation:
+    return "put", table_key(schema_id, info.id), encode_table_info(info)
+
+
+def both(name: str) -> dict[str, str]:
+    """Return a name as in TiDB's JSON."""
+    return {"O": name, "L": name.lower()}
+
+
+def table_key(schema_id: int, table_id: int) -> bytes:
     return meta.hash_key(meta.database_field(schema_id), meta.table_field(table_id))
 
 
@@ -92,36 +127,57 @@ class DdlWriter:
         self._pumps = pumps
         self._job_table = job_table
 
-    def run(self, job: Job, change: Change) -> Ts:
-        """Run a job; return the commit ts of the schema change."""
-        start_ts = self._writer.tso()
-        job = replace(job, id=self._schema.new_id(), start_ts=start_ts, state=QUEUEING, outcome=Outcome())
-        step = change.deleting
-        steps = self._schema.new_version() if step is not None else 0
-        version = self._schema.new_version()
-        outcome = make_outcome(version, db=change.database, table=change.table, tables=change.tables)
-        done = replace(job, state=DONE, schema_state=PUBLIC, schema_id=change.schema_id, outcome=outcome)
+    def run(self, job: Job, change: Change, between: Callable[[], object]) -> Ts:
+        """Run a job; return the commit ts of its last step. `between` is called after each step before."""
+        job = replace(job, id=self._schema.new_id(), start_ts=self._writer.tso(), state=QUEUEING)
+        job = replace(job, outcome=Outcome())
         self._write(("put", meta.string_key(meta.NEXT_GLOBAL_ID), b"%d" % self._schema.last_id))
         self._write(*self._wait(job))
         if self._job_table:
             self._write(("put", _row_key(job), _row(job, processing=1)))
-        if step is not None:
-            info: Mutation = ("put", _table_key(change.schema_id, step.id), encode_table_info(step))
-            running = replace(job, schema_state=DELETE_ONLY)
-            self._log(running, [info, *self._version(running, steps), *self._running(running)])
-            self._schema.public_version = steps
-        renewed = self._version(done, version, change.moved)
-        committed = self._log(done, [*change.mutations, *renewed, *self._running(done)])
-        self._schema.public_version = version
+        for step in change.steps:
+            args = job.raw_args if step.args is None else make_args(step.args)
+            job = replace(job, state=RUNNING, schema_state=step.schema_state, raw_args=args)
+            job, _ = self._step(job, step.mutations, change.moved, logged=step.is_logged)
+            if step.info is not None:
+                self._schema.set_table(self._schema.database(job.schema_name), step.info)
+            between()
+        if change.before_last is not None:
+            change.before_last()
+        version = self._schema.new_version()
+        outcome = make_outcome(version, db=change.database, table=change.table, tables=change.tables)
+        args = job.raw_args if change.done_args is None else make_args(change.done_args)
+        done = replace(job, state=DONE, schema_state=PUBLIC, schema_id=change.schema_id, outcome=outcome)
+        done, committed = self._step(replace(done, raw_args=args), change.mutations, change.moved, version)
         finished = replace(outcome, finished_ts=self._writer.tso())
         # The history has no arguments, except of jobs that leave keys to delete.
         synced = replace(done, state=SYNCED, outcome=finished, raw_args=make_args(None))
         self._write(*self._leave(synced))
         return committed
 
-    def _log(self, job: Job, mutations: list[Mutation]) -> Ts:
-        """Write a step of a job that pumps get; return its commit ts."""
+    def _step(
+        self,
+        job: Job,
+        mutations: list[Mutation],
+        moved: Sequence[dict[str, int]],
+        version: int = 0,
+        *,
+        logged: bool = True,
+    ) -> tuple[Job, Ts]:
+        """Write a step of a job, with a new version; return the job, and the commit ts."""
         start_ts = self._writer.tso()
+        version = version or self._schema.new_version()
+        job = replace(job, real_start_ts=job.real_start_ts or start_ts)
+        every = [*mutations, *self._version(job, version, moved), *self._running(job)]
+        if logged:
+            committed = self._log(job, every, start_ts)
+        else:
+            committed = self._writer.write(every, start_ts=start_ts)
+        self._schema.public_version = version
+        return job, committed
+
+    def _log(self, job: Job, mutations: list[Mutation], start_ts: Ts) -> Ts:
+        """Write a step of a job that pumps get; return its commit ts."""
         return self._pumps.write(
             start_ts,
             lambda: self._writer.write(mutations, start_ts=start_ts),

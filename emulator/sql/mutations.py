@@ -30,18 +30,20 @@ class Mutations:
 
     def insert(self, table: SqlTable, key: bytes, row: Row) -> None:
         found = self._of(table)
-        found.inserted_rows.append(_handle(key) + join_row(table.encoder.datums(row, whole=False)))
+        found.inserted_rows.append(
+            _handle(key) + join_row(table.encoder.datums(table.written(row), whole=False))
+        )
         found.sequence.append(binlog.MutationType.Insert)
 
     def update(self, table: SqlTable, before: Row, after: Row) -> None:
         found = self._of(table)
-        images = [join_row(table.encoder.datums(row)) for row in (before, after)]
+        images = [join_row(table.encoder.datums(table.written(row))) for row in (before, after)]
         found.updated_rows.append(b"".join(images))
         found.sequence.append(binlog.MutationType.Update)
 
     def delete(self, table: SqlTable, key: bytes, row: Row) -> None:
         found = self._of(table)
-        datums = table.encoder.datums(row)
+        datums = table.encoder.datums(table.written(row))
         _, handle = decode_record_key(key)
         if isinstance(handle, int) and not table.info.pk_is_handle:
             datums[EXTRA_HANDLE] = Flag.VARINT, handle

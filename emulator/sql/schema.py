@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
+from typing import Final
 
+from msgspec.structs import replace
+
+from ...codec.tidb.field import field_of
+from ...codec.tidb.job import PUBLIC, WRITE_ONLY, WRITE_REORGANIZATION
 from ...codec.tidb.row_decoder import RowDecoder
 from ...codec.tidb.row_encoder import RowEncoder
-from ...codec.tidb.table_info import DbInfo, TableInfo
+from ...codec.tidb.table_info import ColumnInfo, DbInfo, TableInfo
+from ...events import Row
+
+_WRITTEN: Final = (WRITE_ONLY, WRITE_REORGANIZATION)
+"""States in which transactions write a column that they don't read."""
 
 _FIRST_ID = 100
 """First id of users' objects; lower ids are of TiDB's own tables."""
@@ -19,10 +28,30 @@ class SqlTable:
     def __init__(self, database: DbInfo, info: TableInfo, row_format: int, row_checksum: bool) -> None:
         self.database = database
         self.info = info
+        self.has_checksums = row_checksum
         self.encoder = RowEncoder(
-            database.name, info, row_format=1 if row_format == 1 else 2, checksum=row_checksum
+            database.name,
+            replace(info, columns=tuple(map(_as_written, info.columns))),
+            row_format=1 if row_format == 1 else 2,
+            checksum=row_checksum,
         )
+        """Writes the rows that `written` returns."""
         self.decoder = RowDecoder(database.name, info)
+        names = [column.name for column in self.decoder.table.columns]
+        self._changing = [
+            (names.index(column.name.removeprefix("_Col$_").removesuffix("_0")), field_of(column))
+            for column in info.columns
+            if column.state in _WRITTEN
+        ]
+
+    def written(self, row: Row) -> Row:
+        """Return a row with the values of columns that replace others, but aren't public yet."""
+        more = [(row[place], field) for place, field in self._changing]
+        return (*row, *[None if v is None else field.read(field.write(str(v))) for v, field in more])
+
+
+def _as_written(column: ColumnInfo) -> ColumnInfo:
+    return replace(column, state=PUBLIC) if column.state in _WRITTEN else column
 
 
 class Schema:

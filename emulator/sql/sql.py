@@ -9,9 +9,12 @@ with Tidb() as tidb:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from ...events import Ts
+from ...codec.tidb.key import record_span
+from ...codec.tidb.table_info import TableInfo, partition_ids
+from ...events import Row, Ts
 from ..cluster import Cluster
 from .ddl import DdlWriter
 from .schema import Schema
@@ -23,7 +26,8 @@ class Tidb(Cluster):
     """A cluster with keys in the format of TiDB v8.1.
 
     `row_format` is 1 or 2; `row_checksum` adds checksums to rows; without `job_table` DDL jobs are in a list,
-    as up to TiDB v6.1. `execute` isn't thread-safe; transactions may run in several threads.
+    as up to TiDB v6.1; with `args_version` 2 their arguments are objects, as from v8.4 on. `execute` isn't
+    thread-safe; transactions may run in several threads.
     """
 
     def __init__(
@@ -33,13 +37,13 @@ class Tidb(Cluster):
         row_format: int = 2,
         row_checksum: bool = False,
         job_table: bool = True,
+        args_version: int = 1,
         **options: Any,
     ) -> None:
         super().__init__(stores, **options)
         self.schema = Schema(row_format, row_checksum)
-        self._statements = Statements(
-            self, self.schema, DdlWriter(self, self.schema, self.pumps, job_table=job_table)
-        )
+        ddl = DdlWriter(self, self.schema, self.pumps, job_table=job_table)
+        self._statements = Statements(self, self.schema, ddl, args_version)
 
     def transaction(self) -> SqlTransaction:
         return SqlTransaction(self, self.schema, self.pumps)
@@ -53,10 +57,35 @@ class Tidb(Cluster):
         write = self.keyspace.locate_raw(key).shard.read(key, ts)
         return write.value if write else None
 
-    def execute(self, statement: str) -> Ts:
+    def rows(self, name: str) -> list[Row]:
+        """Return the present rows of a table by its qualified name. Ignores locks."""
+        table = self.schema.table(name)
+        return table.decoder.decode(self.pairs(table.info, self.tso()))
+
+    def pairs(self, info: TableInfo, ts: Ts) -> list[tuple[bytes, bytes]]:
+        """Return the raw keys and values of a table's rows at `ts`. Ignores locks."""
+        return [
+            pair
+            for physical_id in partition_ids(info) or (info.id,)
+            for pair in self._loop.call(self._scan, *record_span(physical_id), ts)
+        ]
+
+    def _scan(self, start: bytes, end: bytes, ts: Ts) -> list[tuple[bytes, bytes]]:
+        self.resolved.observe(ts)
+        found = []
+        for region in self.keyspace:
+            for key in region.shard.range(start, end):
+                write = region.shard.read(key, ts)
+                if write is not None:
+                    found.append((key, write.value))
+        return found
+
+    def execute(self, statement: str, between: Callable[[], object] = lambda: None) -> Ts:
         """Run a DDL statement; return the ts at which the schema changed, 0 if it didn't.
+
+        A job of several steps calls `between` after each of them but the last one.
 
         CREATE, ALTER and DROP DATABASE; CREATE, ALTER, DROP, RENAME and TRUNCATE TABLE; CREATE and DROP
         INDEX; USE. Raises ValueError for what the emulator doesn't know or the schema doesn't allow.
         """
-        return self._statements.run(statement)
+        return self._statements.run(statement, between)

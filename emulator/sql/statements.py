@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
 
 from ...codec.tidb.action import Action
-from ...codec.tidb.job import DELETE_ONLY, Job, make_args
+from ...codec.tidb.job import DELETE_ONLY, PUBLIC, WRITE_ONLY, Job, make_args
 from ...codec.tidb.table_info import DbInfo, TableInfo
 from ...events import Ts
 from .alter import AlterResult, add_index, drop_index, parse_clause, with_moment
 from .columns import parse_charset
-from .ddl import Change, DdlWriter, Writer
+from .ddl import Change, DdlWriter, Step, both, database_mutation, table_mutation
+from .rewriting import Storage, add_steps, rewrite
 from .schema import Schema, SqlTable
 from .table import parse_parts, parse_table
 from .tokens import Tokens
@@ -21,15 +24,21 @@ from .tokens import Tokens
 class Statements:
     """Runs one statement at a time: first the schema is changed, then the job is written."""
 
-    def __init__(self, writer: Writer, schema: Schema, ddl: DdlWriter) -> None:
+    def __init__(self, writer: Storage, schema: Schema, ddl: DdlWriter, args_version: int) -> None:
         self._writer = writer
         self._schema = schema
         self._ddl = ddl
+        self._args_version = args_version
         self._current = ""
         """The current database (USE)."""
+        self._between: Callable[[], object] = _nothing
 
-    def run(self, statement: str) -> Ts:
-        """Run a statement; return the ts at which the schema changed, 0 if it didn't. Raises ValueError."""
+    def run(self, statement: str, between: Callable[[], object]) -> Ts:
+        """Run a statement; return the ts at which the schema changed, 0 if it didn't. Raises ValueError.
+
+        `between` is called after each step of a job before the last one.
+        """
+        self._between = between
         tokens = Tokens(statement)
         match tokens.take().lower():
             case "use":
@@ -81,6 +90,8 @@ class Statements:
         change = Change(schema_id=info.id)
         for table in self._schema.tables(name):
             change.delete_table(info.id, table.info.id)
+        for state in (WRITE_ONLY, DELETE_ONLY):
+            change.steps.append(Step(state, [database_mutation(replace(info, state=state))]))
         change.delete_database(info)
         self._schema.drop_database(name)
         return self._job(tokens, Action.DROP_SCHEMA, change, info.name)
@@ -154,6 +165,8 @@ class Statements:
         info = self._schema.table(f"{database.name}.{name}").info
         change = Change(schema_id=database.id, table_id=info.id)
         change.delete_table(database.id, info.id)
+        for state in (WRITE_ONLY, DELETE_ONLY):
+            change.steps.append(Step(state, [table_mutation(database.id, replace(info, state=state))]))
         change.table = info
         self._schema.drop_table(database.name, name)
         return self._job(tokens, Action.DROP_TABLE, change, database.name, name)
@@ -172,25 +185,47 @@ class Statements:
         if not tokens.has(","):
             return self._rename_one(tokens, *first)
         change, moves = Change(schema_id=0), [first]
-        change.tables.append(self._moved(change, *first))
+        self._moved(change, *first)
         while True:
             moves.append(self._move(tokens))
-            change.tables.append(self._moved(change, *moves[-1]))
+            self._moved(change, *moves[-1])
             if not tokens.has(","):
                 break
+        names = {table.info.id: (database, name) for table, database, name in moves}
+        last = [self._schema.table(f"{database.name}.{name}").info for database, name in names.values()]
+        change.tables = last
         change.table = None
         table, database, _ = moves[-1]
         change.schema_id, change.table_id = database.id, table.info.id
         change.moved = [{"schema_id": new.id, "table_id": old.info.id} for old, new, _ in moves]
+        args, at_step = self._rename_args(moves)
+        change.steps = [Step(PUBLIC, change.take_mutations(), at_step)]
+        return self._job(tokens, Action.RENAME_TABLES, change, database.name, "", args)
+
+    def _rename_args(self, moves: list[tuple[SqlTable, DbInfo, str]]) -> tuple[Any, Any]:
+        """Return the arguments of RENAME TABLES before and after its first step."""
+        if self._args_version == 2:
+            infos = [
+                {
+                    "old_schema_id": old.database.id,
+                    "old_schema_name": both(old.database.name),
+                    "new_table_name": both(name),
+                    "old_table_name": both(old.info.name),
+                    "new_schema_id": new.id,
+                    "table_id": old.info.id,
+                }
+                for old, new, name in moves
+            ]
+            return {"rename_table_infos": infos}, {"rename_table_infos": infos}
         args = [
             [old.database.id for old, _, _ in moves],
             [new.id for _, new, _ in moves],
-            [_both(name) for _, _, name in moves],
+            [both(name) for _, _, name in moves],
             [old.info.id for old, _, _ in moves],
-            [_both(old.database.name) for old, _, _ in moves],
-            [_both(old.info.name) for old, _, _ in moves],
+            [both(old.database.name) for old, _, _ in moves],
+            [both(old.info.name) for old, _, _ in moves],
         ]
-        return self._job(tokens, Action.RENAME_TABLES, change, database.name, "", args)
+        return args, args[:-1]
 
     def _move(self, tokens: Tokens) -> tuple[SqlTable, DbInfo, str]:
         """Parse the table, its new database and its new name."""
@@ -201,16 +236,22 @@ class Statements:
             raise ValueError(f"there is a table {database.name}.{name} already")
         return table, database, name
 
-    def _moved(self, change: Change, table: SqlTable, database: DbInfo, name: str) -> TableInfo:
+    def _moved(self, change: Change, table: SqlTable, database: DbInfo, name: str) -> None:
         change.delete_table(table.database.id, table.info.id)
         self._schema.drop_table(table.database.name, table.info.name)
-        return self._put(change, database, replace(table.info, name=name))
+        self._put(change, database, replace(table.info, name=name))
 
     def _rename_one(self, tokens: Tokens, table: SqlTable, database: DbInfo, name: str) -> Ts:
         change = Change(schema_id=database.id, table_id=table.info.id)
         self._moved(change, table, database, name)
-        args = [table.database.id, _both(name), table.database.name]
-        return self._job(tokens, Action.RENAME_TABLE, change, table.database.name, table.info.name, args)
+        old = table.database
+        args: Any = [old.id, both(name), both(old.name)]
+        at_step: Any = [old.id]
+        if self._args_version == 2:
+            args = {"old_schema_id": old.id, "old_schema_name": both(old.name), "new_table_name": both(name)}
+            at_step = None
+        change.steps = [Step(PUBLIC, change.take_mutations(), at_step)]
+        return self._job(tokens, Action.RENAME_TABLE, change, database.name, table.info.name.lower(), args)
 
     # --- alter
 
@@ -243,16 +284,32 @@ class Statements:
     def _become(self, tokens: Tokens, table: SqlTable, done: list[AlterResult]) -> Ts:
         """Change a table to the result of the last clause; several clauses are one job."""
         change = Change(schema_id=table.database.id, table_id=table.info.id)
-        self._put(change, table.database, done[-1].info)
         action = done[0].action if len(done) == 1 else Action.MULTI_SCHEMA_CHANGE
+        rewritten = done[0].rewritten
+        if any(one.rewritten or one.action == Action.ADD_PRIMARY_KEY for one in done[1:]) or (
+            rewritten and len(done) > 1
+        ):
+            raise ValueError(f"the emulator doesn't run this beside other clauses: {tokens.statement}")
+        if rewritten is not None:
+            add_steps(change, table, *rewritten)
+            change.before_last = partial(self._rewrite, table, change, done[-1].info)
+        else:
+            self._put(change, table.database, done[-1].info)
         if action == Action.DROP_COLUMN:
             left = {column.id for column in done[-1].info.columns}
             columns = tuple(
                 column if column.id in left else replace(column, state=DELETE_ONLY)
                 for column in table.info.columns
             )
-            change.deleting = replace(table.info, columns=columns)
+            deleting = table_mutation(table.database.id, replace(table.info, columns=columns))
+            change.steps = [Step(DELETE_ONLY, [deleting], is_logged=True)]
+        if action == Action.MODIFY_COLUMN:
+            change.done_args = [[], []]
         return self._job(tokens, action, change, table.database.name, table.info.name)
+
+    def _rewrite(self, table: SqlTable, change: Change, info: TableInfo) -> None:
+        rewrite(self._writer, self._schema.table(f"{table.database.name}.{table.info.name}"))
+        self._put(change, table.database, info)
 
     def _job(
         self,
@@ -272,13 +329,13 @@ class Statements:
             table_name=table_name,
             query=tokens.statement,
             raw_args=make_args(args),
+            version=self._args_version,
         )
-        return self._ddl.run(job, change)
+        return self._ddl.run(job, change, self._between)
 
 
-def _both(name: str) -> dict[str, str]:
-    """Return a name as in TiDB's JSON."""
-    return {"O": name, "L": name.lower()}
+def _nothing() -> None:
+    """Do nothing between the steps of a job."""
 
 
 def _with_new_ids(info: TableInfo, schema: Schema) -> TableInfo:

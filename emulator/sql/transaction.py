@@ -174,11 +174,11 @@ class SqlTransaction:
         """Return the raw key, the value, and the key as users see it."""
         table_id = physical_id(table.info, table.decoder.table, row)
         if _is_clustered(table):
-            key, value = table.encoder.encode(row, table_id=table_id)
+            key, value = table.encoder.encode(table.written(row), table_id=table_id)
             parts = tuple(row[place] for place in table.decoder.table.key)
             return key, value, parts[0] if len(parts) == 1 else parts
         number = self._schema.new_row_id(table.info.id) if handle is None else handle
-        key, value = table.encoder.encode(row, number, table_id)
+        key, value = table.encoder.encode(table.written(row), number, table_id)
         return key, value, number
 
     def _filled(self, table: SqlTable, row: Mapping[str, Any] | Sequence[Any]) -> Row:

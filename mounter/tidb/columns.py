@@ -1,154 +1,193 @@
-"""Differences between two versions of a table: added and dropped columns, or why it can't be followed."""
+"""Changes of columns and of the primary key that lead from one version of a table to the next."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
-from typing import Any, Final
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...codec.tidb.action import Action as JobType
 from ...codec.tidb.job import Job
-from ...codec.tidb.table_info import PUBLIC, ColumnInfo, TableInfo
-from ...events import Action, AddColumn, Column, DropColumn, Table, physical_ms
-
-_TIMESTAMP: Final = 7
-_DATETIME: Final = 12
-"""MySQL's numbers of the types."""
-
-_NOW: Final = re.compile(r"(?:current_timestamp|now|localtimestamp|localtime)(?:\(\d*\))?", re.IGNORECASE)
+from ...codec.tidb.table_info import PUBLIC, TableInfo
+from ...events import Action, AddColumn, ChangeColumn, ChangeKey, DropColumn, Table, altered
+from .not_followed import NotFollowed
 
 
-OTHER_KEY: Final = "the primary key is another"
+class _Columns(Struct, frozen=True):
+    """Where the columns of the next version come from."""
 
-
-class NotFollowed(Exception):
-    """A job makes a change that sinks can't apply; the text names it."""
+    kept: dict[str, str]
+    """Names before the job by those after it."""
+    dropped: tuple[str, ...]
+    leaving: frozenset[str]
+    """Columns that rows no longer have, and whose drop is the effect of a later job or part of this one."""
 
 
 def column_actions(
     job: Job, old: TableInfo, before: Table, new: TableInfo, after: Table
 ) -> tuple[Action, ...]:
-    """Return the actions that lead from `before` to `after`; none if rows look the same in both.
+    """Return the actions that lead from `before` to `after`; none if nothing differs.
 
-    Columns are identified by name. Raises NotFollowed if a remaining column is redefined, renamed or moved,
-    or the primary key changes.
+    Raises NotFollowed if they aren't known exactly.
     """
-    had = {column.name: column for column in before.columns}
-    has = {column.name: column for column in after.columns}
-    dropped = _dropped(job, old, new)
-    added = [name for name in has if name not in had]
-    _check_renames(job, dropped, _ids(old), added, _ids(new))
-    for name, column in had.items():
-        if name in has and not _takes_rows_of(column, has[name]):
-            raise NotFollowed(f"column {name} is defined differently")
-    if [name for name in had if name in has] != [name for name in has if name in had]:
-        raise NotFollowed("columns change places")
-    if _key_names(before) != _key_names(after):
-        raise NotFollowed(OTHER_KEY)
-    return (*map(DropColumn, dropped), *_additions(after, set(added)))
+    if JobType.DROP_PRIMARY_KEY in _clauses(job):
+        # Rows may share a key before the job is done.
+        raise NotFollowed("DROP PRIMARY KEY: rows are no longer unique before it is done")
+    columns = _matched(job, old, before, new, after)
+    actions: list[Action] = [DropColumn(name) for name in columns.dropped]
+    actions += _changes(before, after, columns.kept)
+    start = _without(before, columns.leaving)
+    known = {column.name for column in start.columns}
+    found = _applied(start, [one for one in actions if not isinstance(one, DropColumn) or one.name in known])
+    if _key_names(found) != _key_names(after):
+        actions.append(ChangeKey(tuple(_key_names(after))))
+    if found.columns != after.columns:
+        raise NotFollowed("its columns change in more than one way")
+    return tuple(actions)
 
 
-def _dropped(job: Job, old: TableInfo, new: TableInfo) -> list[str]:
-    """Return the columns missing from the new info; a column being dropped is there, but not public."""
+# --- the columns before and after ------------------------------------------------------------------
+
+
+def _matched(job: Job, old: TableInfo, before: Table, new: TableInfo, after: Table) -> _Columns:
+    """Match columns by their ids. A column whose rows are rewritten, for another type, gets a new id.
+
+    Raises NotFollowed if a rewritten column can't be told from one that is dropped.
+    """
+    old_ids, new_ids = _ids(old, before), _ids(new, after)
+    names = {id_: name for name, id_ in old_ids.items()}
+    kept = {name: names[id_] for name, id_ in new_ids.items() if id_ in names}
+    in_new = {column.name for column in new.columns if column.state != PUBLIC}
+    leaving = old_ids.keys() - set(kept.values()) & in_new
+    gone = [name for name in old_ids if name not in kept.values() and name not in in_new]
+    come = [name for name in new_ids if name not in kept]
+    if JobType.MODIFY_COLUMN in _clauses(job):
+        kept |= _rewritten(job, gone, come)
+        gone = [name for name in gone if name not in kept.values()]
+    dropped = [column.name for column in old.columns if column.name in {*gone, *_ended(job, old, new)}]
+    return _Columns(kept, tuple(dropped), frozenset(leaving))
+
+
+def _rewritten(job: Job, gone: Sequence[str], come: Sequence[str]) -> dict[str, str]:
+    """Return the old names by the new ones of columns that have a new id although none of them was dropped.
+
+    Raises NotFollowed if two of them were renamed too.
+    """
+    dropped, added = _named(job, JobType.DROP_COLUMN), _named(job, JobType.ADD_COLUMN)
+    kept = {name: name for name in come if name in gone}
+    gone = [name for name in gone if name not in kept and name not in dropped]
+    come = [name for name in come if name not in kept and name not in added]
+    if gone and come:
+        if len(gone) > 1 or len(come) > 1:
+            raise NotFollowed(f"column {gone[0]} is renamed and converted, and other columns are too")
+        kept[come[0]] = gone[0]
+    return kept
+
+
+def _ids(info: TableInfo, table: Table) -> dict[str, int]:
+    """Return the ids of a table's columns by name, in order."""
+    ids = {column.name: column.id for column in info.columns if column.state == PUBLIC}
+    return {column.name: ids[column.name] for column in table.columns}
+
+
+def _ended(job: Job, old: TableInfo, new: TableInfo) -> Iterator[str]:
+    """Yield columns that were being dropped before, and aren't there after the job."""
     left = {column.name for column in new.columns}
-    named = _named_to_drop(job)
-    return [
-        column.name
-        for column in old.columns
-        if column.name not in left
-        and (column.state == PUBLIC or column.name in named)
-        and not column.hidden
-        and (column.stored or not column.generated)
-    ]
+    named = _named(job, JobType.DROP_COLUMN)
+    for column in old.columns:
+        is_gone = column.state != PUBLIC and column.name in named and column.name not in left
+        if is_gone and not column.hidden and (column.stored or not column.generated):
+            yield column.name
 
 
-def _named_to_drop(job: Job) -> set[str]:
-    """Return the names of columns that a job's clauses drop."""
-    dropping = [job.args(of=part) for part in job.sub_jobs() if part.type == JobType.DROP_COLUMN]
-    if job.type == JobType.DROP_COLUMN:
-        dropping.append(job.args())
-    return {name for args in dropping if (name := _first_name(args))}
+def _named(job: Job, type_: int) -> set[str]:
+    """Return the names of columns in a job's clauses that add or drop one."""
+    clauses = [job.args(of=part) for part in job.sub_jobs() if part.type == type_]
+    if job.type == type_:
+        clauses.append(job.args())
+    return {name for args in clauses if (name := _first_name(args))}
 
 
 def _first_name(args: Any) -> str:
-    """Return the name of the column in these arguments; empty if there is none.
+    """Return the name of the column in the arguments of a clause; empty if there is none.
 
-    It is the first of a list, or, from version 2, that of `column_info`.
+    It is the first of a list, or, from version 2, in an object.
     """
     match args:
-        case [{"O": str(name)}, *_] | {"column_info": {"name": {"O": str(name)}}}:
+        case (
+            [{"O": str(name)}, *_]
+            | [{"name": {"O": str(name)}}, *_]
+            | {"column_info": {"name": {"O": str(name)}}}
+        ):
             return name
     return ""
 
 
-def _ids(info: TableInfo) -> dict[str, int]:
-    return {column.name: column.id for column in info.columns}
+def _clauses(job: Job) -> set[int]:
+    """Return the types of a job's clauses."""
+    return {job.type, *(part.type for part in job.sub_jobs())}
 
 
-def _check_renames(
-    job: Job, dropped: list[str], old_ids: dict[str, int], added: list[str], new_ids: dict[str, int]
-) -> None:
-    """Raise NotFollowed for a renamed column: it keeps its id, except with rows rewritten for a new type."""
-    gone = {old_ids.get(name): name for name in dropped}
-    modifies = JobType.MODIFY_COLUMN in (job.type, *(part.type for part in job.sub_jobs()))
-    for name in added:
-        if new_ids.get(name) in gone or (gone and modifies):
-            raise NotFollowed(f"column {gone.get(new_ids.get(name)) or dropped[0]} is renamed")
+# --- actions -----------------------------------------------------------------------------------------
 
 
-def _takes_rows_of(old: Column, new: Column) -> bool:
-    """Return True if both columns have the same set of values; only NULL may become forbidden."""
-    if new.nullable and not old.nullable:
-        return False
-    return _shape(old) == _shape(new)
+def _changes(before: Table, after: Table, kept: dict[str, str]) -> Iterator[Action]:
+    """Yield changes of columns that stay in place, then all others from left to right.
+
+    So the column that each follows exists, by its new name.
+    """
+    had = {column.name: column for column in before.columns}
+    places = {column.name: place for place, column in enumerate(before.columns)}
+    names = [column.name for column in after.columns]
+    staying = _in_order([name for name in names if name in kept], {new: places[kept[new]] for new in kept})
+    has = {column.name: column for column in after.columns}
+    for name in staying:
+        if had[kept[name]] != has[name]:
+            yield ChangeColumn(kept[name], has[name], had[kept[name]])
+    for number, (name, column) in enumerate(has.items()):
+        follows = names[number - 1] if number else ""
+        if name not in kept:
+            at_end = kept.keys().isdisjoint(names[number:])
+            yield AddColumn(column, None if at_end else follows)
+        elif name not in staying:
+            yield ChangeColumn(kept[name], column, had[kept[name]], follows)
 
 
-def _shape(column: Column) -> tuple[Any, ...]:
-    return (
-        column.kind, column.unsigned, column.length, column.scale, column.members, column.charset
-    )  # fmt: skip
+def _in_order(names: Sequence[str], places: dict[str, int]) -> dict[str, None]:
+    """Return the longest subsequence of the names whose places ascend."""
+    least: list[int] = []  # least place at the end of an ascending sequence, by its length less one
+    ends: list[str] = []
+    before: dict[str, str | None] = {}
+    for name in names:
+        length = bisect_left(least, places[name])
+        before[name] = ends[length - 1] if length else None
+        least[length:] = [places[name], *least[length + 1 :]]
+        ends[length:] = [name, *ends[length + 1 :]]
+    found: list[str] = []
+    at = ends[-1] if ends else None
+    while at is not None:
+        found.append(at)
+        at = before[at]
+    return dict.fromkeys(reversed(found))
+
+
+def _without(table: Table, names: frozenset[str]) -> Table:
+    """Return a table without some columns, which aren't in its key."""
+    key = [table.columns[index].name for index in table.key]
+    columns = tuple(column for column in table.columns if column.name not in names)
+    at = {column.name: place for place, column in enumerate(columns)}
+    return replace(table, columns=columns, key=tuple(at[name] for name in key if name in at))
+
+
+def _applied(table: Table, actions: Sequence[Action]) -> Table:
+    try:
+        return altered(table, actions)
+    except StopIteration:
+        raise NotFollowed("columns exchange their names") from None
 
 
 def _key_names(table: Table) -> list[str]:
     return [table.columns[index].name for index in table.key]
-
-
-def _additions(table: Table, added: set[str]) -> Iterator[AddColumn]:
-    """Yield additions in the table's order, so that the column that each follows exists."""
-    names = [column.name for column in table.columns]
-    for number, column in enumerate(table.columns):
-        if column.name in added:
-            at_end = added.issuperset(names[number:])
-            yield AddColumn(column, None if at_end else names[number - 1] if number else "")
-
-
-def session_clock(job: Job, info: TableInfo, added: Iterable[str]) -> tuple[float, int]:
-    """Return a job's creation time in Unix seconds, and its session's UTC offset in seconds.
-
-    By that clock, DEFAULT CURRENT_TIMESTAMP of the columns `added` yields the value that TiDB gave to
-    existing rows. The info has it as a constant: of a TIMESTAMP in UTC, of a DATETIME in the session's time
-    zone. Raises NotFollowed for a default that only TiDB can compute.
-    """
-    names = frozenset(added)
-    utc: list[float] = []
-    local: list[float] = []
-    for column in info.columns:
-        if column.name in names and isinstance(column.default, str) and column.state == PUBLIC:
-            if column.type in (_TIMESTAMP, _DATETIME) and _NOW.fullmatch(column.default):
-                (utc if column.type == _TIMESTAMP else local).append(_seconds(column))
-            elif column.default_is_expression:
-                raise NotFollowed(f"column {column.name} has DEFAULT {column.default}")
-    seconds = max(utc, default=physical_ms(job.start_ts) / 1000)
-    if not local:
-        return seconds, 0
-    offset = round((max(local) - seconds) / 60) * 60
-    return max([*utc, max(local) - offset]), offset
-
-
-def _seconds(column: ColumnInfo) -> float:
-    """Return the constant as Unix seconds, taking it as UTC."""
-    try:
-        return datetime.fromisoformat(str(column.origin_default)).replace(tzinfo=UTC).timestamp()
-    except ValueError:
-        raise NotFollowed(f"column {column.name} has {column.origin_default!r} as a moment") from None

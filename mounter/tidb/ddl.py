@@ -1,8 +1,8 @@
 """Effects of finished DDL jobs on the followed tables, for sinks.
 
-Adding and dropping columns is followed, and so are new tables. Jobs that change no row are ignored: indexes,
-comments, statistics, placement, a new partition. Any other job is refused: the feed stops there with an error
-that names the job and its statement.
+A job is followed if its effect on the rows of every followed table is known exactly. Jobs that change no row
+are ignored: indexes, comments, statistics, placement, a new partition. Any other job is refused: the feed
+stops there with an error that names the job and its statement.
 """
 
 from __future__ import annotations
@@ -15,10 +15,22 @@ from msgspec import Struct
 from ...codec.tidb.action import Action as JobType
 from ...codec.tidb.job import Job
 from ...codec.tidb.table import to_table
-from ...events import Action, AddColumn, CreateTable, Ddl, KvChange, Ts
+from ...events import (
+    Action,
+    AddColumn,
+    CreateTable,
+    Ddl,
+    DropTable,
+    KvChange,
+    RenameTables,
+    TruncateTable,
+    Ts,
+)
 from ..tables import Tables
-from .columns import OTHER_KEY, NotFollowed, column_actions, session_clock
+from .clock import session_clock
+from .columns import column_actions
 from .history import SchemaHistory, TableAt
+from .not_followed import NotFollowed
 
 _QUOTED_CHARACTERS: Final = 1000
 """Maximum number of characters of a statement that an error quotes."""
@@ -32,16 +44,12 @@ _SILENT: Final[dict[int, str]] = {
     JobType.DROP_TABLE_PARTITION: "DROP PARTITION: rows go without events",
     JobType.TRUNCATE_TABLE_PARTITION: "TRUNCATE PARTITION: rows go without events",
     JobType.EXCHANGE_TABLE_PARTITION: "EXCHANGE PARTITION: rows change places without events",
-    JobType.TRUNCATE_TABLE: "TRUNCATE TABLE: rows go without events",
-    JobType.RENAME_TABLE: "RENAME TABLE",
-    JobType.RENAME_TABLES: "RENAME TABLE",
     JobType.RECOVER_TABLE: "RECOVER or FLASHBACK TABLE: rows come back without events",
 }
-"""Jobs that can't be followed even if no column differs before and after.
+"""Jobs that change rows without change events."""
 
-They change rows without change events, or rename tables some time before the job is done, as a restart may
-find them.
-"""
+_RENAMES: Final = (JobType.RENAME_TABLE, JobType.RENAME_TABLES)
+_NOT_LOADED: Final = "its rows aren't in the feed, and a TiDB source can't load a single table"
 
 
 class _Change(Struct, frozen=True):
@@ -61,14 +69,15 @@ _Pair: TypeAlias = tuple[TableAt | None, TableAt | None]
 
 
 def read_ddl(job: Job, change: KvChange, history: SchemaHistory, tables: Tables, source: str) -> list[Ddl]:
-    """Return the effects of a finished job, one Ddl per followed table; a refusal comes last.
+    """Return the effects of a finished job: one Ddl per followed table, and one for all that are renamed.
 
-    `change` is the one that the job was read from. Raises SourceError if an info can't be decoded.
+    If one is refused, it is the only one. `change` is the one that the job was read from. Raises SourceError
+    if an info can't be decoded.
     """
     commit_ts, start_ts = change.commit_ts, change.start_ts
-    found = []
-    for made in _changes(job, commit_ts, history, tables):
-        ddl = Ddl(
+    found = list(_changes(job, commit_ts, history, tables))
+    return [
+        Ddl(
             commit_ts,
             start_ts,
             source,
@@ -81,10 +90,8 @@ def read_ddl(job: Job, change: KvChange, history: SchemaHistory, tables: Tables,
             last=False,
             utc_offset_seconds=made.clock[1],
         )
-        found.append(ddl)
-        if made.refusal:
-            break
-    return found
+        for made in [one for one in found if one.refusal][:1] or found
+    ]
 
 
 def existing_tables(history: SchemaHistory, ts: Ts, tables: Tables, source: str) -> Iterator[Ddl]:
@@ -104,36 +111,46 @@ def _changes(job: Job, ts: Ts, history: SchemaHistory, tables: Tables) -> Iterat
                 what = "FLASHBACK DATABASE: rows come back without events"
                 yield _refusal(job.schema_name, "", what, job, ts)
             return
-    for before, after in _pairs(history.changes(job.id, ts)):
+    changes = history.changes(job.id, ts)
+    if job.type in _RENAMES:
+        yield from _renames(changes, job, ts, tables)
+        return
+    for before, after in _pairs(changes):
         names = [(table.schema, table.info.name) for table in (before, after) if table is not None]
-        followed = any(tables.matches(*name) for name in names)
-        if followed or (_same_name(before, after) and _may_have_been_followed(job, history, tables)):
-            schema, table = names[0]
+        if any(tables.matches(*name) for name in names):
             try:
                 change = _change(job, before, after)
             except NotFollowed as what:
-                yield _refusal(schema, table, str(what), job, ts)
+                yield _refusal(*names[0], str(what), job, ts)
             else:
                 if change.actions:
                     yield change
 
 
-def _same_name(before: TableAt | None, after: TableAt | None) -> bool:
-    return before is not None and after is not None and before.name == after.name
+def _renames(changes: list[_Pair], job: Job, ts: Ts, tables: Tables) -> Iterator[_Change]:
+    """Yield the effects of renaming tables: drops, then all renames at once.
 
-
-def _may_have_been_followed(job: Job, history: SchemaHistory, tables: Tables) -> bool:
-    """Return True if a job renames tables whose old names may have been followed.
-
-    TiDB renames one transaction before the job is done: a feed that begins in between knows only a table's
-    new name. The finished job no longer has the old database, or, for several tables, the old names.
+    A table that isn't followed under its new name is dropped.
     """
-    match job.type:
-        case JobType.RENAME_TABLE:
-            return any(tables.matches(schema, job.table_name) for schema in history.schemas())
-        case JobType.RENAME_TABLES:
-            return any(map(tables.touches, history.schemas()))
-    return False
+    pairs = []
+    for before, after in changes:
+        new = None if after is None else (after.schema, after.info.name)
+        if before is None:  # a table of TiDB's own
+            if new is not None and tables.matches(*new):
+                yield _refusal(*new, f"RENAME TABLE: {_NOT_LOADED}", job, ts)
+            continue
+        old = before.schema, before.info.name
+        if old == new:
+            continue
+        was_followed, is_followed = tables.matches(*old), new is not None and tables.matches(*new)
+        if new is not None and was_followed and is_followed:
+            pairs.append((old, new))
+        elif was_followed:
+            yield _Change(*old, (DropTable(),))
+        elif new is not None and is_followed:
+            yield _refusal(*new, f"RENAME TABLE from {before.name}: {_NOT_LOADED}", job, ts)
+    if pairs:
+        yield _Change(*pairs[0][0], (RenameTables(tuple(pairs)),))
 
 
 def _pairs(changes: list[_Pair]) -> Iterator[_Pair]:
@@ -148,19 +165,19 @@ def _pairs(changes: list[_Pair]) -> Iterator[_Pair]:
 
 
 def _change(job: Job, before: TableAt | None, after: TableAt | None) -> _Change:
-    """Return the change of one table; None if there is none. Raises NotFollowed with the reason."""
-    if after is None:
-        raise NotFollowed(job.name.upper())
-    if before is not None and before.name != after.name:
-        raise NotFollowed(f"RENAME TO {after.name}")
+    """Return the change of one table, which keeps its name. Raises NotFollowed with the reason."""
     if job.type in _SILENT:
         raise NotFollowed(_SILENT[job.type])
-    if job.type in (JobType.ADD_PRIMARY_KEY, JobType.DROP_PRIMARY_KEY):
-        raise NotFollowed(OTHER_KEY)  # else a feed that begins in the middle of the job may miss it
+    if before is None:
+        assert after is not None
+        table = to_table(after.schema, after.info)
+        return _Change(table.schema, table.name, (CreateTable(table),))
+    if after is None:
+        return _Change(before.schema, before.info.name, (DropTable(),))
+    if job.type == JobType.TRUNCATE_TABLE:
+        return _Change(before.schema, before.info.name, (TruncateTable(),))
     info = after.info
     table = to_table(after.schema, info)
-    if before is None:
-        return _Change(table.schema, table.name, (CreateTable(table),))
     actions = column_actions(job, before.info, to_table(before.schema, before.info), info, table)
     clock = session_clock(job, info, [a.column.name for a in actions if isinstance(a, AddColumn)])
     return _Change(table.schema, table.name, actions, clock=clock)
@@ -171,5 +188,5 @@ def _refusal(schema: str, table: str, what: str, job: Job, ts: Ts) -> _Change:
     if len(statement) > _QUOTED_CHARACTERS:
         statement = statement[:_QUOTED_CHARACTERS] + " ..."
     where = f"table {schema}.{table}" if table else f"schema {schema}" if schema else "the cluster"
-    why = f"{where}: DDL job {job.id} at ts {ts} can't be followed ({what}), only new tables and adding and"
-    return _Change(schema, table, refusal=f"{why} dropping columns can: {statement}; {HOW_TO_GO_ON}")
+    why = f"{where}: DDL job {job.id} at ts {ts} can't be followed ({what})"
+    return _Change(schema, table, refusal=f"{why}: {statement}; {HOW_TO_GO_ON}")

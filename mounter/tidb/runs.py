@@ -33,7 +33,7 @@ class Runs:
             reader = self._reader(table, change)
             self._blocks[table] = None if reader is None else KvBlock(reader, [])
         block, op = self._blocks[table], op_of(change)
-        if block is None or op is None:
+        if block is None or op is None or block.decoder.is_fill(change):
             return
         at = len(block.changes)
         block.changes.append(change)

@@ -9,11 +9,11 @@ from ...actors import Clock
 from ...codec.tidb import meta
 from ...codec.tidb.action import Action
 from ...codec.tidb.job import CANCELLED, ROLLBACK_DONE, Job, decode_job
-from ...codec.tidb.job_entry import JOB_TABLE_ID, read_job
-from ...codec.tidb.key import record_span
+from ...codec.tidb.job_entry import read_job
 from ...errors import Retryable, SourceError
-from ...events import PUT, KvChange, Ts
+from ...events import Ts
 from ..grpc.loop import sleep
+from ..tikv.renames import job_entries
 from ..tikv.schema import OWN_SCHEMAS, Reads
 from .renames import with_new_databases
 
@@ -107,13 +107,10 @@ class Jobs:
         readable."""
         last = await self._kv.get(meta.string_key(meta.NEXT_GLOBAL_ID), ts)
         least = int(last or b"0")
-        spans = [record_span(JOB_TABLE_ID)]
-        spans += [meta.list_span(name) for name in (meta.DDL_JOBS, meta.DDL_INDEX_JOBS)]
-        for start, end in spans:
-            async for key, value in self._kv.scan(start, end, ts):
-                job = read_job(KvChange(ts, ts, PUT, key, value))
-                if job is not None:
-                    least = min(least, job.id)
+        async for entry in job_entries(self._kv, ts):
+            job = read_job(entry)
+            if job is not None:
+                least = min(least, job.id)
         return least
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -307,10 +308,34 @@ def test_what_it_does_not_know_is_refused(tidb, sql, why):
     assert len(tidb.written) == count
 
 
-def test_a_change_that_rewrites_rows_is_refused(tidb):
+def test_a_change_of_a_key_that_rewrites_rows_is_refused(tidb):
     tidb.execute("create table t (id int primary key, a int)")
-    with pytest.raises(ValueError, match="rewriting the rows"):
-        tidb.execute("alter table t modify column a varchar(10)")
+    with pytest.raises(ValueError, match="would be rewritten"):
+        tidb.execute("alter table t modify column id varchar(10)")
+
+
+def test_a_column_is_rewritten_while_transactions_write_it(tidb):
+    """In the states of TiDB: delete only, write only, write reorganization, public."""
+    tidb.execute("create table t (id int primary key, a int, b int, key (a))")
+    number, seen = count(), []
+
+    def insert() -> None:
+        with tidb.transaction() as txn:
+            id_ = next(number)
+            txn.insert("shop.t", (id_, 10 * id_, id_))
+            if id_:
+                txn.update("shop.t", id_ - 1, {"b": 7})
+        seen.append([(column.name, column.state) for column in tidb.schema.table("shop.t").info.columns][3:])
+
+    insert()
+    tidb.execute("alter table t change column a c varchar(10) after b", insert)
+    with tidb.transaction() as txn:
+        txn.insert("shop.t", (4, 4, "40"))
+    assert seen == [[], *([("_Col$_a_0", state)] for state in (1, 2, 3))]
+    info = tidb.schema.table("shop.t").info
+    assert [(column.id, column.name) for column in info.columns] == [(1, "id"), (3, "b"), (4, "c")]
+    assert [part.name for part in info.indexes[0].columns] == ["c"]
+    assert tidb.rows("shop.t") == [(0, 7, "0"), (1, 7, "10"), (2, 7, "20"), (3, 3, "30"), (4, 4, "40")]
 
 
 # --- transactions --------------------------------------------------------------------------------

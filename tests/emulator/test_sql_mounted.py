@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidemill.codec.tidb.job_entry import read_job
+from tidemill.codec.tidb.key import table_prefix
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.events import DELETE, PUT, KvChange
 from tidemill.mounter.tidb.history import SchemaHistory
@@ -108,3 +109,33 @@ def test_its_rows_are_read_with_what_they_were_before(store, options):
         ("delete", ["2", "None", "-0.25"]),
     ]
     assert changes[2].after_dict()["v"] == "uno"
+
+
+def test_rows_that_tidb_fills_with_the_values_of_a_new_column_are_no_changes(store):
+    history = SchemaHistory(store, 0)
+    with Recorded() as tidb:
+        tidb.execute("create database shop")
+        tidb.execute("create table shop.a (id int primary key, n int)")
+        for number in range(3):
+            with tidb.transaction() as txn:
+                txn.insert("shop.a", (number, 10 * number))
+        for change in tidb.changes:
+            job = read_job(change)
+            if job is not None and job.is_done:
+                history.apply(job, change.commit_ts)
+        (before,) = history.tables(tidb.tso())
+        tidb.changes.clear()
+        tidb.execute("alter table shop.a modify column n varchar(10)")
+        prefix = table_prefix(before.info.id)
+        filled = [change for change in tidb.changes if change.key.startswith(prefix)]
+        assert len(filled) == 3
+        assert all(map(RowReader(before).is_fill, filled))
+        for change in tidb.changes:
+            job = read_job(change)
+            if job is not None and job.is_done:
+                history.apply(job, change.commit_ts)
+        (after,) = history.tables(tidb.tso())
+        with tidb.transaction() as txn:
+            txn.delete("shop.a", 2)
+        (deleted,) = RowReader(after).read(tidb.changes[-1:])
+    assert deleted.before == (2, "20")

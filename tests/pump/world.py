@@ -103,7 +103,7 @@ class Net:
 
     def _ddl(self, ddl: Ddl) -> None:
         actions = ", ".join(type(action).__name__ for action in ddl.actions)
-        self.ddls.append(f"{ddl.full_name}: {actions} [{ddl.query}]{ddl.refusal}")
+        self.ddls.append(f"{ddl.commit_ts} {ddl.full_name}: {actions} [{ddl.query}]{ddl.refusal}")
 
     def _transaction(self, transaction: Transaction) -> None:
         ts = transaction.commit_ts
@@ -132,6 +132,16 @@ TABLES = {
     "keyless": "n int, t varchar(10), b varbinary(8), bits bit(9)",
     "parted": "id int primary key, n int not null default 5",
 }
+REDEFINED: dict[str, list[tuple[str, list[str]]]] = {
+    "plain": [("price", ["decimal(12,2) after id", "decimal(12,2)"]), ("n", ["varchar(30) first"])],
+    "big": [("f", ["double not null", "double after id"]), ("d", ["datetime(6) default '2026-01-01' first"])],
+    "clustered": [("c", ["date first", "date after b"]), ("t", ["time(2) after a"])],
+    "dated": [("j", ["json first", "json after x"])],
+    "nonclustered": [("e", ["enum('x','y','z')"]), ("y", ["year first"])],
+    "keyless": [("bits", ["bit(12)", "bit(12) first"]), ("t", ["varchar(12) first"])],
+    "parted": [("n", ["bigint not null default 4 first", "bigint not null default 5 after id"])],
+}
+"""Columns, and definitions that keep all values; TiDB rewrites the rows for those of decimal and bit."""
 PARTITION = (
     " partition by range (id) (partition p0 values less than (50), partition p1 values less than maxvalue)"
 )
@@ -147,11 +157,12 @@ class History:
         self._next = 0
         self._extra: dict[str, list[str]] = {}
         tidb.execute("create database shop")
+        tidb.execute("create database depot")
         for name in TABLES:
             self._create(name)
 
     def _create(self, name: str) -> None:
-        text = TABLES[name.rstrip("0123456789")]
+        text = TABLES[_base(name)]
         partition = PARTITION if name.startswith("parted") else ""
         self._tidb.execute(f"create table shop.{name} ({text}){partition}")
         self._keys[name] = []
@@ -160,23 +171,64 @@ class History:
     def run(self, transactions: int) -> None:
         for _ in range(transactions):
             if self._random.random() < 0.08:
-                self._change_schema()
+                self.change_schema()
             self._transaction()
 
-    def _change_schema(self) -> None:
+    def change_schema(self) -> None:
         random = self._random
         name = random.choice(list(self._keys))
         self._next += 1
-        match random.randrange(3):
-            case 0:
+        match random.randrange(13):
+            case 0 | 1:
                 column = f"c{self._next}"
                 definition = random.choice(("int not null default 7", "varchar(9)", "bigint default 3"))
                 self._tidb.execute(f"alter table shop.{name} add column {column} {definition}")
                 self._extra[name].append(column)
-            case 1 if self._extra[name]:
+            case 2 if self._extra[name]:
                 self._tidb.execute(f"alter table shop.{name} drop column {self._extra[name].pop()}")
+            case 3 if len(self._keys) > 3:
+                self._forget(name)
+                self._tidb.execute(f"drop table shop.{name}", self._transaction)
+            case 4:
+                self._keys[name].clear()
+                self._tidb.execute(f"truncate table shop.{name}")
+            case 5:
+                new = f"{_base(name)}{self._next}"
+                self._rename((name, new))
+                self._tidb.execute(f"rename table shop.{name} to shop.{new}", self._transaction)
+            case 6:
+                other = random.choice([one for one in self._keys if _base(one) == _base(name)])
+                statement = f"rename table shop.{name} to shop.swapped"
+                if other != name:
+                    statement += f", shop.{other} to shop.{name}"
+                    self._rename((name, other), (other, name))
+                self._tidb.execute(f"{statement}, shop.swapped to shop.{other}", self._transaction)
+            case 8 if self._extra[name]:
+                old, new = self._extra[name][-1], f"c{self._next}"
+                self._extra[name][-1] = new
+                self._tidb.execute(f"alter table shop.{name} rename column {old} to {new}")
+            case 9 | 10:
+                column, definitions = random.choice(REDEFINED[_base(name)])
+                clause = f"modify column {column} {random.choice(definitions)}"
+                self._tidb.execute(f"alter table shop.{name} {clause}", self._transaction)
+            case 11 if _base(name) == "parted":
+                self._tidb.execute(f"alter table shop.{name} alter column n set default {self._next}")
+            case 7 if len(self._keys) > 3:
+                self._forget(name)
+                self._tidb.execute(
+                    f"alter table shop.{name} rename to depot.t{self._next}", self._transaction
+                )
             case _:
                 self._create(f"{random.choice(list(TABLES))}{self._next}")
+
+    def _forget(self, name: str) -> None:
+        del self._keys[name], self._extra[name]
+
+    def _rename(self, *pairs: tuple[str, str]) -> None:
+        """Rename tables, all at once."""
+        for known in (self._keys, self._extra):
+            moved = [(new, known.pop(old)) for old, new in pairs]
+            known.update(moved)
 
     def _transaction(self) -> None:
         random = self._random
@@ -215,7 +267,7 @@ class History:
             "keyless": {"n": random.choice([1, 2, None]), "t": "t", "b": random.randbytes(4), "bits": 257},
             "parted": {"id": random.choice([n % 100, n + 100]) + 1000 * n},
         }
-        return some[name.rstrip("0123456789")]
+        return some[_base(name)]
 
     def _changes(self, name: str) -> dict[str, Any]:
         n = self._random.randrange(1000)
@@ -230,4 +282,8 @@ class History:
             "keyless": {"n": n},
             "parted": {"n": n},
         }
-        return some[name.rstrip("0123456789")]
+        return some[_base(name)]
+
+
+def _base(name: str) -> str:
+    return name.rstrip("0123456789")

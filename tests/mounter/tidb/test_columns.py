@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tidemill.codec.tidb.action import Action
 from tidemill.codec.tidb.job import Job, SubJob, SubJobs, make_args
 from tidemill.codec.tidb.table import to_table
 from tidemill.codec.tidb.table_info import ColumnInfo, IndexColumn, IndexInfo, TableInfo
-from tidemill.events import AddColumn, DropColumn, compose_ts
-from tidemill.mounter.tidb.columns import NotFollowed, column_actions, session_clock
+from tidemill.events import AddColumn, ChangeColumn, ChangeKey, DropColumn, altered, compose_ts
+from tidemill.mounter.tidb.clock import session_clock
+from tidemill.mounter.tidb.columns import column_actions
+from tidemill.mounter.tidb.not_followed import NotFollowed
 from tidemill.testing.tidb_model import column
 
 VARCHAR, TIMESTAMP, DATETIME, DATE, ENUM = 15, 7, 12, 10, 247
@@ -46,6 +50,12 @@ def told(old: TableInfo, new: TableInfo, *types: int) -> list[str]:
                 lines.append(f"add {added.name} {after!r}")
             case DropColumn(name):
                 lines.append(f"drop {name}")
+            case ChangeColumn(name, changed, before, after):
+                assert before is not None
+                assert before.name == name
+                lines.append(f"change {name} {changed.name} {after!r}")
+            case ChangeKey(names):
+                lines.append(f"key {' '.join(names)}")
     return lines
 
 
@@ -83,8 +93,7 @@ def test_what_changes_no_row_is_nothing():
     index = IndexInfo(id=1, name="i", columns=(IndexColumn("a", 1),))
     old = table(ID, A)
     for new in (
-        table(ID, replace(A, default="7", comment="seven")),
-        table(ID, replace(A, flags=NOT_NULL)),
+        table(ID, replace(A, comment="seven")),
         table(ID, A, indexes=(index,)),
         table(ID, A, column(4, "hidden", 2, hidden=True)),
         table(ID, A, column(4, "later", 2, state=3)),
@@ -103,6 +112,7 @@ def test_what_changes_no_row_is_nothing():
         ({}, {"type": 3}),
         ({}, {"flags": UNSIGNED}),
         ({"flags": NOT_NULL}, {"flags": 0}),
+        ({}, {"default": "7"}),
         ({"type": VARCHAR}, {"type": VARCHAR, "length": 21}),
         (
             {"type": VARCHAR, "charset": "latin1", "collation": "latin1_bin"},
@@ -112,34 +122,99 @@ def test_what_changes_no_row_is_nothing():
         ({"type": DATETIME, "decimal": 0}, {"type": DATETIME, "decimal": 3}),
     ],
 )
-def test_a_column_that_takes_other_values_is_not_followed(old, new):
-    found = told(table(ID, replace(A, **old)), table(ID, replace(A, **new)), Action.MODIFY_COLUMN)
-    assert found == ["no: column a is defined differently"]
+def test_a_column_is_defined_differently(old, new):
+    """With the same id, or with rows rewritten under another one."""
+    before, after = table(ID, replace(A, **old)), replace(A, **new)
+    assert told(before, table(ID, after), Action.MODIFY_COLUMN) == ["change a a None"]
+    assert told(before, table(ID, replace(after, id=9)), Action.MODIFY_COLUMN) == ["change a a None"]
 
 
-def test_columns_that_change_places_are_not_followed():
-    assert told(table(ID, A, B), table(ID, B, A), Action.MODIFY_COLUMN) == ["no: columns change places"]
-
-
-def test_a_renamed_column_is_not_followed():
-    assert told(table(ID, A), table(ID, replace(A, name="c"))) == ["no: column a is renamed"]
-    written_anew = table(ID, column(7, "c", 1))
-    assert told(table(ID, A), written_anew, Action.MODIFY_COLUMN) == ["no: column a is renamed"]
-    assert told(table(ID, A), written_anew, Action.ADD_COLUMN, Action.MODIFY_COLUMN) == [
-        "no: column a is renamed"
+def test_columns_change_places():
+    c, d = column(4, "c", 0), column(5, "d", 0)
+    old = table(ID, A, B, c)
+    assert told(old, table(B, ID, A, c), Action.MODIFY_COLUMN) == ["change b b ''"]
+    assert told(old, table(ID, c, A, B), Action.MODIFY_COLUMN) == ["change c c 'id'"]
+    assert told(old, table(ID, B, c, A), Action.MODIFY_COLUMN) == ["change a a 'c'"]
+    moved = table(ID, replace(c, name="e"), d, replace(A, name="f"))
+    assert told(old, moved, Action.DROP_COLUMN, Action.ADD_COLUMN) == [
+        "drop b",
+        "change a f None",
+        "change c e 'id'",
+        "add d 'e'",
     ]
+
+
+@given(st.permutations(range(7)), st.sets(st.integers(0, 6)), st.sets(st.integers(0, 6)))
+def test_any_order_is_reached(order, renamed, dropped):
+    """The actions are verified to lead from one definition to the other."""
+    columns = [column(10 + number, f"c{number}", 0) for number in range(7)]
+    new = [columns[number] for number in order if number not in dropped]
+    new = [replace(one, name=f"{one.name}x") if one.id - 10 in renamed else one for one in new]
+    old, new = table(*columns), table(*new)
+    before, after = to_table("s", old), to_table("s", new)
+    actions = column_actions(job(Action.MODIFY_COLUMN, Action.DROP_COLUMN), old, before, new, after)
+    assert altered(before, actions).columns == after.columns
+
+
+def test_a_renamed_column():
+    written_anew = table(ID, column(7, "c", 1))
+    assert told(table(ID, A), table(ID, replace(A, name="c"))) == ["change a c None"]
+    assert told(table(ID, A), written_anew, Action.MODIFY_COLUMN) == ["change a c None"]
     assert told(table(ID, A), written_anew, Action.ADD_COLUMN, Action.DROP_COLUMN) == ["drop a", "add c None"]
     assert told(table(ID, A), table(ID, A, B), Action.ADD_COLUMN, Action.MODIFY_COLUMN) == ["add b None"]
+    assert told(table(ID, A), table(ID, B), Action.DROP_COLUMN, Action.ADD_COLUMN) == ["drop a", "add b None"]
 
 
-def test_another_primary_key_is_not_followed():
-    def with_key(*columns: Sequence[ColumnInfo]) -> TableInfo:
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_renamed_and_rewritten_column_beside_those_that_come_and_go(version):
+    """The job's arguments name these."""
+    d = column(8, "d", 0)
+    old, new = table(ID, A, B), table(ID, column(7, "c", 0), d)
+    named = [{"name": {"O": name, "L": name}} for name in ("b", "d")]
+    drop, add = (
+        [[{"O": "b", "L": "b"}, False], named[1:]] if version == 1 else [{"column_info": n} for n in named]
+    )
+    parts = [
+        SubJob(type=Action.DROP_COLUMN, raw_args=make_args(drop)),
+        SubJob(type=Action.ADD_COLUMN, raw_args=make_args(add)),
+        SubJob(type=Action.MODIFY_COLUMN),
+    ]
+    made = Job(id=9, type=Action.MULTI_SCHEMA_CHANGE, multi_schema_info=SubJobs(sub_jobs=parts))
+    before, after = to_table("s", old), to_table("s", new)
+    actions = column_actions(made, old, before, new, after)
+    assert [type(one) for one in actions] == [DropColumn, ChangeColumn, AddColumn]
+    assert altered(before, actions).columns == after.columns
+
+
+def test_two_columns_that_are_renamed_and_rewritten_are_not_followed():
+    new = table(ID, column(7, "c", 0), column(8, "d", 0))
+    assert told(table(ID, A, B), new, Action.MODIFY_COLUMN, Action.MODIFY_COLUMN) == [
+        "no: column a is renamed and converted, and other columns are too"
+    ]
+
+
+def test_columns_that_exchange_their_names_are_not_followed():
+    swapped = table(ID, replace(A, name="b"), replace(B, name="a"))
+    assert told(table(ID, A, B), swapped, Action.MODIFY_COLUMN) == [
+        "no: its columns change in more than one way"
+    ]
+
+
+def test_a_column_that_is_on_its_way_out_isn_t_missing_yet():
+    going = replace(A, state=2)
+    assert told(table(ID, A, B), table(ID, B, going), Action.DROP_COLUMN) == []
+
+
+def test_another_primary_key():
+    def with_key(*columns: ColumnInfo) -> TableInfo:
         parts = tuple(IndexColumn(c.name, offset) for offset, c in enumerate((ID, A)) if c in columns)
         return table(ID, A, indexes=(IndexInfo(id=1, name="PRIMARY", columns=parts, primary=True),))
 
-    assert told(with_key(ID), with_key(ID, A)) == ["no: the primary key is another"]
-    assert told(with_key(ID), table(ID, A)) == ["no: the primary key is another"]
-    assert told(with_key(A), replace(with_key(A), columns=(A, ID))) == ["no: columns change places"]
+    assert told(table(ID, A), with_key(A), Action.ADD_PRIMARY_KEY) == ["key a"]
+    assert told(with_key(ID), with_key(ID, A), Action.MULTI_SCHEMA_CHANGE) == ["key id a"]
+    refusal = ["no: DROP PRIMARY KEY: rows are no longer unique before it is done"]
+    assert told(with_key(ID), table(ID, A), Action.DROP_PRIMARY_KEY) == refusal
+    assert told(with_key(ID), with_key(A), Action.DROP_PRIMARY_KEY, Action.ADD_PRIMARY_KEY) == refusal
 
 
 # --- the clock of the session --------------------------------------------------------------------
