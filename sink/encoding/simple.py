@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ...events import Column, Ddl, Op, RowChange, Ts
-from .columns import Fields, Writer
+from .columns import Fields, Parts, RowParts, Writer
 from .definition import Definition
 from .encoder import afters, befores, by_transaction
 from .json_text import html_json_bytes, html_json_lines
@@ -70,14 +70,14 @@ class _TableForm(SimpleTable):
         return wrapped(lines, b'"', b'"')
 
     def _parts(
-        self, op: Op, changes: list[RowChange], now: int, columns: Fields, *, only_key: bool
-    ) -> list[bytes | list[bytes]]:
+        self, op: Op, changes: list[RowChange], now: int, columns: RowParts, *, only_key: bool
+    ) -> Parts:
         mark = b',"handleKeyOnly":true' if only_key else b""
-        start = [
+        start: Parts = [
             b'%b,"type":"%b","commitTs":' % (self._start, _OPS[op]),
             by_transaction(changes, lambda change: b"%d" % change.commit_ts),
             b',"buildTs":%d,"schemaVersion":%d%b' % (now, self._definition.version, mark),
         ]
-        new = [] if op == "delete" else [b',"data":{', *columns.of(afters(changes)), b"}"]
-        old = [] if op == "insert" else [b',"old":{', *columns.of(befores(changes)), b"}"]
+        new: Parts = [] if op == "delete" else [b',"data":{', *columns.of(afters(changes)), b"}"]
+        old: Parts = [] if op == "insert" else [b',"old":{', *columns.of(befores(changes)), b"}"]
         return [*start, *new, *old, b"}"]

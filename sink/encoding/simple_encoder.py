@@ -9,7 +9,7 @@ from typing import Final
 
 from ...events import Ddl, Op, RowChange, Table, Ts
 from ..per_table import PerTable
-from .columns import Fields, Texts, joined
+from .columns import Parts, RowParts, joined
 from .compression import compressor
 from .definition import Definition, Describe, definition_of
 from .encoder import Message, Milliseconds, groups, in_order
@@ -99,9 +99,9 @@ class SimpleTable(ABC):
         """Return the bytes before the operation."""
 
     @abstractmethod
-    def _fields(self, places: Sequence[int]) -> Fields: ...
+    def _fields(self, places: Sequence[int]) -> RowParts: ...
 
     @abstractmethod
     def _parts(
-        self, op: Op, changes: list[RowChange], now: int, columns: Fields, *, only_key: bool
-    ) -> list[bytes | Texts]: ...
+        self, op: Op, changes: list[RowChange], now: int, columns: RowParts, *, only_key: bool
+    ) -> Parts: ...
