@@ -85,7 +85,8 @@ def test_the_wheel_holds_the_folders_and_nothing_else(tmp_path):
     names = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
     native = {name for name in names if name.startswith("tidemill/codec/native/_native.")}
     assert len(native) == 2 or shutil.which("cc") is None  # with its types
-    assert names == package_files() | {"tidemill/py.typed"} | protocol_files() | native
+    data = {"tidemill/py.typed", "tidemill/testing/simple.avsc"}
+    assert names == package_files() | data | protocol_files() | native
 
 
 def test_the_type_checker_sees_every_module():

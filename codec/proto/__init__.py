@@ -1,4 +1,4 @@
-"""The protobuf messages of PD, TiKV, pump and Canal, and the calls of the services.
+"""The protobuf messages of PD, TiKV, pump, Canal and Avro's integers, and the calls of the services.
 
 `cdcpb.Event`, `pdpb.TsoRequest` and so on are message classes; an enum's values are ints under its
 class. The messages are in a separate descriptor pool, so another TiKV client in the same process doesn't
@@ -69,6 +69,8 @@ binlog: Final[Any] = _packages["binlog"]
 """The messages that a TiDB writes, and the service of a pump."""
 canal: Final[Any] = _packages["canal"]
 """The messages that a Canal server sends."""
+avro: Final[Any] = _packages["avro"]
+"""A list of integers as Avro writes them."""
 
 PD: Final = _services["pdpb.PD"]
 """The calls of a placement driver, by name."""

@@ -6,23 +6,23 @@ Source: TiCDC's documentation of its Avro protocol, and messages and schemas tha
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from ...events import Ddl, Op, Row, RowChange, Table, Ts, physical_ms
 from ..per_table import PerTable
-from ..row_code import compile_rows
 from .avro_bytes import long_bytes, text_bytes
-from .avro_columns import avro_column, check_names, value_expression
+from .avro_columns import avro_column, check_names
+from .avro_values import AvroFields
+from .columns import Parts, joined
 from .debezium_schemas import legal, schema_name
 from .definition import Definition, Describe, definition_of
-from .encoder import Message, Milliseconds, afters, befores, groups, refuse
+from .encoder import Message, Milliseconds, afters, befores, by_transaction, in_order, refuse
 from .json_text import html_json_bytes
 from .options import AvroOptions
 from .oversize import check_sizes
 from .schema_registry import SchemaRegistry
 from .statement_kind import named, statement_kind
-from .value_text import Scope
 
 NAME: Final = "avro"
 
@@ -48,11 +48,7 @@ class AvroEncoder:
         self._tables: Final = PerTable(lambda table: _TableForm(describe(table), options, registry))
 
     def rows(self, changes: Sequence[RowChange], last: bool = True) -> list[Message]:  # noqa: ARG002
-        return [
-            message
-            for table, op, group in groups(changes)
-            for message in self._tables[table].messages(op, group)
-        ]
+        return in_order(changes, lambda table, op, group: self._tables[table].messages(op, group))
 
     def ddl(self, ddl: Ddl) -> list[Message]:
         if not self._options.avro_enable_watermark or not ddl.query:
@@ -74,7 +70,7 @@ class AvroEncoder:
 
 
 class _TableForm:
-    """Schemas of one table, and generated code for its rows."""
+    """Schemas of one table, and the form of its rows."""
 
     def __init__(self, definition: Definition, options: AvroOptions, registry: SchemaRegistry) -> None:
         table = definition.table
@@ -116,55 +112,49 @@ class _TableForm:
         rows = befores(changes) if op == "delete" else afters(changes)
         keys: list[bytes] | list[None] = [None] * len(rows)
         if self._key_places:
-            keys = [self._key_frame + key for key in self._keys(rows)]
+            keys = joined(len(rows), [self._key_frame, *self._keys.of(rows)])
         found = list(map(Message, keys, self._values(op, changes, rows)))
         check_sizes(NAME, self._options, changes, found)
         return found
 
     def _values(self, op: Op, changes: list[RowChange], rows: list[Row]) -> Sequence[bytes | None]:
-        ts = changes[0].commit_ts
-        tail = b""
-        if self._options.avro_include_before_value or self._options.enable_tidb_extension:
-            tail = text_bytes(_OPS[op])
-        if self._options.enable_tidb_extension:
-            tail += long_bytes(ts) + long_bytes(physical_ms(ts))
-        if self._options.avro_include_before_value:
-            whole = self._columns(rows)
-            if op == "insert":
-                return [self._value_frame + row + b"\0" + tail for row in whole]
-            old = whole if op == "delete" else self._columns(befores(changes))
-            return [self._value_frame + row + b"\2" + was + tail for row, was in zip(whole, old, strict=True)]
-        if op == "delete":
-            if self._options.avro_enable_watermark:
-                return [_DELETE + ts.to_bytes(8)] * len(rows)
-            if not self._key_places:
-                refuse(
-                    NAME,
-                    self._table,
-                    "",
-                    "a message of a deleted row has the primary key only, and the table has none: "
-                    "set avro-include-before-value = true",
-                )
-            return [None] * len(rows)
-        return [self._value_frame + row + tail for row in self._columns(rows)]
+        options = self._options
+        before: Parts = []
+        if options.avro_include_before_value:
+            before = [b"\0"] if op == "insert" else [b"\2", *self._columns.of(befores(changes))]
+        elif op == "delete":
+            return self._deletes(changes)
+        tail: Parts = []
+        if options.avro_include_before_value or options.enable_tidb_extension:
+            tail = [text_bytes(_OPS[op])]
+        if options.enable_tidb_extension:
+            tail += [by_transaction(changes, _times)]
+        return joined(len(rows), [self._value_frame, *self._columns.of(rows), *before, *tail])
+
+    def _deletes(self, changes: list[RowChange]) -> Sequence[bytes | None]:
+        """Return messages that have no values before."""
+        if self._options.avro_enable_watermark:
+            times = by_transaction(changes, lambda change: change.commit_ts.to_bytes(8))
+            return joined(len(changes), [_DELETE, times])
+        if not self._key_places:
+            refuse(
+                NAME,
+                self._table,
+                "",
+                "a message of a deleted row has the primary key only, and the table has none: "
+                "set avro-include-before-value = true",
+            )
+        return [None] * len(changes)
 
 
-_Render = Callable[[Iterable[Row]], list[bytes]]
+def _times(change: RowChange) -> bytes:
+    return long_bytes(change.commit_ts) + long_bytes(physical_ms(change.commit_ts))
 
 
 def _record(
     table: Table, places: Iterable[int], options: AvroOptions
-) -> tuple[list[dict[str, Any]], _Render]:
-    """Return the fields of some columns, and code that writes them."""
-    scope = Scope(options.zone)
-    fields, parts = [], []
-    for place in places:
-        column = avro_column(NAME, table, place, options)
-        fields.append(column.field)
-        value = value_expression(NAME, table, place, options, scope)
-        if column.null:
-            parts.append(f"({column.null!r} if c{place} is None else {column.branch!r} + {value})")
-        else:
-            parts.append(value)
-    joined = "".join(f"{part}," for part in parts)
-    return fields, compile_rows(len(table.columns), f"b''.join(({joined}))", scope)
+) -> tuple[list[dict[str, Any]], AvroFields]:
+    """Return the fields of some columns, and what writes them."""
+    columns = [(place, avro_column(NAME, table, table.columns[place], options)) for place in places]
+    fields = [column.field for _, column in columns]
+    return fields, AvroFields([(place, column.write) for place, column in columns])

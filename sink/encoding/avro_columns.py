@@ -1,4 +1,4 @@
-"""Columns in TiCDC's Avro: their schemas, and Python expressions for their bytes."""
+"""Columns in TiCDC's Avro: their schemas, and writers of their values."""
 
 from __future__ import annotations
 
@@ -6,12 +6,24 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from ...events import Column, Kind, Table
-from .avro_code import SCOPE, bytes_code, long_code, text_code
+from .avro_values import (
+    AvroWriter,
+    binaries,
+    bits,
+    doubles,
+    longs,
+    nullable,
+    singles,
+    texts,
+    unscaled,
+    written,
+)
+from .columns import Parts, Values
 from .debezium_schemas import legal
 from .encoder import refuse
 from .options import AvroOptions
 from .sql_default import constant, spelled
-from .value_text import Scope, text_expression
+from .value_lines import plain, value_lines
 
 _TYPES: Final[dict[Kind, tuple[str, str]]] = {
     "tinyint": ("int", "INT"), "smallint": ("int", "INT"), "mediumint": ("int", "INT"), "int": ("int", "INT"),
@@ -33,26 +45,24 @@ _NOTHING: Final = object()
 class AvroColumn(NamedTuple):
     field: dict[str, Any]
     """Declaration of the field in a record."""
-    null: bytes
-    """NULL; empty if the column has none."""
-    branch: bytes
-    """Bytes before a value."""
+    write: AvroWriter
 
 
-def avro_column(encoding: str, table: Table, place: int, options: AvroOptions) -> AvroColumn:
+def avro_column(encoding: str, table: Table, column: Column, options: AvroOptions) -> AvroColumn:
     """Return the form of a column. Raises NotEncodable for a kind that has none."""
-    column = table.columns[place]
     if column.kind == "geometry":
         refuse(encoding, table, column.name, "it has no form for a geometry")
     kind = _type(column, options)
     default = _default(column, options, kind["type"])
     declared: dict[str, Any] = {} if default is _NOTHING else {"default": default}
     declared["name"] = legal(column.name)
+    write = _writer(encoding, table, column, options)
     if not column.nullable:
-        return AvroColumn(declared | {"type": kind}, b"", b"")
+        return AvroColumn(declared | {"type": kind}, write)
     if default is _NOTHING:
-        return AvroColumn({"default": None, **declared, "type": ["null", kind]}, b"\0", b"\2")
-    return AvroColumn(declared | {"type": [kind, "null"]}, b"\2", b"\0")
+        field = {"default": None, **declared, "type": ["null", kind]}
+        return AvroColumn(field, nullable(write, b"\0", b"\2"))
+    return AvroColumn(declared | {"type": [kind, "null"]}, nullable(write, b"\2", b"\0"))
 
 
 def _type(column: Column, options: AvroOptions) -> dict[str, Any]:
@@ -100,41 +110,39 @@ def _default(column: Column, options: AvroOptions, kind: str) -> Any:
         case "bigint" if kind == "string":
             return str(found)
         case "bigint" if column.unsigned and found >= _TOO_LARGE:
-            return _NOTHING if options.refuse_inexact else found - 2**64
+            return _NOTHING if options.refuse_inexact else found - 2 * _TOO_LARGE
         case "date" | "datetime" | "timestamp":
             return spelled(column)
     return found
 
 
-def value_expression(encoding: str, table: Table, place: int, options: AvroOptions, scope: Scope) -> str:
-    """Return a Python expression for the bytes of a value that isn't None."""
-    column, var = table.columns[place], f"c{place}"
-    scope |= SCOPE
+def _writer(encoding: str, table: Table, column: Column, options: AvroOptions) -> AvroWriter:
+    """Return the writer of values that aren't NULL."""
     match column.kind:
+        case "bigint" if column.unsigned and options.avro_bigint_unsigned_handling_mode == "string":
+            return written(plain)
         case "bigint" if column.unsigned:
-            if options.avro_bigint_unsigned_handling_mode == "string":
-                return text_code(f"str({var})")
-            negative = scope.keep(signed(encoding, table, column, not options.refuse_inexact))
-            return unsigned_expression(var, negative)
+            return unsigned(encoding, table, column, wrap=not options.refuse_inexact)
         case "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "year":
-            return long_code(var)
+            return longs
         case "float":
-            return f"float_bytes({var})"
+            return singles
         case "double":
-            return f"double_bytes({var})"
+            return doubles
         case "decimal" if options.avro_decimal_handling_mode == "precise":
-            return bytes_code(f"unscaled_bytes({var}, {column.scale})")
+            return unscaled(column.scale)
         case "bit":
-            return bytes_code(f"{var}.to_bytes({(column.length + 7) // 8})")
+            return bits(column.length, "big")
         case "binary" | "varbinary" | "blob":
-            return bytes_code(var)
+            return binaries
         case "enum":
-            members = scope.keep(frozenset(column.members))
-            invalid = scope.keep(_invalid_member(encoding, table, column, options))
-            return text_code(f"{var} if {var} in {members} else {invalid}()")
+            members = frozenset(column.members)
+            invalid = _invalid_member(encoding, table, column, options)
+            return lambda values: texts([value if value in members else invalid() for value in values])
         case "set":
-            return text_code(var)
-    return text_code(text_expression(encoding, table, column, var, scope))
+            return texts
+    lines = value_lines(encoding, table, column, options.zone)
+    return texts if lines is None else written(lines)
 
 
 def _invalid_member(encoding: str, table: Table, column: Column, options: AvroOptions) -> Callable[[], str]:
@@ -149,21 +157,24 @@ def _invalid_member(encoding: str, table: Table, column: Column, options: AvroOp
     return invalid
 
 
-def signed(encoding: str, table: Table, column: Column, wrap: bool) -> Callable[[int], int]:
-    """Return a function for unsigned values from 2^63 on: they are refused, or become negative if `wrap`."""
+def unsigned(encoding: str, table: Table, column: Column, wrap: bool) -> AvroWriter:
+    """Return a writer of unsigned integers as longs.
+
+    Values from 2^63 on are refused, or become negative if `wrap`.
+    """
 
     def negative(value: int) -> int:
         if not wrap:
             reason = 'a value from 2^63 on is no long: set avro-bigint-unsigned-handling-mode = "string"'
             refuse(encoding, table, column.name, reason)
-        return value - 2**64
+        return value - 2 * _TOO_LARGE
 
-    return negative
+    def write(values: Values) -> Parts:
+        if max(values) < _TOO_LARGE:
+            return longs(values)
+        return longs([value if value < _TOO_LARGE else negative(value) for value in values])
 
-
-def unsigned_expression(var: str, name: str) -> str:
-    """Return a Python expression for the bytes of an unsigned value as long; `name` is that of signed()."""
-    return f"long_bytes({var} if {var} < {_TOO_LARGE} else {name}({var}))"
+    return write
 
 
 def check_names(encoding: str, table: Table) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from operator import itemgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from ...events import Row
 
@@ -16,17 +16,41 @@ Values: TypeAlias = Sequence[Any]
 """The values of one column; None is NULL."""
 Texts: TypeAlias = list[bytes]
 """The bytes of each value of a column."""
+Parts: TypeAlias = list[bytes | Texts]
+"""Parts of messages: bytes that all of them have, and bytes for each."""
 Writer: TypeAlias = Callable[[Values], Texts]
+
+
+class RowParts(Protocol):
+    """The form of some columns of a table."""
+
+    def of(self, rows: Sequence[Row]) -> Parts:
+        """Return the parts of messages with these rows."""
+
+
+def column_of(rows: Sequence[Row], place: int) -> Values:
+    return list(map(itemgetter(place), rows))
 
 
 def columns_of(rows: Sequence[Row]) -> list[Values]:
     # zip(*rows) makes an iterator for each row, which keep the garbage collector busy
-    return [list(map(itemgetter(place), rows)) for place in range(len(rows[0]))]
+    return [column_of(rows, place) for place in range(len(rows[0]))]
 
 
-def joined(count: int, parts: Iterable[bytes | Texts]) -> list[bytes]:
-    """Return `count` messages of these parts: bytes that all of them have, and bytes for each."""
-    pieces = [repeat(part, count) if isinstance(part, bytes) else part for part in parts]
+def joined(count: int, parts: Parts) -> Texts:
+    """Return `count` messages of these parts."""
+    pieces: list[Iterable[bytes]] = []
+    same = b""
+    for part in parts:
+        if isinstance(part, bytes):
+            same += part
+            continue
+        if same:
+            pieces.append(repeat(same, count))
+        pieces.append(part)
+        same = b""
+    if same or not pieces:
+        pieces.append(repeat(same, count))
     return list(map(b"".join, zip(*pieces, strict=True)))
 
 
@@ -47,12 +71,12 @@ class Fields:
         """Return the texts of each field."""
         return [writer(columns[place]) for place, writer in self._fields]
 
-    def parts(self, texts: Sequence[Texts]) -> list[bytes | Texts]:
+    def parts(self, texts: Sequence[Texts]) -> Parts:
         """Return the parts of messages that have these texts."""
-        parts = [part for both in zip(self._starts, texts, strict=True) for part in both]
+        parts: Parts = [part for both in zip(self._starts, texts, strict=True) for part in both]
         return [*parts, self._after] if parts and self._after else parts
 
-    def of(self, rows: Sequence[Row]) -> list[bytes | Texts]:
+    def of(self, rows: Sequence[Row]) -> Parts:
         """Return the parts of messages with these rows."""
         return self.parts(self.texts(columns_of(rows)))
 

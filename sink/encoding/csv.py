@@ -15,11 +15,11 @@ from .columns import Fields, Texts, Writer, joined
 from .compression import compressor
 from .definition import Definition, Describe, definition_of
 from .encoder import Message, Milliseconds, NotEncodable, afters, befores, by_transaction, in_order, refuse
+from .json_text import base64_text
 from .numbers import go_number, single_text
 from .options import CsvOptions
 from .oversize import check_sizes
 from .value_lines import Lines, doubles_within, each, plain, split, value_lines
-from .value_text import base64_text
 
 NAME: Final = "csv"
 

@@ -5,7 +5,7 @@ Source: Debezium's documentation of its MySQL connector, and messages that TiCDC
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ...events import (
@@ -15,28 +15,28 @@ from ...events import (
     DropTable,
     Op,
     RenameTables,
-    Row,
     RowChange,
     Table,
     Ts,
     physical_ms,
 )
 from ..per_table import PerTable
-from ..row_code import compile_rows
+from .columns import Fields, Parts, joined
 from .compression import compressor
 from .debezium_changes import table_change
+from .debezium_columns import column_form
 from .debezium_schemas import CHANGE_KEY, TRANSACTION, change_value, field, schema_name, source_schema
-from .debezium_types import NAME, column_form
+from .debezium_types import NAME
 from .definition import Definition, Describe, definition_of
-from .encoder import Message, Milliseconds, afters, befores, groups
+from .encoder import Message, Milliseconds, afters, befores, by_transaction, in_order
 from .json_schema import json_schema
-from .json_text import json_bytes, json_lines
+from .json_text import json_bytes
 from .options import DebeziumOptions
-from .oversize import RECORD_BYTES, check_size
+from .oversize import check_sizes
 from .schema_registry import SchemaRegistry
 from .statement_kind import named, statement_kind
 
-_OPS: Final[dict[Op, str]] = {"insert": "c", "update": "u", "delete": "d"}
+_OPS: Final[dict[Op, bytes]] = {"insert": b"c", "update": b"u", "delete": b"d"}
 
 
 class DebeziumEncoder:
@@ -56,25 +56,15 @@ class DebeziumEncoder:
         self._source_schema: Final = source_schema(self._schemas.has_extension, start_ts=False)
 
     def rows(self, changes: Sequence[RowChange], last: bool = True) -> list[Message]:  # noqa: ARG002
-        found = []
-        for table, op, group in groups(changes):
-            form = self._tables[table]
-            source = source_of(self._options, table.schema, table.name, group[0].commit_ts, group[0].start_ts)
-            head = b'%b{"source":%b,"ts_ms":%d,"transaction":null,"op":"%b",' % (
-                form.value_start,
-                json_bytes(source),
-                self._now(),
-                _OPS[op].encode(),
-            )
-            for key, value in zip(form.keys(op, group), form.values(op, group), strict=True):
-                found.append(self._message(table, key, head + value))
-        return found
+        now = self._now()
 
-    def _message(self, table: Table, key: bytes, value: bytes) -> Message:
-        message = Message(self._compress(key), self._compress(value))
-        size = len(message.key or b"") + len(message.value or b"") + RECORD_BYTES
-        check_size(NAME, table, size, self._options)
-        return message
+        def encode(table: Table, op: Op, group: list[RowChange]) -> list[Message]:
+            keys, values = self._tables[table].rows(op, group, now)
+            found = list(map(Message, map(self._compress, keys), map(self._compress, values)))
+            check_sizes(NAME, self._options, group, found)
+            return found
+
+        return in_order(changes, encode)
 
     def ddl(self, ddl: Ddl) -> list[Message]:
         if not ddl.query:
@@ -177,24 +167,18 @@ class Schemas:
 
 
 class _TableForm:
-    """Schemas of one table, and generated code for its rows."""
+    """Schemas of one table, and the form of its rows."""
 
     def __init__(self, definition: Definition, options: DebeziumOptions, schemas: Schemas) -> None:
         table = definition.table
         self._table: Final = table
         self._options: Final = options
         forms = [column_form(definition, column, options) for column in table.columns]
-        scope: dict[str, Any] = {
-            f"f{place}": form.convert for place, form in enumerate(forms) if form.convert
-        }
-        parts = [
-            f"{column.name!r}: "
-            + (f"None if c{place} is None else f{place}(c{place})" if f"f{place}" in scope else f"c{place}")
-            for place, column in enumerate(table.columns)
-        ]
         handle = sorted(definition.handle_key)
-        self._columns: Final = _compiled(table, parts, scope)
-        self._keys: Final = _compiled(table, [parts[place] for place in handle], scope)
+        names = [json_bytes(column.name) + b":" for column in table.columns]
+        columns = [(place, names[place], form.write) for place, form in enumerate(forms)]
+        self._columns: Final = Fields(columns, b",")
+        self._keys: Final = Fields([columns[place] for place in handle], b",")
         name, topic = schema_name(options.cluster_id, table.schema, table.name), options.topic_of(table)
         fields = [form.schema for form in forms]
         key = {
@@ -207,31 +191,37 @@ class _TableForm:
             name, fields, source_schema(schemas.has_extension, options.debezium_include_start_ts)
         )
         self._key_start, self._key_end = schemas.around(f"{topic}-key", key)
-        self.value_start, self._value_end = schemas.around(f"{topic}-value", value)
-        """Bytes before a value's first field."""
+        self._value_start, self._value_end = schemas.around(f"{topic}-value", value)
 
-    def keys(self, op: Op, changes: list[RowChange]) -> list[bytes]:
+    def rows(self, op: Op, changes: list[RowChange], now: int) -> tuple[list[bytes], list[bytes]]:
+        """Return keys and values."""
         rows = befores(changes) if op == "delete" else afters(changes)
-        return [self._key_start + key + self._key_end for key in json_lines(self._keys(rows))]
+        keys = [self._key_start, b"{", *self._keys.of(rows), b"}", self._key_end]
+        start: Parts = [
+            self._value_start,
+            b'{"source":',
+            by_transaction(changes, self._source),
+            b',"ts_ms":%d,"transaction":null,"op":"%b",' % (now, _OPS[op]),
+        ]
+        row: Parts = [b"{", *self._columns.of(rows), b"}"]
+        match op:
+            case "insert":
+                images: Parts = [b'"before":null,"after":', *row]
+            case "delete":
+                images = [b'"after":null,"before":', *row]
+            case "update" if self._options.output_old_value:
+                old = self._columns.of(befores(changes))
+                images = [b'"before":{', *old, b'},"after":', *row]
+            case _:
+                images = [b'"after":', *row]
+        count = len(changes)
+        return joined(count, keys), joined(count, [*start, *images, b"}", self._value_end])
 
-    def values(self, op: Op, changes: list[RowChange]) -> list[bytes]:
-        """Return the rest of messages after the field `op`."""
-        before = [] if op == "insert" else json_lines(self._columns(befores(changes)))
-        after = [] if op == "delete" else json_lines(self._columns(afters(changes)))
-        end = b"}" + self._value_end
-        if op == "insert":
-            return [b'"before":null,"after":' + row + end for row in after]
-        if op == "delete":
-            return [b'"after":null,"before":' + row + end for row in before]
-        if not self._options.output_old_value:
-            return [b'"after":' + row + end for row in after]
-        return [b'"before":' + old + b',"after":' + new + end for old, new in zip(before, after, strict=True)]
-
-
-def _compiled(
-    table: Table, parts: list[str], scope: dict[str, Any]
-) -> Callable[[Iterable[Row]], list[dict[str, Any]]]:
-    return compile_rows(len(table.columns), f"{{{', '.join(parts)}}}", scope)
+    def _source(self, change: RowChange) -> bytes:
+        table = self._table
+        return json_bytes(
+            source_of(self._options, table.schema, table.name, change.commit_ts, change.start_ts)
+        )
 
 
 def _of_key(schema: dict[str, Any]) -> dict[str, Any]:

@@ -5,16 +5,17 @@ Source: Debezium's documentation of its MySQL connector, and messages and schema
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
-from ...events import Ddl, Op, Row, RowChange, Ts
+from ...events import Ddl, Op, RowChange, Table, Ts
 from ..per_table import PerTable
-from ..row_code import compile_rows
 from .avro_bytes import avro_bytes, long_bytes, text_bytes
 from .avro_columns import check_names
+from .avro_values import AvroFields
+from .columns import Parts, joined
 from .debezium import source_of, table_changes
-from .debezium_avro_columns import avro_field, field_expression
+from .debezium_avro_columns import avro_field, field_writer
 from .debezium_avro_schemas import (
     CHANGE_KEY,
     change_value,
@@ -27,12 +28,11 @@ from .debezium_avro_schemas import (
 )
 from .debezium_schemas import legal, schema_name
 from .definition import Definition, Describe, definition_of
-from .encoder import Message, Milliseconds, afters, befores, groups
+from .encoder import Message, Milliseconds, afters, befores, by_transaction, in_order
 from .options import DebeziumAvroOptions, DebeziumOptions
 from .oversize import check_sizes
 from .schema_registry import SchemaRegistry
 from .statement_kind import named
-from .value_text import Scope
 
 NAME: Final = "debezium-avro"
 
@@ -56,11 +56,12 @@ class DebeziumAvroEncoder:
         self._tables: Final = PerTable(lambda table: _TableForm(describe(table), options, self._registry))
 
     def rows(self, changes: Sequence[RowChange], last: bool = True) -> list[Message]:  # noqa: ARG002
-        return [
-            message
-            for table, op, group in groups(changes)
-            for message in self._tables[table].messages(op, group, self._source, self._now())
-        ]
+        now = self._now()
+
+        def encode(table: Table, op: Op, group: list[RowChange]) -> list[Message]:
+            return self._tables[table].messages(op, group, self._source, now)
+
+        return in_order(changes, encode)
 
     def ddl(self, ddl: Ddl) -> list[Message]:
         if not self._options.avro_enable_watermark or not ddl.query:
@@ -99,7 +100,7 @@ class DebeziumAvroEncoder:
 
 
 class _TableForm:
-    """Schemas of one table, and generated code for its rows."""
+    """Schemas of one table, and the form of its rows."""
 
     def __init__(
         self, definition: Definition, options: DebeziumAvroOptions, registry: SchemaRegistry
@@ -111,10 +112,11 @@ class _TableForm:
         space = schema_name(options.cluster_id, table.schema)
         fields = [avro_field(NAME, definition, column, options) for column in table.columns]
         handle = sorted(definition.handle_key)
-        scope = Scope(options.zone)
-        parts = [field_expression(NAME, table, place, options, scope) for place in range(len(table.columns))]
-        self._columns: Final = _compiled(parts, range(len(parts)), scope)
-        self._keys: Final = _compiled(parts, handle, scope)
+        columns = [
+            (place, field_writer(NAME, table, column, options)) for place, column in enumerate(table.columns)
+        ]
+        self._columns: Final = AvroFields(columns)
+        self._keys: Final = AvroFields([columns[place] for place in handle])
         name, topic = legal(table.name), options.topic_of(table)
         key = record(space, f"{name}Key", [fields[place] for place in handle])
         self._key_frame: Final = registry.frame_of(f"{topic}-key", text(key))
@@ -123,33 +125,19 @@ class _TableForm:
         self._source: Final = source_record(space)
 
     def messages(self, op: Op, changes: list[RowChange], source: DebeziumOptions, now: int) -> list[Message]:
-        keys = self._keys(befores(changes) if op == "delete" else afters(changes))
-        found = [
-            Message(self._key_frame + key, value)
-            for key, value in zip(keys, self._values(op, changes, source, now), strict=True)
-        ]
+        rows = befores(changes) if op == "delete" else afters(changes)
+        keys = joined(len(rows), [self._key_frame, *self._keys.of(rows)])
+        found = list(map(Message, keys, self._values(op, changes, source, now)))
         check_sizes(NAME, self._options, changes, found)
         return found
 
     def _values(self, op: Op, changes: list[RowChange], source: DebeziumOptions, now: int) -> list[bytes]:
-        found = source_of(source, self._table.schema, self._table.name, changes[0].commit_ts, 0)
-        found |= {"snapshot": None, "thread": None}
-        tail = avro_bytes(self._source, found) + text_bytes(_OPS[op]) + long_bytes(now)
-        head = self._value_frame
-        match op:
-            case "insert":
-                start, end = head + _NULL + _VALUE, tail
-                return [start + row + end for row in self._columns(afters(changes))]
-            case "delete":
-                start, end = head + _VALUE, _NULL + tail
-                return [start + row + end for row in self._columns(befores(changes))]
-        start = head + _VALUE
-        pairs = zip(self._columns(befores(changes)), self._columns(afters(changes)), strict=True)
-        return [b"%b%b\2%b%b" % (start, was, row, tail) for was, row in pairs]
+        def source_bytes(change: RowChange) -> bytes:
+            found = source_of(source, self._table.schema, self._table.name, change.commit_ts, 0)
+            return avro_bytes(self._source, found | {"snapshot": None, "thread": None})
 
-
-def _compiled(
-    parts: list[str], places: Iterable[int], scope: Scope
-) -> Callable[[Iterable[Row]], list[bytes]]:
-    joined = "".join(f"{parts[place]}," for place in places)
-    return compile_rows(len(parts), f"b''.join(({joined}))", scope)
+        before: Parts = [_NULL] if op == "insert" else [_VALUE, *self._columns.of(befores(changes))]
+        after: Parts = [_NULL] if op == "delete" else [_VALUE, *self._columns.of(afters(changes))]
+        end = text_bytes(_OPS[op]) + long_bytes(now)
+        parts = [self._value_frame, *before, *after, by_transaction(changes, source_bytes), end]
+        return joined(len(changes), parts)

@@ -1,18 +1,19 @@
-"""Columns in Debezium's Avro: their schemas, and Python expressions for their bytes."""
+"""Columns in Debezium's Avro: their schemas, and writers of their values."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from ...events import Column, Table
-from .avro_code import SCOPE, bytes_code, long_code, text_code
-from .avro_columns import signed, unsigned_expression
+from .avro_columns import unsigned
+from .avro_values import AvroWriter, binaries, bits, doubles, longs, nullable, singles, texts, unscaled
+from .columns import Parts, Values
 from .debezium_schemas import legal
 from .debezium_types import connect_type, conversion
 from .definition import Definition, bare_type
 from .encoder import NotEncodable, refuse
 from .options import DebeziumAvroOptions, DebeziumOptions
-from .value_text import Scope
 
 _AVRO: Final = {
     "int32": "int", "int64": "long", "float": "float", "double": "double", "string": "string",
@@ -74,46 +75,39 @@ def _as_json(options: DebeziumAvroOptions) -> DebeziumOptions:
     )
 
 
-def field_expression(
-    encoding: str, table: Table, place: int, options: DebeziumAvroOptions, scope: Scope
-) -> str:
-    """Return a Python expression for the bytes of a field, which may be null."""
-    column, var = table.columns[place], f"c{place}"
-    scope |= SCOPE
+def field_writer(encoding: str, table: Table, column: Column, options: DebeziumAvroOptions) -> AvroWriter:
+    """Return the writer of a field, which may be null."""
+
+    def with_null(write: AvroWriter) -> AvroWriter:
+        return nullable(write, b"\0", b"\2")
+
     match column.kind:
-        case "float" | "double":
-            value = f"{column.kind}_bytes({var})"
+        case "float":
+            return with_null(singles)
+        case "double":
+            return with_null(doubles)
         case "bit" if column.length == 1:
-            value = f"(b'\\1' if {var} else b'\\0')"
+            return with_null(lambda values: [[b"\1" if value else b"\0" for value in values]])
         case "bit":
-            value = bytes_code(f"{var}.to_bytes({(column.length + 7) // 8}, 'little')")
+            return with_null(bits(column.length, "little"))
         case "binary" | "varbinary" | "blob":
-            value = bytes_code(var)
+            return with_null(binaries)
         case "decimal" if options.avro_decimal_handling_mode == "precise":
-            value = bytes_code(f"unscaled_bytes({var}, {column.scale})")
+            return with_null(unscaled(column.scale))
         case "bigint" if column.unsigned and options.avro_bigint_unsigned_handling_mode == "long":
-            negative = scope.keep(signed(encoding, table, column, wrap=False))
-            value = unsigned_expression(var, negative)
-        case _:
-            return _converted(encoding, table, column, var, options, scope)
-    return f"(b'\\0' if {var} is None else b'\\2' + {value})"
-
-
-def _converted(
-    encoding: str, table: Table, column: Column, var: str, options: DebeziumAvroOptions, scope: Scope
-) -> str:
-    kind = connect_type(table, column, _as_json(options))[0]
-    write = text_code if kind == "string" else long_code
+            return with_null(unsigned(encoding, table, column, wrap=False))
     convert = conversion(table, column, _as_json(options))
-    if convert is None:
-        return f"(b'\\0' if {var} is None else b'\\2' + {write(var)})"
+    write = with_null(texts if connect_type(table, column, _as_json(options))[0] == "string" else longs)
+    return write if convert is None else _converted(encoding, convert, write)
 
-    def converted(value: Any) -> Any:
+
+def _converted(encoding: str, convert: Callable[[Values], Values], write: AvroWriter) -> AvroWriter:
+    """Return a writer of converted values: a zero date may be NULL in this form."""
+
+    def parts(values: Values) -> Parts:
         try:
-            return convert(value)
+            return write(convert(values))
         except NotEncodable as error:
             raise error.of(encoding) from None
 
-    name = scope.keep(converted)
-    # a zero date may be NULL in this form
-    return f"(b'\\0' if {var} is None or (v := {name}({var})) is None else b'\\2' + {write('v')})"
+    return parts

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from itertools import repeat
+from operator import floordiv, sub
+from typing import Any, Final
 
 import msgspec
 
 from ...events import Column, Kind, Table
 from ..text import datetime_text
-from .definition import Definition, bare_type
-from .encoder import NotEncodable, refuse
+from .columns import Values
+from .encoder import refuse
+from .json_text import base64_text
 from .numbers import json_number, single_text, vector_text
 from .options import DebeziumOptions
-from .sql_default import constant
-from .value_text import base64_text
 
 NAME: Final = "debezium"
 
@@ -34,37 +34,8 @@ _INTEGERS: Final[dict[Kind, tuple[str, str]]] = {
 _DAY_ZERO: Final = date(1970, 1, 1).toordinal()
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - a datetime has no zone
 _MICROSECOND: Final = timedelta(microseconds=1)
+_MILLISECOND: Final = timedelta(milliseconds=1)
 _TOO_LARGE: Final = 2**63
-
-
-class ColumnForm(NamedTuple):
-    """Form of one column."""
-
-    schema: dict[str, Any]
-    convert: Callable[[Any], Any] | None
-    """Returns a value that isn't None as JSON holds it; None if it is the same there."""
-
-
-def column_form(definition: Definition, column: Column, options: DebeziumOptions) -> ColumnForm:
-    """Return the form of a column. Raises NotEncodable for a kind that has none."""
-    kind, name, parameters = connect_type(definition.table, column, options)
-    convert = conversion(definition.table, column, options)
-    schema: dict[str, Any] = {}
-    if options.enable_tidb_extension:
-        schema["tidb_type"] = bare_type(definition, column).removesuffix(" zerofill")
-    schema |= {"type": kind, "optional": column.nullable}
-    if name:
-        schema["name"] = name
-        if column.kind != "vector":
-            schema["version"] = 1
-    if parameters:
-        schema["parameters"] = parameters
-    schema["field"] = column.name
-    default = constant(column)
-    if default is not None:
-        with suppress(NotEncodable):  # rows have all columns: no reader needs the default
-            schema["default"] = convert(default) if convert else default
-    return ColumnForm(schema, convert)
 
 
 def connect_type(table: Table, column: Column, options: DebeziumOptions) -> tuple[str, str, dict[str, str]]:
@@ -106,8 +77,32 @@ def connect_type(table: Table, column: Column, options: DebeziumOptions) -> tupl
     return "string", "", {}
 
 
-def conversion(table: Table, column: Column, options: DebeziumOptions) -> Callable[[Any], Any] | None:
-    """Return a function for values that aren't None as JSON holds them; None if they stay as they are."""
+def conversion(
+    table: Table, column: Column, options: DebeziumOptions
+) -> Callable[[Values], Sequence[Any]] | None:
+    """Return a function from values to those that JSON holds; None if they stay as they are."""
+    convert = _conversion(table, column, options)
+    if convert is None:
+        return None
+
+    def convert_each(values: Values) -> Sequence[Any]:
+        return [None if value is None else convert(value) for value in values]
+
+    if column.kind != "datetime":
+        return convert_each
+    unit = _MICROSECOND if column.scale > 3 else _MILLISECOND
+
+    def convert_datetimes(values: Values) -> Sequence[Any]:
+        try:
+            return list(map(floordiv, map(sub, values, repeat(_EPOCH)), repeat(unit)))
+        except TypeError:  # of NULL or a zero date
+            return convert_each(values)
+
+    return convert_datetimes
+
+
+def _conversion(table: Table, column: Column, options: DebeziumOptions) -> Callable[[Any], Any] | None:
+    """Return conversion() for one value that isn't NULL."""
     exact = options.refuse_inexact
 
     def inexact(reason: str) -> None:
@@ -139,7 +134,7 @@ def conversion(table: Table, column: Column, options: DebeziumOptions) -> Callab
         case "time":
             return lambda value: value // _MICROSECOND
         case "datetime":
-            unit = 1 if column.scale > 3 else 1000
+            unit = _MICROSECOND if column.scale > 3 else _MILLISECOND
             return lambda value: _datetime(value, unit, column, inexact)
         case "timestamp":
             return lambda value: _timestamp(value, column, inexact)
@@ -184,10 +179,12 @@ def _date(value: date | str, column: Column, inexact: Callable[[str], None]) -> 
     return value.toordinal() - _DAY_ZERO
 
 
-def _datetime(value: datetime | str, unit: int, column: Column, inexact: Callable[[str], None]) -> int | None:
+def _datetime(
+    value: datetime | str, unit: timedelta, column: Column, inexact: Callable[[str], None]
+) -> int | None:
     if isinstance(value, str):
         return _zero(column, inexact)
-    return (value - _EPOCH) // _MICROSECOND // unit
+    return (value - _EPOCH) // unit
 
 
 def _timestamp(value: datetime | str, column: Column, inexact: Callable[[str], None]) -> str:

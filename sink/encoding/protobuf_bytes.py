@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from ...codec.tidb.number import encode_uvarint
+
 _LENGTHS: Final = 256
 """Maximum number of bytes of a value whose head is kept."""
 
 
 def varint(number: int) -> bytes:
     """Return an integer; a negative one as its 64 bits."""
-    if 0 <= number < 0x80:
-        return bytes((number,))
-    if 0 <= number < 0x4000:
-        return bytes((number & 0x7F | 0x80, number >> 7))
-    number &= 0xFFFF_FFFF_FFFF_FFFF
-    found = bytearray()
-    while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
-        number >>= 7
-    found.append(number)
-    return bytes(found)
+    return encode_uvarint(number & 0xFFFF_FFFF_FFFF_FFFF)
 
 
 def delimited(field: int, content: bytes) -> bytes:

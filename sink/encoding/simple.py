@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ...events import Column, Ddl, Op, RowChange, Ts
-from .columns import Fields, Texts, Writer
+from .columns import Fields, Parts, RowParts, Writer
 from .definition import Definition
 from .encoder import afters, befores, by_transaction
 from .json_text import html_json_bytes, html_json_lines
-from .simple_encoder import NAME, AnySimpleEncoder, RowParts, SimpleTable
+from .simple_encoder import NAME, AnySimpleEncoder, SimpleTable
 from .simple_schema import table_schema
 from .value_lines import value_lines, wrapped
 
@@ -56,7 +56,7 @@ class _TableForm(SimpleTable):
         ordered = sorted(places, key=lambda place: columns[place].name)
         names = [html_json_bytes(columns[place].name) + b":" for place in ordered]
         writers = [self._writer(columns[place]) for place in ordered]
-        return Fields(list(zip(ordered, names, writers, strict=True)), b",").of
+        return Fields(list(zip(ordered, names, writers, strict=True)), b",")
 
     def _writer(self, column: Column) -> Writer:
         if column.kind in ("binary", "varbinary", "blob"):
@@ -73,14 +73,12 @@ class _TableForm(SimpleTable):
         stored = b',"claimCheckLocation":%b' % html_json_bytes(location) if location else b""
         return stored + (b',"handleKeyOnly":true' if only_key else b"")
 
-    def _parts(
-        self, op: Op, changes: list[RowChange], now: int, columns: RowParts, mark: bytes
-    ) -> list[bytes | Texts]:
-        start = [
+    def _parts(self, op: Op, changes: list[RowChange], now: int, columns: RowParts, mark: bytes) -> Parts:
+        start: Parts = [
             b'%b,"type":"%b","commitTs":' % (self._start, _OPS[op]),
             by_transaction(changes, lambda change: b"%d" % change.commit_ts),
             b',"buildTs":%d,"schemaVersion":%d%b' % (now, self._definition.version, mark),
         ]
-        new = [] if op == "delete" else [b',"data":{', *columns(afters(changes)), b"}"]
-        old = [] if op == "insert" else [b',"old":{', *columns(befores(changes)), b"}"]
+        new: Parts = [] if op == "delete" else [b',"data":{', *columns.of(afters(changes)), b"}"]
+        old: Parts = [] if op == "insert" else [b',"old":{', *columns.of(befores(changes)), b"}"]
         return [*start, *new, *old, b"}"]

@@ -5,25 +5,37 @@ Source: TiCDC's documentation of its simple protocol, and messages that TiCDC wr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
-from ...events import Ddl, Op, Row, RowChange, Table, Ts
-from ..row_code import compile_rows
+from ...events import Column, Ddl, Op, RowChange, Ts
 from .avro_bytes import avro_bytes, long_bytes, text_bytes
-from .avro_code import SCOPE, bytes_code, long_code, text_code
-from .columns import Texts
+from .avro_values import (
+    AvroFields,
+    AvroWriter,
+    binaries,
+    doubles,
+    longs,
+    nullable,
+    singles,
+    texts,
+    written,
+)
+from .columns import Parts, RowParts
 from .definition import Definition
 from .encoder import afters, befores, by_transaction
-from .options import SimpleOptions
+from .numbers import EnumIndex, SetMask
 from .simple_avro_schema import BOOTSTRAP, DDL, DDL_TYPES, WATERMARK, avro_table_schema
-from .simple_encoder import NAME, AnySimpleEncoder, RowParts, SimpleTable
-from .value_text import Scope, text_expression
+from .simple_encoder import NAME, AnySimpleEncoder, SimpleTable
+from .value_lines import value_lines
 
 _DML: Final = b"\x16\6\6\2"
 """Bytes before a row: the branch of the message, its type, the branch of its payload, and the version."""
 _OPS: Final[dict[Op, bytes]] = {"insert": b"\0", "update": b"\2", "delete": b"\4"}
 _NULL, _VALUE, _TRUE = b"\0", b"\2", b"\1"
+_END: Final = b"\0"
+"""End of a map."""
+_TOO_LARGE: Final = 2**63
 
 
 class SimpleAvroEncoder(AnySimpleEncoder):
@@ -61,64 +73,52 @@ class _TableForm(SimpleTable):
         return _DML + text_bytes(table.schema) + text_bytes(table.name) + long_bytes(number)
 
     def _fields(self, places: Sequence[int]) -> RowParts:
-        render = _render(self._definition.table, self._options, places)
-        return lambda rows: [render(rows)]
+        columns = self._definition.table.columns
+        ordered = sorted(places, key=lambda place: columns[place].name)
+        count = long_bytes(len(ordered)) if ordered else b""
+        return AvroFields([(place, self._writer(columns[place])) for place in ordered], count, _END)
+
+    def _writer(self, column: Column) -> AvroWriter:
+        """Return a writer of a map's entries."""
+        name = text_bytes(column.name)
+        branch, write = self._values_writer(column)
+        return nullable(write, name + _NULL, name + branch)
+
+    def _values_writer(self, column: Column) -> tuple[bytes, AvroWriter]:
+        """Return the bytes of a value's branch, and the writer of values."""
+        match column.kind:
+            case "bigint" if column.unsigned:
+                return b"\x0e", lambda values: longs(
+                    [value if value < _TOO_LARGE else value - 2 * _TOO_LARGE for value in values]
+                )
+            case "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "year":
+                return b"\2", longs
+            case "float":
+                return b"\4", singles
+            case "double":
+                return b"\6", doubles
+            case "binary" | "varbinary" | "blob":
+                return b"\x0a", binaries
+            case "enum" | "set":
+                numbers = (EnumIndex if column.kind == "enum" else SetMask)(column.members)
+                return b"\2", lambda values: longs([numbers[value] for value in values])
+        lines = value_lines(NAME, self._definition.table, column, self._options.zone)
+        write = texts if lines is None else written(lines)
+        if column.kind == "timestamp":
+            return b"\x0c" + text_bytes(self._options.time_zone), write
+        return b"\x08", write
 
     def _mark(self, *, only_key: bool, location: str) -> bytes:
         stored = _VALUE + text_bytes(location) if location else _NULL
         return stored + (_VALUE + _TRUE if only_key else _NULL)
 
-    def _parts(
-        self, op: Op, changes: list[RowChange], now: int, columns: RowParts, mark: bytes
-    ) -> list[bytes | Texts]:
-        start = [
+    def _parts(self, op: Op, changes: list[RowChange], now: int, columns: RowParts, mark: bytes) -> Parts:
+        new: Parts = [_NULL] if op == "delete" else [_VALUE, *columns.of(afters(changes))]
+        old: Parts = [_NULL] if op == "insert" else [_VALUE, *columns.of(befores(changes))]
+        return [
             self._start + _OPS[op],
             by_transaction(changes, lambda change: long_bytes(change.commit_ts)),
             long_bytes(now) + long_bytes(self._definition.version) + mark + _NULL,  # no checksum
+            *new,
+            *old,
         ]
-        new = [_NULL] if op == "delete" else [_VALUE, *columns(afters(changes))]
-        old = [_NULL] if op == "insert" else [_VALUE, *columns(befores(changes))]
-        return [*start, *new, *old]
-
-
-_Render = Callable[[Iterable[Row]], list[bytes]]
-
-
-def _render(table: Table, options: SimpleOptions, places: Iterable[int]) -> _Render:
-    """Return code that writes rows as maps."""
-    scope = Scope(options.zone)
-    scope |= SCOPE
-    ordered = sorted(places, key=lambda place: table.columns[place].name)
-    parts = []
-    for place in ordered:
-        name = scope.keep(text_bytes(table.columns[place].name) + _NULL)
-        branch, value = _value(table, place, scope, options)
-        start = scope.keep(text_bytes(table.columns[place].name) + branch)
-        parts.append(f"{name} if c{place} is None else {start} + {value}")
-    count = scope.keep(long_bytes(len(ordered)) if ordered else b"")
-    joined = "".join(f"{part}," for part in parts)
-    return compile_rows(len(table.columns), f"b''.join(({count}, {joined} b'\\0'))", scope)
-
-
-def _value(table: Table, place: int, scope: Scope, options: SimpleOptions) -> tuple[bytes, str]:
-    """Return the number of a value's branch, and a Python expression for its bytes."""
-    column, var = table.columns[place], f"c{place}"
-    match column.kind:
-        case "bigint" if column.unsigned:
-            return b"\x0e", f"long_bytes({var} if {var} < {2**63} else {var} - {2**64})"
-        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "year":
-            return b"\2", long_code(var)
-        case "float":
-            return b"\4", f"float_bytes({var})"
-        case "double":
-            return b"\6", f"double_bytes({var})"
-        case "binary" | "varbinary" | "blob":
-            return b"\x0a", bytes_code(var)
-    text = text_expression(NAME, table, column, var, scope)
-    match column.kind:
-        case "enum" | "set":
-            return b"\2", f"long_bytes({text.removeprefix('str(').removesuffix(')')})"
-        case "timestamp":
-            zone = scope.keep(text_bytes(options.time_zone))
-            return b"\x0c", f"{zone} + {text_code(text)}"
-    return b"\x08", text_code(text)

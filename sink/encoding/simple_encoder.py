@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import islice, repeat
-from typing import Final, Self, TypeAlias
+from typing import Final, Self
 
-from ...events import Ddl, Op, Row, RowChange, Table, Ts
+from ...events import Ddl, Op, RowChange, Table, Ts
 from ..per_table import PerTable
 from .claims import Claim, ClaimStore
-from .columns import Texts, joined
+from .columns import Parts, RowParts, joined
 from .compression import Compress, compressor
 from .definition import Definition, Describe, definition_of
 from .encoder import Message, Milliseconds, groups, in_order
@@ -20,9 +20,6 @@ from .simple_bootstrap import Bootstraps
 from .statement_kind import statement_kind, table_after
 
 NAME: Final = "simple"
-
-RowParts: TypeAlias = Callable[[list[Row]], list[bytes | Texts]]
-"""Returns the parts of messages that have some columns of these rows."""
 
 
 class AnySimpleEncoder(ABC):
@@ -138,6 +135,4 @@ class SimpleTable(ABC):
         where is the whole message, if it is stored?"""
 
     @abstractmethod
-    def _parts(
-        self, op: Op, changes: list[RowChange], now: int, columns: RowParts, mark: bytes
-    ) -> list[bytes | Texts]: ...
+    def _parts(self, op: Op, changes: list[RowChange], now: int, columns: RowParts, mark: bytes) -> Parts: ...

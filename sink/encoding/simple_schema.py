@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from ...events import Column
 from .definition import Definition, TableIndex, display_width, type_name
+from .json_text import base64_text
 from .sql_default import constant, spelled
-from .value_text import base64_text
 
 _DIGITS: Final = {"float": 12, "double": 22, "json": 4294967295, "date": 10, "year": 4}
 _MOMENTS: Final = {"time": 10, "datetime": 19, "timestamp": 19}

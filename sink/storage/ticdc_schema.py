@@ -11,14 +11,12 @@ from zlib import crc32
 
 from ...events import Column, Table, Ts
 from ..encoding.definition import definition_of, display_width, type_name
+from ..encoding.json_text import html
 from ..encoding.sql_default import spelled
 
 _VERSION: Final = 1
 _LENGTHS: Final = (0xFF, 0xFFFF, 0xFF_FFFF, 0xFFFF_FFFF)
 """Longest texts and blobs, by the bytes of their length, from 1."""
-_HTML: Final = str.maketrans(
-    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-)
 
 KEY_COLUMNS: Final = [
     {"ColumnName": name, "ColumnType": kind, "ColumnPrecision": size, "ColumnNullable": "false"}
@@ -72,7 +70,7 @@ def schema_name(version: Ts, checksum: int) -> str:
 
 def _text(document: dict[str, Any]) -> str:
     """Return JSON as Go indents and escapes it."""
-    return json.dumps(document, indent=4, ensure_ascii=False).translate(_HTML)
+    return html(json.dumps(document, indent=4, ensure_ascii=False).encode()).decode()
 
 
 def _column(table: Table, place: int, column: Column) -> dict[str, str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from importlib import resources
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import fastavro
@@ -190,7 +190,9 @@ def simple_form(key: bytes | None, value: bytes | None) -> Any:
     return key, text if "BOOTSTRAP" in text else re.sub(r',"(tableSchema|preTableSchema)":.*', "}", text)
 
 
-SIMPLE_SCHEMA = fastavro.parse_schema(json.loads((Path(__file__).parent / "simple.avsc").read_text()))
+SIMPLE_SCHEMA = fastavro.parse_schema(
+    json.loads(resources.files("tidemill.testing").joinpath("simple.avsc").read_text())
+)
 
 
 def simple_avro_form(key: bytes | None, value: bytes | None) -> Any:
