@@ -6,7 +6,7 @@ import io
 import json
 from base64 import b64decode
 from collections.abc import Callable
-from pathlib import Path
+from importlib import resources
 from random import Random
 from string import ascii_letters
 from typing import Any
@@ -32,7 +32,9 @@ ENOUGH: dict[str, dict[str, Any]] = {
     "simple avro": {"encoding-format": "avro"},
 }
 """Options that claim checks need, by encoding."""
-SIMPLE_SCHEMA = fastavro.parse_schema(json.loads((Path(__file__).parent / "simple.avsc").read_text()))
+SIMPLE_SCHEMA = fastavro.parse_schema(
+    json.loads(resources.files("tidemill.testing").joinpath("simple.avsc").read_text())
+)
 
 
 class Kept:
