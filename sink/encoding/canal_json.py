@@ -47,7 +47,7 @@ class CanalJsonEncoder:
     def rows(self, changes: Sequence[RowChange], last: bool = True) -> list[Message]:  # noqa: ARG002
         now = self._now()
         values = in_order(changes, lambda table, op, group: self._tables[table].values(op, group, now))
-        return list(map(Message, repeat(None), map(self._compress, values)))
+        return list(map(Message, repeat(None), self._compress(values)))
 
     def ddl(self, ddl: Ddl) -> list[Message]:
         if not ddl.query:
@@ -81,7 +81,8 @@ class CanalJsonEncoder:
         }
         if self._options.enable_tidb_extension:
             found["_tidb"] = {extension: ts}
-        return Message(None, self._compress(html_json_bytes(found)), 0)
+        [value] = self._compress([html_json_bytes(found)])
+        return Message(None, value, 0)
 
 
 class _TableForm:

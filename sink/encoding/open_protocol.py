@@ -48,10 +48,9 @@ class OpenProtocolEncoder:
         self._tables: Final = PerTable(lambda table: _TableForm(describe(table), options))
 
     def rows(self, changes: Sequence[RowChange], last: bool = True) -> list[Message]:  # noqa: ARG002
-        parts = [
-            (key, self._compress(value))
-            for key, value in in_order(changes, lambda table, op, group: self._tables[table].parts(op, group))
-        ]
+        rows = in_order(changes, lambda table, op, group: self._tables[table].parts(op, group))
+        values = self._compress([value for _, value in rows])
+        parts = [(key, value) for (key, _), value in zip(rows, values, strict=True)]
         found: list[Message] = []
         batch: list[tuple[bytes, bytes]] = []
         size, limit = 0, self._options.max_message_bytes
@@ -72,7 +71,7 @@ class OpenProtocolEncoder:
         schema, table = named(ddl)
         key = json_bytes({"ts": ddl.commit_ts, "scm": schema, "tbl": table, "t": 2})
         value = json_bytes({"q": ddl.query, "t": statement_kind(ddl).number})
-        return [_message([(key, self._compress(value))], 0)]
+        return [_message([(key, one) for one in self._compress([value])], 0)]
 
     def watermark(self, ts: Ts) -> list[Message]:
         return [_message([(json_bytes({"ts": ts, "t": 3}), b"")], 0)]

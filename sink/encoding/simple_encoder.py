@@ -37,7 +37,7 @@ class AnySimpleEncoder(ABC):
     def rows(self, changes: Sequence[RowChange], last: bool = True) -> list[Message]:  # noqa: ARG002
         now = self._now()
         values = in_order(changes, lambda table, op, group: self._tables[table].values(op, group, now))
-        messages = map(Message, repeat(None), map(self._compress, values))
+        messages = map(Message, repeat(None), self._compress(values))
         found: list[Message] = []
         for table, _, group in groups(changes):
             if self._bootstraps.due(table, len(group)):
@@ -60,7 +60,7 @@ class AnySimpleEncoder(ABC):
         return self._without_rows(self._watermark(ts, self._now()))
 
     def _without_rows(self, value: bytes) -> list[Message]:
-        return [Message(None, self._compress(value), 0)]
+        return [Message(None, one, 0) for one in self._compress([value])]
 
     @abstractmethod
     def _form(self, definition: Definition) -> SimpleTable: ...
