@@ -89,7 +89,7 @@ def changes_of(rows: int) -> list[RowChange]:
 
 def _values(rows: int) -> Iterator[tuple[Any, ...]]:
     for n in range(rows):
-        yield n, n * 7_919, Decimal(n) / 100, n / 7, f"customer {n}", _MOMENT, n % 100, f"note {n} " * 4
+        yield n, n * 7_919, Decimal(n).scaleb(-2), n / 7, f"customer {n}", _MOMENT, n % 100, f"note {n} " * 4
 
 
 def _encode(encoding: str, options: dict[str, Any], changes: list[RowChange]) -> tuple[float, list[Message]]:

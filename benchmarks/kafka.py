@@ -18,7 +18,7 @@ from typing import Any, Final
 from confluent_kafka import Producer
 
 from ..engine.checkpoint import CheckpointFile
-from ..events import Checkpoint, RowChange, Transaction
+from ..events import Checkpoint, RowChange, Rows, Transaction, runs_of
 from ..sink import Delivery, open_sink
 from ..sink.encoding.encodings import make_encoder
 from ..sink.kafka.route import Route, Rule
@@ -37,7 +37,9 @@ def run(*, rows: int = 200_000, rounds: int = 5, encoding: str = "canal-json") -
     """Return one result in the form that all benchmarks share."""
     changes = changes_of(rows)
     items = [
-        Transaction(2 + first, 0, "bench", changes[first : first + _TRANSACTION], f"log:{first}")
+        Transaction(
+            2 + first, 0, "bench", Rows(runs_of(changes[first : first + _TRANSACTION])), f"log:{first}"
+        )
         for first in range(0, rows, _TRANSACTION)
     ]
     prepared = _prepared(changes, encoding)

@@ -11,7 +11,7 @@ from typing import Final
 from ...codec.proto import canal
 from ...events import Column, Row, Table
 from .canal_types import WIDER, sql_type
-from .columns import Texts, Values, Writer, columns_of
+from .columns import Parts, Texts, Values, Writer, columns_of, joined
 from .definition import Definition, full_type
 from .numbers import java_number, single_text
 from .protobuf_bytes import Heads, delimited
@@ -33,24 +33,23 @@ class CanalColumns:
         self._columns: Final = [_Column(encoding, definition, place, zone) for place in places]
 
     def inserts(self, rows: list[Row]) -> list[bytes]:
-        return _rows(self._after(columns_of(rows), repeat(repeat(True))))
+        found = zip(self._columns, columns_of(rows), strict=True)
+        return _rows(len(rows), [column.alike(_AFTER, values, True) for column, values in found])
 
     def deletes(self, rows: list[Row]) -> list[bytes]:
-        return _rows(self._before(columns_of(rows)))
+        return _rows(len(rows), self._before(columns_of(rows)))
 
     def updates(self, before: list[Row], after: list[Row]) -> list[bytes]:
         old, new = columns_of(before), columns_of(after)
         found = zip(self._columns, old, new, strict=True)
         differ = [column.differ(was, becomes) for column, was, becomes in found]
-        return _rows([*self._before(old), *self._after(new, differ)])
+        changed = zip(self._columns, new, differ, strict=True)
+        now: list[Parts] = [[column.fields(_AFTER, values, flags)] for column, values, flags in changed]
+        return _rows(len(after), [*self._before(old), *now])
 
-    def _before(self, columns: list[Values]) -> list[Texts]:
+    def _before(self, columns: list[Values]) -> list[Parts]:
         found = zip(self._columns, columns, strict=True)
-        return [column.fields(_BEFORE, values, repeat(False)) for column, values in found]
-
-    def _after(self, columns: list[Values], updated: Iterable[Iterable[bool]]) -> list[Texts]:
-        found = zip(self._columns, columns, updated, strict=False)
-        return [column.fields(_AFTER, values, flags) for column, values, flags in found]
+        return [column.alike(_BEFORE, values, False) for column, values in found]
 
 
 class _Column:
@@ -74,6 +73,13 @@ class _Column:
             field: [[self._values_head(field, one, changed) for one in (kind, wider)] for changed in flags]
             for field in (_BEFORE, _AFTER)
         }
+
+    def alike(self, field: int, values: Values, updated: bool) -> Parts:
+        """Return the parts of fields() if all rows, or none, are updated."""
+        if None in values or (self._least is not None and max(values) >= self._least):
+            return [self.fields(field, values, repeat(updated))]
+        texts = self._texts(values)
+        return [list(map(self._heads[field][updated][False].__getitem__, map(len, texts))), texts, self._tail]
 
     def fields(self, field: int, values: Values, updated: Iterable[bool]) -> Texts:
         """Return the column of each row as field _BEFORE or _AFTER of the row."""
@@ -124,8 +130,8 @@ def texts_of(encoding: str, table: Table, column: Column, zone: tzinfo) -> Write
     return (lambda values: [(value or "").encode() for value in values]) if lines is None else split(lines)
 
 
-def _rows(columns: list[Texts]) -> list[bytes]:
-    return list(map(_row, map(b"".join, zip(*columns, strict=True))))
+def _rows(count: int, columns: list[Parts]) -> list[bytes]:
+    return list(map(_row, joined(count, [part for parts in columns for part in parts])))
 
 
 def _row(content: bytes) -> bytes:

@@ -89,7 +89,8 @@ class CanalJsonEncoder:
         }
         if self._options.enable_tidb_extension:
             found["_tidb"] = {extension: ts}
-        return Message(None, self._compress(html_json_bytes(found)), 0)
+        [value] = self._compress([html_json_bytes(found)])
+        return Message(None, value, 0)
 
 
 class _TableForm:
@@ -122,13 +123,14 @@ class _TableForm:
             places = self._handle
             if not places:
                 refuse(NAME, self._table, "", "delete-only-output-handle-key-columns needs a key")
-        found = list(map(self._compress, self._render(op, changes, now, places, b"")))
+        found = self._compress(self._render(op, changes, now, places, b""))
 
         def short(place: int, location: str) -> bytes:
             mark = b',"onlyHandleKey":true'
             if location:
                 mark = b',"claimCheckLocation":%b' % html_json_bytes(location)
-            return self._compress(self._render(op, [changes[place]], now, self._handle, mark)[0])
+            (value,) = self._compress(self._render(op, [changes[place]], now, self._handle, mark))
+            return value
 
         def claim(place: int) -> Claim:
             change = changes[place]

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ...events import ChangeDetails, Column, CreateTable, Ddl, Op, RowChange, Table, Ts
 from ..per_table import PerTable
-from .columns import Fields, Texts, Writer, joined
+from .columns import Fields, Texts, Values, Writer, joined
 from .compression import compressor
 from .definition import Definition, Describe, definition_of
 from .encoder import Message, Milliseconds, NotEncodable, afters, befores, by_transaction, in_order, refuse
@@ -19,7 +19,7 @@ from .json_text import base64_text
 from .numbers import go_number, single_text
 from .options import CsvOptions
 from .oversize import check_sizes
-from .value_lines import Lines, doubles_within, each, plain, split, value_lines
+from .value_lines import Lines, doubles_within, each, plain, split, value_lines, wrapped
 
 NAME: Final = "csv"
 
@@ -42,7 +42,7 @@ class CsvEncoder:
     def rows(self, changes: Sequence[RowChange], last: bool = True) -> list[Message]:  # noqa: ARG002
         def encode(table: Table, op: Op, group: list[RowChange]) -> list[Message]:
             form = self._tables[table]
-            found = list(map(Message, repeat(form.header), map(self._compress, form.lines(op, group))))
+            found = list(map(Message, repeat(form.header), self._compress(form.lines(op, group))))
             check_sizes(NAME, self._options, group, found)
             return found
 
@@ -111,21 +111,44 @@ class _TableForm:
         null, options = self._options.null.encode(), self._options
         quoted = self._quote if options.quote else lambda text: _bare_null(text, self._table, options)
         if (numbers := _numbers(column)) is not None:
-            bare = split(numbers)
-            return lambda values: [null if text == b"null" else text for text in bare(values)]
+            return _marked(numbers, b"", null)
         if (text := _text(column, options)) is not None:
+            if options.quote and text is str:
+                return _quoted(options.quote, quoted, null)
             return lambda values: [
                 null if value is None else quoted(text(value)).encode() for value in values
             ]
         lines = value_lines(NAME, self._table, column, options.zone)
         assert lines is not None
-        texts = split(lines)
         if options.quote in ('"', "'"):  # which are in none of these texts
-            mark = options.quote.encode()
-            return lambda values: [null if text == b"null" else mark + text + mark for text in texts(values)]
+            return _marked(lines, options.quote.encode(), null)
+        texts = split(lines)
         return lambda values: [
             null if text == b"null" else quoted(text.decode()).encode() for text in texts(values)
         ]
+
+
+def _marked(lines: Lines, mark: bytes, null: bytes) -> Writer:
+    """Return a writer of lines between marks."""
+    whole = wrapped(lines, mark, mark) if mark else split(lines)
+
+    def write(values: Values) -> Texts:
+        if None not in values:
+            return whole(values)
+        return [null if text == b"null" else mark + text + mark for text in lines(values).split(b"\n")]
+
+    return write
+
+
+def _quoted(quote: str, quoted: Callable[[str], str], null: bytes) -> Writer:
+    """Return a writer of text between quotes, which `quoted` escapes inside of it."""
+
+    def write(values: Values) -> Texts:
+        if quote in "".join(filter(None, values)):
+            return [null if value is None else quoted(value).encode() for value in values]
+        return [null if value is None else f"{quote}{value}{quote}".encode() for value in values]
+
+    return write
 
 
 def quoting(options: CsvOptions) -> Callable[[str], str]:

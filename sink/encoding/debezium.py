@@ -60,7 +60,7 @@ class DebeziumEncoder:
 
         def encode(table: Table, op: Op, group: list[RowChange]) -> list[Message]:
             keys, values = self._tables[table].rows(op, group, now)
-            found = list(map(Message, map(self._compress, keys), map(self._compress, values)))
+            found = list(map(Message, self._compress(keys), self._compress(values)))
             check_sizes(NAME, self._options, group, found)
             return found
 
@@ -105,8 +105,9 @@ class DebeziumEncoder:
         parts = []
         for payload, schema in ((key, key_schema), (value, value_schema)):
             start, end = self._schemas.around(schema["name"], schema)
-            parts.append(self._compress(start + json_bytes(payload) + end))
-        return Message(parts[0], parts[1], 0)
+            parts.append(start + json_bytes(payload) + end)
+        key_bytes, value_bytes = self._compress(parts)
+        return Message(key_bytes, value_bytes, 0)
 
 
 def source_of(options: DebeziumOptions, schema: str, table: str, ts: Ts, start_ts: Ts) -> dict[str, Any]:

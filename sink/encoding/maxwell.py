@@ -60,7 +60,7 @@ class MaxwellEncoder:
 
     def rows(self, changes: Sequence[RowChange], last: bool = True) -> list[Message]:
         rows = in_order(changes, lambda table, op, group: self._tables[table].rows(op, group))
-        found = []
+        keys, values = [], []
         for change, following, (key, start, end) in zip(changes, [*changes[1:], None], rows, strict=True):
             ts = change.commit_ts
             if ts != self._ts:
@@ -71,8 +71,10 @@ class MaxwellEncoder:
                 middle = b',"commit":true' if is_last else b',"xoffset":%d' % self._offset
             if key is None:  # spreads rows over partitions; the same when they are read again
                 key = self._tables[change.table].key_of(UUID(int=ts << 64 | self._offset))
-            found.append(Message(key, self._compress(start + middle + end)))
+            keys.append(key)
+            values.append(start + middle + end)
             self._offset += 1
+        found = list(map(Message, keys, self._compress(values)))
         check_sizes(NAME, self._options, changes, found)
         return found
 
@@ -95,7 +97,8 @@ class MaxwellEncoder:
             found["def"] = _definition(table)
         found |= {"ts": physical_ms(ddl.commit_ts), "sql": ddl.query}
         key = json_bytes({"database": ddl.schema, "table": ddl.table})
-        return [Message(key, self._compress(json_bytes(found)), 0)]
+        [value] = self._compress([json_bytes(found)])
+        return [Message(key, value, 0)]
 
     def watermark(self, ts: Ts) -> list[Message]:  # noqa: ARG002
         return []

@@ -74,7 +74,7 @@ class OpenProtocolEncoder:
         schema, table = named(ddl)
         key = json_bytes({"ts": ddl.commit_ts, "scm": schema, "tbl": table, "t": 2})
         value = json_bytes({"q": ddl.query, "t": statement_kind(ddl).number})
-        return [_message([(key, self._compress(value))], 0)]
+        return [_message([(key, one) for one in self._compress([value])], 0)]
 
     def watermark(self, ts: Ts) -> list[Message]:
         return [_message([(json_bytes({"ts": ts, "t": 3}), b"")], 0)]
@@ -116,13 +116,13 @@ class _TableForm:
             columns = self._keys
         keys = by_transaction(changes, lambda change: self._key(change, {}))
         every = [keys] * len(changes) if isinstance(keys, bytes) else keys
-        values = map(self._compress, self._values(op, changes, columns))
+        values = self._compress(self._values(op, changes, columns))
         found = list(zip(every, values, strict=True))
 
         def short(place: int, location: str) -> _Part:
             mark: dict[str, Any] = {"ohk": False, "ccl": location} if location else {"ohk": True}
-            (value,) = self._values(op, [changes[place]], self._keys)
-            return self._key(changes[place], mark), self._compress(value)
+            (value,) = self._compress(self._values(op, [changes[place]], self._keys))
+            return self._key(changes[place], mark), value
 
         def claim(place: int) -> Claim:
             key, value = found[place]

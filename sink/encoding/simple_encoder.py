@@ -74,7 +74,7 @@ class AnySimpleEncoder(ABC):
         return self._without_rows(self._watermark(ts, self._now()))
 
     def _without_rows(self, value: bytes) -> list[Message]:
-        return [Message(None, self._compress(value), 0)]
+        return [Message(None, one, 0) for one in self._compress([value])]
 
     @abstractmethod
     def _form(self, definition: Definition) -> SimpleTable: ...
@@ -105,13 +105,14 @@ class SimpleTable(ABC):
         self._whole: Final = self._mark(only_key=False, location="")
 
     def values(self, op: Op, changes: list[RowChange], now: int) -> list[bytes]:
-        whole = joined(len(changes), self._parts(op, changes, now, self._columns, self._whole))
-        found = list(map(self._compress, whole))
+        found = self._compress(
+            joined(len(changes), self._parts(op, changes, now, self._columns, self._whole))
+        )
 
         def short(place: int, location: str) -> bytes:
             mark = self._mark(only_key=True, location=location)
-            (value,) = joined(1, self._parts(op, [changes[place]], now, self._keys, mark))
-            return self._compress(value)
+            (value,) = self._compress(joined(1, self._parts(op, [changes[place]], now, self._keys, mark)))
+            return value
 
         def claim(place: int) -> Claim:
             change = changes[place]

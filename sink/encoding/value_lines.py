@@ -101,11 +101,14 @@ def doubles_within(low: float, high: float, whole: bytes, other: Callable[[float
     """
 
     def lines(values: Values) -> bytes:
-        found = _ENCODER.encode_lines(values).replace(b".0\n", whole + b"\n")[:-1].split(b"\n")
+        found = _ENCODER.encode_lines(values).replace(b".0\n", whole + b"\n")[:-1]
+        if None not in values and low <= min(values) and max(values) < high:
+            return found
+        pairs = zip(found.split(b"\n"), values, strict=True)
         return b"\n".join(
             [
                 text if not value or low <= value < high or -high < value <= -low else other(value).encode()
-                for text, value in zip(found, values, strict=True)
+                for text, value in pairs
             ]
         )
 

@@ -19,6 +19,10 @@ from .route import Route, Rules
 from .template import HEADER_NAMES, Template
 from .topics import Topics
 
+_TOGETHER: Final = 1_000
+"""Rows after which no further transaction is encoded with them: 10,000 at once take a quarter longer each, as
+they don't fit into the processor's cache."""
+
 _Found: TypeAlias = dict[Place, list[Message]]
 
 
@@ -161,20 +165,22 @@ class Messages:
 
 
 def _merged(items: Iterable[Item]) -> Iterator[Ddl | list[Transaction]]:
-    """Yield schema changes, and the transactions with rows between them, which are encoded at once.
+    """Yield schema changes, and transactions with rows, which are encoded together.
 
     A chunk of a snapshot is one by itself: it may have the ts of the one before it.
     """
     transactions: list[Transaction] = []
+    rows = 0
     for item in items:
-        if isinstance(item, Transaction) and item.chunk is None:
-            transactions += [item] if item.rows else []
-            continue
-        if transactions:
+        joins = isinstance(item, Transaction) and item.chunk is None
+        if transactions and (rows >= _TOGETHER or not joins):
             yield transactions
-            transactions = []
+            transactions, rows = [], 0
         if isinstance(item, Ddl):
             yield item
+        elif joins:
+            transactions += [item] if item.rows else []
+            rows += len(item.rows)
         elif item.rows:
             yield [item]
     if transactions:
