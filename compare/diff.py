@@ -203,7 +203,7 @@ class Diff:
             for found in self._differences(source, reduced, at, settling, waiting):
                 one = difference_of(reduced, found)
                 totals[one.kind] += one.count
-                unsettled += not one.settled
+                unsettled += 0 if one.settled else one.count
                 self._last = reduced, found
                 yield one
         except Stopped as error:

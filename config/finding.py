@@ -17,5 +17,4 @@ class Finding:
     about: str = ""
     """ "source", or "sink" and its name; set by the caller of the check."""
     stages: Mapping[str, str] | None = None
-    """State of the stages in a sink's checkpoint, which it goes on from; None if this is about something
-    else."""
+    """State of the stages in the checkpoint that a sink goes on from; None if this is about others."""

@@ -33,6 +33,7 @@ ROWS_KEY: Final = "rows"
 """Key in a checkpoint: the conditions of the sink itself."""
 
 
+_INTEGERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _BY: Final = {WHERE_KEY: "where of [[filter]]", ROWS_KEY: "urls, split_by and rows"}
 
 
@@ -185,7 +186,16 @@ def _keeps_values(action: ChangeColumn) -> bool:
     if before is None or before.name.lower() != action.column.name.lower():
         return False
     is_narrower = before.nullable and not action.column.nullable
-    return not is_narrower and _values(before) == _values(action.column)
+    return not is_narrower and (_values(before) == _values(action.column) or _is_wider(before, action.column))
+
+
+def _is_wider(before: Column, after: Column) -> bool:
+    """Return True if the type is a larger VARCHAR, VARBINARY or integer, which has every value unchanged."""
+    if before.kind in _INTEGERS and after.kind in _INTEGERS:
+        fits = _INTEGERS.index(before.kind) <= _INTEGERS.index(after.kind)
+    else:
+        fits = before.kind == after.kind in ("varchar", "varbinary") and before.length <= after.length
+    return fits and _values(replace(before, kind=after.kind, length=after.length)) == _values(after)
 
 
 def _values(column: Column) -> Column:

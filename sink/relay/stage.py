@@ -9,6 +9,7 @@ from ...chain import Element, Lag, Mark, StageContext
 from ...errors import SinkError
 from ...events import Checkpoint, Item, Wait
 from .options import RelayOptions
+from .owner import claim
 from .writer import RelayWriter
 
 log = logging.getLogger("tidemill.sink")
@@ -31,6 +32,7 @@ class RelayStage:
         self.close()
         at, writer = context.checkpoint, RelayWriter(self._options)
         self._writer = writer
+        claim(self._options.directory, context.feed, context.sink)
         self._reject_tables(at.tables)
         if writer.source and at.source != writer.source:
             raise SinkError(
@@ -47,6 +49,7 @@ class RelayStage:
             )
         if gap or not writer.source or at.loading is not None:  # a snapshot's rows may come otherwise again
             writer.begin(at.source, at.ts, is_empty=not at.position and at.loading is not None)
+        writer.purge(at.ts)  # keep_bytes may be less now
 
     def apply(self, batch: Sequence[Element]) -> Sequence[Element]:
         items: list[Item] = []

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tidemill.chain import Keep, StageContext
 from tidemill.engine.filters import filters_of
@@ -148,10 +149,14 @@ def test_with_events_a_change_is_dropped_if_the_condition_is_true_before_and_aft
 
 def test_a_schema_change_of_a_condition_s_column_loads_the_table_again():
     stage = RowFilterStage(filters_of([{"tables": ["shop.orders"], "where": "id = 1 OR kind = 2"}]).rows)
-    kind, wide = Column("kind", "int"), Column("kind", "bigint")
+    kind, other = Column("kind", "int"), Column("kind", "bigint", unsigned=True)
+    name, wide = Column("kind", "varchar", length=9), Column("kind", "varchar", length=90)
     for actions in [
         (AddColumn(kind),),
-        (ChangeColumn("kind", wide, kind),),
+        (ChangeColumn("kind", other, kind),),
+        (ChangeColumn("kind", name, wide),),
+        (ChangeColumn("kind", replace(wide, charset="latin1"), name),),
+        (ChangeColumn("kind", Column("kind", "smallint"), kind),),
         (ChangeColumn("id", Column("id", "int", nullable=False), Column("id", "int")),),
         (DropColumn("kind"), AddColumn(kind)),
     ]:
@@ -161,6 +166,8 @@ def test_a_schema_change_of_a_condition_s_column_loads_the_table_again():
     for plain in [
         AddColumn(Column("note", "int")),
         ChangeColumn("kind", Column("kind", "int", default="1"), kind),
+        ChangeColumn("kind", Column("kind", "bigint"), kind),
+        ChangeColumn("kind", wide, name),
     ]:
         kept = alter(7, ORDERS, "ALTER …", plain)
         assert stage.apply([kept]) == [kept]

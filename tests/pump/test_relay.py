@@ -71,3 +71,6 @@ def test_a_relay_is_not_replayed_while_its_feed_runs(place):
         running.until(lambda status: status.state == "normal" and status.sinks[0].position)
         said = replay(place, str(place.config)).sentence
     assert said == f"relay {place.directory / 'relay'}: a feed uses it: stop the feed first"
+    place.config.write_text(place.config.read_text().replace('name = "', 'name = "other-', 1))
+    said = replay(place, str(place.config)).sentence
+    assert said.startswith(f"relay {place.directory / 'relay'} belongs to sink ")

@@ -109,7 +109,7 @@ def test_a_table_that_can_t_be_divided_is_refused(table, columns, error):
         shares(2, [insert(table, 1, "x")], *columns)
 
 
-ID, WIDE_ID = ORDERS.columns[0], replace(ORDERS.columns[0], kind="bigint")
+ID, OTHER_ID = ORDERS.columns[0], replace(ORDERS.columns[0], unsigned=not ORDERS.columns[0].unsigned)
 NOTE = ORDERS.columns[1]
 LONG_NOTE = replace(NOTE, length=90, nullable=False)
 
@@ -118,8 +118,9 @@ LONG_NOTE = replace(NOTE, length=90, nullable=False)
     ("actions", "is_loaded"),
     [
         ([ChangeKey(("note",))], True),
-        ([ChangeColumn("id", WIDE_ID, ID)], True),
-        ([ChangeColumn("id", replace(WIDE_ID, name="no"), ID)], True),
+        ([ChangeColumn("id", OTHER_ID, ID)], True),
+        ([ChangeColumn("id", replace(OTHER_ID, name="no"), ID)], True),
+        ([ChangeColumn("id", replace(ID, kind="bigint"), replace(ID, kind="int"))], False),
         ([DropColumn("id"), AddColumn(ID)], True),
         ([ChangeColumn("note", LONG_NOTE, NOTE)], False),
         ([AddColumn(Column("more", "int", nullable=False)), DropColumn("note")], False),
@@ -143,7 +144,7 @@ def test_a_table_whose_key_gets_other_values_is_loaded_again(actions, is_loaded,
 
 def test_before_any_row_a_column_that_can_not_be_null_may_be_in_the_key():
     strict = replace(NOTE, nullable=False)
-    ddl = alter(7, ORDERS, "ALTER …", ChangeColumn("note", LONG_NOTE, strict))
+    ddl = alter(7, ORDERS, "ALTER …", ChangeColumn("note", strict, LONG_NOTE))
     assert stages(2)[0].apply([ddl])[0].reload
     known = stages(2)[0]
     known.apply([transaction(6, insert(ORDERS, 1, "x"))])

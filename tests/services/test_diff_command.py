@@ -96,6 +96,15 @@ def test_a_stopped_feed_s_lag_is_told_apart(place):
     assert done.out.splitlines()[1].endswith(" 1 differences (1 missing, 0 extra, 0 changed), 1 not settled")
 
 
+def test_equal_rows_of_a_lag_are_counted_one_by_one(place):
+    place.execute(f"CREATE TABLE {place.schema}.word (word VARCHAR(9))")
+    place.continues()
+    place.execute(f"INSERT INTO {place.schema}.word VALUES ('a'), ('a')")
+    done = place.call("diff", str(place.config), "--table", "*.word")
+    assert "missing in the target 2 times (not settled" in done.out
+    assert done.out.endswith(" 2 differences (2 missing, 0 extra, 0 changed), 2 not settled\n")
+
+
 def test_a_lag_is_not_written_into_the_target(place):
     place.insert(4)
     done = place.call("diff", str(place.config), "--apply")

@@ -71,7 +71,9 @@ class Player:
         loading = {} if "loading" in words else None
         at = Checkpoint(int(ts), "" if ts == "0" else ts, loading, given.get("source", "src"))
         self.stage = RelayStage(options)
-        self.stage.open(StageContext(feed="f", sink="s", checkpoint=at, now=float, seek=lambda _: None))
+        self.stage.open(
+            StageContext(feed=given.get("feed", "f"), sink="s", checkpoint=at, now=float, seek=lambda _: None)
+        )
 
     def apply(self, *words: str) -> None:
         if words:
@@ -183,7 +185,7 @@ def test_damage_before_a_group_that_was_durable_is_an_error(tmp_path):
 def test_a_file_that_is_missing_is_an_error(tmp_path):
     player = Player(tmp_path)
     for ts in ("0", "10", "20"):
-        player.open(ts)
+        player.open(ts, "keep=1000000")
         player.apply(str(int(ts) + 10))
         player.crash()
     (tmp_path / "000000000002.relay").unlink()
