@@ -24,7 +24,7 @@ from tidemill.spark.read.bounded import changes
 from tidemill.spark.read.options import read_options
 from tidemill.spark.read.parts import WHOLE, Part
 from tidemill.testing.mariadb import MariaDb
-from tidemill.testing.progress import ended, eventually
+from tidemill.testing.progress import STALL_SECONDS, ended, eventually
 
 from .history import rows_of
 
@@ -137,7 +137,9 @@ class Bed:
     def alone(self, start: Offset, end: Offset, part: Part = WHOLE) -> list[dict[str, Any]]:
         return rows_of(changes(self.options, part, start, end))
 
-    def ticket(self, start: Offset, end: Offset, part: Part = WHOLE, wait_seconds: float = 20.0) -> Ticket:
+    def ticket(
+        self, start: Offset, end: Offset, part: Part = WHOLE, wait_seconds: float = STALL_SECONDS
+    ) -> Ticket:
         return Ticket(start, end, self.options.patterns, part, lease=LEASE, wait_seconds=wait_seconds)
 
     def captured(self, address: str, start: Offset, end: Offset, part: Part = WHOLE) -> list[dict[str, Any]]:
@@ -145,7 +147,7 @@ class Bed:
         return rows_of(client.read([address], self.ticket(start, end, part)))
 
     def stream(
-        self, address: str, start: Offset, end: Offset, *, wait_seconds: float = 20.0, **more: Any
+        self, address: str, start: Offset, end: Offset, *, wait_seconds: float = STALL_SECONDS, **more: Any
     ) -> Iterator[pa.RecordBatch]:
         """Falls back."""
 
