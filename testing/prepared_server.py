@@ -1,4 +1,4 @@
-"""The process that the command line's processes are forked from: `python -m … DESCRIPTOR` of its requests."""
+"""The process that tidemill's commands are forked from: `python -m … DESCRIPTOR` of its requests."""
 
 from __future__ import annotations
 
@@ -27,8 +27,11 @@ _REQUEST_BYTES: Final = 1 << 17
 _DESCRIPTORS: Final = 4
 
 
-def serve(requests: socket.socket) -> None:
-    """Fork for each request, and report ids and ends; returns in a fork. Ends when there is nobody to ask."""
+def serve(requests: socket.socket) -> str:
+    """Fork for each request, and report ids and ends; return, in a fork, the module to run.
+
+    Ends when there is nobody to ask.
+    """
     awake, wake = socket.socketpair()
     wake.setblocking(False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's: the tests' process ends this one
@@ -50,8 +53,7 @@ def serve(requests: socket.socket) -> None:
             for one in (requests, awake, wake, *running.values()):
                 one.close()
             os.close(status)
-            _become(request, streams)
-            return
+            return _become(request, streams)
         for stream in streams:
             os.close(stream)
         running[pid] = socket.socket(fileno=status)
@@ -72,8 +74,8 @@ def _report(asked: socket.socket, number: int) -> None:
         asked.send(str(number).encode())
 
 
-def _become(request: bytes, streams: list[int]) -> None:
-    """Take over what a new process would have been given."""
+def _become(request: bytes, streams: list[int]) -> str:
+    """Take over what a new process would have been given; return the module that it is to run."""
     wanted = json.loads(request)
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -86,6 +88,7 @@ def _become(request: bytes, streams: list[int]) -> None:
     os.environ.update(wanted["env"])
     importlib.reload(failpoint)
     sys.argv[1:] = wanted["arguments"]
+    return str(wanted["module"])
 
 
 if __name__ == "__main__":
@@ -93,5 +96,5 @@ if __name__ == "__main__":
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # else the collector of each fork writes to all these pages: 0.3 s of CPU at its end
-    serve(socket.socket(fileno=int(sys.argv[1])))
-    runpy.run_module(_CLI, run_name="__main__", alter_sys=True)
+    wanted = serve(socket.socket(fileno=int(sys.argv[1])))
+    runpy.run_module(wanted, run_name="__main__", alter_sys=True)

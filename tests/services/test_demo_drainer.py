@@ -4,6 +4,8 @@ import pytest
 
 from tidemill.benchmarks import demo_drainer as demo
 
+pytestmark = pytest.mark.long
+
 SHORT = ["--seconds", "4", "--large", "500"]
 
 

@@ -4,6 +4,8 @@ import pytest
 
 from tidemill.benchmarks import demo_mysql as demo
 
+pytestmark = pytest.mark.long
+
 SHORT = ["--seconds", "3", "--rows", "400", "--large", "3000"]
 
 

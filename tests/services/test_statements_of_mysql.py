@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tidemill.testing.cases import load
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.mysql import MySql
@@ -27,6 +29,7 @@ TABLES = (
 )
 
 
+@pytest.mark.long
 def test_statements_of_mysql_are_followed(
     mysql97: MySql, private_mysql: MySql, mariadb: MariaDb, tmp_path: Path
 ) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import StreamingQueryException
 
 from tidemill.spark.offsets.offset import Offset
 from tidemill.testing.progress import RetryDelay
@@ -21,6 +24,19 @@ def finished(query: StreamingQuery) -> None:
     delay = RetryDelay(lambda: (str(query.status), str(query.lastProgress)))
     while not query.awaitTermination(1):
         delay.check()
+
+
+def completed(start: Callable[[], StreamingQuery]) -> StreamingQuery:
+    """Run a query to its end; Spark's limit of 10 s for the start of a Python process is too short on a busy
+    machine: then the query goes on from its checkpoint."""
+    while True:
+        query = start()
+        try:
+            finished(query)
+            return query
+        except StreamingQueryException as error:
+            if "Python worker failed to connect back" not in str(error):
+                raise
 
 
 class Job:
@@ -48,9 +64,7 @@ class Job:
 
     def run(self) -> StreamingQuery:
         """Process all available changes."""
-        query = self.start(availableNow=True)
-        finished(query)
-        return query
+        return completed(lambda: self.start(availableNow=True))
 
     def ends(self) -> list[Offset]:
         """Return the ends of the batches in Spark's log."""

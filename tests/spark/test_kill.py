@@ -148,7 +148,11 @@ def test_a_stream_into_parquet_survives_its_driver(
     with log, subprocess.Popen(command, stdout=log, stderr=log) as driver:
         try:
             commits = tmp_path / "checkpoint" / "commits"
-            eventually(lambda: commits.exists() and list(commits.glob("[0-9]*")), 120)
+            eventually(
+                lambda: commits.exists() and list(commits.glob("[0-9]*")),
+                300,  # much of a start shows no progress
+                sign=lambda: (tmp_path / "log").stat().st_size,
+            )
             bank.work(30)
         finally:
             driver.kill()

@@ -19,7 +19,7 @@ from tidemill.testing.mariadb_client import Client
 from tidemill.testing.progress import feed_ended
 
 from . import history
-from .job import finished
+from .job import completed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,8 +49,7 @@ def follow(
     writer = frame.writeStream.format("tidemill").options(
         sink=sink, checkpointLocation=str(checkpoint), **to or {}
     )
-    query = writer.trigger(availableNow=True).start()
-    query.awaitTermination()
+    completed(writer.trigger(availableNow=True).start)
 
 
 def rows_in_sqlite(path: Path, schema: str) -> dict[str, list[dict[str, Any]]]:
@@ -146,8 +145,7 @@ def test_a_batch_writer_inside_of_a_stream_knows_the_query_and_its_batch(
         spark.readStream.format("tidemill").options(source=source, tables="shop.*", startingTs=before).load()
     )
     query = frame.writeStream.foreachBatch(lambda rows, _number: write(rows, sink)).trigger(availableNow=True)
-    started = query.option("checkpointLocation", str(tmp_path / "query")).start()
-    finished(started)
+    started = completed(query.option("checkpointLocation", str(tmp_path / "query")).start)
     with closing(sqlite3.connect(tmp_path / "spark.db")) as connection:
         feeds = [feed for (feed,) in connection.execute("SELECT feed FROM tidemill_checkpoint WHERE ts > 0")]
         assert connection.execute('SELECT id FROM "shop.orders"').fetchall() == [(1,)]

@@ -36,6 +36,12 @@ def test_it_prints_and_ends_as_a_process_does(tmp_path):
     assert real.returncode == 2
 
 
+def test_any_module_of_tidemill_may_be_run(tmp_path):
+    command = [sys.executable, "-m", "tidemill.benchmarks.demo", "--help"]
+    real = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    assert output_of(command, tmp_path / "out") == (0, real.stdout)
+
+
 def test_it_runs_where_it_is_told_to(tmp_path):
     (tmp_path / "feed.toml").write_text(FEED)
     _, said = output_of([*CLI, "status", "feed.toml"], tmp_path / "out", cwd=tmp_path)

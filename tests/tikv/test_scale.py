@@ -111,6 +111,7 @@ def idles(feed: Feed) -> None:
     assert part < IDLE_CPU
 
 
+@pytest.mark.long
 def test_ten_thousand_tables_take_little_and_stay_near(tmp_path):
     def check(cluster: Served, feed: Feed) -> None:
         changes_arrive(feed)

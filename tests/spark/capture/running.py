@@ -21,7 +21,7 @@ from tidemill.spark.capture.options import capture_options
 
 
 def main() -> None:
-    flags = {"listen": "127.0.0.1:0", **json.loads(sys.argv[2])}
+    flags = {"listen": "127.0.0.1:0", "wait_seconds": 120, **json.loads(sys.argv[2])}
     hold(flags.pop("hold_after", None))
     stopping = Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())

@@ -14,6 +14,7 @@ from tidemill.spark.capture.access import Access
 from tidemill.spark.capture.client import CaptureUnavailable
 from tidemill.spark.capture.ticket import End
 from tidemill.spark.capture.ticket import write as to_json
+from tidemill.spark.capture.watch import Watch
 from tidemill.spark.envelope import ENVELOPE, Encoder
 from tidemill.spark.offsets.offset import Offset
 
@@ -139,13 +140,21 @@ def test_a_capture_that_hangs_is_named():
         over.set()
 
 
-def test_a_slow_reader_is_not_a_slow_capture():
+def test_a_slow_reader_is_not_a_slow_capture(monkeypatch):
+    watches = []
+
+    def watch(cancel):
+        watches.append(Watch(cancel))
+        return watches[-1]
+
+    monkeypatch.setattr(client, "Watch", watch)
     with serving(Scripted(*halves(9), END)) as address:
-        batches = client.read([address], ASKED, json=False, silent_seconds=3.0)
-        found = [next(batches)]
-        Event().wait(3.5)  # the reader itself takes longer than the timeout for the capture
-        found += batches
+        found = []
+        for batch in client.read([address], ASKED, json=False):
+            assert not watches[0].is_timing, "while the reader has the batch"
+            found.append(batch)
     assert rows_of(found) == EVERY
+    assert len(found) == 2
 
 
 def test_nobody_there_is_said_for_each():

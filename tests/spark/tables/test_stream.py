@@ -9,7 +9,7 @@ from tidemill.spark.tables import TypedTables, by_table, merge_parquet, merged_p
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.mariadb_client import Client
 
-from ..job import finished
+from ..job import completed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,8 +42,7 @@ def test_copies_of_several_tables_follow_one_read_of_the_log(
     reader = spark.readStream.format("tidemill").option("source", mariadb.url()).option("values", "none")
     reader = reader.option("startingPosition", start).option("maxRowsPerBatch", 4)
     writer = reader.option("tables", f"{schema}.*").load().writeStream.foreachBatch(by_table(write))
-    query = writer.option("checkpointLocation", f"{tmp_path}/checkpoint").trigger(availableNow=True).start()
-    finished(query)
+    completed(writer.option("checkpointLocation", f"{tmp_path}/checkpoint").trigger(availableNow=True).start)
     for table in ("item", "pair"):
         rows = merged_parquet(spark, f"{tmp_path}/{schema}.{table}").collect()
         assert sorted(map(tuple, rows)) == sorted(map(tuple, sql(f"SELECT * FROM {table}")))
