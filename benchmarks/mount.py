@@ -1,8 +1,8 @@
 """Decoding of TiDB's rows to Python values, compared with loops written by hand for that one table.
 
 The rows have eight columns of mixed types in TiDB's row format 2; names with `format_1` are of the same rows
-in format 1. `mount` makes tuples, and `typed` the Arrow columns of Spark's typed reader. Names with `python` are
-of the decoder in Python, the others of the one in use. The loops read the offsets of all values by one
+in format 1. `mount` makes tuples, and `typed` the Arrow columns of Spark's typed reader. Names with `python`
+are of the decoder in Python, the others of the one in use. The loops read the offsets of all values by one
 `struct.unpack`, and the values by slices and `struct`; they assume the table's layout and check nothing.
 `by_hand` produces the same values; `by_hand_packed` leaves dates packed and decimals as their bytes.
 """
