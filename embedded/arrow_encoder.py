@@ -25,8 +25,8 @@ _TEMPORAL: Final = {
 _MAX_TABLES: Final = 1_000
 """Maximum number of schemas kept; then all are dropped."""
 
-_Placed: TypeAlias = tuple[Ts, Ts, int, Run]
-"""Commit ts, start ts, the number of a run's first change in its transaction, and the run."""
+_Placed: TypeAlias = tuple[Ts, Ts, int, int, Run]
+"""Commit ts, start ts, the number of a run's first change in its transaction, its size, and the run."""
 
 
 class ArrowEncoder:
@@ -49,7 +49,7 @@ class ArrowEncoder:
             if isinstance(item, Ddl):
                 yield from self._batches(group)
                 group = []
-                self._first(item)
+                self._next = self._first(item) + 1
                 yield item
             else:
                 group.append(item)
@@ -60,9 +60,7 @@ class ArrowEncoder:
         stamp = item.commit_ts, item.start_ts
         if stamp != self._stamp:
             self._stamp, self._next = stamp, 0
-        first = self._next
-        self._next += 1 if isinstance(item, Ddl) else len(item.rows)
-        return first
+        return self._next
 
     def _batches(self, group: Sequence[Transaction]) -> Iterator[ArrowBatch]:
         if not group:
@@ -71,8 +69,12 @@ class ArrowEncoder:
         for item in group:
             number = self._first(item)
             for run in item.runs:
-                runs.setdefault(id(run.table), []).append((item.commit_ts, item.start_ts, number, run))
-                number += len(run)
+                size, table = len(run), id(run.table)
+                if table not in runs:
+                    runs[table] = []
+                runs[table].append((item.commit_ts, item.start_ts, number, size, run))
+                number += size
+            self._next = number
         end = group[-1]
         encoded = [self._of_table(placed) for placed in runs.values()]
         if not encoded and self._open is not None and end.last:
@@ -83,7 +85,7 @@ class ArrowEncoder:
             yield ArrowBatch(columns.table, data, end.commit_ts, end.start_ts, end.source, is_last)
 
     def _of_table(self, placed: Sequence[_Placed]) -> tuple[_TableColumns, pa.RecordBatch]:
-        table = placed[0][3].table
+        table = placed[0][4].table
         columns = self._tables.get(id(table))
         if columns is None:
             if len(self._tables) >= _MAX_TABLES:
@@ -113,8 +115,7 @@ class _TableColumns:
         )
 
     def batch(self, placed: Sequence[_Placed]) -> pa.RecordBatch:
-        commit_ts, start_ts, numbers, runs = zip(*placed, strict=True)
-        sizes = [len(run) for run in runs]
+        commit_ts, start_ts, numbers, sizes, runs = zip(*placed, strict=True)
         commits = repeated(commit_ts, sizes, pa.int64())
         times = pc.multiply(pc.shift_right(commits, LOGICAL_BITS), 1000).cast(_MICROSECONDS)
         arrays = [
