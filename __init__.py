@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .compare import Difference as Difference
     from .compare import TableResult as TableResult
     from .compare import open_diff as diff  # noqa: F401
+    from .embedded import ArrowBatch as ArrowBatch
     from .embedded import FollowHandle as FollowHandle
     from .embedded import MergeHandle as MergeHandle
     from .embedded import OpenFeed as OpenFeed
@@ -84,6 +85,7 @@ _HOMES = {
     "Difference": ".compare",
     "TableResult": ".compare",
     "diff": ".compare",
+    "ArrowBatch": ".embedded",
     "FollowHandle": ".embedded",
     "MergeHandle": ".embedded",
     "OpenFeed": ".embedded",

@@ -3,7 +3,8 @@ stream.
 
 Each row is a prewrite and a commit, in transactions of one row or of a thousand, and all are available at
 once, as for a feed that catches up. The bare client receives and parses the same messages and drops them.
-Names with `python` are of the same feed with the decoder of rows in Python.
+Names with `python` are of the same feed with the decoder of rows in Python, those with `arrow` of Arrow
+batches instead of transactions of tuples.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ..actors import SystemClock
 from ..codec.native import library
@@ -21,6 +22,8 @@ from ..codec.tidb import meta
 from ..codec.tidb.key import record_key, record_prefix, table_prefix
 from ..codec.tidb.row_encoder import RowEncoder
 from ..codec.tidb.table_info import DbInfo, encode_db_info, encode_table_info
+from ..embedded.arrow_batch import ArrowBatch
+from ..embedded.arrow_encoder import ArrowEncoder
 from ..emulator.percolator import COMMIT, PREWRITE, Row
 from ..emulator.recorded import RecordedCluster, record
 from ..emulator.shard import PUT
@@ -30,7 +33,7 @@ from ..events import Item, Ts, row_count
 from ..sink.python import PythonSink
 from ..testing.item_table import item_table
 from .puller import TABLE, bare, play, server_of
-from .turns import Server, note, serve_until_ended, serving, take_turns
+from .turns import Server, Subject, note, serve_until_ended, serving, take_turns
 
 SIZES = {"single_row": 1, "thousand_rows": 1_000}
 """Number of rows per transaction."""
@@ -48,13 +51,17 @@ def run(rows: int = 300_000, regions: int = 8, rounds: int = 3) -> dict[str, Any
     yardstick: dict[str, Any] = {}
     for name, size in SIZES.items():
         with serving(_serve, rows, regions, size) as server:
-            found = take_turns(server, {"ours": _ours, "python": _in_python, "bare": bare}, rounds)
-        for subject, into, suffix in (
-            ("ours", figures, ""), ("python", figures, "_python"), ("bare", yardstick, "")
-        ):  # fmt: skip
-            best = found[subject]
-            into[name + suffix] = round(rows / best["seconds"])
-            note(into, name + suffix, best)
+            subjects: dict[str, Subject] = {
+                "ours": _ours,
+                "python": _in_python,
+                "arrow": _in_columns,
+                "bare": bare,
+            }
+            found = take_turns(server, subjects, rounds)
+        note_rate(yardstick, name, rows, found.pop("bare"))
+        note_rate(figures, name, rows, found.pop("ours"))
+        for subject, best in found.items():
+            note_rate(figures, f"{name}_{subject}", rows, best)
     return {
         "bench": "tikv",
         "settings": {"rows": rows, "regions": regions, "rounds": rounds},
@@ -62,6 +69,11 @@ def run(rows: int = 300_000, regions: int = 8, rounds: int = 3) -> dict[str, Any
         "yardstick": yardstick,
         "ratio": {name: round(figures[name] / yardstick[name], 3) for name in SIZES},
     }
+
+
+def note_rate(into: dict[str, Any], name: str, rows: int, best: dict[str, Any]) -> None:
+    into[name] = round(rows / best["seconds"])
+    note(into, name, best)
 
 
 # --- the store -----------------------------------------------------------------------------------------
@@ -118,6 +130,8 @@ def _rows(numbers: range, size: int, start_ts: Ts) -> Iterator[Row]:
 class _Received:
     """The Python sink's callback: counts rows and notes the time of the last one."""
 
+    reads_rows = True
+
     def __init__(self) -> None:
         self.rows = 0
         self.last_at = 0.0
@@ -127,14 +141,31 @@ class _Received:
         self.last_at = _now()
 
 
-def _ours(server: Server) -> float:
-    received = _Received()
+class _Encoded(_Received):
+    """The same with Arrow batches."""
+
+    reads_rows = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._encode = ArrowEncoder().encode
+
+    def __call__(self, items: Sequence[Item]) -> None:
+        for batch in self._encode(items):
+            self.rows += batch.data.num_rows if isinstance(batch, ArrowBatch) else 0
+        self.last_at = _now()
+
+
+def _ours(server: Server, made: type[_Received] = _Received) -> float:
+    received = made()
     with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as directory:
         source = {"url": f"tikv://{server['pd']}", "tables": ["bench.*"], "start_ts": server["start_ts"]}
         options = feed_options(
             {"data_dir": str(Path(directory)), "until": str(server["until"]), "source": source}
         )
-        feed = Feed(options, [PythonSink("python", received, checkpoint_file(options, "python"))])
+        store = checkpoint_file(options, "python")
+        sink = PythonSink("python", received, store, reads_rows=received.reads_rows)
+        feed = Feed(options, [sink])
         started = _now()
         feed.start()
         feed.wait()
@@ -148,6 +179,18 @@ def _ours(server: Server) -> float:
 def _in_python(server: Server) -> float:
     library.in_use = False  # in this process, which ends with the round
     return _ours(server)
+
+
+def _in_columns(server: Server) -> float:
+    return _ours(server, _Encoded)
+
+
+_SUBJECTS: Final[dict[str, Subject]] = {
+    "ours": _ours,
+    "python": _in_python,
+    "arrow": _in_columns,
+    "bare": bare,
+}
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Generic, Literal, Self, TypeVar, cast, overload
 
@@ -15,12 +16,13 @@ from ..engine.feed import Feed
 from ..engine.handover import WAITING_BATCHES, Handover, HandoverClosed
 from ..engine.options import FeedOptions, checkpoint_file
 from ..engine.status import FeedStatus
-from ..errors import UsageError
+from ..errors import ConfigError, UsageError
 from ..events import Checkpoint, Ddl, Item, Transaction, Wait
 from ..sink import Sink
 from ..sink.python import PythonSink
 from ..sorter import SorterOptions
 from .arguments import SinkArgument, SourceArgument, read_arguments
+from .arrow_batch import ArrowBatch, InvalidDates
 
 T_co = TypeVar("T_co", bound=Item, covariant=True)
 
@@ -37,6 +39,7 @@ def open_feed(
     sorter: SorterOptions | Mapping[str, Any] | None = ...,
     sinks: Sequence[SinkArgument] = ...,
     stages: Sequence[Stage] = ...,
+    arrow: bool = ...,
     ddl: Literal[False] = ...,
 ) -> OpenFeed[Transaction]: ...
 @overload
@@ -51,6 +54,7 @@ def open_feed(
     sorter: SorterOptions | Mapping[str, Any] | None = ...,
     sinks: Sequence[SinkArgument] = ...,
     stages: Sequence[Stage] = ...,
+    arrow: bool = ...,
     ddl: bool,
 ) -> OpenFeed[Item]: ...
 def open_feed(
@@ -64,6 +68,7 @@ def open_feed(
     sorter: SorterOptions | Mapping[str, Any] | None = None,
     sinks: Sequence[SinkArgument] = (),
     stages: Sequence[Stage] = (),
+    arrow: bool = False,
     ddl: bool = False,
 ) -> OpenFeed[Any]:
     """Return a feed whose transactions come to this program; with `ddl` its schema changes, too.
@@ -72,7 +77,7 @@ def open_feed(
     `{"snapshot": False}`. `tables` are patterns. Each of `sinks` is a URL, a dictionary like a `[[sink]]`
     of a feed.toml, or an object with the methods of Sink. `stages` filter, route or hold back what comes to
     this program, in their order. With `until` ("now" or a position) the feed ends
-    there, once everything up to there is acknowledged.
+    there, once everything up to there is acknowledged. With `arrow`, `OpenFeed.arrow_batches` can be used.
 
     `with` starts the feed and stops it; `async with` does so without blocking the event loop. Raises
     ConfigError.
@@ -87,7 +92,9 @@ def open_feed(
         sorter=sorter,
         sinks=sinks,
     )
-    return OpenFeed(options, opened, ddl=ddl, stages=stages)
+    if arrow and find_spec("pyarrow") is None:
+        raise ConfigError("arrow needs pyarrow: pip install 'tidemill[arrow]'")
+    return OpenFeed(options, opened, ddl=ddl, stages=stages, arrow=arrow)
 
 
 class OpenFeed(Generic[T_co]):
@@ -98,11 +105,16 @@ class OpenFeed(Generic[T_co]):
     """
 
     def __init__(
-        self, options: FeedOptions, sinks: Sequence[Sink], *, ddl: bool, stages: Sequence[Stage]
+        self,
+        options: FeedOptions,
+        sinks: Sequence[Sink],
+        *,
+        ddl: bool,
+        stages: Sequence[Stage],
+        arrow: bool = False,
     ) -> None:
-        self._sink = _Sink(
-            "python", self._receive, checkpoint_file(options, "python"), explicit=True, ddl=ddl
-        )
+        store = checkpoint_file(options, "python")
+        self._sink = _Sink("python", self._receive, store, explicit=True, ddl=ddl, reads_rows=not arrow)
         self._clock = SystemClock()
         self._handed_out = 0, 0  # commit and start ts of the last item
         self._sources: set[str] = set()
@@ -112,13 +124,13 @@ class OpenFeed(Generic[T_co]):
         self._handover: Handover | None = None
         self._stream: Stream[Sequence[Item]] | None = None
 
-    def ack(self, item: Item) -> None:
+    def ack(self, item: Item | ArrowBatch) -> None:
         """Acknowledge `item` and everything before it: the checkpoint moves past it, soon after.
 
-        Any thread. Of a transaction that comes in parts only the last counts. Raises UsageError for what
-        didn't come from this feed.
+        Any thread. Of a transaction that comes in parts only the last counts, and of Arrow batches one with
+        `last`. Raises UsageError for what didn't come from this feed.
         """
-        if not isinstance(item, Transaction | Ddl):
+        if not isinstance(item, Transaction | Ddl | ArrowBatch):
             raise UsageError(f"ack takes one transaction, not a {type(item).__name__}; of a batch the last")
         if (item.commit_ts, item.start_ts) > self._handed_out or item.source not in self._sources:
             raise UsageError(f"ack: the transaction of ts {item.commit_ts} didn't come from this feed")
@@ -128,6 +140,19 @@ class OpenFeed(Generic[T_co]):
             if not self._sink.flush_is_due:
                 self._sink.flush_is_due = True
                 self._feed.flush()
+
+    def arrow_batches(self, *, invalid_dates: InvalidDates = "fail") -> ArrowBatches:
+        """Return the changes as pyarrow RecordBatches, for `for` or `async for`; with `ddl` each Ddl too.
+
+        Needs `arrow=True` of `open`. Rows that are still the source's bytes become columns without a Python
+        object for each. With `invalid_dates="null"`, dates that Arrow can't represent (0000-00-00) are null;
+        otherwise they raise SourceError.
+        """
+        if self._sink.reads_rows:
+            raise UsageError("arrow_batches: open the feed with arrow=True")
+        if invalid_dates not in ("fail", "null"):
+            raise UsageError(f"invalid_dates: {invalid_dates!r} is neither 'fail' nor 'null'")
+        return ArrowBatches(self, invalid_dates)
 
     def status(self) -> FeedStatus:
         """Return the feed's state, positions, lag, speed and memory, as of about half a second ago."""
@@ -189,8 +214,12 @@ class OpenFeed(Generic[T_co]):
         return self._items(self._handover)
 
     def _items(self, handover: Handover) -> Iterator[T_co]:
-        while (items := handover.get()) is not None:
+        for items in self._received(handover):
             yield from cast("Sequence[T_co]", items)
+
+    def _received(self, handover: Handover) -> Iterator[Sequence[Item]]:
+        while (items := handover.get()) is not None:
+            yield items
         self._feed.wait()
         self._raise_error()
 
@@ -228,6 +257,31 @@ class OpenFeed(Generic[T_co]):
             yield [item for items in several for item in cast("Sequence[T_co]", items)]
         await asyncio.to_thread(self._feed.wait)
         self._raise_error()
+
+
+class ArrowBatches:
+    """Changes as Arrow batches, in commit order, for one reader; made by `OpenFeed.arrow_batches`."""
+
+    def __init__(self, feed: OpenFeed[Any], invalid_dates: InvalidDates) -> None:
+        from .arrow_encoder import ArrowEncoder  # here, as it needs pyarrow
+
+        self._feed = feed
+        self._encode = ArrowEncoder(invalid_dates).encode
+
+    def __iter__(self) -> Iterator[ArrowBatch | Ddl]:
+        """Yield each batch. Raises the feed's error at its end."""
+        if self._feed._handover is None:
+            raise UsageError("iterate over a feed inside `with tidemill.open(...) as feed`")
+        return self._encoded(self._feed._handover)
+
+    def _encoded(self, handover: Handover) -> Iterator[ArrowBatch | Ddl]:
+        for items in self._feed._received(handover):
+            yield from self._encode(items)
+
+    async def __aiter__(self) -> AsyncIterator[ArrowBatch | Ddl]:
+        async for items in self._feed.batches():
+            for batch in self._encode(items):
+                yield batch
 
 
 class _Sink(PythonSink):

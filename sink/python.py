@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from ..config import Finding
 from ..errors import SinkError, TidemillError
@@ -22,6 +22,15 @@ Receiver: TypeAlias = Callable[[Sequence[Item]], object]
 _Stamp: TypeAlias = tuple[Ts, Ts]
 """Commit and start ts, which identify a transaction."""
 _NOTHING: Final = (0, 0)
+
+
+class Stamped(Protocol):
+    """Anything with the timestamps of a transaction."""
+
+    @property
+    def commit_ts(self) -> Ts: ...
+    @property
+    def start_ts(self) -> Ts: ...
 
 
 class PythonSink:
@@ -59,7 +68,7 @@ class PythonSink:
         self._given: _Stamp = _NOTHING  # of the last received item
         self._acknowledged: _Stamp = _NOTHING
 
-    def acknowledge(self, item: Item) -> None:
+    def acknowledge(self, item: Stamped) -> None:
         """Mark `item` and all items before it as processed. Any thread; the next flush makes it durable."""
         self._acknowledged = max(self._acknowledged, (item.commit_ts, item.start_ts))
 

@@ -141,8 +141,10 @@ class TikvSnapshot:
     def _read(self, reader: RowReader, pairs: list[Pair], ts: Ts) -> Sequence[RowChange]:
         self._rows += len(pairs)
         block = KvBlock(reader, [KvChange(ts, ts, PUT, key, value) for key, value in pairs])
-        if self._decodes or not pairs:
+        if self._decodes:
             return block.rows()
+        if not pairs:
+            return []
         return Rows([KvRun(ts, ts, reader.table, "insert", None, block, 0, len(pairs))])
 
     def _pages(self, start: bytes, end: bytes) -> Iterator[list[Pair]]:

@@ -14,7 +14,7 @@ from .ddl import read_ddl
 from .history import SchemaHistory
 from .items import Items, Part
 from .rows import RowReader
-from .runs import TABLE_BYTES, Runs
+from .runs import TABLE_BYTES, raw_parts
 
 READERS: Final = 20_000
 """Maximum number of readers kept, the newest ones; each is generated code of some 10 kB."""
@@ -76,14 +76,13 @@ class TidbMounter:
     def _raw(self, changes: list[KvChange]) -> list[Part]:
         """Return the parts of transactions, with rows that aren't decoded yet."""
         parts: list[Part] = []
-        runs = Runs(self._reader)
-        for change in changes:
+        start = 0
+        for at, change in enumerate(changes):
             if change.key.startswith(JOB_KEYS):
-                parts += runs.end()
+                parts += raw_parts(changes[start:at], self._reader)
                 parts += [(change.commit_ts, change.start_ts, ddl) for ddl in self._ddls(change)]
-            else:
-                runs.add(change)
-        return parts + runs.end()
+                start = at + 1
+        return parts + raw_parts(changes[start:] if start else changes, self._reader)
 
     def _ddls(self, change: KvChange) -> list[Ddl]:
         job = read_job(change)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
-from ...codec.tidb.changes import op_of
 from ...codec.tidb.run import KvBlock, KvRun
-from ...events import KvChange, Rows, Run
+from ...events import PUT, KvChange, Op, Rows, Run
 from .items import Part
 from .rows import RowReader
 
@@ -15,41 +14,45 @@ TABLE_BYTES: Final = 9
 """Length of the part of a key that names the table."""
 
 
-class Runs:
-    """The changes between two schema changes."""
+def raw_parts(
+    changes: Iterable[KvChange], reader_of: Callable[[bytes, KvChange], RowReader | None]
+) -> list[Part]:
+    """Return the parts of transactions of the changes between two schema changes.
 
-    def __init__(self, reader: Callable[[bytes, KvChange], RowReader | None]) -> None:
-        """`reader` returns that of a table, by its part of the key; None for a table that isn't followed."""
-        self._reader: Final = reader
-        self._blocks: dict[bytes, KvBlock | None] = {}
-        self._parts: list[Part] = []
-        self._runs: list[Run] = []
-        self._run: KvRun | None = None
-        self._stamp = (0, 0)
-
-    def add(self, change: KvChange) -> None:
+    `reader_of` returns the reader of a table, by its part of the key; None for a table that isn't followed.
+    The changes of a table are one block. All in one function: calls took half of its time for transactions of
+    one row.
+    """
+    blocks: dict[bytes, KvBlock | None] = {}
+    parts: list[Part] = []
+    runs: list[Run] = []
+    run: KvRun | None = None
+    last_ts = last_start_ts = 0
+    for change in changes:
         table = change.key[:TABLE_BYTES]
-        if table not in self._blocks:
-            reader = self._reader(table, change)
-            self._blocks[table] = None if reader is None else KvBlock(reader, [])
-        block, op = self._blocks[table], op_of(change)
-        if block is None or op is None or block.decoder.is_fill(change):
-            return
-        at = len(block.changes)
+        if table not in blocks:
+            reader = reader_of(table, change)
+            blocks[table] = None if reader is None else KvBlock(reader, [])
+        block, has_before = blocks[table], change.old_value
+        if block is None:
+            continue
+        op: Op = "delete"
+        if change.op == PUT:
+            op = "update" if has_before else "insert"
+        elif not has_before:  # inserted and deleted in the same transaction
+            continue
+        if op == "update" and block.decoder.is_fill(change):
+            continue
         block.changes.append(change)
-        commit_ts, start_ts, run = change.commit_ts, change.start_ts, self._run
-        if run is None or (commit_ts, start_ts) != self._stamp:
-            self._stamp = commit_ts, start_ts
-            self._runs = []
-            self._parts.append((commit_ts, start_ts, Rows(self._runs)))
-        elif run.block is block and run.op == op:
-            run.stop = at + 1
-            return
-        self._run = KvRun(commit_ts, start_ts, block.decoder.table, op, None, block, at, at + 1)
-        self._runs.append(self._run)
-
-    def end(self) -> list[Part]:
-        """Return the transactions' parts; readers are asked for again afterwards."""
-        parts, self._parts, self._run = self._parts, [], None
-        self._blocks.clear()
-        return parts
+        stop, commit_ts, start_ts = len(block.changes), change.commit_ts, change.start_ts
+        is_same = commit_ts == last_ts and start_ts == last_start_ts and run is not None
+        if is_same and run.block is block and run.op == op:  # type: ignore[union-attr]
+            run.stop = stop  # type: ignore[union-attr]
+            continue
+        run = KvRun(commit_ts, start_ts, block.decoder.table, op, None, block, stop - 1, stop)
+        if is_same:
+            runs.append(run)
+        else:
+            last_ts, last_start_ts, runs = commit_ts, start_ts, [run]
+            parts.append((commit_ts, start_ts, Rows(runs)))
+    return parts
