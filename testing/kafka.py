@@ -14,13 +14,15 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from ..emulator.server import Tls
 from .private_server import PASSWORD, PrivateServer, reserve
-from .progress import eventually
+from .progress import RetryDelay, Stalled, eventually
 
 HOME: Final = Path(os.environ.get("TIDEMILL_KAFKA4") or Path(__file__).parents[1] / "build/kafka4")
 """Where the jars are."""
 WRITER: Final = "writer"
 """A user of the SASL listener, with PASSWORD, who may do nothing until a test grants it."""
 
+_OPEN_SECONDS: Final = 3.0
+"""Time after which a transaction counts as one that stays open."""
 _CLUSTER: Final = "tidemill-tests-cluster"
 _JAVA: Final = (
     "java", "-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
@@ -182,39 +184,55 @@ def _has_leaders(brokers: str, topic: str, partitions: int) -> bool:
 
 def messages(brokers: str, topic: str, *, committed: bool = True, **settings: Any) -> list[Message]:
     """Return the messages of a topic that are there now, those of each partition in order; with `committed`
-    only those of transactions that have committed."""
+    only those of transactions that have committed.
+
+    A commit is confirmed before its messages can be read: `committed` waits for transactions that end soon.
+    """
     return list(_messages(brokers, topic, "read_committed" if committed else "read_uncommitted", settings))
 
 
 def _messages(brokers: str, topic: str, isolation: str, settings: dict[str, Any]) -> Iterator[Message]:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": brokers,
-            "group.id": "tests",
-            "isolation.level": isolation,
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "fetch.wait.max.ms": 10,
-            "log_level": 0,
-            **settings,
-        }
-    )
+    used = {
+        "bootstrap.servers": brokers,
+        "group.id": "tests",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "fetch.wait.max.ms": 10,
+        "log_level": 0,
+        **settings,
+    }
+    every = Consumer(used | {"isolation.level": "read_uncommitted"})
+    consumer = Consumer(used | {"isolation.level": isolation})
+    ended: dict[int, int] = {}
     try:
         found = consumer.list_topics(topic, timeout=60).topics[topic]
         places = [TopicPartition(topic, number) for number in found.partitions]
+        ends = {}
         for place in places:
-            place.offset = consumer.get_watermark_offsets(place, timeout=60)[0]
+            place.offset, ends[place.partition] = every.get_watermark_offsets(place, timeout=60)
         consumer.assign(places)
-        left = len(places)
-        while left:
-            message = consumer.poll(1.0)
+        patience = RetryDelay(lambda: sorted(ended.items()), _OPEN_SECONDS)
+        while len(ended) < len(places) or any(at < ends[number] for number, at in ended.items()):
+            message = consumer.poll(0.1)
             if message is None:
-                continue
-            if (error := message.error()) is None:
+                if len(ended) == len(places) and _is_over(patience):
+                    return  # a transaction stays open
+            elif (error := message.error()) is None:
                 yield message
             elif error.code() == KafkaError._PARTITION_EOF:
-                left -= 1
+                number, end = message.partition(), message.offset()
+                assert number is not None and end is not None
+                ended[number] = end
             else:
                 raise KafkaException(error)
     finally:
+        every.close()
         consumer.close()
+
+
+def _is_over(delay: RetryDelay) -> bool:
+    try:
+        delay.check()
+    except Stalled:
+        return True
+    return False
