@@ -54,6 +54,7 @@ def begun(place):
         ("s3://bucket?format=csv", {"encoding": {"output-old-value": True}}, "two rows with one key"),
         ("s3://bucket?format=csv", {"encoding": {"nul": ""}}, "nul"),
         ("s3://bucket?layout=ticdc&file_index_width=5", {}, "file_index_width = 5: 6 to 20"),
+        ("s3://bucket?date_separator=month", {}, 'date_separator goes with layout = "ticdc": give it'),
         ("directory:///", {}, "names no directory; for instance directory:///var/rows"),
     ],
 )
