@@ -54,6 +54,9 @@ class DirectoryOptions:
     def __post_init__(self) -> None:
         if not 6 <= self.file_index_width <= 20:
             raise ConfigError(f"file_index_width = {self.file_index_width}: 6 to 20")
+        for option, default in (("date_separator", "day"), ("file_index_width", 20)):
+            if self.layout != "ticdc" and getattr(self, option) != default:
+                raise ConfigError(f'{option} goes with layout = "ticdc": give it too, or leave {option} out')
         for option in ("file_bytes", "commit_rows", "parallel"):
             if getattr(self, option) < 1:
                 raise ConfigError(f"{option} = {getattr(self, option)}: at least 1")

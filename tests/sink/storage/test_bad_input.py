@@ -73,6 +73,7 @@ def begun(place):
         ),
         ("s3://bucket?format=canal-json&row_key=true", {}, "row_key needs encoding.enable-tidb-extension"),
         ("s3://bucket?layout=ticdc&file_index_width=5", {}, "file_index_width = 5: 6 to 20"),
+        ("s3://bucket?date_separator=month", {}, 'date_separator goes with layout = "ticdc": give it'),
         ("directory:///", {}, "names no directory; for instance directory:///var/rows"),
     ],
 )
