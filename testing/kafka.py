@@ -221,7 +221,8 @@ def _messages(brokers: str, topic: str, isolation: str, settings: dict[str, Any]
                 yield message
             elif error.code() == KafkaError._PARTITION_EOF:
                 number, end = message.partition(), message.offset()
-                assert number is not None and end is not None
+                assert number is not None
+                assert end is not None
                 ended[number] = end
             else:
                 raise KafkaException(error)
