@@ -16,6 +16,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
+
 from ..actors import SystemClock
 from ..codec.native import library
 from ..codec.tidb import meta
@@ -148,6 +150,7 @@ class _Encoded(_Received):
 
     def __init__(self) -> None:
         super().__init__()
+        pa.array([0])  # imports pandas at the first call, if there is one
         self._encode = ArrowEncoder().encode
 
     def __call__(self, items: Sequence[Item]) -> None:
