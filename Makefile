@@ -17,7 +17,7 @@ $(STAMP): pyproject.toml $(wildcard codec/native/source/*)
 	mkdir -p build/types && ln -sfn ../.. build/types/tidemill
 	touch $@
 
-# The programs of MariaDB, PostgreSQL and etcd, Java with Maven, and in build/ MySQL, MariaDB 11.8, Kafka and Avro; the
+# The programs of MariaDB, PostgreSQL and etcd, Java with Maven, and in build/ MySQL, MariaDB 11.8, Kafka, Avro and JDBC; the
 # tests start servers of their own.
 services:
 	tests/services/install mariadb-server-core mariadb-client postgresql etcd-server maven default-jdk-headless
@@ -25,6 +25,7 @@ services:
 	tests/services/mariadb118 || true
 	tests/services/kafka4 || true
 	tests/services/avro-java || true
+	tests/services/jdbc || true
 
 # The embedded cluster: needs nothing but PyPI.
 demo: install

@@ -4,6 +4,10 @@
   source that only yields the same Arrow batches, from a file in memory. `json`: with the images as JSON,
   which tidemill's tasks create, and the yardstick's file contains.
 * `fixed_seconds`: a micro-batch with a single row of a MariaDB; `fixed_capture_seconds`: through a capture.
+* `first_query_seconds`, `query_seconds`: a whole query with the trigger availableNow and a row, the first one
+  of the session and later ones.
+* `jdbc`: a table of a MariaDB by two tasks, against Spark's JDBC reader; `jdbc_one`: by one task. `jdbc_row`:
+  queries per second of one row by its key. Left out if `build/jdbc` has no driver (`tests/services/jdbc`).
 * The gain of the second core: `cores` is `read` over `one_core`, where the capture, on the same machine, does
   a large part of the work; `json_cores` is `json` over `json_one_core`, where the tasks do nearly all of it.
 """
@@ -26,18 +30,25 @@ if TYPE_CHECKING:
 Seconds: TypeAlias = dict[str, float]
 
 
-def run(*, rows: int = 600_000, rounds: int = 5, batches: int = 20) -> dict[str, Any]:
+def run(
+    *, rows: int = 600_000, rounds: int = 5, batches: int = 20, jdbc_rows: int = 400_000
+) -> dict[str, Any]:
     """Return one result in the form that all benchmarks share; a ratio above 1 is better than the
     yardstick."""
     from ..spark import session
     from . import spark_source
     from .spark_batches import fixed_seconds
+    from .spark_jdbc import driver, jdbc_seconds
 
     with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name, served("memory", rows) as address:
         folder = Path(name)
         for kind in ("none", "json"):
             spark_source.write_file(str(folder / kind), address, rows, json=kind == "json")
-        config = {"spark.local.dir": str(folder / "local"), "spark.driver.memory": "2g"}
+        config = {
+            "spark.local.dir": str(folder / "local"),
+            "spark.driver.memory": "2g",
+            "spark.jars": driver(),
+        }
         spark = session("bench", "local[1]", config)
         spark.sparkContext.setLogLevel("ERROR")
         try:
@@ -49,6 +60,7 @@ def run(*, rows: int = 600_000, rounds: int = 5, batches: int = 20) -> dict[str,
         try:
             two = _in_turn(_frames(spark, folder, address, rows, 2, ("none", "json")), rows, rounds)
             fixed = fixed_seconds(spark, folder, batches)
+            tables = jdbc_seconds(spark, folder, jdbc_rows, rounds) if driver() else {}
         finally:
             spark.stop()
     seconds = {
@@ -57,12 +69,15 @@ def run(*, rows: int = 600_000, rounds: int = 5, batches: int = 20) -> dict[str,
         "json": two["json"],
         "json_one_core": one["json"],
     }
-    figures = {name: round(rows / ours) for name, (ours, _) in seconds.items()}
-    yardstick = {name: round(rows / theirs) for name, (_, theirs) in seconds.items()}
-    ratio = {name: round(theirs / ours, 2) for name, (ours, theirs) in seconds.items()}
+    figures: dict[str, float] = {name: round(rows / ours) for name, (ours, _) in seconds.items()}
+    yardstick: dict[str, float] = {name: round(rows / theirs) for name, (_, theirs) in seconds.items()}
+    amounts = {name: jdbc_rows if name != "jdbc_row" else 1 for name in tables}
+    figures |= {name: round(amounts[name] / ours, 2) for name, (ours, _) in tables.items()}
+    yardstick |= {name: round(amounts[name] / theirs, 2) for name, (_, theirs) in tables.items()}
+    ratio = {name: round(theirs / ours, 2) for name, (ours, theirs) in (seconds | tables).items()}
     return {
         "bench": "spark",
-        "settings": {"rows": rows, "rounds": rounds, "batches": batches},
+        "settings": {"rows": rows, "rounds": rounds, "batches": batches, "jdbc_rows": jdbc_rows},
         "figures": {**figures, **{name: round(taken, 3) for name, taken in fixed.items()}},
         "yardstick": yardstick,
         "ratio": {

@@ -1,4 +1,4 @@
-"""The cost of a micro-batch with one row."""
+"""The cost of a micro-batch with one row, and of a whole query with one."""
 
 from __future__ import annotations
 
@@ -20,20 +20,40 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 TABLES: Final = "tiny.*"
+_QUERIES: Final = 5
 _WAIT_SECONDS: Final = 60
 
 
 def fixed_seconds(spark: SparkSession, folder: Path, batches: int) -> dict[str, float]:
     """Return the median seconds of a batch of a stream from a MariaDB into nothing, since Spark began it:
-    read from the source, and through a capture."""
+    read from the source (`fixed_seconds`), and through a capture; and those of a query with the trigger
+    availableNow from `load` to its end, `first_query_seconds` and the median of later ones."""
     with MariaDb(folder / "mariadb") as server:
         with server.connect() as connection, connection.cursor() as cursor:
             cursor.execute("CREATE DATABASE tiny")
             cursor.execute("CREATE TABLE tiny.t (id INT AUTO_INCREMENT PRIMARY KEY)")
-        found = {"fixed_seconds": _median(spark, server, folder / "alone", batches, {})}
+        first, *later = [_query(spark, server, folder / f"query-{number}") for number in range(_QUERIES)]
+        found = {"first_query_seconds": first, "query_seconds": statistics.median(later)}
+        found |= {"fixed_seconds": _median(spark, server, folder / "alone", batches, {})}
         with _capture(server, folder) as address:
             taken = _median(spark, server, folder / "captured", batches, {"capture": address})
         return {**found, "fixed_capture_seconds": taken}
+
+
+def _query(spark: SparkSession, server: MariaDb, folder: Path) -> float:
+    """Return the seconds of a query that reads the log of the source from its begin."""
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("INSERT INTO tiny.t VALUES ()")
+    begun = time.perf_counter()
+    options = {"source": server.url(), "tables": TABLES, "startingTs": "earliest"}
+    frame = spark.readStream.format("tidemill").options(**options).load()
+    writer = frame.writeStream.format("noop").option("checkpointLocation", str(folder))
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    taken = time.perf_counter() - begun
+    if not _seconds(query):
+        raise RuntimeError("a query with the trigger availableNow read no rows")
+    return taken
 
 
 @contextmanager

@@ -144,7 +144,7 @@ def bench_flight(as_json: Json = False) -> None:
 
 @bench.command("spark")
 def bench_spark(as_json: Json = False) -> None:
-    """A capture's changes into Spark, against a data source that has the same batches."""
+    """A capture's changes into Spark, against the same batches; a table of MariaDB, against Spark's JDBC."""
     _bench("spark", as_json)
 
 

@@ -21,8 +21,9 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
   margin: 20px 0; overflow-x: auto }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(128px, 1fr)); gap: 12px;
   margin: 20px 0 }
-.tile { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 14px 16px }
-.tile b { display: block; font-size: 22px; letter-spacing: -.01em } .tile span { display: block }
+.tile { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 14px 12px }
+.tile b { display: block; font-size: 20px; letter-spacing: -.02em; white-space: nowrap }
+.tile span { display: block }
 .tile i { font-style: normal; color: var(--soft); font-size: 13px; overflow-wrap: anywhere }
 svg { display: block; width: 100%; height: auto; min-width: 640px } svg + svg { margin-top: 12px }
 svg.spark { width: 120px; min-width: 120px; display: inline-block; vertical-align: middle }

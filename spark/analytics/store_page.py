@@ -63,7 +63,7 @@ def store_sections(report: StoreReport, place: FeedPlace = _NO_FEED) -> Iterable
         )
     yield section(
         "Tables over time",
-        f"Bytes by commit time (UTC), in columns of {time.unit}. A column that is darker than those around "
+        f"Bytes by commit time (UTC), a column per {time.unit}. A column that is darker than those around "
         "it is a "
         "burst; orange ones only wait for compaction.",
         *_heat(report, time),

@@ -67,7 +67,7 @@ def growth_words(report: StoreReport, columns: Buckets) -> str:
     changes = sum(one.changes for one in report.tables)
     minutes = max(cell.minute for cell in report.cells) - min(cell.minute for cell in report.cells) + 1
     return (
-        f"Changes that are still in the store, by their commit time (UTC), in columns of {columns.unit}: "
+        f"Changes that are still in the store, by their commit time (UTC), a column per {columns.unit}: "
         f"{size(report.bytes)}, {counted(changes, 'change')} and {rows} of {counted(minutes, 'minute')}; "
         "on average "
         f"{size(report.bytes / minutes)} per minute."

@@ -197,6 +197,9 @@ def test_carrying_out_the_plan_frees_what_it_said_and_keeps_what_is_needed(spark
                        and cell.minute >= NOON // MINUTE + 4)
         for one in after.tables
     }  # fmt: skip
+    expected = {one.table: one.bytes_after for one in report.tables if one.bytes_after}
+    assert {one.table: one.bytes for one in after.tables} == pytest.approx(expected, abs=50)
+    assert after.read_amplification == pytest.approx(report.read_amplification_after, rel=0.01)
     assert sum(one.free_bytes for one in after.windows) < sum(one.free_bytes for one in report.windows) / 5
 
 

@@ -1,0 +1,109 @@
+"""A MariaDB table into Spark: tidemill's `spark.read` against Spark's own JDBC reader.
+
+Both read the same table by the same number of tasks into the `noop` sink, in turn; JDBC with the driver of
+MariaDB, divided by the primary key, and with a fetch size, without which the driver holds all rows in memory.
+`build/jdbc` has the driver (`tests/services/jdbc`).
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from ..testing.mariadb import MariaDb
+from ..testing.private_server import PASSWORD
+from .snapshot import COLUMNS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+HOME: Final = Path(os.environ.get("TIDEMILL_JDBC") or Path(__file__).parents[1] / "build/jdbc")
+_TABLE: Final = "bench.one"
+_FETCH_ROWS: Final = 10_000
+
+Run: TypeAlias = Callable[[], object]
+
+
+def driver() -> str:
+    """Return the path of the driver's jar; empty if it isn't here."""
+    return ",".join(map(str, sorted(HOME.glob("mariadb-java-client-*.jar"))))
+
+
+def jdbc_seconds(spark: SparkSession, folder: Path, rows: int, rounds: int) -> dict[str, tuple[float, float]]:
+    """Return the median seconds of tidemill and of JDBC: of a whole table by one task (`jdbc_one`) and two
+    (`jdbc`), and of one row by its key (`jdbc_row`)."""
+    with MariaDb(folder / "mariadb-jdbc") as server:
+        _fill(server, rows)
+        pairs: dict[str, tuple[Run, Run]] = {
+            "jdbc": (lambda: _write(_ours(spark, server, 2)), lambda: _write(_jdbc(spark, server, rows, 2))),
+            "jdbc_one": (
+                lambda: _write(_ours(spark, server, 1)),
+                lambda: _write(_jdbc(spark, server, rows, 1)),
+            ),
+            "jdbc_row": (
+                lambda: _one(_ours(spark, server, 1).where("after.id = 5")),
+                lambda: _one(_jdbc(spark, server, rows, 1).where("id = 5")),
+            ),
+        }
+        for frame in (_ours(spark, server, 2), _jdbc(spark, server, rows, 2)):
+            if (found := frame.count()) != rows:
+                raise RuntimeError(f"{found} rows came of {rows}")
+        return {name: _median(*pair, rounds) for name, pair in pairs.items()}
+
+
+def _fill(server: MariaDb, rows: int) -> None:
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE bench")
+        cursor.execute("USE bench")
+        cursor.execute(f"CREATE TABLE {_TABLE} ({COLUMNS})")
+        cursor.execute(
+            f"INSERT INTO {_TABLE} SELECT seq, 9223372036854775808 + seq, seq % 10000 + 0.25, seq / 7,"
+            " CONCAT('name of ', seq), '2026-03-01 04:05:06' + INTERVAL seq SECOND, seq % 100,"
+            f" REPEAT('n', 40) FROM seq_1_to_{rows}"
+        )
+
+
+def _ours(spark: SparkSession, server: MariaDb, tasks: int) -> DataFrame:
+    options = {"source": server.url(), "table": _TABLE, "partitions": str(tasks)}
+    return spark.read.format("tidemill").options(**options).load()
+
+
+def _jdbc(spark: SparkSession, server: MariaDb, rows: int, tasks: int) -> DataFrame:
+    options = {
+        # Of this scheme Spark knows how names are quoted.
+        "url": f"jdbc:mysql://{server.host}:{server.port}/bench?permitMysqlScheme=true",
+        "driver": "org.mariadb.jdbc.Driver",
+        "dbtable": _TABLE,
+        "user": "root",
+        "password": PASSWORD,
+        "fetchsize": str(_FETCH_ROWS),
+    }
+    if tasks > 1:
+        bounds = {"partitionColumn": "id", "lowerBound": "1", "upperBound": str(rows + 1)}
+        options |= {**bounds, "numPartitions": str(tasks)}
+    return spark.read.format("jdbc").options(**options).load()
+
+
+def _write(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def _one(frame: DataFrame) -> None:
+    if len(frame.collect()) != 1:
+        raise RuntimeError("a row with the id 5 was expected")
+
+
+def _median(ours: Run, theirs: Run, rounds: int) -> tuple[float, float]:
+    """Return the median seconds of both, measured in turn after a warm-up."""
+    taken: tuple[list[float], list[float]] = ([], [])
+    for number in range(rounds + 1):
+        for run, seconds in zip((ours, theirs), taken, strict=True):
+            begun = time.perf_counter()
+            run()
+            if number:
+                seconds.append(time.perf_counter() - begun)
+    return statistics.median(taken[0]), statistics.median(taken[1])
