@@ -140,6 +140,15 @@ class Job(Struct, frozen=True, kw_only=True):
         return self.is_done
 
     @property
+    def shows_columns(self) -> bool:
+        """True if rows have the columns after the job, which isn't done.
+
+        After rewriting rows for a column of another type, newer versions of TiDB take the old one away in
+        further steps, in which new rows no longer have it.
+        """
+        return self.type == Action.MODIFY_COLUMN and self.state == RUNNING and self.schema_state == PUBLIC
+
+    @property
     def schema_version(self) -> int:
         return self.outcome.schema_version if self.outcome else 0
 

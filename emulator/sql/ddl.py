@@ -59,6 +59,8 @@ class Step(Struct, frozen=True):
     """True if pumps get it."""
     info: TableInfo | None = None
     """The table that sessions see from this step on; None if that doesn't change."""
+    before: Callable[[], object] | None = None
+    """Called before the step."""
 
 
 class Change:
@@ -136,6 +138,8 @@ class DdlWriter:
         if self._job_table:
             self._write(("put", _row_key(job), _row(job, processing=1)))
         for step in change.steps:
+            if step.before is not None:
+                step.before()
             args = job.raw_args if step.args is None else make_args(step.args)
             job = replace(job, state=RUNNING, schema_state=step.schema_state, raw_args=args)
             job, _ = self._step(job, step.mutations, change.moved, logged=step.is_logged)

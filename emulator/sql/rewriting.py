@@ -6,12 +6,13 @@ other rows are written again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 from typing import Final, Protocol
 
 from msgspec.structs import replace
 
-from ...codec.tidb.job import DELETE_ONLY, WRITE_ONLY, WRITE_REORGANIZATION
+from ...codec.tidb.job import DELETE_ONLY, PUBLIC, WRITE_ONLY, WRITE_REORGANIZATION
 from ...codec.tidb.key import decode_record_key
 from ...codec.tidb.table_info import ColumnInfo, TableInfo
 from ...events import Row, Ts
@@ -38,6 +39,14 @@ def add_steps(change: Change, table: SqlTable, old: ColumnInfo, new: ColumnInfo)
         changing = replace(new, name=f"_Col$_{old.name}_0", offset=place, state=state)
         info = replace(table.info, columns=(*table.info.columns, changing), max_column_id=new.id)
         change.steps.append(Step(state, [table_mutation(table.database.id, info)], info=info))
+
+
+def removal(table: SqlTable, old: ColumnInfo, info: TableInfo, before: Callable[[], object]) -> Step:
+    """Return the step that takes the old column away: rows no longer have it."""
+    place = len(info.columns)
+    left = replace(old, name=f"_Tombstone$_{old.name}", offset=place, state=DELETE_ONLY)
+    info = replace(info, columns=(*info.columns, left))
+    return Step(PUBLIC, [table_mutation(table.database.id, info)], info=info, before=before)
 
 
 def rewrite(storage: Storage, table: SqlTable) -> None:

@@ -26,7 +26,8 @@ class Tidb(Cluster):
     """A cluster with keys in the format of TiDB v8.1.
 
     `row_format` is 1 or 2; `row_checksum` adds checksums to rows; without `job_table` DDL jobs are in a list,
-    as up to TiDB v6.1; with `args_version` 2 their arguments are objects, as from v8.4 on. `execute` isn't
+    as up to TiDB v6.1; with `args_version` 2 their arguments are objects, as from v8.4 on; with
+    `removes_late` a rewritten column is public one step before the job is done. `execute` isn't
     thread-safe; transactions may run in several threads.
     """
 
@@ -38,12 +39,15 @@ class Tidb(Cluster):
         row_checksum: bool = False,
         job_table: bool = True,
         args_version: int = 1,
+        removes_late: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(stores, **options)
         self.schema = Schema(row_format, row_checksum)
         ddl = DdlWriter(self, self.schema, self.pumps, job_table=job_table)
-        self._statements = Statements(self, self.schema, ddl, args_version)
+        self._statements = Statements(
+            self, self.schema, ddl, args_version=args_version, removes_late=removes_late
+        )
 
     def transaction(self) -> SqlTransaction:
         return SqlTransaction(self, self.schema, self.pumps)

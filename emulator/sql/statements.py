@@ -15,7 +15,7 @@ from ...events import Ts
 from .alter import AlterResult, add_index, drop_index, parse_clause, with_moment
 from .columns import parse_charset
 from .ddl import Change, DdlWriter, Step, both, database_mutation, table_mutation
-from .rewriting import Storage, add_steps, rewrite
+from .rewriting import Storage, add_steps, removal, rewrite
 from .schema import Schema, SqlTable
 from .table import parse_parts, parse_table
 from .tokens import Tokens
@@ -24,11 +24,14 @@ from .tokens import Tokens
 class Statements:
     """Runs one statement at a time: first the schema is changed, then the job is written."""
 
-    def __init__(self, writer: Storage, schema: Schema, ddl: DdlWriter, args_version: int) -> None:
+    def __init__(
+        self, writer: Storage, schema: Schema, ddl: DdlWriter, *, args_version: int, removes_late: bool
+    ) -> None:
         self._writer = writer
         self._schema = schema
         self._ddl = ddl
         self._args_version = args_version
+        self._removes_late = removes_late
         self._current = ""
         """The current database (USE)."""
         self._between: Callable[[], object] = _nothing
@@ -292,7 +295,11 @@ class Statements:
             raise ValueError(f"the emulator doesn't run this beside other clauses: {tokens.statement}")
         if rewritten is not None:
             add_steps(change, table, *rewritten)
-            change.before_last = partial(self._rewrite, table, change, done[-1].info)
+            filling: Callable[[], object] = partial(self._fill, table)
+            if self._removes_late:
+                change.steps.append(removal(table, rewritten[0], done[-1].info, filling))
+                filling = _nothing
+            change.before_last = partial(self._end_rewriting, table, change, done[-1].info, filling)
         else:
             self._put(change, table.database, done[-1].info)
         if action == Action.DROP_COLUMN:
@@ -307,8 +314,13 @@ class Statements:
             change.done_args = [[], []]
         return self._job(tokens, action, change, table.database.name, table.info.name)
 
-    def _rewrite(self, table: SqlTable, change: Change, info: TableInfo) -> None:
+    def _fill(self, table: SqlTable) -> None:
         rewrite(self._writer, self._schema.table(f"{table.database.name}.{table.info.name}"))
+
+    def _end_rewriting(
+        self, table: SqlTable, change: Change, info: TableInfo, filling: Callable[[], object]
+    ) -> None:
+        filling()
         self._put(change, table.database, info)
 
     def _job(

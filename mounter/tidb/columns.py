@@ -49,6 +49,18 @@ def column_actions(
     return tuple(actions)
 
 
+def check_not_rewritten(actions: Sequence[Action], old: TableInfo, new: TableInfo) -> None:
+    """Raise NotFollowed for a column whose rows were rewritten."""
+    old_ids = {column.name: column.id for column in old.columns}
+    new_ids = {column.name: column.id for column in new.columns}
+    for action in actions:
+        if isinstance(action, ChangeColumn) and old_ids[action.name] != new_ids[action.column.name]:
+            raise NotFollowed(
+                f"column {action.name} is converted beside other changes: rows have its new values before the"
+                " binlog of the job"
+            )
+
+
 # --- the columns before and after ------------------------------------------------------------------
 
 

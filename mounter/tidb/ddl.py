@@ -28,7 +28,7 @@ from ...events import (
 )
 from ..tables import Tables
 from .clock import session_clock
-from .columns import column_actions
+from .columns import check_not_rewritten, column_actions
 from .history import SchemaHistory, TableAt
 from .not_followed import NotFollowed
 
@@ -68,14 +68,23 @@ _Pair: TypeAlias = tuple[TableAt | None, TableAt | None]
 """A table before and after a job; None if it doesn't exist then."""
 
 
-def read_ddl(job: Job, change: KvChange, history: SchemaHistory, tables: Tables, source: str) -> list[Ddl]:
+def read_ddl(
+    job: Job,
+    change: KvChange,
+    history: SchemaHistory,
+    tables: Tables,
+    source: str,
+    *,
+    lacks_steps: bool = False,
+) -> list[Ddl]:
     """Return the effects of a finished job: one Ddl per followed table, and one for all that are renamed.
 
-    If one is refused, it is the only one. `change` is the one that the job was read from. Raises SourceError
-    if an info can't be decoded.
+    If one is refused, it is the only one. `change` is the one that the job was read from. `lacks_steps` says
+    that parts of a job that take effect before it is done aren't known. Raises SourceError if an info can't
+    be decoded.
     """
     commit_ts, start_ts = change.commit_ts, change.start_ts
-    found = list(_changes(job, commit_ts, history, tables))
+    found = list(_changes(job, commit_ts, history, tables, lacks_steps=lacks_steps))
     return [
         Ddl(
             commit_ts,
@@ -101,7 +110,9 @@ def existing_tables(history: SchemaHistory, ts: Ts, tables: Tables, source: str)
         yield Ddl(ts, ts, source, table.schema, table.info.name, "", (made,), position=str(ts))
 
 
-def _changes(job: Job, ts: Ts, history: SchemaHistory, tables: Tables) -> Iterator[_Change]:
+def _changes(
+    job: Job, ts: Ts, history: SchemaHistory, tables: Tables, *, lacks_steps: bool
+) -> Iterator[_Change]:
     match job.type:
         case JobType.FLASHBACK_CLUSTER:
             yield _refusal("", "", "FLASHBACK CLUSTER: all rows go back without events", job, ts)
@@ -119,7 +130,7 @@ def _changes(job: Job, ts: Ts, history: SchemaHistory, tables: Tables) -> Iterat
         names = [(table.schema, table.info.name) for table in (before, after) if table is not None]
         if any(tables.matches(*name) for name in names):
             try:
-                change = _change(job, before, after)
+                change = _change(job, before, after, lacks_steps=lacks_steps)
             except NotFollowed as what:
                 yield _refusal(*names[0], str(what), job, ts)
             else:
@@ -164,7 +175,7 @@ def _pairs(changes: list[_Pair]) -> Iterator[_Pair]:
         yield None, table
 
 
-def _change(job: Job, before: TableAt | None, after: TableAt | None) -> _Change:
+def _change(job: Job, before: TableAt | None, after: TableAt | None, *, lacks_steps: bool) -> _Change:
     """Return the change of one table, which keeps its name. Raises NotFollowed with the reason."""
     if job.type in _SILENT:
         raise NotFollowed(_SILENT[job.type])
@@ -179,6 +190,8 @@ def _change(job: Job, before: TableAt | None, after: TableAt | None) -> _Change:
     info = after.info
     table = to_table(after.schema, info)
     actions = column_actions(job, before.info, to_table(before.schema, before.info), info, table)
+    if lacks_steps and job.type == JobType.MULTI_SCHEMA_CHANGE:
+        check_not_rewritten(actions, before.info, info)
     clock = session_clock(job, info, [a.column.name for a in actions if isinstance(a, AddColumn)])
     return _Change(table.schema, table.name, actions, clock=clock)
 

@@ -306,7 +306,10 @@ class SchemaHistory:
         info = effect.info
         database = self._databases.get(effect.schema_id)
         schema = database.name if database else schema_name
-        if schema.lower() in SYSTEM_SCHEMAS or not holds_rows(info):
+        if schema.lower() in SYSTEM_SCHEMAS:
+            self._drop(info.id, ts)
+            return
+        if not holds_rows(info):
             return
         partitions = partition_ids(info)
         last = self._last(info.id)

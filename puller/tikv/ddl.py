@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...actors import PooledActor, Target
 from ...codec.tidb.job import Job
@@ -51,8 +52,9 @@ class DdlPuller(PooledActor):
 
     The resolved ts is forwarded only after the follower has acted, so a table that a job creates is in the
     sorter before any change above the job leaves. A job's position is the commit ts of the change by which it
-    takes effect (see docs/decisions, the order of DDL jobs). Fails with SourceError for a job that can't be
-    read, or if jobs of more than `max_bytes` wait.
+    takes effect (see docs/decisions, the order of DDL jobs). If rows have its columns before it is done, that
+    is the step from which they do, and the resolved ts stays below it until the job is done. Fails with
+    SourceError for a job that can't be read, or if jobs of more than `max_bytes` wait.
     """
 
     def __init__(
@@ -71,6 +73,8 @@ class DdlPuller(PooledActor):
         self._max_bytes = max_bytes
         self._resolved = start_ts
         self._held: list[_Effect] = []
+        self._early: dict[int, KvChange] = {}
+        """First steps above the resolved ts from which rows have the columns after a job, by its id."""
         self._bytes = 0
         self._known: dict[int, None] = {}
         """Ids of the jobs that were reported as done, oldest first."""
@@ -89,7 +93,12 @@ class DdlPuller(PooledActor):
     def _take(self, change: KvChange) -> None:
         """Keep the change if a job, or a part of it, takes effect by it and isn't known yet."""
         job = read_job(change)
-        if job is None or not job.is_in_effect or job.id in self._known or change.commit_ts <= self._resolved:
+        if job is None or job.id in self._known or change.commit_ts <= self._resolved:
+            return
+        if job.shows_columns:
+            known = self._early.get(job.id, change)
+            self._early[job.id] = min(known, change, key=lambda step: step.commit_ts)
+        if not job.is_in_effect:
             return
         if job.is_done and 0 < job.schema_version <= self._schema_version:
             return  # the initial schema contains all of it
@@ -105,8 +114,15 @@ class DdlPuller(PooledActor):
             )
 
     def _tell(self, resolved: Ts) -> None:
-        """Report the jobs at or below the resolved ts."""
+        """Report the jobs at or below the resolved ts, at which all changes up to there have come."""
+        done = {effect.job.id: effect for effect in self._held if effect.change.commit_ts <= resolved}
+        for job_id, step in self._early.items():
+            if job_id not in done:
+                resolved = min(resolved, step.commit_ts - 1)
+        if resolved <= self._resolved:
+            return
         self._resolved = resolved
+        self._held = [self._placed(effect) for effect in self._held]
         ready = sorted((effect for effect in self._held if effect.change.commit_ts <= resolved), key=_place)
         changes = []
         for effect in ready:
@@ -118,6 +134,13 @@ class DdlPuller(PooledActor):
             self._bytes = sum(len(effect.change.value) for effect in self._held)
         self.send(self._output, Changes(changes, resolved))
 
+    def _placed(self, effect: _Effect) -> _Effect:
+        """Return the effect at the step from which rows have the columns after the job."""
+        step = self._early.get(effect.job.id)
+        if step is None:
+            return effect
+        return _Effect(replace(step, value=effect.change.value), effect.job)
+
     def _is_new(self, effect: _Effect) -> bool:
         """True if it wasn't reported yet. Steps of a job that isn't done differ by their ts."""
         job_id = effect.job.id
@@ -127,6 +150,7 @@ class DdlPuller(PooledActor):
             self._step = job_id, effect.change.commit_ts
             return True
         self._known[job_id] = None
+        self._early.pop(job_id, None)
         if len(self._known) > REMEMBERED:
             del self._known[next(iter(self._known))]
         return True

@@ -10,8 +10,8 @@ _INTEGER_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32
 _TEXTS: Final = {"char", "varchar", "text", "enum", "set"}
 _TEMPORAL: Final = {"time", "datetime", "timestamp"}
 _UNICODE: Final = {"utf8mb4", "utf16", "utf16le", "utf32"}
-_PLANE_0: Final = {"utf8mb3", "ucs2"}
-"""Character sets with the characters up to U+FFFF."""
+_PLANE_0: Final = {"utf8", "utf8mb3", "ucs2"}
+"""Character sets with the characters up to U+FFFF; TiDB says utf8."""
 _SMALL: Final = {"ascii", "latin1"}
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tidemill.emulator.sql.schema import SqlTable
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.feed import Feed
 from tidemill.engine.options import feed_options, open_sinks
@@ -93,9 +94,17 @@ def _table(copy: sqlite3.Connection, name: str) -> tuple[Any, ...]:
     return tuple(columns), tuple(sorted(rows, key=repr))
 
 
+@pytest.fixture(params=["tikv", "pump"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture(params=[1, 2], ids=["arguments 1", "arguments 2"])
-def tidb(request: pytest.FixtureRequest) -> Iterator[Tidb]:
-    with Tidb(stores=1, tick_seconds=0.02, args_version=request.param) as made:
+def tidb(request: pytest.FixtureRequest, kind: str) -> Iterator[Tidb]:
+    """A TiDB as of v8.1, and one of a later version; those that remove columns late have no binlogs."""
+    version = request.param
+    removes_late = version == 2 and kind == "tikv"
+    with Tidb(stores=1, tick_seconds=0.02, args_version=version, removes_late=removes_late) as made:
         made.add_pump()
         made.add_pump()
         yield made
@@ -117,14 +126,12 @@ def play(tidb: Tidb, directory: Path, kind: str, seed: int, rounds: int) -> None
     assert copy.tables() == fresh.tables()
 
 
-@pytest.mark.parametrize("kind", ["tikv", "pump"])
 def test_a_copy_that_follows_random_schema_changes_is_the_same_as_a_new_one(tidb, tmp_path, kind):
     play(tidb, tmp_path, kind, seed=1, rounds=3)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(2, 40))
-@pytest.mark.parametrize("kind", ["tikv", "pump"])
 def test_many_random_schema_changes(tidb, tmp_path, kind, seed):
     play(tidb, tmp_path, kind, seed, rounds=6)
 
@@ -148,7 +155,6 @@ STATEMENTS = """
 """
 
 
-@pytest.mark.parametrize("kind", ["tikv", "pump"])
 def test_a_feed_that_stops_between_the_steps_of_each_job_goes_on_where_it_was(tidb, tmp_path, kind):
     """Names and states of tables change before a job is done."""
     for database in ("shop", "depot", "left"):
@@ -165,7 +171,8 @@ def test_a_feed_that_stops_between_the_steps_of_each_job_goes_on_where_it_was(ti
     def between() -> None:
         for table in tidb.schema.tables("shop"):
             insert(tidb, f"shop.{table.info.name}")
-        copy.run()
+        if not any(is_waited_for(table) for table in tidb.schema.tables("shop")):
+            copy.run()
 
     for statement in STATEMENTS.strip().splitlines():
         tidb.execute(statement.strip(), between)
@@ -174,6 +181,11 @@ def test_a_feed_that_stops_between_the_steps_of_each_job_goes_on_where_it_was(ti
     fresh.run()
     assert copy.tables() == fresh.tables()
     assert len(copy.tables()["shop.kept"][1]) == len(tidb.rows("shop.kept")) > 10
+
+
+def is_waited_for(table: SqlTable) -> bool:
+    """True if the feed doesn't pass the present step of a job before the job is done."""
+    return any(column.name.startswith("_Tombstone$_") for column in table.info.columns)
 
 
 def insert(tidb: Tidb, name: str) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tidemill.codec.mysql.definition import parse_column
+from tidemill.events import Column
 from tidemill.sink.sql.conversion import keeps_text, keeps_values
 from tidemill.sink.sql.mysql_modes import converting
 from tidemill.sink.sql.renames import Rename, in_order
@@ -98,3 +100,9 @@ def test_renames_at_once_are_put_in_order(pairs: str, folds: bool, steps: str) -
         for number, pair in enumerate(pairs.split())
     ]
     assert " ".join(f"{old}>{new}" for old, new in in_order(renames, folds=folds)) == steps
+
+
+def test_utf8_is_tidbs_name_of_utf8mb3():
+    before = Column("c", "varchar", length=9, charset="utf8")
+    assert keeps_text(before, replace(before, charset="utf8mb4"))
+    assert not keeps_values(replace(before, charset="utf8mb4"), before)

@@ -18,14 +18,15 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from tidemill.actors import SystemClock
 from tidemill.codec.tidb.key import record_key, record_prefix
 from tidemill.emulator.sql.sql import Tidb
-from tidemill.errors import CheckpointError, ConfigError
+from tidemill.errors import CheckpointError, ConfigError, SinkError
+from tidemill.events import Ddl
 from tidemill.puller.tikv.client import TikvClient
 from tidemill.puller.tikv.kv.region_bounds import region_bounds
 from tidemill.puller.tikv.options import TikvOptions, endpoints
 from tidemill.puller.tikv.span import table_span
 from tidemill.spark.capture.ticket import Ticket
 from tidemill.spark.data_source import TidemillSource
-from tidemill.spark.envelope import Decoder
+from tidemill.spark.envelope import Decoder, Encoder
 from tidemill.spark.offsets.offset import ts_offset
 from tidemill.spark.read.batch_reader import BatchReader
 from tidemill.spark.read.partition import TaskPartition
@@ -33,6 +34,7 @@ from tidemill.spark.read.parts import WHOLE, Part
 from tidemill.spark.read.ranges import Piece, even
 from tidemill.spark.read.stream_reader import BOUNDS, StreamReader
 from tidemill.spark.run.source import RunSource
+from tidemill.spark.write.order import Ordered
 
 from . import history
 from .job import Job
@@ -210,6 +212,26 @@ def test_a_batch_with_a_schema_change_keeps_its_tables_whole(shop: Tidb, tmp_pat
         assert len(end[BOUNDS]) == 2
         found = [lines(stream.rows(part)) for part in stream.plan(start, end)]
         assert [row.after for rows in found for row in rows] == [(ROWS, 0, 1)]
+
+
+def test_dropped_emptied_and_converted_tables_are_rows_that_writers_refuse(shop: Tidb) -> None:
+    with Stream(shop, tables="shop.*") as stream:
+        fill(shop)
+        shop.execute("truncate table shop.big")
+        shop.execute("alter table shop.words modify column n bigint")
+        shop.execute("drop table shop.words")
+        with shop.transaction() as txn:
+            txn.insert("shop.big", {"id": 1, "n": 1})
+        start, end = stream.next()
+        decoder, found = Decoder(), []
+        for part in stream.plan(start, end):
+            for batch in stream.rows(part).to_batches():
+                found += [item for item in decoder.decode(batch) if isinstance(item, Ddl)]
+    actions = sorted(type(ddl.actions[0]).__name__ for ddl in found)
+    assert actions == ["ChangeColumn", "DropTable", "TruncateTable"]
+    for ddl in found:
+        with pytest.raises(SinkError, match="Spark's tasks only create tables, add columns and drop columns"):
+            list(Ordered("end").items([Encoder().encode([ddl])]))
 
 
 def test_a_table_that_came_has_its_ranges(shop: Tidb) -> None:

@@ -15,7 +15,7 @@ from tidemill.codec.tidb.table import to_table
 from tidemill.codec.tidb.table_info import ColumnInfo, IndexColumn, IndexInfo, TableInfo
 from tidemill.events import AddColumn, ChangeColumn, ChangeKey, DropColumn, altered, compose_ts
 from tidemill.mounter.tidb.clock import session_clock
-from tidemill.mounter.tidb.columns import column_actions
+from tidemill.mounter.tidb.columns import check_not_rewritten, column_actions
 from tidemill.mounter.tidb.not_followed import NotFollowed
 from tidemill.testing.tidb_model import column
 
@@ -184,6 +184,17 @@ def test_a_renamed_and_rewritten_column_beside_those_that_come_and_go(version):
     actions = column_actions(made, old, before, new, after)
     assert [type(one) for one in actions] == [DropColumn, ChangeColumn, AddColumn]
     assert altered(before, actions).columns == after.columns
+
+
+def test_a_rewritten_column_is_known_by_its_id():
+    b = replace(B, type=VARCHAR)
+    old, new = table(ID, A, B), table(ID, replace(A, name="c", type=VARCHAR), b)
+    before, after = to_table("s", old), to_table("s", new)
+    actions = column_actions(job(Action.MODIFY_COLUMN), old, before, new, after)
+    check_not_rewritten(actions, old, new)
+    new = table(ID, new.columns[1], replace(b, id=7))
+    with pytest.raises(NotFollowed, match="column b is converted beside other changes"):
+        check_not_rewritten(actions, old, new)
 
 
 def test_two_columns_that_are_renamed_and_rewritten_are_not_followed():

@@ -12,12 +12,15 @@ from tidemill.codec.tidb.action import Action
 from tidemill.codec.tidb.job import (
     CANCELLED,
     CANCELLING,
+    DELETE_ONLY,
     DONE,
+    PUBLIC,
     QUEUEING,
     ROLLBACK_DONE,
     ROLLING_BACK,
     RUNNING,
     SYNCED,
+    WRITE_ONLY,
     Job,
     encode_job,
 )
@@ -125,6 +128,32 @@ def test_steps_deletions_and_jobs_that_were_taken_back_are_nothing(tidb):
     gone = KvChange(21, 20, DELETE, list_key(DDL_JOBS, 0), b"")
     bounds = KvChange(21, 20, PUT, list_meta_key(DDL_JOBS), bytes(16))
     assert bench.tell(*steps, gone, bounds, resolved=30) == [("sent", [], 30)]
+
+
+def test_a_job_whose_columns_rows_have_before_it_is_done_takes_effect_then():
+    """Nothing from there on is resolved until it is done. A job in between goes after it."""
+    tidb = Tidb()
+    tidb.create_database("shop")
+    tidb.create_table("shop", "a")
+    job = tidb.modify_column("shop", "a", "id", "id varchar(20)", id=9)
+    other = tidb.create_table("shop", "b")
+    states = (DELETE_ONLY, WRITE_ONLY, PUBLIC, PUBLIC)
+    steps = [
+        change_of(replace(job, state=RUNNING, schema_state=state, outcome=None), 20 + number)
+        for number, state in enumerate(states)
+    ]
+    bench = Bench()
+    assert bench.tell(*steps[:2], resolved=21) == [("sent", [], 21)]
+    assert bench.tell(steps[3], steps[2], change_of(other, 24), resolved=30) == []
+    assert bench.tell(change_of(job, 35), resolved=31) == []
+    assert bench.tell(resolved=40) == [
+        ("applied", job.query, 22),
+        ("applied", other.query, 24),
+        ("sent", [22, 24], 40),
+    ]
+    assert bench.tell(*steps, change_of(job, 35), change_of(replace(job, state=SYNCED), 45), resolved=50) == [
+        ("sent", [], 50)
+    ]
 
 
 def test_new_columns_of_a_longer_statement_are_there_before_the_job_is_done():
