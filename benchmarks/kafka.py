@@ -1,8 +1,9 @@
 """Rows into Kafka, in rows per second, beside a bare loop of confluent-kafka that produces the same messages.
 
-The rows are Python tuples in transactions of 1,000; the sink encodes them and chooses a
-partition by their key. The yardstick has the messages and their partitions ready, calls `produce` for each
-and waits until all are acknowledged, with an idempotent producer. Both start with topics that exist.
+The rows are Python tuples in transactions of 1,000; the sink encodes them and chooses a partition by their
+key. The yardstick has the messages and their partitions ready, calls `produce` for each and waits until all
+are acknowledged, with an idempotent producer. Both start with topics that exist. The CPU time is that of this
+process with librdkafka's threads, without the broker's, which shares the machine.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Producer
 
@@ -33,6 +34,18 @@ _PARTITIONS: Final = 4
 _DELIVERIES: Final = {"exactly_once": "exactly once", "at_least_once": "at least once"}
 
 
+class _Spent(NamedTuple):
+    seconds: float
+    cpu: float
+
+    @classmethod
+    def now(cls) -> _Spent:
+        return cls(time.perf_counter(), time.process_time())
+
+    def until_now(self) -> _Spent:
+        return _Spent(time.perf_counter() - self.seconds, time.process_time() - self.cpu)
+
+
 def run(*, rows: int = 200_000, rounds: int = 5, encoding: str = "canal-json") -> dict[str, Any]:
     """Return one result in the form that all benchmarks share."""
     changes = changes_of(rows)
@@ -43,7 +56,7 @@ def run(*, rows: int = 200_000, rounds: int = 5, encoding: str = "canal-json") -
         for first in range(0, rows, _TRANSACTION)
     ]
     prepared = _prepared(changes, encoding)
-    spent: dict[str, list[float]] = {name: [] for name in (*_DELIVERIES, "bare")}
+    spent: dict[str, list[_Spent]] = {name: [] for name in (*_DELIVERIES, "bare")}
     with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name, Kafka(Path(name, "kafka")) as broker:
         for number in range(rounds + 1):  # the first one warms the broker up
             broker.create_topic(f"bare_{number}", _PARTITIONS)
@@ -51,16 +64,18 @@ def run(*, rows: int = 200_000, rounds: int = 5, encoding: str = "canal-json") -
             for key, delivery in _DELIVERIES.items():
                 broker.create_topic(f"{key}_{number}", _PARTITIONS)
                 spent[key].append(_deliver(broker.url(f"{key}_{number}"), items, delivery, encoding))
-    found = {name: statistics.median(seconds[1:]) for name, seconds in spent.items()}
+    found = {name: statistics.median([one.seconds for one in all_[1:]]) for name, all_ in spent.items()}
+    cpu = {name: statistics.median([one.cpu for one in all_[1:]]) for name, all_ in spent.items()}
 
     def ratio(ours: str, theirs: str) -> float:
         pairs = zip(spent[ours][1:], spent[theirs][1:], strict=True)
-        return round(statistics.median([there / here for here, there in pairs]), 2)
+        return round(statistics.median([there.seconds / here.seconds for here, there in pairs]), 2)
 
     return {
         "bench": "kafka",
         "settings": {"rows": rows, "rounds": rounds, "partitions": _PARTITIONS, "encoding": encoding},
-        "figures": {f"{name}_rows_per_second": round(rows / found[name]) for name in _DELIVERIES},
+        "figures": {f"{name}_rows_per_second": round(rows / found[name]) for name in _DELIVERIES}
+        | {f"{name}_cpu_microseconds_per_row": round(cpu[name] / rows * 1e6, 2) for name in cpu},
         "yardstick": {"bare_produce_rows_per_second": round(rows / found["bare"])},
         "ratio": {name: ratio(name, "bare") for name in _DELIVERIES}
         | {"exactly_once_to_at_least_once": ratio("exactly_once", "at_least_once")},
@@ -75,8 +90,8 @@ def _prepared(changes: Sequence[RowChange], encoding: str) -> list[tuple[bytes |
     return [(message.key, message.value, place) for message, place in zip(messages, places, strict=True)]
 
 
-def _bare(broker: Kafka, topic: str, prepared: Sequence[tuple[bytes | None, bytes | None, int]]) -> float:
-    """Return the seconds until all messages are acknowledged."""
+def _bare(broker: Kafka, topic: str, prepared: Sequence[tuple[bytes | None, bytes | None, int]]) -> _Spent:
+    """Return the time until all messages are acknowledged."""
     producer = Producer(
         {
             "bootstrap.servers": broker.brokers,
@@ -88,26 +103,26 @@ def _bare(broker: Kafka, topic: str, prepared: Sequence[tuple[bytes | None, byte
     )
     producer.produce(topic, b"connects", partition=0)
     producer.flush()
-    begun = time.perf_counter()
+    begun = _Spent.now()
     for key, value, partition in prepared:
         producer.produce(topic, value, key, partition)
     producer.flush()
-    return time.perf_counter() - begun
+    return begun.until_now()
 
 
-def _deliver(url: str, items: Sequence[Transaction], delivery: str, encoding: str) -> float:
-    """Return the seconds until all rows are durable with their checkpoint."""
+def _deliver(url: str, items: Sequence[Transaction], delivery: str, encoding: str) -> _Spent:
+    """Return the time until all rows are durable with their checkpoint."""
     options = {"delivery": delivery, "partition": "key", "format": encoding}
     feed = url.rpartition("/")[2]  # a checkpoint of its own
     sink = open_sink("bench", url, feed=feed, store=CheckpointFile(Path("unused")), options=options)
     with closing(sink):
         sink.open()
         work = Delivery(sink, Checkpoint(1, "log:0", None, "bench"), "bench")  # nothing is to be loaded
-        begun = time.perf_counter()
+        begun = _Spent.now()
         for first in range(0, len(items), _ACCEPTED):
             work.accept(items[first : first + _ACCEPTED])
             work.run(time.monotonic())
         work.flush(time.monotonic())
-        spent = time.perf_counter() - begun
+        spent = begun.until_now()
         assert work.statistics().rows == sum(len(item.rows) for item in items)
         return spent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import tzinfo
 from itertools import repeat
-from operator import ne
+from operator import add, ne
 from typing import Final
 
 from ...codec.proto import canal
@@ -14,11 +14,13 @@ from .canal_types import WIDER, sql_type
 from .columns import Parts, Texts, Values, Writer, columns_of, joined
 from .definition import Definition, full_type
 from .numbers import java_number, single_text
-from .protobuf_bytes import Heads, delimited
+from .protobuf_bytes import Heads, delimited, varint
 from .value_lines import doubles_within, each, split, value_lines
 
 _ROW: Final = b"\x62"
 """Tag of a row in a RowChange."""
+_SHORT: Final = 1 << 14
+"""Number of bytes from which on a row's length takes more than two."""
 _BEFORE: Final = 1
 _AFTER: Final = 2
 _VALUE: Final = 8
@@ -130,14 +132,19 @@ def texts_of(encoding: str, table: Table, column: Column, zone: tzinfo) -> Write
     return (lambda values: [(value or "").encode() for value in values]) if lines is None else split(lines)
 
 
+class _Starts(dict[int, bytes]):
+    """The bytes before a row, by its length; those of short rows are kept."""
+
+    def __missing__(self, length: int) -> bytes:
+        found = _ROW + varint(length)
+        if length < _SHORT:
+            self[length] = found
+        return found
+
+
+_STARTS: Final = _Starts()
+
+
 def _rows(count: int, columns: list[Parts]) -> list[bytes]:
-    return list(map(_row, joined(count, [part for parts in columns for part in parts])))
-
-
-def _row(content: bytes) -> bytes:
-    size = len(content)
-    if size < 0x80:
-        return b"%b%c%b" % (_ROW, size, content)
-    if size < 0x4000:
-        return b"%b%c%c%b" % (_ROW, size & 0x7F | 0x80, size >> 7, content)
-    return delimited(_ROW[0] >> 3, content)
+    rows = joined(count, [part for parts in columns for part in parts])
+    return list(map(add, map(_STARTS.__getitem__, map(len, rows)), rows))

@@ -20,7 +20,7 @@ from .template import HEADER_NAMES, Template
 from .topics import Topics
 
 _TOGETHER: Final = 1_000
-"""Rows after which no further transaction is encoded with them: 10,000 at once take a quarter longer each, as
+"""Rows after which no further transaction is encoded with them: 10,000 at once take a fifth longer each, as
 they don't fit into the processor's cache."""
 
 _Found: TypeAlias = dict[Place, list[Message]]
