@@ -53,6 +53,11 @@ static Py_ssize_t column_of(const TidbLayout *layout, int64_t id, Py_ssize_t *gu
     return by_id[(*guess)++].column;
 }
 
+static int has_handle(Bytes key)
+{
+    return key.end - key.at == HANDLE_KEY_BYTES && key.at[0] == 't' && key.at[9] == '_' && key.at[10] == 'r';
+}
+
 /* Find a column that the row lacks. */
 static int find_absent(Rows *rows, Py_ssize_t i, Bytes key)
 {
@@ -61,7 +66,7 @@ static int find_absent(Rows *rows, Py_ssize_t i, Bytes key)
     if (origin->role == REQUIRED)
         return -1;
     if (origin->role == IN_HANDLE) {
-        if (key.end - key.at != HANDLE_KEY_BYTES || key.at[0] != 't' || key.at[9] != '_' || key.at[10] != 'r')
+        if (!has_handle(key))
             return -1;
         *cell = (Cell){.form = NUMBER, .number = big_endian(key.at + HANDLE_AT, 8) ^ 1ull << 63};
         return 0;
@@ -181,9 +186,12 @@ static int find_by_datums(Rows *rows, Bytes key, Bytes value)
             return -1;
         rows->cells[i] = cell;
     }
-    for (Py_ssize_t i = 0; i < count; i++)
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (layout->origins[i].role == IN_HANDLE && !has_handle(key)) /* invalid even if it isn't needed */
+            return -1;
         if (rows->cells[i].form == ABSENT && find_absent(rows, i, key) < 0)
             return -1;
+    }
     return 0;
 }
 
