@@ -160,7 +160,6 @@ def test_a_page_leads_to_a_plan_that_frees_what_it_says(tmp_path: Path, transact
             assert f"tidemill compact {feed} --plan {plan} --page after.html" in page.read_text()
             assert "north.orders" in page.read_text()
             said = tidemill("compact", feed, "--plan", plan, "--page", after)
-            print(said)
             before, left = re.search(r"keys and values: (.*) before, (.*) after", said).groups()
             assert mebibytes(left) < mebibytes(before)
             assert "Before and after the compaction" in after.read_text()
