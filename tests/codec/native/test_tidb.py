@@ -54,7 +54,7 @@ def compare(seed: int) -> int:
 
 
 def test_random_rows_are_the_same_by_both_readers() -> None:
-    assert sum(map(compare, (*range(60), 1468))) > 60  # the last one: a damaged key that isn't needed
+    assert sum(map(compare, (*range(60), 1468, 4312))) > 60  # the last: a damaged key, a NaN
 
 
 @pytest.mark.soak
@@ -69,7 +69,7 @@ def compare_columns(seed: int) -> int:
 
 def _are_equal(read: RowDecoder, pairs: list[tuple[bytes, bytes]], where: object) -> bool:
     """Return False for rows that aren't read as arrays."""
-    if read.layout is None:
+    if read.layout is None or not read.table.columns:
         return False
     keys, values = zip(*pairs, strict=True)
     try:
