@@ -20,4 +20,6 @@ def parsed(url: str) -> URL:
         raise ConfigError(reason) from None
     if "@" in (found.host or "") or (found.host and "@" in (found.database or "")):
         raise ConfigError(PERCENT_ENCODE)
+    if found.host and "/" in (found.database or ""):
+        raise ConfigError(f"the URL's path is one name, of a database, without a slash: {found.database!r}")
     return found

@@ -47,6 +47,7 @@ def test_a_chosen_schema_is_part_of_the_target():
             "sink copy: no sink writes to 'pgsql'; accepted: sqlite:///file, mysql://",
         ),
         ("postgresql://db", {}, "a PostgreSQL sink needs a database: postgresql://user@host/database"),
+        ("mysql://db/copy/", {}, "the URL's path is one name, of a database, without a slash: 'copy/'"),
         ("postgres://db/x", {"dates": "zero"}, "sink copy: dates = 'zero'"),
         ("oracle9i://db/shop", {}, "sink copy: no sink writes to 'oracle9i'; accepted: sqlite"),
         ("mysql://root:pass@word@db/shop", {}, "sink copy: the user name or password has a character that"),
