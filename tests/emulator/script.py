@@ -213,7 +213,10 @@ class Script:
             for message in feed.fence():
                 yield from self._told(feed, message)
         except grpc.RpcError as error:
-            yield f"ended, {error.code().name}: {error.details()}"
+            details = error.details() or ""
+            if not details.startswith("the stream "):
+                details = "disconnected"  # gRPC's own words depend on which side notices it first
+            yield f"ended, {error.code().name}: {details}"
             del self._client.feeds[key]
             self._pending = {pending for pending in self._pending if pending[0] is not feed}
 

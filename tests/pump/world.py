@@ -103,7 +103,9 @@ class Net:
 
     def _ddl(self, ddl: Ddl) -> None:
         actions = ", ".join(type(action).__name__ for action in ddl.actions)
-        self.ddls.append(f"{ddl.commit_ts} {ddl.full_name}: {actions} [{ddl.query}]{ddl.refusal}")
+        # Pumps tell the step from which rows no longer have a dropped column, TiKV the last one.
+        ts = "" if actions == "DropColumn" else ddl.commit_ts
+        self.ddls.append(f"{ts} {ddl.full_name}: {actions} [{ddl.query}]{ddl.refusal}")
 
     def _transaction(self, transaction: Transaction) -> None:
         ts = transaction.commit_ts

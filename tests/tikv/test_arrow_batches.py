@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 import tidemill
-from tidemill.codec.native import library
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.testing.child import Child
 
@@ -89,9 +88,8 @@ def test_the_rows_that_are_there_come_first(tidb: Tidb, tmp_path: Path) -> None:
     assert batches[-1].last
 
 
+@pytest.mark.parametrize("decoder", ["native"], indirect=True)  # that in Python makes tuples first
 def test_raw_rows_are_never_made_into_objects(tidb: Tidb, tmp_path: Path, monkeypatch: Any) -> None:
-    if not library.in_use:
-        pytest.skip("the decoder in Python makes tuples first")
     change(tidb)
 
     def refuse(*_: Any) -> Any:

@@ -40,15 +40,14 @@ def test_what_a_real_tidb_committed_arrives_in_its_order(cluster, recorded, tmp_
 
 
 @pytest.mark.parametrize("version", ["v6.1.0", "v8.1.0"])
-def test_schema_changes_of_a_real_tidb_are_followed_up_to_one_that_cannot_be(
-    cluster, tmp_path, rewrite, version
-):
+def test_schema_changes_of_a_real_tidb_are_followed_or_stop_the_feed(cluster, tmp_path, rewrite, version):
     start_ts = cluster.tso()
     replay(cluster, [line for line in vector(f"ddl_events-{version}") if line["kind"] == "commit"])
     found = Lines()
     feed = run(cluster, tmp_path, found, tables=["d1.*"], start_ts=start_ts)
-    assert isinstance(feed.error, SinkError)
-    found.lines.append(re.sub(r"\d{15,}", "T", str(feed.error)))
+    if feed.error is not None:
+        assert isinstance(feed.error, SinkError)
+        found.lines.append(re.sub(r"\d{15,}", "T", str(feed.error)))
     held(found, f"ddl-{version}", rewrite)
 
 

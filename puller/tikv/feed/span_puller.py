@@ -100,11 +100,11 @@ class SpanPuller(PooledActor):
                 frontier.forward(span, ts)
         resolved = self._resolved(ts) if ts else 0
         if lists or resolved:
+            progress.changes += sum(map(len, lists))  # before they are joined
             *pieces, last = _pieces(lists)
             for piece in pieces:
                 self.send(self._output, Changes(piece))
             self.send(self._output, Changes(last, resolved))
-            progress.changes += sum(map(len, lists))
             if last:
                 progress.egress_commit_ts = last[-1].commit_ts
 

@@ -68,6 +68,7 @@ def test_statistics_say_what_came_and_what_left(cluster, tmp_path):
     with Rig(cluster, tmp_path) as rig:
         rig.add(TABLE)
         rig.add(6)
+        rig.until_resolved(cluster.tso())  # so that both regions' changes come together
         ts = cluster.write([("put", record_key(TABLE, row), b"v") for row in range(20)])
         rig.until_resolved(ts)
         table = rig.puller.table_statistics(TABLE)
