@@ -22,7 +22,7 @@ def connect(request, tmp_path) -> Iterator[Callable[[], Revisions]]:
     elif kind == "postgres":
         url = request.getfixturevalue("postgresql").url(request.getfixturevalue("postgres_database"))
     elif kind == "mariadb":
-        url = f"{request.getfixturevalue('mariadb').url()}/{request.getfixturevalue('database')}"
+        url = request.getfixturevalue("mariadb").url(request.getfixturevalue("database"))
     else:
         url = f"sqlite:///{tmp_path}/copy.db"
 
