@@ -84,9 +84,8 @@ def _delivery(report: StoreReport, place: FeedPlace) -> Iterator[Advice]:
     rest = f" and {size(stuck)} of dead bytes that the plan leaves" if stuck else ""
     yield Advice(
         f"Find out what {sink} waits for",
-        f"{size(live)} are live: {sink} hasn't acknowledged them. As soon as it has, the feed drops "
-        f"them{rest} "
-        "without rewriting anything.",
+        f"{size(live)} are live: {sink} hasn't acknowledged them. As soon as it has, the feed drops them"
+        f"{rest} without rewriting anything.",
         [f"tidemill explain {place.feed}", f"tidemill status {place.feed}"],
         [("frees", size(live + stuck)), ("writes", size(0)), ("read amplification", "unchanged until then")],
     )
@@ -98,10 +97,8 @@ def _balance(report: StoreReport) -> Iterator[Advice]:
     yield Advice(
         "Use one store",
         "A table's changes all go to one store, chosen by a hash of its id. With this skew most changes go "
-        "to "
-        "one of them anyway, and the others only divide the memory for buffers. Takes effect at the feed's "
-        "next "
-        "start.",
+        "to one of them anyway, and the others only divide the memory for buffers. Takes effect at the "
+        "feed's next start.",
         ["[sorter]", "stores = 1"],
         [("frees", size(0)), ("skew", f"{times(report.skew)} → {times(1.0)}")],
     )
@@ -115,8 +112,7 @@ def _blocks(report: StoreReport) -> Iterator[Advice]:
         "Spill later, in larger blocks",
         f"Up to {worst.overlap:,} blocks of {worst.name} have changes of the same minute, and a block is "
         f"{size(worst.bytes / worst.blocks)} on average: they were spilled as they came. With more memory "
-        "more "
-        "changes are sorted before they go to disk. Takes effect at the feed's next start.",
+        "more changes are sorted before they go to disk. Takes effect at the feed's next start.",
         ["[sorter]", 'memory_bytes = "256MiB"'],
         [("frees", size(0)), ("blocks to merge", f"fewer than {worst.overlap:,}")],
     )

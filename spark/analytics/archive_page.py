@@ -79,10 +79,8 @@ def _overlap_words(report: ArchiveReport) -> str:
     files = counted(worst.overlap, "file")
     return (
         f"A reader of one commit ts opens up to {files} of {worst.table}, the largest overlap. To get the "
-        "present "
-        f"rows of {read.table} it reads {times(read.read_amplification)} as many changes as rows; after "
-        "compaction "
-        "it reads each row once."
+        f"present rows of {read.table} it reads {times(read.read_amplification)} as many changes as rows; "
+        "after compaction it reads each row once."
     )
 
 

@@ -58,8 +58,7 @@ def compaction_section(done: Compaction) -> str:
     words = (
         f"{len(carried)} of {len(done.outcomes)} steps were carried out: they freed {size(freed)} and wrote "
         f"{size(moved)}. Both columns were measured in the running feed, which wrote and dropped changes "
-        "of its "
-        "own in between."
+        "of its own in between."
     )
     steps = table(
         ("store", "generation", "before", "after", ""),

@@ -51,8 +51,7 @@ def store_sections(report: StoreReport, place: FeedPlace = _NO_FEED) -> Iterable
         yield section(
             "The plan",
             "Each step moves the live changes out of a generation and drops it; the steps that free most "
-            "for each "
-            "byte written come first.",
+            "for each byte written come first.",
             staircase(
                 [(step.live_bytes, step.dead_bytes) for step in report.plan.steps],
                 f"rewritten: {size(moved)} in all",
@@ -74,8 +73,7 @@ def store_sections(report: StoreReport, place: FeedPlace = _NO_FEED) -> Iterable
         yield section(
             "Hot keys",
             "Rows with the most changes. Each of their changes is kept until it is delivered, so they are "
-            "where "
-            "fewer writes at the source would save most.",
+            "where fewer writes at the source would save most.",
             _hot(report),
         )
 

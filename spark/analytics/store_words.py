@@ -16,8 +16,8 @@ def skew_words(report: StoreReport) -> str:
     even = f"an even share would be {100 / len(report.stores):.0f} %"
     words = (
         f"{largest.store} has {share(largest.bytes, report.bytes)} of the bytes; {even}. Skew is the ratio "
-        "of the "
-        f"two, {times(report.skew)}. A table's changes all go to one store, chosen by a hash of its id, so "
+        f"of the two, {times(report.skew)}. A table's changes all go to one store, chosen by a hash of its "
+        "id, so "
     )
     if report.skew < 1.2:
         return words + "few large tables would make it uneven. It is even."
@@ -33,11 +33,9 @@ def overlap_words(report: StoreReport) -> str:
     if worst is None or read is None:
         return "The store has no changes."
     words = (
-        "To read the changes of one minute, the feed merges all blocks that have some of them: the "
-        "overlap. It is "
-        f"largest for {worst.name}, {counted(worst.overlap, 'block')}. Blocks are read whole, and may have "
-        "changes "
-        "of other tables: read amplification is the bytes of blocks per byte of the table. "
+        "To read the changes of one minute, the feed merges all blocks that have some of them: the overlap. "
+        f"It is largest for {worst.name}, {counted(worst.overlap, 'block')}. Blocks are read whole, and may "
+        "have changes of other tables: read amplification is the bytes of blocks per byte of the table. "
     )
     if read.read_amplification < 1.1:
         return words + "Here hardly anything is read in vain."
@@ -48,8 +46,7 @@ def windows_words(report: StoreReport) -> str:
     overlapping = sum(one.overlapping_files for one in report.windows)
     words = (
         "A generation is written, compacted and dropped as a whole. Dead changes in a block without live "
-        "ones are "
-        "free once it is compacted; those that share a block with live ones stay until these are "
+        "ones are free once it is compacted; those that share a block with live ones stay until these are "
         "acknowledged too."
     )
     if overlapping:
@@ -69,6 +66,5 @@ def growth_words(report: StoreReport, columns: Buckets) -> str:
     return (
         f"Changes that are still in the store, by their commit time (UTC), a column per {columns.unit}: "
         f"{size(report.bytes)}, {counted(changes, 'change')} and {rows} of {counted(minutes, 'minute')}; "
-        "on average "
-        f"{size(report.bytes / minutes)} per minute."
+        f"on average {size(report.bytes / minutes)} per minute."
     )
