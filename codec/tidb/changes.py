@@ -9,6 +9,7 @@ from typing import Final
 from ...errors import SourceError
 from ...events import PUT, KvChange, Op, RowChange
 from .layout import may_have_other_columns
+from .row_code import Pair
 from .row_decoder import RowDecoder
 from .table_info import TableInfo
 
@@ -41,26 +42,18 @@ class ChangesDecoder:
             self._find_unreadable(changes)
             raise
 
-    def is_fill(self, change: KvChange) -> bool:
-        """Return True for an update of no visible column, as TiDB fills one that isn't public yet.
+    def is_fill(self, update: KvChange) -> bool:
+        """Return True if an update changes no visible column, as where TiDB fills one that isn't public yet.
 
         Raises SourceError if the row can't be decoded.
         """
-        if change.op != PUT or not change.old_value:
+        if not may_have_other_columns(update.old_value, update.value):
             return False
-        if not may_have_other_columns(change.old_value, change.value):
-            return False
-        (row,) = self.read([change])
+        (row,) = self.read([update])
         return row is not None and row.before == row.after
 
     def _read(self, changes: Sequence[KvChange]) -> list[RowChange | None]:
-        images = []
-        for change in changes:
-            if change.old_value:
-                images.append((change.key, change.old_value))
-            if change.op == PUT:
-                images.append((change.key, change.value))
-        rows = iter(self.rows.decode(images))
+        rows = iter(self.rows.decode([image for change in changes for image in _images(change)]))
         table = self.table
         read: list[RowChange | None] = []
         for change in changes:
@@ -76,12 +69,16 @@ class ChangesDecoder:
     def _find_unreadable(self, changes: Sequence[KvChange]) -> None:
         """Raise SourceError for the first change that can't be decoded, with its ts."""
         for change in changes:
-            images = [(change.key, change.old_value)] if change.old_value else []
-            images += [(change.key, change.value)] if change.op == PUT else []
             try:
-                self.rows.decode(images)
+                self.rows.decode(_images(change))
             except SourceError as error:
                 raise SourceError(f"at ts {change.commit_ts} {error}; {_HOW_TO_CONTINUE}") from error
+
+
+def _images(change: KvChange) -> list[Pair]:
+    """Return the key with the row before and after a change, as far as there are such rows."""
+    images = [(change.key, change.old_value)] if change.old_value else []
+    return [*images, (change.key, change.value)] if change.op == PUT else images
 
 
 def op_of(change: KvChange) -> Op | None:

@@ -9,7 +9,7 @@ from .changes import ChangesDecoder
 class KvBlock:
     """Raw changes of one table that are decoded together: those of many transactions, in their order.
 
-    Each of them changes a row: `op_of` isn't None.
+    Each of them changes a row: `op_of` isn't None, and it is no fill.
     """
 
     __slots__ = ("_decoded", "changes", "decoder")

@@ -39,9 +39,9 @@ def raw_parts(
         op: Op = "delete"
         if change.op == PUT:
             op = "update" if has_before else "insert"
+            if has_before and block.decoder.is_fill(change):
+                continue
         elif not has_before:  # inserted and deleted in the same transaction
-            continue
-        if op == "update" and block.decoder.is_fill(change):
             continue
         block.changes.append(change)
         stop, commit_ts, start_ts = len(block.changes), change.commit_ts, change.start_ts
