@@ -46,6 +46,8 @@ def _rows(where: str, section: Mapping[str, Any]) -> Iterator[RowFilter]:
             raise ConfigError(f"{where}.events: {event!r} is none of {', '.join(map(repr, OPS))}")
     if not found.events:
         raise ConfigError(f"{where}.events: no change would come: exclude the tables in the sink's tables")
+    if not found.where and set(found.events) == set(OPS):
+        raise ConfigError(f"{where}: where, events: missing; the section chooses no rows without one of them")
     if found.where:
         yield RowFilter(tables, where=Chosen(found.where, f"{where}.where"))
     if ops := frozenset(OPS) - frozenset(found.events):

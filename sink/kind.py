@@ -70,7 +70,7 @@ class SinkKind:
 
     name: str
     schemes: tuple[str, ...]
-    """Schemes of URLs, before a colon or before + and a driver's name."""
+    """Schemes of URLs, before a colon, or before + and one of `drivers`."""
     examples: tuple[str, ...]
     """Example URLs for errors."""
     options: type
@@ -94,6 +94,8 @@ class SinkKind:
     coordinate, not connected yet; from the URL, the options and the feed's name. None if there is none."""
     extra: str = ""
     """The extra of tidemill that installs its packages; empty if none is needed."""
+    drivers: tuple[str, ...] = ()
+    """Names of drivers that a URL may have after its scheme, as in mysql+pymysql; the sink uses its own."""
     dead_letters: Callable[[Any, Any, str], DeadLetters] | None = None
     """Return the dead letters of a feed by its name, not connected yet; None if such a sink keeps none."""
     variant: Callable[[str, Mapping[str, Any]], SinkKind | None] | None = None

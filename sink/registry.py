@@ -26,7 +26,7 @@ SINKS: Final = config.Registry(
     GROUP, SinkKind, (SQLITE, MYSQL, POSTGRES, DUCKDB, KAFKA, LINES, PARQUET, BUCKET, DIRECTORY, PYTHON)
 )
 
-_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9._-]*)(?:\+[A-Za-z0-9._-]+)?:")
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9._-]*)(?:\+([A-Za-z0-9._-]*))?:")
 _TYPE: Final = re.compile(r"expected `(\w+)`(?:, got .*)?")
 _NO_OPTIONS: Final[Mapping[str, Any]] = {}
 
@@ -139,6 +139,9 @@ def _kind(name: str, url: str, options: Mapping[str, Any]) -> SinkKind:
         raise ConfigError(
             f"sink {name}: no sink writes to {found[1]!r}; accepted: {accepted}{SINKS.problems}"
         )
+    if found[2] is not None and found[2] not in kind.drivers:
+        accepted = ", ".join([found[1], *(f"{found[1]}+{driver}" for driver in kind.drivers)])
+        raise ConfigError(f"sink {name}: no driver {found[2]!r} for {found[1]}; accepted: {accepted}")
     with _blamed(name):
         return (kind.variant and kind.variant(url, options)) or kind
 

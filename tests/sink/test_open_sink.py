@@ -49,6 +49,8 @@ def test_a_chosen_schema_is_part_of_the_target():
         ("postgresql://db", {}, "a PostgreSQL sink needs a database: postgresql://user@host/database"),
         ("mysql://db/copy/", {}, "the URL's path is one name, of a database, without a slash: 'copy/'"),
         ("postgres://db/x", {"dates": "zero"}, "sink copy: dates = 'zero'"),
+        ("mysql+foo://db/", {}, "sink copy: no driver 'foo' for mysql; accepted: mysql, mysql+pymysql"),
+        ("sqlite+pysqlite:///x.db", {}, "sink copy: no driver 'pysqlite' for sqlite; accepted: sqlite"),
         ("oracle9i://db/shop", {}, "sink copy: no sink writes to 'oracle9i'; accepted: sqlite"),
         ("mysql://root:pass@word@db/shop", {}, "sink copy: the user name or password has a character that"),
         ("mysql://root:1#2@word@db/shop", {}, "percent-encode it (/ is %2F, # is %23, ? is %3F, @ is %40)"),
