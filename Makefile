@@ -64,6 +64,7 @@ bench-sorter: install
 	$(BIN)/python -m tidemill.benchmarks.sorter_table build/bench
 
 soak: install services
+	tests/services/delta || true
 	$(BIN)/pytest -m soak -o faulthandler_timeout=0
 
 clean:

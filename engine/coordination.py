@@ -10,7 +10,6 @@ from uuid import uuid4
 
 from ..actors import Clock
 from ..errors import CheckpointError, ConfigError
-from ..puller.pump.registry.etcd import EtcdRegistry
 from ..sharding import Membership, Revisions, SharedLocks
 from ..store.disk import replace as write_durably
 from .options import FeedOptions
@@ -71,6 +70,10 @@ def _revisions(options: FeedOptions) -> Revisions:
             "target"
         )
     if etcd := options.sharding.etcd:
+        try:
+            from ..puller.pump.registry.etcd import EtcdRegistry
+        except ImportError as error:
+            raise ConfigError("sharding.etcd needs: pip install 'tidemill[etcd]'") from error
         return EtcdRegistry(etcd.endpoints, prefix=f"/tidemill/{etcd.name}/")
     found: Revisions = make(sink.given.target, sink.given.options, options.name)
     return found

@@ -41,7 +41,10 @@ def opened(at: Checkpoint, found: FeedOptions, sink: str = "copy") -> RowFilterS
             r"copy: rows 1\.table: no such key.*accepted: events, tables, where",
         ),
         ({"rows": [{"tables": ["a"]}]}, r"^sink copy: rows 1\.tables: 'a' is not a pattern"),
-        ({"rows": [{"where": "id = 1"}, {"events": ["truncate"]}]}, r"rows 2\.events: 'truncate' is none of 'insert', 'upd"),
+        (
+            {"rows": [{"where": "id = 1"}, {"events": ["truncate"]}]},
+            r"rows 2\.events: 'truncate' is none of 'insert', 'upd",
+        ),
         ({"rows": [{}]}, r"^sink copy: rows 1: where, events: missing"),
         ({"rows": [{"events": []}]}, r"rows 1\.events: no change would come: exclude the tables"),
         ({"rows": [{"where": "id >"}]}, r"^sink copy: rows 1\.where = 'id >': lacks a column or constant"),
