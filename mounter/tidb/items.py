@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import zip_longest
 from typing import Final, TypeAlias
 
 from msgspec.structs import replace
@@ -29,18 +28,19 @@ class Items:
     def of(self, parts: list[Part], continues: bool) -> list[Item]:
         """Return the items of parts of transactions; the last transaction may continue."""
         items: list[Item] = []
-        following = [part[:2] for part in parts[1:]]
-        for (commit_ts, start_ts, what), after in zip_longest(parts, following):
-            transaction = commit_ts, start_ts
-            self._end_other(transaction, items)
-            last = after != transaction if after is not None else not continues
-            position = str(commit_ts) if last else ""
-            if isinstance(what, Ddl):
-                items.append(replace(what, position=position, last=last))
-            else:
-                items.append(Transaction(commit_ts, start_ts, self._source, what, position, last))
-            self._open = None if last else transaction
-        if not continues:
+        if parts:
+            self._end_other(parts[0][:2], items)
+            end = parts[-1][:2] if continues else (0, 0)
+            self._open = end if continues else None
+            add, source = items.append, self._source
+            for (commit_ts, start_ts, what), following in zip(parts, [*parts[1:], end], strict=True):
+                last = commit_ts != following[0] or start_ts != following[1]
+                position = str(commit_ts) if last else ""
+                if isinstance(what, Ddl):
+                    add(replace(what, position=position, last=last))
+                else:
+                    add(Transaction(commit_ts, start_ts, source, what, position, last))
+        elif not continues:
             self._end_other(None, items)
         return items
 

@@ -1,17 +1,37 @@
-"""Raw changes grouped into runs by table and operation, and runs into transactions."""
+"""Changes grouped into transactions: rows, or runs of raw changes by table and operation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import compress, count, islice, pairwise
+from operator import ne, or_
 from typing import Final
 
 from ...codec.tidb.run import KvBlock, KvRun
-from ...events import PUT, KvChange, Op, Rows, Run
+from ...events import PUT, KvChange, Op, RowChange, Rows, Run
 from .items import Part
 from .rows import RowReader
 
 TABLE_BYTES: Final = 9
 """Length of the part of a key that names the table."""
+
+
+def by_transaction(changes: Sequence[RowChange | None]) -> list[Part]:
+    """Return the parts of transactions of decoded rows; those that are None are left out.
+
+    Neighbours are compared column by column: half of the time of a loop for transactions of one row.
+    """
+    rows = [change for change in changes if change is not None]
+    if not rows:
+        return []
+    commits, starts = [row.commit_ts for row in rows], [row.start_ts for row in rows]
+    if commits[0] == commits[-1] and starts[0] == starts[-1]:  # they are in this order
+        return [(commits[0], starts[0], rows)]
+    is_next = map(or_, map(ne, commits, islice(commits, 1, None)), map(ne, starts, islice(starts, 1, None)))
+    begins = [0, *compress(count(1), is_next)]
+    if len(begins) == len(rows):
+        return [*zip(commits, starts, [[row] for row in rows], strict=True)]
+    return [(commits[a], starts[a], rows[a:b]) for a, b in pairwise([*begins, len(rows)])]
 
 
 def raw_parts(
