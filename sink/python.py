@@ -98,7 +98,7 @@ class PythonSink:
                 if self._at is not None and item.last and not self._at.tables:
                     self._reach(advance(self._at, item))
         elif given:
-            self._give(max([(item.commit_ts, item.start_ts) for item in given]))
+            self._give_all(given)
         if batch.checkpoint is not None:
             self._reach(batch.checkpoint)
             if not self._explicit:
@@ -106,6 +106,14 @@ class PythonSink:
         # Resuming a little earlier is safe. The last one is kept, as the feed may end there.
         if len(self._pending) > _MAX_PENDING:
             self._pending = deque(reversed([*self._pending][::-2]))
+
+    def _give_all(self, given: Sequence[Item]) -> None:
+        last = given[-1]
+        if last.commit_ts == max([item.commit_ts for item in given]):
+            self._give((last.commit_ts, last.start_ts))
+        else:  # tables lag
+            for item in given:
+                self._give((item.commit_ts, item.start_ts))
 
     def _give(self, stamp: _Stamp) -> None:
         if stamp >= self._given:

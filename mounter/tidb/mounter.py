@@ -12,7 +12,7 @@ from ...events import Ddl, Item, KvChange, RowChange, Sorted
 from ..tables import Tables
 from .ddl import read_ddl
 from .history import SchemaHistory
-from .items import Items, Part
+from .items import Items, Parts
 from .rows import RowReader
 from .runs import TABLE_BYTES, by_transaction, raw_parts
 
@@ -52,28 +52,30 @@ class TidbMounter:
 
         Raises SourceError for a row or a job that can't be decoded.
         """
-        parts = self._parts(released.changes) if released.changes else []
+        parts = self._parts(released.changes) if released.changes else Parts()
         return self._items.of(parts, released.continues)
 
-    def _parts(self, changes: list[KvChange]) -> list[Part]:
+    def _parts(self, changes: list[KvChange]) -> Parts:
         """Return the parts of transactions."""
         keys = [change.key for change in changes]
         low, high = min(keys), max(keys)
-        parts: list[Part] = []
+        parts = Parts()
         start = 0
         if any(low[: len(prefix)] <= prefix <= high for prefix in JOB_KEYS):
             for at, key in enumerate(keys):
                 if key.startswith(JOB_KEYS):
                     change = changes[at]
-                    parts += self._rows(changes[start:at])
-                    parts += [(change.commit_ts, change.start_ts, ddl) for ddl in self._ddls(change)]
+                    parts.extend(self._rows(changes[start:at]))
+                    for ddl in self._ddls(change):
+                        parts.add(change.commit_ts, change.start_ts, ddl)
                     start = at + 1
         elif self._decodes and low[:TABLE_BYTES] == high[:TABLE_BYTES]:  # one table, as nearly always
             reader = self._reader(low[:TABLE_BYTES], changes[0])
-            return [] if reader is None else by_transaction(reader.read(changes))
-        return parts + self._rows(changes[start:] if start else changes)
+            return Parts() if reader is None else by_transaction(reader.read(changes))
+        parts.extend(self._rows(changes[start:] if start else changes))
+        return parts
 
-    def _rows(self, changes: list[KvChange]) -> list[Part]:
+    def _rows(self, changes: list[KvChange]) -> Parts:
         """Return the parts of changes between two jobs."""
         return by_transaction(self._decoded(changes)) if self._decodes else raw_parts(changes, self._reader)
 

@@ -3,40 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import compress, count, islice, pairwise
+from itertools import compress, count, islice
 from operator import ne, or_
 from typing import Final
 
 from ...codec.tidb.run import KvBlock, KvRun
 from ...events import PUT, KvChange, Op, RowChange, Rows, Run
-from .items import Part
+from .items import Parts
 from .rows import RowReader
 
 TABLE_BYTES: Final = 9
 """Length of the part of a key that names the table."""
 
 
-def by_transaction(changes: Sequence[RowChange | None]) -> list[Part]:
+def by_transaction(changes: Sequence[RowChange | None]) -> Parts:
     """Return the parts of transactions of decoded rows; those that are None are left out.
 
     Neighbours are compared column by column: half of the time of a loop for transactions of one row.
     """
     rows = [change for change in changes if change is not None]
     if not rows:
-        return []
+        return Parts()
     commits, starts = [row.commit_ts for row in rows], [row.start_ts for row in rows]
     if commits[0] == commits[-1] and starts[0] == starts[-1]:  # they are in this order
-        return [(commits[0], starts[0], rows)]
+        return Parts(commits[:1], starts[:1], [rows])
     is_next = map(or_, map(ne, commits, islice(commits, 1, None)), map(ne, starts, islice(starts, 1, None)))
     begins = [0, *compress(count(1), is_next)]
     if len(begins) == len(rows):
-        return [*zip(commits, starts, [[row] for row in rows], strict=True)]
-    return [(commits[a], starts[a], rows[a:b]) for a, b in pairwise([*begins, len(rows)])]
+        return Parts(commits, starts, [[row] for row in rows])
+    ends = [*begins[1:], len(rows)]
+    return Parts(
+        [commits[at] for at in begins],
+        [starts[at] for at in begins],
+        [rows[at:end] for at, end in zip(begins, ends, strict=True)],
+    )
 
 
 def raw_parts(
     changes: Iterable[KvChange], reader_of: Callable[[bytes, KvChange], RowReader | None]
-) -> list[Part]:
+) -> Parts:
     """Return the parts of transactions of the changes between two schema changes.
 
     `reader_of` returns the reader of a table, by its part of the key; None for a table that isn't followed.
@@ -44,7 +49,7 @@ def raw_parts(
     one row.
     """
     blocks: dict[bytes, KvBlock | None] = {}
-    parts: list[Part] = []
+    parts = Parts()
     runs: list[Run] = []
     run: KvRun | None = None
     last_ts = last_start_ts = 0
@@ -74,5 +79,5 @@ def raw_parts(
             runs.append(run)
         else:
             last_ts, last_start_ts, runs = commit_ts, start_ts, [run]
-            parts.append((commit_ts, start_ts, Rows(runs)))
+            parts.add(commit_ts, start_ts, Rows(runs))
     return parts

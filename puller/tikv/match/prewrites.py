@@ -325,8 +325,15 @@ def _total(*columns: Sequence[bytes], each: int = ROW_BYTES) -> int:
 
 def _ascends(rows: Rows, last: Key | None) -> bool:
     """True if the prewrites ascend by start ts and key from `last` on; so no two are the same."""
-    keys = [*zip(rows.start_ts, rows.keys, strict=True)]
-    return (last is None or last < keys[0]) and all(map(lt, keys, islice(keys, 1, None)))
+    starts, keys = rows.start_ts, rows.keys
+    if last is not None and last >= (starts[0], keys[0]):
+        return False
+    if starts.count(starts[0]) == len(starts):
+        return all(map(lt, keys, islice(keys, 1, None)))
+    if all(map(lt, starts, islice(starts, 1, None))):
+        return True
+    both = [*zip(starts, keys, strict=True)]
+    return all(map(lt, both, islice(both, 1, None)))
 
 
 def _replaces(entry: Entry, there: Entry) -> bool:
