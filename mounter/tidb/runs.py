@@ -39,9 +39,7 @@ def by_transaction(changes: Sequence[RowChange | None]) -> Parts:
     )
 
 
-def raw_parts(
-    changes: Iterable[KvChange], reader_of: Callable[[bytes, KvChange], RowReader | None]
-) -> Parts:
+def raw_parts(changes: Iterable[KvChange], reader_of: Callable[[bytes, KvChange], RowReader | None]) -> Parts:
     """Return the parts of transactions of the changes between two schema changes.
 
     `reader_of` returns the reader of a table, by its part of the key; None for a table that isn't followed.
