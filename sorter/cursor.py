@@ -9,7 +9,7 @@ from operator import not_
 from msgspec import Struct
 
 from ..events import KvChange, Ts
-from .order import has_repeated, once, sort, sort_owned
+from .order import are_distinct, has_repeated, once, sort, sort_owned
 from .run import Owners, Run, floor, without_removed
 from .table import Table
 
@@ -70,11 +70,11 @@ def join(slices: list[Slice]) -> list[KvChange]:
         return []
     if len(slices) == 1 and slices[0].is_sorted:
         changes = slices[0].changes
-        single = len({change.commit_ts for change in changes}) == len(changes)
+        distinct = are_distinct(changes)
     else:
         changes = list(chain.from_iterable([s.changes for s in slices]))
-        single = sort(changes)
-    if single or not has_repeated(changes):
+        distinct = sort(changes)
+    if distinct or not has_repeated(changes):
         return changes
     by_table: dict[Table, list[KvChange]] = {}
     for s in slices:
