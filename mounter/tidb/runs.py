@@ -30,7 +30,7 @@ def by_transaction(changes: Sequence[RowChange | None]) -> Parts:
     is_next = map(or_, map(ne, commits, islice(commits, 1, None)), map(ne, starts, islice(starts, 1, None)))
     begins = [0, *compress(count(1), is_next)]
     if len(begins) == len(rows):
-        return Parts(commits, starts, [[row] for row in rows])
+        return Parts(commits, starts, [*zip(rows, strict=True)])
     ends = [*begins[1:], len(rows)]
     return Parts(
         [commits[at] for at in begins],
