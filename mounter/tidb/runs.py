@@ -24,9 +24,10 @@ def by_transaction(changes: Sequence[RowChange | None]) -> Parts:
     rows = [change for change in changes if change is not None]
     if not rows:
         return Parts()
+    first, last = rows[0], rows[-1]
+    if first.commit_ts == last.commit_ts and first.start_ts == last.start_ts:  # they are in this order
+        return Parts([first.commit_ts], [first.start_ts], [rows])
     commits, starts = [row.commit_ts for row in rows], [row.start_ts for row in rows]
-    if commits[0] == commits[-1] and starts[0] == starts[-1]:  # they are in this order
-        return Parts(commits[:1], starts[:1], [rows])
     is_next = map(or_, map(ne, commits, islice(commits, 1, None)), map(ne, starts, islice(starts, 1, None)))
     begins = [0, *compress(count(1), is_next)]
     if len(begins) == len(rows):
