@@ -76,7 +76,7 @@ class BatchCutter:
         waiting, reached = self.waiting, self._reached
         items: list[Item] = [] if self.reloads else self._take_plain()
         rows = self.rows = row_count(items)
-        if rows >= self._max_rows and not _next_is_at(waiting, items[-1].commit_ts):
+        if items and rows >= self._max_rows and not _next_is_at(waiting, items[-1].commit_ts):
             return items
         while waiting:
             item = waiting[0]

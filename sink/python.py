@@ -83,7 +83,7 @@ class PythonSink:
     def write(self, batch: Batch) -> None:
         items = batch.items
         chosen = self._choose(items)
-        given = items if all(chosen) else [*compress(items, chosen)]
+        given = [*compress(items, chosen)]
         if given:
             try:
                 self._receive(given)

@@ -167,10 +167,9 @@ class Prewrites:
     def _unpack(self) -> None:
         """Move the queue to where single prewrites are found."""
         queue, self._queue = self._queue, []
-        if queue:
-            self._count(-self.bytes)
-            for queued in queue:
-                self._put_all(queued.remaining())
+        for queued in queue:
+            self._count(-queued.size)
+            self._put_all(queued.remaining())
 
     def _put_all(self, rows: Rows) -> bool:
         if self._generations:
@@ -228,15 +227,15 @@ class Prewrites:
         """Write the oldest transactions, or parts of them, to disk. Raises StoreError; then nothing is
         lost."""
         goal = max(0, self.bytes - least)
-        self._unpack()
-        keys = sorted(self._entries)
         run = _Run()
-        done = 0
         self._runs.append(run)
-        while done < len(keys) and self.bytes > goal:
-            done = self._spill_blocks(run, keys, done, goal)
-        if not self._entries:
-            self._entries = {}
+        while self._queue and self.bytes > goal:  # one after the other: in the dict they take more memory
+            queued = self._queue.pop(0)
+            self._count(-queued.size)
+            self._put_all(queued.remaining())
+            self._spill_entries(run, goal)
+        self._unpack()
+        self._spill_entries(run, goal)
 
     def clear(self) -> None:
         """Drop all prewrites, on disk too."""
@@ -257,6 +256,15 @@ class Prewrites:
     def blocks(self) -> int:
         """Number of blocks on disk."""
         return sum(len(run.places) for run in self._runs)
+
+    def _spill_entries(self, run: _Run, goal: int) -> None:
+        """Write entries to disk, in order, until `goal` bytes are left."""
+        keys = sorted(self._entries)
+        done = 0
+        while done < len(keys) and self.bytes > goal:
+            done = self._spill_blocks(run, keys, done, goal)
+        if not self._entries:
+            self._entries = {}
 
     def _spill_blocks(self, run: _Run, keys: Sequence[Key], done: int, goal: int) -> int:
         """Write about one batch to disk from the key with index `done` on; return the index of the next
