@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, Self
 
 import pykka
 
@@ -35,6 +35,10 @@ class PooledActor(pykka.Actor):
     `on_receive`. `on_start` runs before the first message, also after a restart; `on_stop` after the
     last; `on_failure` replaces it when the actor fails, even if it is restarted.
     """
+
+    takes_all: ClassVar[bool] = False
+    """True if a batch has all waiting messages, up to MAX_BATCH, however long the last ones took: for actors
+    that wait for a driver once a batch."""
 
     _process: Process
 

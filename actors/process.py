@@ -28,12 +28,15 @@ class Process(Life):
     out of there owns it, so everything but the mailbox needs no lock.
     """
 
-    __slots__ = ("by_batch", "chunk", "polls")
+    __slots__ = ("by_batch", "chunk", "polls", "takes_all")
 
-    def __init__(self, system: ActorSystem, name: str, capacity: int, by_batch: bool) -> None:
+    def __init__(
+        self, system: ActorSystem, name: str, capacity: int, by_batch: bool, takes_all: bool = False
+    ) -> None:
         super().__init__(system, name, capacity)
         self.by_batch = by_batch
-        self.chunk = 1 if by_batch else MAX_BATCH
+        self.takes_all = takes_all
+        self.chunk = 1 if by_batch and not takes_all else MAX_BATCH
         """How many messages a turn takes; for batches as many as recently fitted into a slice."""
         self.polls = 0
 
@@ -155,6 +158,8 @@ class Process(Life):
                 self.actor.on_receive_batch(batch)
         except BaseException as error:
             self.fail(batch, error)
+        if self.takes_all:
+            return
         seconds = self.clock.now() - started
         if seconds > SLICE_SECONDS:
             self.chunk = max(1, size // 2)

@@ -90,7 +90,7 @@ class ActorSystem:
         if name is None:
             name = f"{actor_class.__name__}-{next(self._numbers)}"
         by_batch = actor_class.on_receive_batch is not PooledActor.on_receive_batch
-        process = Process(self, name, capacity, by_batch)
+        process = Process(self, name, capacity, by_batch, actor_class.takes_all)
         ref = PooledRef(process, actor_class)
         process.ref = ref
         process.supervisor = supervisor

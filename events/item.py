@@ -50,4 +50,4 @@ class Batch(Struct, frozen=True):
 
 def row_count(items: Iterable[Item]) -> int:
     """Return the number of row changes in `items`."""
-    return sum(len(item.rows) for item in items if isinstance(item, Transaction))
+    return sum([len(item.rows) for item in items if isinstance(item, Transaction)])

@@ -27,6 +27,8 @@ class SinkActor(PooledActor):
     messages; its mailbox fills, and its senders wait. The work survives in its Delivery.
     """
 
+    takes_all = True
+
     def __init__(self, delivery: Delivery, coordinator: PooledRef[Any]) -> None:
         super().__init__()
         self._delivery = delivery

@@ -20,6 +20,7 @@ from ..events import (
     Transaction,
     Ts,
     computed_columns,
+    row_count,
 )
 from .reached import Reached
 from .resume_filter import without_tables
@@ -38,6 +39,8 @@ class BatchCutter:
         """Items and marks of stages in order; barriers are left to the caller."""
         self.reloads: dict[str, str] = {}
         """Tables to be loaded again by full name, with the reason; their changes are left out."""
+        self.rows = 0
+        """Number of rows of the last batch."""
         self._sink = sink
         self._max_rows = max_rows
         self._can_reload = can_reload
@@ -71,8 +74,10 @@ class BatchCutter:
     def _cut_items(self) -> list[Item]:
         """Take items for one batch: up to a barrier, a Ddl or `max_rows`."""
         waiting, reached = self.waiting, self._reached
-        items: list[Item] = []
-        rows = 0
+        items: list[Item] = [] if self.reloads else self._take_plain()
+        rows = self.rows = row_count(items)
+        if items and rows >= self._max_rows and not _next_is_at(waiting, items[-1].commit_ts):
+            return items
         while waiting:
             item = waiting[0]
             if not isinstance(item, Transaction):
@@ -97,9 +102,35 @@ class BatchCutter:
             if item.chunk is not None and not item.chunk.table:
                 self._load_the_rest()
             rows += len(item.rows)
+            self.rows = rows
             if rows >= self._max_rows and not (item.last and _next_is_at(waiting, item.commit_ts)):
                 break
         return items
+
+    def _take_plain(self) -> list[Item]:
+        """Take whole transactions from the front, up to the first element that needs more than to be added
+        to the checkpoint: a tenth of the time of taking each."""
+        ts = self._reached.plain_ts
+        if ts is None:
+            return []
+        taken: list[Item] = []
+        room = self._max_rows
+        for item in self.waiting:
+            if not isinstance(item, Transaction) or not item.last or item.chunk is not None:
+                break
+            if item.commit_ts != ts and (room <= 0 or item.commit_ts < ts):
+                break
+            ts = item.commit_ts
+            room -= len(item.rows)
+            taken.append(item)
+        if taken:
+            self._reached.add(taken[-1])
+        if len(taken) == len(self.waiting):
+            self.waiting.clear()
+        else:
+            for _ in taken:
+                self.waiting.popleft()
+        return taken
 
     def _note_mark(self, mark: Mark) -> None:
         if isinstance(mark, Lag):

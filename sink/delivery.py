@@ -19,7 +19,6 @@ from ..events import (
     TablePosition,
     Transaction,
     Wait,
-    row_count,
 )
 from .batch_cutter import BatchCutter
 from .resume_filter import START, ResumeFilter
@@ -136,6 +135,7 @@ class Delivery:
             )
         )
         self._kept: list[Batch] = []  # not durable yet, in order; the first `_written` are written
+        self._kept_rows: list[int] = []  # number of rows of each
         self._written = 0
         self._flushed = 0  # so many of them are flushed, by a sink that doesn't wait
         self._progress: Callable[[], Checkpoint | None] | None = getattr(sink, "progress", None)
@@ -285,8 +285,8 @@ class Delivery:
     def _forget(self, count: int) -> None:
         """Drop the first kept batches, which are durable."""
         self._batches += count
-        self._rows += sum([row_count(batch.items) for batch in self._kept[:count]])
-        del self._kept[:count]
+        self._rows += sum(self._kept_rows[:count])
+        del self._kept[:count], self._kept_rows[:count]
         self._written -= count
         self._flushed -= count
         self._complete = self._complete or not self._kept
@@ -349,12 +349,13 @@ class Delivery:
         if batch is None:
             return None
         self._wanted = batch.checkpoint or self._wanted
-        self._unflushed_rows += row_count(batch.items)
+        self._unflushed_rows += self._cutter.rows
         self._kept.append(batch)
+        self._kept_rows.append(self._cutter.rows)
         if self._unflushed_rows > self._options.max_kept_rows and batch.checkpoint is None:
             self._complete = False
         if not self._complete:
-            self._kept = [batch]
+            self._kept, self._kept_rows = [batch], [self._cutter.rows]
             self._written = self._flushed = 0
         return batch
 

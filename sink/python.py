@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Final, Protocol, TypeAlias
 
 from ..config import Finding
 from ..errors import SinkError, TidemillError
-from ..events import Batch, Checkpoint, Ddl, Item, Ts
+from ..events import Batch, Checkpoint, Item, Transaction, Ts
 from .kind import NotOnSpark, SinkContext, SinkKind
 from .resume_filter import advance
 from .sink import CheckpointStore
@@ -80,7 +81,9 @@ class PythonSink:
         return self._durable
 
     def write(self, batch: Batch) -> None:
-        given = [item for item, is_given in self._choose(batch.items) if is_given]
+        items = batch.items
+        chosen = self._choose(items)
+        given = [*compress(items, chosen)]
         if given:
             try:
                 self._receive(given)
@@ -88,11 +91,14 @@ class PythonSink:
                 raise
             except BaseException as error:  # SystemExit too: it would only end this thread
                 raise SinkError(f"sink {self.name}: its function raised {error!r}") from error
-        for item, is_given in self._choose(batch.items):
-            if is_given:
-                self._give((item.commit_ts, item.start_ts))
-            if self._explicit and self._at is not None and item.last and not self._at.tables:
-                self._reach(advance(self._at, item))
+        if self._explicit:
+            for item, is_given in zip(items, chosen, strict=True):
+                if is_given:
+                    self._give((item.commit_ts, item.start_ts))
+                if self._at is not None and item.last and not self._at.tables:
+                    self._reach(advance(self._at, item))
+        elif given:
+            self._give_all(given)
         if batch.checkpoint is not None:
             self._reach(batch.checkpoint)
             if not self._explicit:
@@ -100,6 +106,14 @@ class PythonSink:
         # Resuming a little earlier is safe. The last one is kept, as the feed may end there.
         if len(self._pending) > _MAX_PENDING:
             self._pending = deque(reversed([*self._pending][::-2]))
+
+    def _give_all(self, given: Sequence[Item]) -> None:
+        last = given[-1]
+        if last.commit_ts == max([item.commit_ts for item in given]):
+            self._give((last.commit_ts, last.start_ts))
+        else:  # tables lag
+            for item in given:
+                self._give((item.commit_ts, item.start_ts))
 
     def _give(self, stamp: _Stamp) -> None:
         if stamp >= self._given:
@@ -120,16 +134,19 @@ class PythonSink:
         self._at = checkpoint
         self._pending.append((self._given, checkpoint))
 
-    def _choose(self, items: Iterable[Item]) -> Iterator[tuple[Item, bool]]:
-        """Yield each item, and True if it is given; without rows, only the end of a transaction given in
+    def _choose(self, items: Sequence[Item]) -> list[bool]:
+        """Return True for each item that is given; without rows, only the end of a transaction given in
         parts is."""
-        before = self._given
-        for item in items:
-            stamp = item.commit_ts, item.start_ts
-            is_given = self._ddl if isinstance(item, Ddl) else bool(item.rows) or stamp == before
-            if is_given:
-                before = stamp
-            yield item, is_given
+        chosen = [bool(item.rows) if isinstance(item, Transaction) else self._ddl for item in items]
+        if not all(chosen):
+            before = self._given
+            for at, item in enumerate(items):
+                stamp = item.commit_ts, item.start_ts
+                if isinstance(item, Transaction) and stamp == before:
+                    chosen[at] = True
+                if chosen[at]:
+                    before = stamp
+        return chosen
 
     def flush(self) -> Checkpoint | None:
         reached = self._durable

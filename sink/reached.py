@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ..chain import Keep, Lag
 from ..errors import InvariantViolated
-from ..events import Checkpoint, Ddl, Item, TablePosition, Transaction, load_again
+from ..events import Checkpoint, Ddl, Item, TablePosition, Transaction, Ts, load_again
 from .resume_filter import advance, changes_progress
 from .table_load import tables_of
 
@@ -48,6 +48,12 @@ class Reached:
         if tables or at.tables:
             return replace(at, tables=tables)
         return at
+
+    @property
+    def plain_ts(self) -> Ts | None:
+        """The ts from which on whole transactions may be added by adding the last one; None if each must
+        be."""
+        return self._ts if self._is_plain and not self._open else None
 
     def add(self, item: Item) -> None:
         """Advance past an item. Raises InvariantViolated for one below earlier items, unless a Lag allows

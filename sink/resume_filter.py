@@ -95,12 +95,12 @@ class ResumeFilter:
         """
         if self._inside is not None:
             return False
-        ts = self._ts
-        for item in batch:
-            if item.__class__ is not Transaction or not item.last or item.chunk or item.commit_ts < ts:
-                return False
-            ts = item.commit_ts
-        self._ts = ts
+        stamps = [
+            item.commit_ts for item in batch if isinstance(item, Transaction) and item.last and not item.chunk
+        ]
+        if len(stamps) < len(batch) or not stamps or stamps[0] < self._ts or stamps != sorted(stamps):
+            return False
+        self._ts = stamps[-1]
         return True
 
     def _caught_up(self) -> list[Lag]:

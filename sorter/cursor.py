@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from itertools import chain, compress, repeat
-from operator import not_
+from operator import attrgetter, not_
+from typing import Final
 
 from msgspec import Struct
 
 from ..events import KvChange, Ts
-from .order import has_repeated, once, sort, sort_owned
+from .order import are_distinct, has_repeated, once, sort, sort_owned
 from .run import Owners, Run, floor, without_removed
 from .table import Table
+
+_commit_ts: Final = attrgetter("commit_ts")
 
 
 class MergeCursor:
     """A run that is being merged. Its changes from `at` on; None while they are read from disk."""
 
-    __slots__ = ("at", "changes", "is_sorted", "owners", "run")
+    __slots__ = ("ascends", "at", "changes", "first", "is_sorted", "owners", "run")
 
     def __init__(self, run: Run, changes: list[KvChange] | None, owners: Owners) -> None:
         self.run = run
         self.at = 0
-        self.is_sorted = run.is_sorted
+        self.first = run.first
+        """A change that sorts at or before all from `at` on."""
+        self.is_sorted, self.ascends = run.is_sorted, run.ascends
         self.changes = changes
         self.owners = owners
 
@@ -35,13 +40,23 @@ class MergeCursor:
         if self.run.newest < bound.commit_ts:
             return len(self.changes)
         if not self.is_sorted:
-            if not self.at and bound == floor(bound.commit_ts):
-                return self._part(bound.commit_ts)
+            if bound == floor(bound.commit_ts):
+                if self.ascends:
+                    return bisect_left(self.changes, bound.commit_ts, self.at, key=_commit_ts)
+                if not self.at:
+                    return self._part(bound.commit_ts)
             owners = None if self.owners is None else self.owners[self.at :]
             self.changes, self.owners = sort_owned(self.changes[self.at :], owners)
             self.at = 0
-            self.is_sorted = True
+            self.is_sorted = self.ascends = True
         return bisect_left(self.changes, bound, self.at)
+
+    def advance(self, end: int) -> None:
+        """Note that the changes up to `end` were taken."""
+        assert self.changes is not None
+        self.at = end
+        if self.ascends and end < len(self.changes):
+            self.first = floor(self.changes[end].commit_ts)
 
     def _part(self, ts: Ts) -> int:
         """Move the changes before `ts` to the front: a third of the cost of sorting, and the rest mostly
@@ -70,11 +85,11 @@ def join(slices: list[Slice]) -> list[KvChange]:
         return []
     if len(slices) == 1 and slices[0].is_sorted:
         changes = slices[0].changes
-        single = len({change.commit_ts for change in changes}) == len(changes)
+        distinct = are_distinct(changes)
     else:
         changes = list(chain.from_iterable([s.changes for s in slices]))
-        single = sort(changes)
-    if single or not has_repeated(changes):
+        distinct = sort(changes)
+    if distinct or not has_repeated(changes):
         return changes
     by_table: dict[Table, list[KvChange]] = {}
     for s in slices:

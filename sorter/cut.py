@@ -29,7 +29,8 @@ def make_runs(
     if len(changes) > step:
         return make_runs(tables, owners, changes, step, max_bytes, size_of)
     ts = [change.commit_ts for change in changes]
-    return [Run(tables, owners, changes, size, floor(min(ts)), max(ts), False)]
+    in_order = sorted(ts)  # nearly free if they are in order already, as from one region
+    return [Run(tables, owners, changes, size, floor(in_order[0]), in_order[-1], False, ts == in_order)]
 
 
 def cut_sorted(

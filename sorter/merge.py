@@ -278,7 +278,7 @@ class Merger(Part):
         slices = []
         done = False
         for stretch in self._open:
-            if stretch.changes is None or not stretch.run.first < bound:
+            if stretch.changes is None or not stretch.first < bound:
                 continue
             end = stretch.find(bound)
             at, changes, owners = stretch.at, stretch.changes, stretch.owners
@@ -290,7 +290,7 @@ class Merger(Part):
                 changes = changes[at:end]
                 owners = None if owners is None else owners[at:end]
             slices.append(Slice(stretch.run, changes, owners, stretch.is_sorted))
-            stretch.at = end
+            stretch.advance(end)
         if done:
             self._close_done()
         return slices
@@ -316,7 +316,9 @@ class Merger(Part):
                 owners = None if owners is None else owners[stretch.at :]
             size = old.bytes * len(changes) // old.count
             first = floor(min([change.commit_ts for change in changes]))
-            run = Run(old.tables, owners, changes, size, first, old.newest, stretch.is_sorted)
+            run = Run(
+                old.tables, owners, changes, size, first, old.newest, stretch.is_sorted, stretch.ascends
+            )
             self._tier.hold(run)
             self._push(run)
         self._open.clear()

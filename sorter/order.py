@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-from operator import attrgetter
+from itertools import compress, count, islice, pairwise
+from operator import attrgetter, lt, ne
 from typing import Final
 
 from ..events import KvChange
 from .run import Owners
 
+SHORT: Final = 4
+"""Transactions of fewer changes, on average, are sorted without a look."""
+
 _commit_ts: Final = attrgetter("commit_ts")
 
 
 def sort(changes: list[KvChange]) -> bool:
-    """Sort into commit order; True if each change has a commit ts of its own.
+    """Sort into commit order; True if surely no two changes have the same commit ts and key.
 
     By the ts alone first: comparing ints is 3 times cheaper than structs.
     """
     changes.sort(key=_commit_ts)
-    if _are_distinct(changes):
+    if are_distinct(changes):
         return True
     changes.sort()
     return False
@@ -36,11 +39,29 @@ def sort_owned(changes: list[KvChange], owners: Owners) -> tuple[list[KvChange],
     return [changes[n] for n in order], [owners[n] for n in order]
 
 
-def _are_distinct(changes: list[KvChange]) -> bool:
-    # The first two tell most sources apart, without a look at all.
-    if len(changes) > 1 and changes[0].commit_ts == changes[1].commit_ts:
+def are_distinct(changes: list[KvChange]) -> bool:
+    """True if changes that ascend by commit ts are in commit order, and surely no two of them have the same
+    commit ts and key.
+
+    That is so if each has a ts of its own, and if each transaction of many changes ascends by key, as most
+    do: found in a fifth of the time of sorting.
+    """
+    stamps = [change.commit_ts for change in changes]
+    begins = [0, *compress(count(1), map(ne, stamps, islice(stamps, 1, None)))]
+    if len(begins) >= len(changes):
+        return True
+    if len(begins) * SHORT > len(changes):
         return False
-    return len({change.commit_ts for change in changes}) == len(changes)
+    starts, ops = [change.start_ts for change in changes], [change.op for change in changes]
+    keys = [change.key for change in changes]
+    for at, end in zip(begins, [*begins[1:], len(changes)], strict=True):
+        size = end - at
+        if starts[at:end].count(starts[at]) < size or ops[at:end].count(ops[at]) < size:
+            return False
+        its_keys = keys[at:end]
+        if not all(map(lt, its_keys, islice(its_keys, 1, None))):
+            return False
+    return True
 
 
 def has_repeated(changes: list[KvChange]) -> bool:

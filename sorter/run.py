@@ -32,6 +32,7 @@ class Run:
     """A run of changes. Owned by the Tier while that holds it; see there which thread may use what."""
 
     __slots__ = (
+        "ascends",
         "bytes",
         "changes",
         "count",
@@ -54,6 +55,7 @@ class Run:
         first: KvChange,
         newest: Ts,
         is_sorted: bool,
+        ascends: bool = False,
     ) -> None:
         self.tables = tables
         """Tables of one group; may include tables without changes here, since parts of a cut run share it."""
@@ -64,6 +66,8 @@ class Run:
         self.newest = newest
         """The highest commit ts."""
         self.is_sorted = is_sorted
+        self.ascends = is_sorted or ascends
+        """True if the commit ts ascend, even if changes of the same one aren't sorted."""
         self.count = len(changes)
         self.bytes = size
         """Bytes that the changes take in memory."""

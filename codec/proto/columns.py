@@ -21,6 +21,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError as DecodeError
 from msgspec import Struct
 
+from ..native import library
 from . import cdcpb
 
 FIELDS: Final = ("start_ts", "commit_ts", "type", "op_type", "key", "value", "old_value", "generation")
@@ -85,11 +86,12 @@ Payload: TypeAlias = Any
 class ChangeData:
     """A ChangeDataEvent. Raises DecodeError for invalid bytes."""
 
-    __slots__ = ("_data", "_message", "_plain", "_raw")
+    __slots__ = ("_data", "_found", "_message", "_plain", "_raw")
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._message = _Message.FromString(data)
+        self._found = library.native.change_data(data) if library.in_use else None
+        self._message: Any = None if self._found is not None else _Message.FromString(data)
         self._plain: Any = None
         self._raw: Any = None
 
@@ -100,6 +102,14 @@ class ChangeData:
         rollbacks, as in the store's log for each key; in order within a type. In an event with INITIALIZED
         all rows stay in order.
         """
+        if self._found is not None:
+            for region_id, request_id, payload in self._found:
+                if isinstance(payload, int):
+                    yield region_id, request_id, payload
+                else:
+                    for columns in payload:
+                        yield region_id, request_id, Rows(*columns)
+            return
         for number, event in enumerate(self._message.events):
             match event.WhichOneof("event"):
                 case "entries":
@@ -113,7 +123,7 @@ class ChangeData:
     @property
     def resolved(self) -> Resolved | None:
         """Return the resolved ts of many regions, which follows the events."""
-        if not self._message.HasField("resolved_ts"):
+        if self._message is None or not self._message.HasField("resolved_ts"):
             return None
         resolved = self._message.resolved_ts
         return Resolved(resolved.regions or self._packed(), resolved.ts, resolved.request_id)

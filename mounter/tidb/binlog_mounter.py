@@ -16,7 +16,7 @@ from ..tables import Tables
 from .binlog_rows import BinlogReader
 from .ddl import read_ddl
 from .history import SchemaHistory
-from .items import Items, Part
+from .items import Items, Parts
 from .mounter import READERS
 
 
@@ -62,7 +62,7 @@ class BinlogMounter:
 
         Raises SourceError for a row or a job that can't be decoded, and for a job that is missing.
         """
-        parts: list[Part] = []
+        parts = Parts()
         for change in released.changes:
             commit_ts, start_ts = transaction = change.commit_ts, change.start_ts
             if transaction == self._last:
@@ -70,9 +70,10 @@ class BinlogMounter:
                 continue
             self._last = transaction
             if change.key.startswith(JOB_KEYS):
-                parts += [(commit_ts, start_ts, ddl) for ddl in self._ddls(change)]
+                for ddl in self._ddls(change):
+                    parts.add(commit_ts, start_ts, ddl)
             elif rows := self._rows(change):
-                parts.append((commit_ts, start_ts, rows))
+                parts.add(commit_ts, start_ts, rows)
         return self._items.of(parts, released.continues)
 
     def _ddls(self, change: KvChange) -> list[Ddl]:

@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import zip_longest
-from typing import Final, TypeAlias
+from typing import Final
 
 from msgspec.structs import replace
 
 from ...events import Ddl, Item, RowChange, Transaction, Ts
 
-Part: TypeAlias = tuple[Ts, Ts, Sequence[RowChange] | Ddl]
-"""Commit ts, start ts, and rows of a transaction or a schema change."""
+
+class Parts:
+    """Parts of transactions in commit order, as columns: tuples would double the garbage collector's work."""
+
+    __slots__ = ("commit_ts", "contents", "start_ts")
+
+    def __init__(
+        self,
+        commit_ts: list[Ts] | None = None,
+        start_ts: list[Ts] | None = None,
+        contents: list[Sequence[RowChange] | Ddl] | None = None,
+    ) -> None:
+        self.commit_ts = commit_ts or []
+        self.start_ts = start_ts or []
+        self.contents = contents or []
+        """Rows of a transaction, or a schema change."""
+
+    def add(self, commit_ts: Ts, start_ts: Ts, content: Sequence[RowChange] | Ddl) -> None:
+        self.commit_ts.append(commit_ts)
+        self.start_ts.append(start_ts)
+        self.contents.append(content)
+
+    def extend(self, other: Parts) -> None:
+        self.commit_ts += other.commit_ts
+        self.start_ts += other.start_ts
+        self.contents += other.contents
 
 
 class Items:
@@ -26,21 +49,26 @@ class Items:
         self._open: tuple[Ts, Ts] | None = None
         """Commit and start ts of the last item, if more of that transaction may follow."""
 
-    def of(self, parts: list[Part], continues: bool) -> list[Item]:
+    def of(self, parts: Parts, continues: bool) -> list[Item]:
         """Return the items of parts of transactions; the last transaction may continue."""
         items: list[Item] = []
-        following = [part[:2] for part in parts[1:]]
-        for (commit_ts, start_ts, what), after in zip_longest(parts, following):
-            transaction = commit_ts, start_ts
-            self._end_other(transaction, items)
-            last = after != transaction if after is not None else not continues
-            position = str(commit_ts) if last else ""
-            if isinstance(what, Ddl):
-                items.append(replace(what, position=position, last=last))
-            else:
-                items.append(Transaction(commit_ts, start_ts, self._source, what, position, last))
-            self._open = None if last else transaction
-        if not continues:
+        commits, starts = parts.commit_ts, parts.start_ts
+        if commits:
+            self._end_other((commits[0], starts[0]), items)
+            end = self._open = (commits[-1], starts[-1]) if continues else None
+            next_commit, next_start = end or (0, 0)
+            following = zip([*commits[1:], next_commit], [*starts[1:], next_start], strict=True)
+            add, source = items.append, self._source
+            for commit_ts, start_ts, content, after in zip(
+                commits, starts, parts.contents, following, strict=True
+            ):
+                last = commit_ts != after[0] or start_ts != after[1]
+                position = str(commit_ts) if last else ""
+                if isinstance(content, Ddl):
+                    add(replace(content, position=position, last=last))
+                else:
+                    add(Transaction(commit_ts, start_ts, source, content, position, last))
+        elif not continues:
             self._end_other(None, items)
         return items
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final
 
 from ...codec.tidb.job_entry import JOB_KEYS, read_job
 from ...codec.tidb.key import decode_int, table_prefix
@@ -12,15 +12,12 @@ from ...events import Ddl, Item, KvChange, RowChange, Sorted
 from ..tables import Tables
 from .ddl import read_ddl
 from .history import SchemaHistory
-from .items import Items, Part
+from .items import Items, Parts
 from .rows import RowReader
-from .runs import TABLE_BYTES, raw_parts
+from .runs import TABLE_BYTES, by_transaction, raw_parts
 
 READERS: Final = 20_000
 """Maximum number of readers kept, the newest ones; each is generated code of some 10 kB."""
-
-_Mounted: TypeAlias = RowChange | list[Ddl] | None
-"""Result of a change; None if it has no effect on followed rows."""
 
 
 class TidbMounter:
@@ -55,34 +52,45 @@ class TidbMounter:
 
         Raises SourceError for a row or a job that can't be decoded.
         """
-        changes = released.changes
-        parts = _by_transaction(changes, self._mount(changes)) if self._decodes else self._raw(changes)
+        parts = self._parts(released.changes) if released.changes else Parts()
         return self._items.of(parts, released.continues)
 
-    # --- one change after the other --------------------------------------------------------------
-
-    def _mount(self, changes: list[KvChange]) -> list[_Mounted]:
-        """Return the result of each change."""
-        jobs = [at for at, change in enumerate(changes) if change.key.startswith(JOB_KEYS)]
-        mounted: list[_Mounted] = []
+    def _parts(self, changes: list[KvChange]) -> Parts:
+        """Return the parts of transactions."""
+        keys = [change.key for change in changes]
+        low, high = min(keys), max(keys)
+        parts = Parts()
         start = 0
-        for at in jobs:
-            mounted += self._rows(changes[start:at])
-            mounted.append(self._ddls(changes[at]))
-            start = at + 1
-        mounted += self._rows(changes[start:] if start else changes)
-        return mounted
+        if any(low[: len(prefix)] <= prefix <= high for prefix in JOB_KEYS):
+            for at, key in enumerate(keys):
+                if key.startswith(JOB_KEYS):
+                    change = changes[at]
+                    parts.extend(self._rows(changes[start:at]))
+                    for ddl in self._ddls(change):
+                        parts.add(change.commit_ts, change.start_ts, ddl)
+                    start = at + 1
+        elif self._decodes and low[:TABLE_BYTES] == high[:TABLE_BYTES]:  # one table, as nearly always
+            reader = self._reader(low[:TABLE_BYTES], changes[0])
+            return Parts() if reader is None else by_transaction(reader.read(changes))
+        parts.extend(self._rows(changes[start:] if start else changes))
+        return parts
 
-    def _raw(self, changes: list[KvChange]) -> list[Part]:
-        """Return the parts of transactions, with rows that aren't decoded yet."""
-        parts: list[Part] = []
-        start = 0
+    def _rows(self, changes: list[KvChange]) -> Parts:
+        """Return the parts of changes between two jobs."""
+        return by_transaction(self._decoded(changes)) if self._decodes else raw_parts(changes, self._reader)
+
+    def _decoded(self, changes: list[KvChange]) -> list[RowChange | None]:
+        """Decode rows, a table at a time; None for changes without effect on followed rows."""
+        decoded: list[RowChange | None] = [None] * len(changes)
+        by_table: dict[bytes, list[int]] = {}
         for at, change in enumerate(changes):
-            if change.key.startswith(JOB_KEYS):
-                parts += raw_parts(changes[start:at], self._reader)
-                parts += [(change.commit_ts, change.start_ts, ddl) for ddl in self._ddls(change)]
-                start = at + 1
-        return parts + raw_parts(changes[start:] if start else changes, self._reader)
+            by_table.setdefault(change.key[:TABLE_BYTES], []).append(at)
+        for prefix, places in by_table.items():
+            reader = self._reader(prefix, changes[places[0]])
+            if reader is not None:
+                for at, row in zip(places, reader.read([changes[at] for at in places]), strict=True):
+                    decoded[at] = row
+        return decoded
 
     def _ddls(self, change: KvChange) -> list[Ddl]:
         job = read_job(change)
@@ -94,19 +102,6 @@ class TidbMounter:
                     for physical_id in partition_ids(table.info) or (table.info.id,):
                         self._readers.pop(table_prefix(physical_id), None)
         return read_ddl(job, change, self._history, self._tables, self._source)
-
-    def _rows(self, changes: list[KvChange]) -> list[_Mounted]:
-        """Decode rows between two jobs, a table at a time."""
-        mounted: list[_Mounted] = [None] * len(changes)
-        by_table: dict[bytes, list[int]] = {}
-        for at, change in enumerate(changes):
-            by_table.setdefault(change.key[:TABLE_BYTES], []).append(at)
-        for prefix, places in by_table.items():
-            reader = self._reader(prefix, changes[places[0]])
-            if reader is not None:
-                for at, row in zip(places, reader.read([changes[at] for at in places]), strict=True):
-                    mounted[at] = row
-        return mounted
 
     def _reader(self, prefix: bytes, change: KvChange) -> RowReader | None:
         readers = self._readers
@@ -127,21 +122,3 @@ class TidbMounter:
         if not self._tables.matches(table.schema, table.info.name):
             return None
         return RowReader(table)
-
-
-def _by_transaction(changes: list[KvChange], mounted: list[_Mounted]) -> list[Part]:
-    parts: list[Part] = []
-    rows: list[RowChange] | None = None
-    commit_ts = start_ts = 0
-    for change, what in zip(changes, mounted, strict=True):
-        if what is None:
-            continue
-        if isinstance(what, list):
-            parts += [(change.commit_ts, change.start_ts, ddl) for ddl in what]
-            rows = None
-        elif rows is not None and change.commit_ts == commit_ts and change.start_ts == start_ts:
-            rows.append(what)
-        else:
-            commit_ts, start_ts, rows = change.commit_ts, change.start_ts, [what]
-            parts.append((commit_ts, start_ts, rows))
-    return parts

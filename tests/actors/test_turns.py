@@ -89,3 +89,11 @@ def test_one_at_a_time_even_with_many_workers() -> None:
             ref.tell(n)
     assert "failure" not in heard
     assert [n for batch in heard if isinstance(batch, list) for n in batch] == list(range(500))
+
+
+def test_an_actor_that_takes_all_gets_all_waiting_messages_however_long_its_turns_take() -> None:
+    class Greedy(SlowBatch):
+        takes_all = True
+
+    sizes = [entry for entry in share_a_worker(Greedy, 20) if entry != "other"]
+    assert sizes == [MAX_BATCH] * 4 + [300 - 4 * MAX_BATCH]

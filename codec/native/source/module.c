@@ -1,5 +1,6 @@
 /* The extension module: native twins of the decoders that are written in Python. */
 #include "builder.h"
+#include "change_data.h"
 #include "columns.h"
 #include "reader.h"
 #include "tidb.h"
@@ -33,6 +34,7 @@ static int load(PyObject *module)
 }
 
 static PyMethodDef functions[] = {
+    {"change_data", change_data, METH_O, "Read a message of TiKV's change feed as columns."},
     {"image_columns", image_columns, METH_VARARGS, "Read row images as the buffers of Arrow columns."},
     {"image_starts", image_starts, METH_VARARGS, "Find where each row image begins."},
     {"count_rows", count_rows, METH_O, "Count rows of the text protocol."},

@@ -118,9 +118,9 @@ class Matcher:
         """Match commits. Keys outside of the span have no prewrite here; they are checked only if one is
         missing."""
         waiting = self._waiting()
-        recent = waiting.take_recent(rows)
-        if recent is not None:
-            return self._changes(rows, *recent)
+        first = waiting.take_first(rows)
+        if first is not None:
+            return self._changes(rows, *first)
         found = waiting.take_many(rows.start_ts, rows.keys)
         if not all(found):
             rows, found = self._missing(rows, found)

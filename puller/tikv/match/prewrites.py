@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import pairwise, repeat
+from itertools import compress, islice, pairwise, repeat
+from operator import attrgetter, lt
 from typing import Final, TypeAlias
 
 from msgspec import Struct, msgpack
 from msgspec.structs import astuple
 
 from ....codec.proto.columns import Rows
-from .spill import BLOCK_BYTES, ROW_BYTES, Place, Quota
+from .spill import BLOCK_BYTES, QUEUED_BYTES, ROW_BYTES, Place, Quota
 
 Key: TypeAlias = tuple[int, bytes]
 """start ts and raw key."""
@@ -25,8 +26,27 @@ class Entry(Struct, frozen=True, gc=False):
     generation: int = 0
 
 
+_value: Final = attrgetter("value")
+_old_value: Final = attrgetter("old_value")
 _encode: Final = msgpack.Encoder().encode
 _decode: Final = msgpack.Decoder(list[tuple[int, bytes, bytes, bytes, int]]).decode
+
+
+class _Queued(Struct, gc=False):
+    """The prewrites of one message that wait in a queue."""
+
+    rows: Rows
+    at: int
+    """Number of rows that were taken."""
+    size: int
+    """Bytes accounted for all rows, until the last one is taken."""
+
+    @property
+    def last(self) -> Key:
+        return self.rows.start_ts[-1], self.rows.keys[-1]
+
+    def remaining(self) -> Rows:
+        return self.rows.pick([at >= self.at for at in range(len(self.rows))]) if self.at else self.rows
 
 
 class _Run:
@@ -68,16 +88,19 @@ class Prewrites:
     A transaction writes a key once (with pipelined DML once per generation, and the highest one counts). A
     repeated prewrite is identical, or lacks the value: then it is a heartbeat of the lock, and the first one
     is kept.
+
+    Transactions are mostly committed in the order of their prewrites. As long as that is so, the columns are
+    kept as received, and commits take rows from the front of them. The first one that doesn't fit moves all
+    prewrites to a dict, until that is empty.
     """
 
-    __slots__ = ("__weakref__", "_entries", "_generations", "_quota", "_recent", "_runs", "bytes")
+    __slots__ = ("__weakref__", "_entries", "_generations", "_queue", "_quota", "_runs", "bytes")
 
     def __init__(self, quota: Quota) -> None:
         self._quota = quota
         self._entries: dict[Key, Entry] = {}
-        self._recent: Rows | None = None
-        """All prewrites, as received in one message: often they are also committed in one. None if the
-        prewrites are in the other containers."""
+        self._queue: list[_Queued] = []
+        """All prewrites, ascending by start ts and key; empty if they are in the other containers."""
         self._runs: list[_Run] = []
         self._generations = False
         self.bytes = 0
@@ -100,29 +123,53 @@ class Prewrites:
 
     def put_many(self, rows: Rows) -> bool:
         """Store prewrites of generation 0; False, and nothing stored, if they must be stored one by one."""
-        if not self and not self._generations and all(rows.values):
-            self._recent = rows
-            self._count(_total(rows.keys, rows.values, rows.old_values))
+        if not rows.types:
             return True
+        queue = self._queue
+        if (queue or not self) and not self._generations and all(rows.values):
+            last = queue[-1].last if queue else None
+            if _ascends(rows, last):
+                size = _total(rows.keys, rows.values, rows.old_values, each=QUEUED_BYTES)
+                queue.append(_Queued(rows, 0, size))
+                self._count(size)
+                return True
         self._unpack()
         return self._put_all(rows)
 
-    def take_recent(self, rows: Rows) -> tuple[Sequence[bytes], Sequence[bytes]] | None:
-        """Remove the prewrites of some commits and return their values and old values, if these are exactly
-        the last message's: in a third of the time of `take_many`. Otherwise None, and nothing is removed."""
-        recent = self._recent
-        if recent is None or recent.start_ts != rows.start_ts or recent.keys != rows.keys:
+    def take_first(self, rows: Rows) -> tuple[Sequence[bytes], Sequence[bytes]] | None:
+        """Remove the prewrites of some commits and return their values and old values, if they are the first
+        of the queue: in a third of the time of `take_many`. Otherwise None, and nothing is removed."""
+        values: list[bytes] = []
+        old_values: list[bytes] = []
+        taken = done = rest = 0
+        for queued in self._queue:
+            own, start, first = queued.rows, queued.at, taken
+            end = min(len(own), start + len(rows) - taken)
+            taken += end - start
+            if own.keys[start:end] != rows.keys[first:taken]:
+                return None
+            if own.start_ts[start:end] != rows.start_ts[first:taken]:
+                return None
+            values += own.values[start:end]
+            old_values += own.old_values[start:end]
+            rest = end if end < len(own) else 0
+            done += not rest
+            if taken == len(rows):
+                break
+        if taken < len(rows):
             return None
-        self._recent = None
-        self._count(-self.bytes)
-        return recent.values, recent.old_values
+        self._count(-sum([queued.size for queued in self._queue[:done]]))
+        del self._queue[:done]
+        if self._queue:
+            self._queue[0].at = rest
+        return values, old_values
 
     def _unpack(self) -> None:
-        """Move the last message's prewrites to where single ones are found."""
-        recent, self._recent = self._recent, None
-        if recent is not None:
-            self._count(-self.bytes)
-            self._put_all(recent)
+        """Move the queue to where single prewrites are found."""
+        queue, self._queue = self._queue, []
+        for queued in queue:
+            self._count(-queued.size)
+            self._put_all(queued.remaining())
 
     def _put_all(self, rows: Rows) -> bool:
         if self._generations:
@@ -168,8 +215,9 @@ class Prewrites:
             self._load(sorted(zip(start_ts, keys, strict=True)))
         found = list(map(self._entries.pop, zip(start_ts, keys, strict=True), repeat(None)))
         if self._entries:
-            sizes = [_size((0, key), entry) for key, entry in zip(keys, found, strict=True) if entry]
-            self._count(-sum(sizes))
+            there = [*compress(found, found)]
+            taken = _total([*compress(keys, found)], [*map(_value, there)], [*map(_old_value, there)])
+            self._count(-taken)
         else:
             self._count(-self.bytes)
             self._entries = {}  # a dict doesn't shrink by itself
@@ -178,36 +226,45 @@ class Prewrites:
     def spill(self, least: int) -> None:
         """Write the oldest transactions, or parts of them, to disk. Raises StoreError; then nothing is
         lost."""
-        self._unpack()
-        keys = sorted(self._entries)
-        run = _Run()
-        done = 0
         goal = max(0, self.bytes - least)
+        run = _Run()
         self._runs.append(run)
-        while done < len(keys) and self.bytes > goal:
-            done = self._spill_blocks(run, keys, done, goal)
-        if not self._entries:
-            self._entries = {}
+        while self._queue and self.bytes > goal:  # one after the other: in the dict they take more memory
+            queued = self._queue.pop(0)
+            self._count(-queued.size)
+            self._put_all(queued.remaining())
+            self._spill_entries(run, goal)
+        self._unpack()
+        self._spill_entries(run, goal)
 
     def clear(self) -> None:
         """Drop all prewrites, on disk too."""
         runs, self._runs = self._runs, []
         self._entries = {}
-        self._recent = None
+        self._queue = []
         self._count(-self.bytes)
         self._quota.shared.free([place for run in runs for place in run.places])
 
     def __len__(self) -> int:
         """Number of prewrites in memory."""
-        return len(self._entries) + (len(self._recent) if self._recent is not None else 0)
+        return len(self._entries) + sum([len(queued.rows) - queued.at for queued in self._queue])
 
     def __bool__(self) -> bool:
-        return bool(self._entries or self._runs or self._recent)
+        return bool(self._entries or self._runs or self._queue)
 
     @property
     def blocks(self) -> int:
         """Number of blocks on disk."""
         return sum(len(run.places) for run in self._runs)
+
+    def _spill_entries(self, run: _Run, goal: int) -> None:
+        """Write entries to disk, in order, until `goal` bytes are left."""
+        keys = sorted(self._entries)
+        done = 0
+        while done < len(keys) and self.bytes > goal:
+            done = self._spill_blocks(run, keys, done, goal)
+        if not self._entries:
+            self._entries = {}
 
     def _spill_blocks(self, run: _Run, keys: Sequence[Key], done: int, goal: int) -> int:
         """Write about one batch to disk from the key with index `done` on; return the index of the next
@@ -269,9 +326,22 @@ def _size(key: Key, entry: Entry) -> int:
     return ROW_BYTES + len(key[1]) + len(entry.value) + len(entry.old_value)
 
 
-def _total(*columns: Sequence[bytes]) -> int:
+def _total(*columns: Sequence[bytes], each: int = ROW_BYTES) -> int:
     """Sum the sizes that _size gives, over columns; joining is three times as fast as adding lengths."""
-    return ROW_BYTES * len(columns[0]) + sum(len(b"".join(column)) for column in columns)
+    return each * len(columns[0]) + sum(len(b"".join(column)) for column in columns)
+
+
+def _ascends(rows: Rows, last: Key | None) -> bool:
+    """True if the prewrites ascend by start ts and key from `last` on; so no two are the same."""
+    starts, keys = rows.start_ts, rows.keys
+    if last is not None and last >= (starts[0], keys[0]):
+        return False
+    if starts.count(starts[0]) == len(starts):
+        return all(map(lt, keys, islice(keys, 1, None)))
+    if all(map(lt, starts, islice(starts, 1, None))):
+        return True
+    both = [*zip(starts, keys, strict=True)]
+    return all(map(lt, both, islice(both, 1, None)))
 
 
 def _replaces(entry: Entry, there: Entry) -> bool:

@@ -23,6 +23,9 @@ BLOCK_BYTES: Final = 64 << 10
 ROW_BYTES: Final = 320
 """Bytes accounted for a prewrite besides its key and values: tuples, ints and the slot in a dict."""
 
+QUEUED_BYTES: Final = 190
+"""The same for one that is kept in the columns of its message: ints, headers of its bytes, slots in lists."""
+
 LEAST_BYTES: Final = 4 << 10
 """Minimum size of a region's part to be written to disk: less would save nothing."""
 

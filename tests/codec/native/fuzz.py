@@ -1,4 +1,4 @@
-"""Feeds the native decoder, built with sanitisers, with rows that are whole, damaged and cut off.
+"""Feeds the native decoder, built with sanitisers, with rows and messages: whole, damaged and cut off.
 
 Arguments: the extension module, the first seed, the number of seeds.
 """
@@ -24,12 +24,13 @@ def use(path: str) -> None:
 
 def main(path: str, first: int, count: int) -> None:
     use(path)
-    from tests.codec.native import test_images, test_texts, test_tidb
+    from tests.codec.native import test_change_data, test_images, test_texts, test_tidb
     from tidemill.codec.native import library
 
     assert library.native is not None
     assert library.native.__file__ == path
     for seed in range(first, first + count):
+        test_change_data.compare(seed)
         test_images.compare(seed)
         test_images.compare_columns(seed)
         test_texts.compare(seed)

@@ -12,6 +12,8 @@ from tidemill.codec.proto.columns import ChangeData, Rows, rows_of, unpack
 
 from .rows import change_data, row
 
+pytestmark = pytest.mark.usefixtures("decoder")
+
 text = st.one_of(st.just(b""), st.binary(max_size=3), st.binary(min_size=120, max_size=300))
 numbers = st.one_of(st.just(0), st.integers(1, 9), st.integers(2**58, 2**64 - 1))
 some_rows = st.lists(

@@ -132,6 +132,35 @@ def history(rng: random.Random, pipelined: bool):
     return [*mixed(rng, before), row("initialized"), *mixed(rng, after)]
 
 
+def ordered_history(rng: random.Random):
+    """The rows of a region whose transactions are committed in the order of their prewrites, but for some."""
+    keys = [
+        (start_ts, key)
+        for start_ts in range(10, 10 + rng.randrange(1, 30))
+        for key in sorted(rng.sample("abcdefghijklmnopqrstuvwxyz", rng.randrange(1, 20)))
+    ]
+    ended = keys.copy()
+    for _ in range(rng.choice([0, 0, 1, 4])):
+        at = rng.randrange(len(keys))
+        ended[at - 1], ended[at] = ended[at], ended[at - 1]
+    yield row("initialized")
+    at = done = 0
+    while done < len(keys):
+        at, last = min(len(keys), at + rng.randrange(40)), at
+        for start_ts, key in keys[last:at]:
+            value = f"{start_ts}-{key}" * rng.choice([1, 9])
+            yield row("prewrite", key, "put", start_ts=start_ts, value=value)
+        there = set(keys[:at])
+        for start_ts, key in ended[done : done + rng.randrange(40)]:
+            if (start_ts, key) not in there:
+                break
+            done += 1
+            if rng.random() < 0.01:
+                yield row("rollback", key, start_ts=start_ts)
+            else:
+                yield row("commit", key, "put", start_ts=start_ts, commit_ts=start_ts + 100)
+
+
 def life(rng, start_ts, key, pipelined):
     op = rng.choice(["put", "put", "put", "delete"])
     old = rng.choice(["", f"old-{key}"])
@@ -167,17 +196,20 @@ def mixed(rng, lives):
     seed=st.integers(0, 2**32),
     max_bytes=st.sampled_from([0, 5_000, 20_000, 1 << 30]),
     regions=st.integers(1, 3),
-    pipelined=st.booleans(),
+    kind=st.sampled_from(["mixed", "pipelined", "ordered"]),
 )
 def test_the_matcher_does_as_two_dicts_do_whatever_is_spilled(
-    open_store, seed, max_bytes, regions, pipelined, monkeypatch
+    open_store, seed, max_bytes, regions, kind, monkeypatch
 ):
     monkeypatch.setattr("tidemill.puller.tikv.match.spill.LEAST_BYTES", 0)
     monkeypatch.setattr("tidemill.puller.tikv.match.prewrites.BLOCK_BYTES", 2_000)
     rng = random.Random(seed)
     shared = Shared(open_store(window_bytes=4_000), max_bytes)
     quota = shared.quota()
-    histories = [history(rng, pipelined) for _ in range(regions)]
+    histories = [
+        [*(ordered_history(rng) if kind == "ordered" else history(rng, kind == "pipelined"))]
+        for _ in range(regions)
+    ]
     matchers = [Matcher(region(number), quota) for number in range(regions)]
     models = [Model() for _ in range(regions)]
     found = [[] for _ in range(regions)]
@@ -411,14 +443,17 @@ def test_prewrites_that_come_again_are_counted_once(open_store):
     matcher = Matcher(region(1), quota)
     matcher.region.initialised = True
     feed(matcher, rows_of_transaction(5, range(10)))
-    counted = quota.bytes
     feed(matcher, rows_of_transaction(5, range(5)))
+    counted = quota.bytes
+    feed(matcher, rows_of_transaction(5, range(5, 10)))
     assert quota.bytes == counted
+    assert matcher.waiting == 10
     feed(matcher, rows_of_transaction(5, range(10), "commit"))
     assert not quota.bytes
 
 
-def test_what_is_counted_covers_what_is_taken(open_store):
+@pytest.mark.parametrize("backwards", [False, True])
+def test_what_is_counted_covers_what_is_taken(open_store, backwards):
     """Distinct transactions, keys, values: the dearest prewrites."""
     quota = Shared(open_store()).quota()
     matcher = Matcher(region(1), quota)
@@ -443,6 +478,8 @@ def test_what_is_counted_covers_what_is_taken(open_store):
         )
         for part in batches(range(30_000))
     ]
+    if backwards:  # so they aren't kept in columns
+        data.reverse()
     gc.collect()
     tracemalloc.start()
     for message in data:
