@@ -17,7 +17,7 @@ from ..codec.tidb.table import to_table
 from ..codec.tidb.table_info import TableInfo, holds_rows
 from ..config import Finding
 from ..errors import ConfigError, SourceError, TidemillError
-from ..events import Item, Table, Transaction, Ts, parse_ts
+from ..events import REST, Item, Table, Transaction, Ts, parse_ts
 from ..mounter import SchemaHistory
 from ..puller.puller import Connected, State
 from ..puller.tikv.client import TikvClient
@@ -138,7 +138,9 @@ class TidbSource(ABC):
 
     def start(self, context: StartContext) -> None:
         start, options = context.start, self._options
-        loading = options.loads if start is None else start.loading is not None
+        loading = options.loads
+        if start is not None:  # with REST in it, single tables are loaded again
+            loading = start.loading is not None and REST not in start.loading
         if start is None and options.start_ts > self._end:
             text = f"{options.start_ts} is yet to come, {self._identity} has come to {self._end}"
             raise ConfigError(f"source.start_ts: {text}")

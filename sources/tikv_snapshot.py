@@ -47,6 +47,14 @@ ROOM: Final = 1 << 30
 the snapshot sort after all chunks; earlier ones are in them."""
 
 
+def has_integer_order(table: TableAt) -> bool:
+    """Return True if a table's keys sort as its integer primary key: that of an unsigned one is encoded in
+    another order, and partitions are one after the other."""
+    wanted = ColumnFlag.PRI_KEY | ColumnFlag.UNSIGNED
+    is_unsigned = any(column.flags & wanted == wanted for column in table.info.columns)
+    return table.info.pk_is_handle and not is_unsigned and not partition_ids(table.info)
+
+
 class TikvSnapshot:
     """Loads all followed rows as of one ts, which the cluster keeps readable meanwhile.
 
@@ -94,15 +102,10 @@ class TikvSnapshot:
         reader = RowReader(table)
         if have is None:
             yield self._creation(table)
-        if not table.info.pk_is_handle or partition_ids(table.info) or self._unsigned(table):
-            yield from self._whole(table, reader)
-        else:
+        if has_integer_order(table):
             yield from self._chunks(table, reader, have)
-
-    def _unsigned(self, table: TableAt) -> bool:
-        """Return True for an unsigned primary key, whose encoding sorts differently from its numbers."""
-        wanted = ColumnFlag.PRI_KEY | ColumnFlag.UNSIGNED
-        return any(column.flags & wanted == wanted for column in table.info.columns)
+        else:
+            yield from self._whole(table, reader)
 
     def _creation(self, table: TableAt) -> Ddl:
         ts = next(self._numbers)

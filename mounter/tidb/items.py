@@ -8,10 +8,10 @@ from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
-from ...events import Ddl, Item, RowChange, Transaction, Ts
+from ...events import CREATED, Chunk, Ddl, Item, RowChange, Transaction, Ts
 
-Part: TypeAlias = tuple[Ts, Ts, Sequence[RowChange] | Ddl]
-"""Commit ts, start ts, and rows of a transaction or a schema change."""
+Part: TypeAlias = tuple[Ts, Ts, Sequence[RowChange] | Ddl | Chunk]
+"""Commit ts, start ts, and rows of a transaction, a schema change, or the chunk of the rows after it."""
 
 
 class Items:
@@ -25,6 +25,8 @@ class Items:
         self._source: Final = source
         self._open: tuple[Ts, Ts] | None = None
         """Commit and start ts of the last item, if more of that transaction may follow."""
+        self._chunk: Chunk | None = None
+        """The chunk that the rows of the open transaction are part of."""
 
     def of(self, parts: list[Part], continues: bool) -> list[Item]:
         """Return the items of parts of transactions; the last transaction may continue."""
@@ -38,15 +40,25 @@ class Items:
             if isinstance(what, Ddl):
                 items.append(replace(what, position=position, last=last))
             else:
-                items.append(Transaction(commit_ts, start_ts, self._source, what, position, last))
+                if isinstance(what, Chunk):
+                    self._chunk, what = what, []
+                chunk = None if self._chunk is None else self._progress(last=last)
+                items.append(Transaction(commit_ts, start_ts, self._source, what, position, last, chunk))
             self._open = None if last else transaction
+            if last:
+                self._chunk = None
         if not continues:
             self._end_other(None, items)
         return items
+
+    def _progress(self, *, last: bool) -> Chunk | None:
+        """Return the chunk for a part of its transaction; only the last one has its progress."""
+        return self._chunk if last or self._chunk is None else replace(self._chunk, loaded=CREATED)
 
     def _end_other(self, transaction: tuple[Ts, Ts] | None, items: list[Item]) -> None:
         """End the open transaction unless it is this one."""
         if self._open is not None and self._open != transaction:
             commit_ts, start_ts = self._open
-            items.append(Transaction(commit_ts, start_ts, self._source, [], str(commit_ts)))
-            self._open = None
+            chunk = self._progress(last=True)
+            items.append(Transaction(commit_ts, start_ts, self._source, [], str(commit_ts), chunk=chunk))
+            self._open = self._chunk = None

@@ -6,9 +6,11 @@ from typing import Final, TypeAlias
 
 from ...codec.tidb.job_entry import JOB_KEYS, read_job
 from ...codec.tidb.key import decode_int, table_prefix
+from ...codec.tidb.load_entry import LOAD_KEY, GoneTable, LoadedRows, read_load
+from ...codec.tidb.table import to_table
 from ...codec.tidb.table_info import partition_ids
 from ...errors import SourceError
-from ...events import Ddl, Item, KvChange, RowChange, Sorted
+from ...events import Chunk, CreateTable, Ddl, DropTable, Item, KvChange, RowChange, Sorted
 from ..tables import Tables
 from .ddl import read_ddl
 from .history import SchemaHistory
@@ -19,7 +21,10 @@ from .runs import TABLE_BYTES, raw_parts
 READERS: Final = 20_000
 """Maximum number of readers kept, the newest ones; each is generated code of some 10 kB."""
 
-_Mounted: TypeAlias = RowChange | list[Ddl] | None
+_MARKS: Final = (*JOB_KEYS, LOAD_KEY)
+"""Prefixes of the keys of changes that aren't rows."""
+
+_Mounted: TypeAlias = RowChange | list[Ddl | Chunk] | None
 """Result of a change; None if it has no effect on followed rows."""
 
 
@@ -63,12 +68,12 @@ class TidbMounter:
 
     def _mount(self, changes: list[KvChange]) -> list[_Mounted]:
         """Return the result of each change."""
-        jobs = [at for at, change in enumerate(changes) if change.key.startswith(JOB_KEYS)]
+        marks = [at for at, change in enumerate(changes) if change.key.startswith(_MARKS)]
         mounted: list[_Mounted] = []
         start = 0
-        for at in jobs:
+        for at in marks:
             mounted += self._rows(changes[start:at])
-            mounted.append(self._ddls(changes[at]))
+            mounted.append(self._marked(changes[at]))
             start = at + 1
         mounted += self._rows(changes[start:] if start else changes)
         return mounted
@@ -78,11 +83,26 @@ class TidbMounter:
         parts: list[Part] = []
         start = 0
         for at, change in enumerate(changes):
-            if change.key.startswith(JOB_KEYS):
+            if change.key.startswith(_MARKS):
                 parts += raw_parts(changes[start:at], self._reader)
-                parts += [(change.commit_ts, change.start_ts, ddl) for ddl in self._ddls(change)]
+                parts += [(change.commit_ts, change.start_ts, what) for what in self._marked(change)]
                 start = at + 1
         return parts + raw_parts(changes[start:] if start else changes, self._reader)
+
+    def _marked(self, change: KvChange) -> list[Ddl | Chunk]:
+        return self._load_step(change) if change.key == LOAD_KEY else [*self._ddls(change)]
+
+    def _load_step(self, change: KvChange) -> list[Ddl | Chunk]:
+        """Return the effect of a step of a table's load."""
+        ts, entry = change.commit_ts, read_load(change)
+        if isinstance(entry, LoadedRows):
+            return [entry.chunk]
+        if isinstance(entry, GoneTable):
+            return [Ddl(ts, ts, self._source, entry.schema, entry.table, "", (DropTable(),), last=False)]
+        found = self._history.logical_at(entry.table_id, ts)
+        assert found is not None
+        table = to_table(found.schema, found.info)
+        return [Ddl(ts, ts, self._source, table.schema, table.name, "", (CreateTable(table),), last=False)]
 
     def _ddls(self, change: KvChange) -> list[Ddl]:
         job = read_job(change)
@@ -137,7 +157,7 @@ def _by_transaction(changes: list[KvChange], mounted: list[_Mounted]) -> list[Pa
         if what is None:
             continue
         if isinstance(what, list):
-            parts += [(change.commit_ts, change.start_ts, ddl) for ddl in what]
+            parts += [(change.commit_ts, change.start_ts, mark) for mark in what]
             rows = None
         elif rows is not None and change.commit_ts == commit_ts and change.start_ts == start_ts:
             rows.append(what)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -65,12 +65,15 @@ class DdlPuller(PooledActor):
         start_ts: Ts,
         schema_version: int = 0,
         max_bytes: int = MAX_BYTES,
+        resolved: Callable[[Ts], object] = lambda _ts: None,
     ) -> None:
-        """`start_ts` and `schema_version` are those of the follower's initial schema."""
+        """`start_ts` and `schema_version` are those of the follower's initial schema. `resolved` is called
+        with each resolved ts, after the follower was told the jobs up to there."""
         self._output = output
         self._follower = follower
         self._schema_version = schema_version
         self._max_bytes = max_bytes
+        self._told = resolved
         self._resolved = start_ts
         self._held: list[_Effect] = []
         self._early: dict[int, KvChange] = {}
@@ -132,6 +135,7 @@ class DdlPuller(PooledActor):
         if ready:
             self._held = [effect for effect in self._held if effect.change.commit_ts > resolved]
             self._bytes = sum(len(effect.change.value) for effect in self._held)
+        self._told(resolved)
         self.send(self._output, Changes(changes, resolved))
 
     def _placed(self, effect: _Effect) -> _Effect:
