@@ -198,7 +198,8 @@ def _change(job: Job, before: TableAt | None, after: TableAt | None, *, of_pumps
         return _Change(before.schema, before.info.name, (TruncateTable(),))
     info = after.info
     table = to_table(after.schema, info)
-    actions = column_actions(job, before.info, to_table(before.schema, before.info), info, table)
+    old = to_table(before.schema, before.info)
+    actions = column_actions(job, before.info, old, info, table, of_pumps=of_pumps)
     if of_pumps and job.type == JobType.MULTI_SCHEMA_CHANGE:
         check_not_rewritten(actions, before.info, info)
     clock = session_clock(job, info, [a.column.name for a in actions if isinstance(a, AddColumn)])
