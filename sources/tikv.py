@@ -102,7 +102,7 @@ class TikvSource(TidbSource):
         """Load the tables again that sinks want, from above `at`."""
         context = self._context
         names = tables_to_load(context.sink_checkpoints)
-        if names:
+        if names is not None:
             self._loader = context.blocking.spawn(
                 TikvLoadActor,
                 TikvLoads(self._client, self._history, self._tables, names, self._load_ends, at),

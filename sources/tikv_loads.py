@@ -14,6 +14,7 @@ from ..codec.tidb.key import decode_record_key, encode_int, record_prefix, recor
 from ..codec.tidb.load_entry import GoneTable, LoadedRows, NewTable, load_change
 from ..codec.tidb.table_info import partition_ids
 from ..events import (
+    CREATED,
     PUT,
     REST,
     WHOLE,
@@ -41,17 +42,19 @@ Step: TypeAlias = Changes | SnapshotReport | None
 """Output of a load; None: it waits until more of the schema is known."""
 
 
-def tables_to_load(checkpoints: Sequence[Checkpoint]) -> dict[str, OrderedKey]:
-    """Return the tables that sinks load again, each with the key up to which every sink has it."""
+def tables_to_load(checkpoints: Sequence[Checkpoint]) -> dict[str, OrderedKey] | None:
+    """Return the tables that sinks load again, each with the key up to which every sink has it.
+
+    Empty if only the end of the load is left; None if no sink loads tables again.
+    """
+    loads = [at.loading for at in checkpoints if at.loading is not None and REST in at.loading]
     found: dict[str, OrderedKey] = {}
-    for at in checkpoints:
-        loading = at.loading or {}
-        if REST in loading:
-            for name, have in loading.items():
-                if have != WHOLE:
-                    last = (progress_of(loading, name) or TableProgress(())).last or ()
-                    found[name] = min(found.get(name, last), last)
-    return found
+    for loading in loads:
+        for name, have in loading.items():
+            if have != WHOLE:
+                last = (progress_of(loading, name) or CREATED).last or ()
+                found[name] = min(found.get(name, last), last)
+    return found if loads else None
 
 
 class _Read(Struct, frozen=True):

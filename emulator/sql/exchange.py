@@ -22,11 +22,15 @@ def exchange(schema: Schema, parted: SqlTable, name: str, other: SqlTable) -> tu
     definitions = tuple(replace(d, id=other.info.id) if d is left else d for d in partition.definitions)
     change = Change(schema_id=other.database.id, table_id=other.info.id)
     change.steps = [Step(WRITE_ONLY, [table_mutation(other.database.id, other.info)])]
-    change.delete_table(other.database.id, other.info.id)
     came = replace(other.info, id=left.id)
-    change.put_table(other.database.id, came)
     info = replace(parted.info, partition=replace(partition, definitions=definitions))
-    change.put_table(parted.database.id, info)
-    schema.set_table(other.database, came)
-    schema.set_table(parted.database, info)
+
+    def swap() -> None:
+        change.delete_table(other.database.id, other.info.id)
+        change.put_table(other.database.id, came)
+        change.put_table(parted.database.id, info)
+        schema.set_table(other.database, came)
+        schema.set_table(parted.database, info)
+
+    change.before_last = swap
     return change, [left.id, parted.database.id, parted.info.id, left.name, True]

@@ -200,7 +200,7 @@ class Statements:
             raise ValueError(f"no table {database.name}.{old} was dropped")
         change = Change(schema_id=database.id, table_id=found.info.id)
         change.steps = [Step(WRITE_ONLY, [])]
-        self._put(change, database, replace(found.info, name=name))
+        change.before_last = partial(self._put, change, database, replace(found.info, name=name))
         return self._job(tokens, Action.RECOVER_TABLE, change, database.name, name)
 
     def _rename(self, tokens: Tokens) -> Ts:
