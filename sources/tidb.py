@@ -31,6 +31,7 @@ from ..sink import Deliver
 from ..store.scratch import Scratch
 from ..store.store import Store
 from .source import SourceInfo, StartContext, no_table_matches
+from .tikv_loads import tables_to_load
 from .tikv_snapshot import TikvLoader, TikvSnapshot
 
 HISTORY_BUFFER_BYTES: Final = 4 << 20
@@ -160,7 +161,13 @@ class TidbSource(ABC):
         if loading:
             self._state = "snapshot"
             snapshot = TikvSnapshot(
-                client, self._history, self._tables, self._identity, at, decodes=context.decodes
+                client,
+                self._history,
+                self._tables,
+                self._identity,
+                at,
+                decodes=context.decodes,
+                goes_on=tables_to_load(context.sink_checkpoints) is not None,
             )
             steps = snapshot.steps(start.loading or {} if start is not None else {}, context.sink_checkpoints)
             context.blocking.spawn(

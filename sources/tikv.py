@@ -108,7 +108,7 @@ class TikvSource(TidbSource):
                 TikvLoads(self._client, self._history, self._tables, names, self._load_ends, at),
                 context.sorter.add_table(LOAD_KEYSPACE, at),
                 context.coordinator,
-                name="loader",
+                name="table loader",
                 supervisor=context.coordinator,
             )
 

@@ -17,6 +17,8 @@ from ..codec.tidb.table import to_table
 from ..codec.tidb.table_info import partition_ids
 from ..events import (
     PUT,
+    REST,
+    WHOLE,
     Checkpoint,
     Chunk,
     CreateTable,
@@ -70,14 +72,17 @@ class TikvSnapshot:
         at: Ts,
         *,
         decodes: bool = True,
+        goes_on: bool = False,
     ) -> None:
-        """Without `decodes`, rows are decoded when they are read."""
+        """Without `decodes`, rows are decoded when they are read. With `goes_on`, single tables of other
+        sinks are loaded after it."""
         self._client = client
         self._history = history
         self._tables = tables
         self._source = source
         self._at = at
         self._decodes = decodes
+        self._goes_on = goes_on
         self._rows = 0
 
     def steps(
@@ -94,7 +99,8 @@ class TikvSnapshot:
             yield SnapshotReport(table.name, self._rows, 0, done, len(tables))
             yield from self._table(table, loading.get(table.name))
         yield SnapshotReport("", self._rows, 0, len(tables), len(tables))
-        yield Transaction(self._at, self._at, self._source, [], str(self._at), chunk=Chunk(""))
+        end = Chunk(REST, WHOLE) if self._goes_on else Chunk("")
+        yield Transaction(self._at, self._at, self._source, [], str(self._at), chunk=end)
 
     def _table(self, table: TableAt, have: TableProgress | None) -> Iterator[Item]:
         if have is not None and have.last is None:

@@ -11,10 +11,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import checkpoint_file, feed_options
+from tidemill.engine.options import checkpoint_file, feed_options, open_sinks
 from tidemill.events import (
     REST,
     STALE,
@@ -138,6 +139,28 @@ def test_tables_are_read_after_the_key_that_every_sink_has():
     sinks = [Checkpoint(9, "9", {REST: WHOLE, **one}) for one in (some, other)]
     wanted = {"shop.a": (4,), "shop.b": (5,), "shop.c": ()}
     assert tikv_loads.tables_to_load([*sinks, Checkpoint(9, "9")]) == wanted
+
+
+def test_a_new_sink_gets_its_snapshot_before_a_table_of_another_is_loaded_again(shop, tmp_path):
+    followed = Followed()
+    section = {"url": f"tikv://{shop.pd_address}", "tables": ["shop.p*"]}
+    options = feed_options({"data_dir": str(tmp_path), "source": section, "until": "now"})
+    checkpoint = checkpoint_file(options, "python")
+    copy = {"name": "copy", "url": f"sqlite:///{tmp_path}/copy.db"}
+    with_copy = feed_options({"data_dir": str(tmp_path), "source": section, "until": "now", "sink": [copy]})
+    for each in (options, with_copy):
+        feed = Feed(each, [*open_sinks(each), PythonSink("python", followed, checkpoint)])
+        feed.start()
+        feed_ended(feed)
+        assert feed.error is None, feed.error
+        found = checkpoint.load()
+        assert found is not None
+        checkpoint.save(replace(found[0], loading={REST: WHOLE, "shop.plain": STALE}))
+        if each is options:
+            fill(shop, "shop.plain", range(200, 205))
+    assert {key: len(rows) for key, rows in followed.tables.items()} == {"shop.parted": 20, "shop.plain": 25}
+    with closing(sqlite3.connect(tmp_path / "copy.db")) as connection:
+        assert len(connection.execute('SELECT * FROM "shop.plain"').fetchall()) == 25
 
 
 # --- random histories ----------------------------------------------------------------------------
