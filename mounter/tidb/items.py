@@ -45,15 +45,17 @@ class Items:
                 chunk = None if self._chunk is None else self._progress(last=last)
                 items.append(Transaction(commit_ts, start_ts, self._source, what, position, last, chunk))
             self._open = None if last else transaction
-            if last:
-                self._chunk = None
         if not continues:
             self._end_other(None, items)
         return items
 
     def _progress(self, *, last: bool) -> Chunk | None:
-        """Return the chunk for a part of its transaction; only the last one has its progress."""
-        return self._chunk if last or self._chunk is None else replace(self._chunk, loaded=CREATED)
+        """Return the chunk for a part of its transaction; only the last one has its progress, and ends it."""
+        chunk = self._chunk
+        if chunk is not None and not last:
+            return replace(chunk, loaded=CREATED)
+        self._chunk = None
+        return chunk
 
     def _end_other(self, transaction: tuple[Ts, Ts] | None, items: list[Item]) -> None:
         """End the open transaction unless it is this one."""
@@ -61,4 +63,4 @@ class Items:
             commit_ts, start_ts = self._open
             chunk = self._progress(last=True)
             items.append(Transaction(commit_ts, start_ts, self._source, [], str(commit_ts), chunk=chunk))
-            self._open = self._chunk = None
+            self._open = None

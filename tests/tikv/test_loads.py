@@ -126,6 +126,25 @@ def test_rows_that_share_a_primary_key_while_it_is_dropped(shop, tmp_path):
     assert sorted(ids) == sorted([*range(90, 110), *[*range(90, 95)] * 3])
 
 
+def test_a_table_that_is_one_transaction_comes_in_parts(shop, tmp_path, monkeypatch):
+    """The rows don't fit into the memory of the sorter."""
+    monkeypatch.setattr(tikv_loads, "CHUNK_ROWS", 10)
+    fill(shop, "shop.parted", range(1_000, 1_300))
+    section = {"url": f"tikv://{shop.pd_address}", "tables": ["shop.p*"]}
+    sorter = {"memory_bytes": 0, "merge_bytes": 1, "block_changes": 10}
+    options = feed_options({"data_dir": str(tmp_path), "source": section, "until": "now", "sorter": sorter})
+    followed = Followed()
+    for loads in (0, 10):
+        followed.loads = 0
+        feed = Feed(options, [PythonSink("python", followed, checkpoint_file(options, "python"))])
+        feed.start()
+        feed_ended(feed)
+        assert feed.error is None, feed.error
+        assert followed.loads >= loads
+        assert followed.tables["shop.parted"] == {row[0]: row for row in shop.rows("shop.parted")}
+        shop.execute("alter table shop.parted truncate partition a")
+
+
 def test_only_the_end_of_a_load_is_left():
     """The process was killed after the last row."""
     done = Checkpoint(7, "7", {REST: WHOLE, "shop.item": WHOLE})
