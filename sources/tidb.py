@@ -17,7 +17,7 @@ from ..codec.tidb.table import to_table
 from ..codec.tidb.table_info import TableInfo, holds_rows
 from ..config import Finding
 from ..errors import ConfigError, SourceError, TidemillError
-from ..events import Item, Table, Transaction, Ts, parse_ts
+from ..events import REST, Item, Table, Transaction, Ts, parse_ts
 from ..mounter import SchemaHistory
 from ..puller.puller import Connected, State
 from ..puller.tikv.client import TikvClient
@@ -31,6 +31,7 @@ from ..sink import Deliver
 from ..store.scratch import Scratch
 from ..store.store import Store
 from .source import SourceInfo, StartContext, no_table_matches
+from .tikv_loads import tables_to_load
 from .tikv_snapshot import TikvLoader, TikvSnapshot
 
 HISTORY_BUFFER_BYTES: Final = 4 << 20
@@ -138,7 +139,9 @@ class TidbSource(ABC):
 
     def start(self, context: StartContext) -> None:
         start, options = context.start, self._options
-        loading = options.loads if start is None else start.loading is not None
+        loading = options.loads
+        if start is not None:  # with REST in it, single tables are loaded again
+            loading = start.loading is not None and REST not in start.loading
         if start is None and options.start_ts > self._end:
             text = f"{options.start_ts} is yet to come, {self._identity} has come to {self._end}"
             raise ConfigError(f"source.start_ts: {text}")
@@ -158,7 +161,13 @@ class TidbSource(ABC):
         if loading:
             self._state = "snapshot"
             snapshot = TikvSnapshot(
-                client, self._history, self._tables, self._identity, at, decodes=context.decodes
+                client,
+                self._history,
+                self._tables,
+                self._identity,
+                at,
+                decodes=context.decodes,
+                goes_on=tables_to_load(context.sink_checkpoints) is not None,
             )
             steps = snapshot.steps(start.loading or {} if start is not None else {}, context.sink_checkpoints)
             context.blocking.spawn(

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..actors import Clock, Target
+from ..actors import Clock, PooledRef, Target
 from ..codec.tidb.job import Job
 from ..errors import TidemillError
 from ..events import Item, Sorted, Ts, Wait
@@ -23,11 +23,14 @@ from ..puller.tikv.span import Span, ddl_spans, intersect, raw_span, table_span
 from ..routing import TableFilter
 from ..store.scratch import Scratch
 from .tidb import NO_ANSWER, Look, TidbSource
+from .tikv_loads import SchemaKnown, TikvLoadActor, TikvLoads, tables_to_load
 
 DDL_KEYSPACE: Final = 0
 """The sorter's number for the keyspace of the schema's jobs; TiDB's table ids begin above."""
 JOB_QUEUE: Final = "schema jobs"
 """Name of that keyspace in a Wait."""
+LOAD_KEYSPACE: Final = (1 << 63) - 1
+"""That of the tables that are loaded again."""
 PREWRITE_BUFFER_BYTES: Final = 96 << 20
 
 _LATEST: Final = (1 << 64) - 1
@@ -39,6 +42,7 @@ class TikvSource(TidbSource):
     Changes up to the lowest resolved ts of all keyspaces are in the cluster's commit order.
     """
 
+    reloads = True
     _identity_prefix = "tikv cluster"
 
     def __init__(
@@ -51,6 +55,10 @@ class TikvSource(TidbSource):
         self._ending: dict[int, Ts] = {}
         """Tables of them that have ended, with the ts of their end."""
         self._puller: TikvPuller | None = None
+        self._loader: PooledRef[TikvLoadActor] | None = None
+        """While tables are loaded again."""
+        self._load_end: Ts = _LATEST
+        """Ts of the last step of that load."""
         self._statistics = Look(self._count, clock)
         self._explained = Look(self._explain, clock)
 
@@ -72,6 +80,7 @@ class TikvSource(TidbSource):
     def _follow(self, at: Ts) -> None:
         """Pull changes above `at`. The jobs are added last: nothing is released until they are resolved."""
         context = self._context
+        self._load(at)
         writer = context.sorter.add_table(DDL_KEYSPACE, at)
         for table in self._history.physical_tables(at):
             if self._tables.matches(table.schema, table.table):
@@ -82,11 +91,33 @@ class TikvSource(TidbSource):
             self,
             start_ts=at,
             schema_version=self._schema_version,
+            resolved=self._schema_resolved,
             name="schema jobs",
             supervisor=context.coordinator,
         )
         with self._lock:
             self._pull(DDL_KEYSPACE, ddl_spans(), at, jobs)
+
+    def _load(self, at: Ts) -> None:
+        """Load the tables again that sinks want, from above `at`."""
+        context = self._context
+        names = tables_to_load(context.sink_checkpoints)
+        if names is not None:
+            self._loader = context.blocking.spawn(
+                TikvLoadActor,
+                TikvLoads(self._client, self._history, self._tables, names, self._load_ends, at),
+                context.sorter.add_table(LOAD_KEYSPACE, at),
+                context.coordinator,
+                name="table loader",
+                supervisor=context.coordinator,
+            )
+
+    def _load_ends(self, ts: Ts) -> None:
+        self._load_end = ts
+
+    def _schema_resolved(self, ts: Ts) -> None:
+        if (loader := self._loader) is not None:
+            loader.actor_inbox.post(SchemaKnown(ts))
 
     def _add(self, table_id: int, at: Ts) -> None:
         span = intersect(table_span(table_id), self._span)
@@ -117,6 +148,9 @@ class TikvSource(TidbSource):
         reach("tikv.mounted")
         if self._ending:
             self._drop_ended(released.resolved)
+        if released.resolved >= self._load_end:
+            self._loader, self._load_end = None, _LATEST
+            self._context.sorter.remove_table(LOAD_KEYSPACE)
         return self._until(items, released.resolved, continues=released.continues)
 
     def _drop_ended(self, resolved: Ts) -> None:
@@ -141,7 +175,7 @@ class TikvSource(TidbSource):
         found = puller.statistics()
         total = found.total
         return PullerStatistics(
-            state=self._state,
+            state=self._state if self._loader is None else "snapshot",
             position=str(total.egress_resolved_ts) if found.tables else "",
             bytes=0,
             events=total.changes,
@@ -164,6 +198,8 @@ class TikvSource(TidbSource):
     def table_name(self, table_id: int) -> str:
         if table_id == DDL_KEYSPACE:
             return JOB_QUEUE
+        if table_id == LOAD_KEYSPACE:
+            return "tables that are loaded again"
         try:
             table = self._history.table_at(table_id, _LATEST)
         except (AttributeError, TidemillError):  # before the start, or after the end

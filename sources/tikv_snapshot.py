@@ -17,6 +17,8 @@ from ..codec.tidb.table import to_table
 from ..codec.tidb.table_info import partition_ids
 from ..events import (
     PUT,
+    REST,
+    WHOLE,
     Checkpoint,
     Chunk,
     CreateTable,
@@ -47,6 +49,14 @@ ROOM: Final = 1 << 30
 the snapshot sort after all chunks; earlier ones are in them."""
 
 
+def has_integer_order(table: TableAt) -> bool:
+    """Return True if a table's keys sort as its integer primary key: that of an unsigned one is encoded in
+    another order, and partitions are one after the other."""
+    wanted = ColumnFlag.PRI_KEY | ColumnFlag.UNSIGNED
+    is_unsigned = any(column.flags & wanted == wanted for column in table.info.columns)
+    return table.info.pk_is_handle and not is_unsigned and not partition_ids(table.info)
+
+
 class TikvSnapshot:
     """Loads all followed rows as of one ts, which the cluster keeps readable meanwhile.
 
@@ -62,14 +72,17 @@ class TikvSnapshot:
         at: Ts,
         *,
         decodes: bool = True,
+        goes_on: bool = False,
     ) -> None:
-        """Without `decodes`, rows are decoded when they are read."""
+        """Without `decodes`, rows are decoded when they are read. With `goes_on`, single tables of other
+        sinks are loaded after it."""
         self._client = client
         self._history = history
         self._tables = tables
         self._source = source
         self._at = at
         self._decodes = decodes
+        self._goes_on = goes_on
         self._rows = 0
 
     def steps(
@@ -86,7 +99,8 @@ class TikvSnapshot:
             yield SnapshotReport(table.name, self._rows, 0, done, len(tables))
             yield from self._table(table, loading.get(table.name))
         yield SnapshotReport("", self._rows, 0, len(tables), len(tables))
-        yield Transaction(self._at, self._at, self._source, [], str(self._at), chunk=Chunk(""))
+        end = Chunk(REST, WHOLE) if self._goes_on else Chunk("")
+        yield Transaction(self._at, self._at, self._source, [], str(self._at), chunk=end)
 
     def _table(self, table: TableAt, have: TableProgress | None) -> Iterator[Item]:
         if have is not None and have.last is None:
@@ -94,15 +108,10 @@ class TikvSnapshot:
         reader = RowReader(table)
         if have is None:
             yield self._creation(table)
-        if not table.info.pk_is_handle or partition_ids(table.info) or self._unsigned(table):
-            yield from self._whole(table, reader)
-        else:
+        if has_integer_order(table):
             yield from self._chunks(table, reader, have)
-
-    def _unsigned(self, table: TableAt) -> bool:
-        """Return True for an unsigned primary key, whose encoding sorts differently from its numbers."""
-        wanted = ColumnFlag.PRI_KEY | ColumnFlag.UNSIGNED
-        return any(column.flags & wanted == wanted for column in table.info.columns)
+        else:
+            yield from self._whole(table, reader)
 
     def _creation(self, table: TableAt) -> Ddl:
         ts = next(self._numbers)

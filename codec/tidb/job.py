@@ -45,6 +45,7 @@ ABSENT: Final = 0
 DELETE_ONLY: Final = 1
 WRITE_ONLY: Final = 2
 WRITE_REORGANIZATION: Final = 3
+DELETE_REORGANIZATION: Final = 4
 PUBLIC: Final = 5
 
 _NULL_BYTES: Final = b"null"
@@ -140,13 +141,18 @@ class Job(Struct, frozen=True, kw_only=True):
         return self.is_done
 
     @property
-    def shows_columns(self) -> bool:
-        """True if rows have the columns after the job, which isn't done.
+    def shows_in_rows(self) -> bool:
+        """True if rows are by the table after the job, which isn't done and isn't rolled back any more.
 
         After rewriting rows for a column of another type, newer versions of TiDB take the old one away in
-        further steps, in which new rows no longer have it.
+        further steps, in which new rows no longer have it. While a primary key is dropped, rows may share
+        one.
         """
-        return self.type == Action.MODIFY_COLUMN and self.state == RUNNING and self.schema_state == PUBLIC
+        if self.state != RUNNING:
+            return False
+        if self.type == Action.DROP_PRIMARY_KEY:
+            return self.schema_state != PUBLIC
+        return self.type == Action.MODIFY_COLUMN and self.schema_state == PUBLIC
 
     @property
     def schema_version(self) -> int:

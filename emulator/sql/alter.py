@@ -173,6 +173,8 @@ def _drop(tokens: Tokens, info: TableInfo) -> AlterResult:
         return AlterResult(
             Action.DROP_TABLE_PARTITION, replace(info, partition=replace(partition, definitions=left))
         )
+    if tokens.has("primary", "key"):
+        return _drop_key(info)
     tokens.has("column")
     column = find_column(info.columns, tokens.name())
     if column.flags & ColumnFlag.PRI_KEY:
@@ -245,6 +247,14 @@ def _add_key(tokens: Tokens, info: TableInfo) -> AlterResult:
     )
     made = replace(info, columns=columns, indexes=(*info.indexes, index), max_index_id=number)
     return AlterResult(Action.ADD_PRIMARY_KEY, made)
+
+
+def _drop_key(info: TableInfo) -> AlterResult:
+    if info.pk_is_handle or info.is_common_handle or not any(index.primary for index in info.indexes):
+        raise ValueError(f"{info.name} has no primary key that isn't clustered")
+    columns = tuple(replace(column, flags=column.flags & ~ColumnFlag.PRI_KEY) for column in info.columns)
+    indexes = tuple(index for index in info.indexes if not index.primary)
+    return AlterResult(Action.DROP_PRIMARY_KEY, replace(info, columns=columns, indexes=indexes))
 
 
 def _is_key(column: ColumnInfo) -> bool:

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
-from ...codec.tidb.job import DELETE_ONLY, PUBLIC, WRITE_ONLY, WRITE_REORGANIZATION
+from ...codec.tidb.job import DELETE_ONLY, DELETE_REORGANIZATION, PUBLIC, WRITE_ONLY, WRITE_REORGANIZATION
 from ...codec.tidb.key import decode_record_key
 from ...codec.tidb.table_info import ColumnInfo, TableInfo
 from ...events import Row, Ts
@@ -47,6 +47,18 @@ def removal(table: SqlTable, old: ColumnInfo, info: TableInfo, before: Callable[
     left = replace(old, name=f"_Tombstone$_{old.name}", offset=place, state=DELETE_ONLY)
     info = replace(info, columns=(*info.columns, left))
     return Step(PUBLIC, [table_mutation(table.database.id, info)], info=info, before=before)
+
+
+def key_removal(table: SqlTable) -> list[Step]:
+    """Return the steps before the last one that drops a primary key, which isn't clustered."""
+    steps = []
+    for state in (WRITE_ONLY, DELETE_ONLY, DELETE_REORGANIZATION):
+        indexes = tuple(
+            replace(index, state=state) if index.primary else index for index in table.info.indexes
+        )
+        mutation = table_mutation(table.database.id, replace(table.info, indexes=indexes))
+        steps.append(Step(state, [mutation]))
+    return steps
 
 
 def rewrite(storage: Storage, table: SqlTable) -> None:

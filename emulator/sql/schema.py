@@ -62,6 +62,8 @@ class Schema:
         self._row_checksum = row_checksum
         self._databases: dict[str, DbInfo] = {}
         self._tables: dict[tuple[str, str], SqlTable] = {}
+        self.dropped: dict[tuple[str, str], SqlTable] = {}
+        """Tables that can be recovered, the last one of each database and name."""
         self._row_ids: dict[int, Iterator[int]] = {}
         self.last_id = _FIRST_ID
         self.version = 0

@@ -9,13 +9,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from ...codec.tidb.action import Action
-from ...codec.tidb.job import DELETE_ONLY, PUBLIC, WRITE_ONLY, Job, make_args
+from ...codec.tidb.job import DELETE_ONLY, PUBLIC, WRITE_ONLY, WRITE_REORGANIZATION, Job, make_args
 from ...codec.tidb.table_info import DbInfo, TableInfo
 from ...events import Ts
 from .alter import AlterResult, add_index, drop_index, parse_clause, with_moment
 from .columns import parse_charset
 from .ddl import Change, DdlWriter, Step, both, database_mutation, table_mutation
-from .rewriting import Storage, add_steps, removal, rewrite
+from .exchange import exchange
+from .reorganization import copy_rows, reorganized
+from .rewriting import Storage, add_steps, key_removal, removal, rewrite
 from .schema import Schema, SqlTable
 from .table import parse_parts, parse_table
 from .tokens import Tokens
@@ -59,6 +61,9 @@ class Statements:
             case "truncate":
                 tokens.has("table")
                 return self._truncate(tokens)
+            case "recover" | "flashback":
+                tokens.expect("table")
+                return self._recover(tokens)
         raise ValueError(f"the emulator doesn't know this statement: {statement}")
 
     # --- databases
@@ -165,7 +170,9 @@ class Statements:
         database, name = self._name(tokens)
         if quiet and not self._schema.has_table(database.name, name):
             return 0
-        info = self._schema.table(f"{database.name}.{name}").info
+        table = self._schema.table(f"{database.name}.{name}")
+        self._schema.dropped[database.name.lower(), name.lower()] = table
+        info = table.info
         change = Change(schema_id=database.id, table_id=info.id)
         change.delete_table(database.id, info.id)
         for state in (WRITE_ONLY, DELETE_ONLY):
@@ -181,6 +188,20 @@ class Statements:
         change.delete_table(table.database.id, old.id)
         self._put(change, table.database, _with_new_ids(old, self._schema))
         return self._job(tokens, Action.TRUNCATE_TABLE, change, table.database.name, old.name)
+
+    def _recover(self, tokens: Tokens) -> Ts:
+        """Run RECOVER TABLE a, or FLASHBACK TABLE a TO b: a dropped table comes back with its id."""
+        database, old = self._name(tokens)
+        name = tokens.name() if tokens.has("to") else old
+        if self._schema.has_table(database.name, name):
+            raise ValueError(f"there is a table {database.name}.{name} already")
+        found = self._schema.dropped.pop((database.name.lower(), old.lower()), None)
+        if found is None:
+            raise ValueError(f"no table {database.name}.{old} was dropped")
+        change = Change(schema_id=database.id, table_id=found.info.id)
+        change.steps = [Step(WRITE_ONLY, [])]
+        change.before_last = partial(self._put, change, database, replace(found.info, name=name))
+        return self._job(tokens, Action.RECOVER_TABLE, change, database.name, name)
 
     def _rename(self, tokens: Tokens) -> Ts:
         """Run RENAME TABLE a TO b; several tables are renamed one after the other, in one job."""
@@ -263,6 +284,10 @@ class Statements:
             return self._alter_database(tokens)
         tokens.expect("table")
         table = self._table(tokens)
+        if tokens.has("exchange", "partition"):
+            return self._exchange(tokens, table)
+        if tokens.has("reorganize", "partition"):
+            return self._become(tokens, table, [reorganized(tokens, table.info, self._schema.new_id)])
         done = parse_clause(tokens, table.info, self._schema.new_id)
         while tokens.has(","):
             done += parse_clause(tokens, done[-1].info, self._schema.new_id)
@@ -300,8 +325,14 @@ class Statements:
                 change.steps.append(removal(table, rewritten[0], done[-1].info, filling))
                 filling = _nothing
             change.before_last = partial(self._end_rewriting, table, change, done[-1].info, filling)
+        elif action == Action.REORGANIZE_PARTITION:
+            filling = partial(copy_rows, self._writer, table, done[-1].info)
+            change.steps = [Step(WRITE_REORGANIZATION, [table_mutation(table.database.id, table.info)])]
+            change.before_last = partial(self._end_rewriting, table, change, done[-1].info, filling)
         else:
             self._put(change, table.database, done[-1].info)
+        if action == Action.DROP_PRIMARY_KEY:
+            change.steps = key_removal(table)
         if action == Action.DROP_COLUMN:
             left = {column.id for column in done[-1].info.columns}
             columns = tuple(
@@ -313,6 +344,15 @@ class Statements:
         if action == Action.MODIFY_COLUMN:
             change.done_args = [[], []]
         return self._job(tokens, action, change, table.database.name, table.info.name)
+
+    def _exchange(self, tokens: Tokens, table: SqlTable) -> Ts:
+        name = tokens.name()
+        tokens.expect("with", "table")
+        other = self._table(tokens)
+        change, args = exchange(self._schema, table, name, other)
+        return self._job(
+            tokens, Action.EXCHANGE_TABLE_PARTITION, change, other.database.name, other.info.name, args
+        )
 
     def _fill(self, table: SqlTable) -> None:
         rewrite(self._writer, self._schema.table(f"{table.database.name}.{table.info.name}"))

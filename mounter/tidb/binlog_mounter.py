@@ -91,7 +91,7 @@ class BinlogMounter:
                 public |= {
                     (before.name, column.name) for column in before.info.columns if column.state == PUBLIC
                 }
-        ddls = read_ddl(job, change, self._history, self._tables, self._source, lacks_steps=True)
+        ddls = read_ddl(job, change, self._history, self._tables, self._source, of_pumps=True)
         return [_tolerant(ddl, public) for ddl in ddls]
 
     def _rows(self, change: KvChange) -> list[RowChange]:

@@ -27,14 +27,14 @@ class _Columns(Struct, frozen=True):
 
 
 def column_actions(
-    job: Job, old: TableInfo, before: Table, new: TableInfo, after: Table
+    job: Job, old: TableInfo, before: Table, new: TableInfo, after: Table, *, of_pumps: bool = False
 ) -> tuple[Action, ...]:
     """Return the actions that lead from `before` to `after`; none if nothing differs.
 
-    Raises NotFollowed if they aren't known exactly.
+    With `of_pumps`, parts of a job that take effect before it is done aren't known. Raises NotFollowed if the
+    actions aren't known exactly.
     """
-    if JobType.DROP_PRIMARY_KEY in _clauses(job):
-        # Rows may share a key before the job is done.
+    if JobType.DROP_PRIMARY_KEY in _clauses(job) and (of_pumps or job.type != JobType.DROP_PRIMARY_KEY):
         raise NotFollowed("DROP PRIMARY KEY: rows are no longer unique before it is done")
     columns = _matched(job, old, before, new, after)
     actions: list[Action] = [DropColumn(name) for name in columns.dropped]

@@ -1,13 +1,14 @@
 """Effects of finished DDL jobs on the followed tables, for sinks.
 
 A job is followed if its effect on the rows of every followed table is known exactly. Jobs that change no row
-are ignored: indexes, comments, statistics, placement, a new partition. Any other job is refused: the feed
-stops there with an error that names the job and its statement.
+are ignored: indexes, comments, statistics, placement, a new partition. After any other job its tables are
+loaded again; if the source can't do that, or the tables aren't known, the job is refused: the feed stops
+there with an error that names the job and its statement.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -49,17 +50,18 @@ _SILENT: Final[dict[int, str]] = {
 """Jobs that change rows without change events."""
 
 _RENAMES: Final = (JobType.RENAME_TABLE, JobType.RENAME_TABLES)
-_NOT_LOADED: Final = "its rows aren't in the feed, and a TiDB source can't load a single table"
+_NOT_LOADED: Final = "its rows aren't in the feed"
 
 
 class _Change(Struct, frozen=True):
-    """Effect of a job on one followed table: actions, or a refusal that says why it can't be followed."""
+    """Effect of a job on one followed table: actions, or why they aren't known."""
 
     schema: str
     table: str
     """Empty if the job is about the whole schema."""
     actions: tuple[Action, ...] = ()
     refusal: str = ""
+    reload: str = ""
     clock: tuple[float, int] = (0.0, 0)
     """Unix seconds and UTC offset in seconds, for defaults such as CURRENT_TIMESTAMP."""
 
@@ -75,16 +77,16 @@ def read_ddl(
     tables: Tables,
     source: str,
     *,
-    lacks_steps: bool = False,
+    of_pumps: bool = False,
 ) -> list[Ddl]:
     """Return the effects of a finished job: one Ddl per followed table, and one for all that are renamed.
 
-    If one is refused, it is the only one. `change` is the one that the job was read from. `lacks_steps` says
-    that parts of a job that take effect before it is done aren't known. Raises SourceError if an info can't
-    be decoded.
+    If one is refused, it is the only one. `change` is the one that the job was read from. With `of_pumps`,
+    parts of a job that take effect before it is done aren't known, and tables can't be loaded again. Raises
+    SourceError if an info can't be decoded.
     """
     commit_ts, start_ts = change.commit_ts, change.start_ts
-    found = list(_changes(job, commit_ts, history, tables, lacks_steps=lacks_steps))
+    found = list(_changes(job, commit_ts, history, tables, of_pumps=of_pumps))
     return [
         Ddl(
             commit_ts,
@@ -98,6 +100,7 @@ def read_ddl(
             epoch_seconds=made.clock[0],
             last=False,
             utc_offset_seconds=made.clock[1],
+            reload=made.reload,
         )
         for made in [one for one in found if one.refusal][:1] or found
     ]
@@ -111,8 +114,9 @@ def existing_tables(history: SchemaHistory, ts: Ts, tables: Tables, source: str)
 
 
 def _changes(
-    job: Job, ts: Ts, history: SchemaHistory, tables: Tables, *, lacks_steps: bool
+    job: Job, ts: Ts, history: SchemaHistory, tables: Tables, *, of_pumps: bool
 ) -> Iterator[_Change]:
+    unknown = _refusal if of_pumps else _reload
     match job.type:
         case JobType.FLASHBACK_CLUSTER:
             yield _refusal("", "", "FLASHBACK CLUSTER: all rows go back without events", job, ts)
@@ -124,31 +128,35 @@ def _changes(
             return
     changes = history.changes(job.id, ts)
     if job.type in _RENAMES:
-        yield from _renames(changes, job, ts, tables)
+        yield from _renames(changes, job, ts, tables, unknown)
         return
     for before, after in _pairs(changes):
         names = [(table.schema, table.info.name) for table in (before, after) if table is not None]
         if any(tables.matches(*name) for name in names):
             try:
-                change = _change(job, before, after, lacks_steps=lacks_steps)
+                change = _change(job, before, after, of_pumps=of_pumps)
             except NotFollowed as what:
-                yield _refusal(*names[0], str(what), job, ts)
+                yield unknown(*names[0], str(what), job, ts)
             else:
                 if change.actions:
                     yield change
 
 
-def _renames(changes: list[_Pair], job: Job, ts: Ts, tables: Tables) -> Iterator[_Change]:
-    """Yield the effects of renaming tables: drops, then all renames at once.
+def _renames(
+    changes: list[_Pair], job: Job, ts: Ts, tables: Tables, unknown: Callable[..., _Change]
+) -> Iterator[_Change]:
+    """Yield the effects of renaming tables: drops, then all renames at once, then loads.
 
-    A table that isn't followed under its new name is dropped.
+    A table that isn't followed under its new name is dropped, and one that wasn't under its old name is
+    loaded.
     """
     pairs = []
+    loads = []
     for before, after in changes:
         new = None if after is None else (after.schema, after.info.name)
         if before is None:  # a table of TiDB's own
             if new is not None and tables.matches(*new):
-                yield _refusal(*new, f"RENAME TABLE: {_NOT_LOADED}", job, ts)
+                loads.append(unknown(*new, f"RENAME TABLE: {_NOT_LOADED}", job, ts))
             continue
         old = before.schema, before.info.name
         if old == new:
@@ -159,9 +167,10 @@ def _renames(changes: list[_Pair], job: Job, ts: Ts, tables: Tables) -> Iterator
         elif was_followed:
             yield _Change(*old, (DropTable(),))
         elif new is not None and is_followed:
-            yield _refusal(*new, f"RENAME TABLE from {before.name}: {_NOT_LOADED}", job, ts)
+            loads.append(unknown(*new, f"RENAME TABLE from {before.name}: {_NOT_LOADED}", job, ts))
     if pairs:
         yield _Change(*pairs[0][0], (RenameTables(tuple(pairs)),))
+    yield from loads
 
 
 def _pairs(changes: list[_Pair]) -> Iterator[_Pair]:
@@ -175,7 +184,7 @@ def _pairs(changes: list[_Pair]) -> Iterator[_Pair]:
         yield None, table
 
 
-def _change(job: Job, before: TableAt | None, after: TableAt | None, *, lacks_steps: bool) -> _Change:
+def _change(job: Job, before: TableAt | None, after: TableAt | None, *, of_pumps: bool) -> _Change:
     """Return the change of one table, which keeps its name. Raises NotFollowed with the reason."""
     if job.type in _SILENT:
         raise NotFollowed(_SILENT[job.type])
@@ -189,17 +198,27 @@ def _change(job: Job, before: TableAt | None, after: TableAt | None, *, lacks_st
         return _Change(before.schema, before.info.name, (TruncateTable(),))
     info = after.info
     table = to_table(after.schema, info)
-    actions = column_actions(job, before.info, to_table(before.schema, before.info), info, table)
-    if lacks_steps and job.type == JobType.MULTI_SCHEMA_CHANGE:
+    old = to_table(before.schema, before.info)
+    actions = column_actions(job, before.info, old, info, table, of_pumps=of_pumps)
+    if of_pumps and job.type == JobType.MULTI_SCHEMA_CHANGE:
         check_not_rewritten(actions, before.info, info)
     clock = session_clock(job, info, [a.column.name for a in actions if isinstance(a, AddColumn)])
     return _Change(table.schema, table.name, actions, clock=clock)
 
 
 def _refusal(schema: str, table: str, what: str, job: Job, ts: Ts) -> _Change:
+    where = f"table {schema}.{table}" if table else f"schema {schema}" if schema else "the cluster"
+    why = f"{where}: DDL job {job.id} at ts {ts} can't be followed ({what})"
+    return _Change(schema, table, refusal=f"{why}: {_statement(job)}; {HOW_TO_GO_ON}")
+
+
+def _reload(schema: str, table: str, what: str, job: Job, ts: Ts) -> _Change:
+    why = f"table {schema}.{table}: loaded again after DDL job {job.id} at ts {ts} ({what})"
+    return _Change(schema, table, reload=f"{why}: {_statement(job)}")
+
+
+def _statement(job: Job) -> str:
     statement = " ".join(job.query.split()) or job.name
     if len(statement) > _QUOTED_CHARACTERS:
         statement = statement[:_QUOTED_CHARACTERS] + " ..."
-    where = f"table {schema}.{table}" if table else f"schema {schema}" if schema else "the cluster"
-    why = f"{where}: DDL job {job.id} at ts {ts} can't be followed ({what})"
-    return _Change(schema, table, refusal=f"{why}: {statement}; {HOW_TO_GO_ON}")
+    return statement

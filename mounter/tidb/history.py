@@ -164,6 +164,16 @@ class SchemaHistory:
                 table = self._table_at(version)
             yield table
 
+    def named(self, schema: str, table: str, ts: Ts) -> TableAt | None:
+        """Return the table of this name at `ts`; None if there was none."""
+        with self._lock:
+            self._check(ts)
+            for table_id in self._versions:
+                version = self._version_at(table_id, ts)
+                if version is not None and (version.schema, version.name) == (schema, table):
+                    return self._table_at(version)
+            return None
+
     def schemas(self) -> list[str]:
         """Return the names of the databases after the last job."""
         with self._lock:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
-from ...events import Ddl, Item, RowChange, Transaction, Ts
+from ...events import CREATED, Chunk, Ddl, Item, RowChange, Transaction, Ts
+
+Content: TypeAlias = Sequence[RowChange] | Ddl | Chunk
 
 
 class Parts:
@@ -19,14 +21,14 @@ class Parts:
         self,
         commit_ts: list[Ts] | None = None,
         start_ts: list[Ts] | None = None,
-        contents: list[Sequence[RowChange] | Ddl] | None = None,
+        contents: list[Content] | None = None,
     ) -> None:
         self.commit_ts = commit_ts or []
         self.start_ts = start_ts or []
         self.contents = contents or []
-        """Rows of a transaction, or a schema change."""
+        """Rows of a transaction, a schema change, or the chunk of the rows after it."""
 
-    def add(self, commit_ts: Ts, start_ts: Ts, content: Sequence[RowChange] | Ddl) -> None:
+    def add(self, commit_ts: Ts, start_ts: Ts, content: Content) -> None:
         self.commit_ts.append(commit_ts)
         self.start_ts.append(start_ts)
         self.contents.append(content)
@@ -48,6 +50,8 @@ class Items:
         self._source: Final = source
         self._open: tuple[Ts, Ts] | None = None
         """Commit and start ts of the last item, if more of that transaction may follow."""
+        self._chunk: Chunk | None = None
+        """The chunk that the rows of the open transaction are part of."""
 
     def of(self, parts: Parts, continues: bool) -> list[Item]:
         """Return the items of parts of transactions; the last transaction may continue."""
@@ -66,15 +70,27 @@ class Items:
                 position = str(commit_ts) if last else ""
                 if isinstance(content, Ddl):
                     add(replace(content, position=position, last=last))
-                else:
-                    add(Transaction(commit_ts, start_ts, source, content, position, last))
+                    continue
+                if isinstance(content, Chunk):
+                    self._chunk, content = content, ()
+                chunk = None if self._chunk is None else self._progress(last=last)
+                add(Transaction(commit_ts, start_ts, source, content, position, last, chunk))
         elif not continues:
             self._end_other(None, items)
         return items
+
+    def _progress(self, *, last: bool) -> Chunk | None:
+        """Return the chunk for a part of its transaction; only the last one has its progress, and ends it."""
+        chunk = self._chunk
+        if chunk is not None and not last:
+            return replace(chunk, loaded=CREATED)
+        self._chunk = None
+        return chunk
 
     def _end_other(self, transaction: tuple[Ts, Ts] | None, items: list[Item]) -> None:
         """End the open transaction unless it is this one."""
         if self._open is not None and self._open != transaction:
             commit_ts, start_ts = self._open
-            items.append(Transaction(commit_ts, start_ts, self._source, [], str(commit_ts)))
+            chunk = self._progress(last=True)
+            items.append(Transaction(commit_ts, start_ts, self._source, [], str(commit_ts), chunk=chunk))
             self._open = None

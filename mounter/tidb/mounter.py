@@ -6,9 +6,11 @@ from typing import Final
 
 from ...codec.tidb.job_entry import JOB_KEYS, read_job
 from ...codec.tidb.key import decode_int, table_prefix
+from ...codec.tidb.load_entry import LOAD_KEY, GoneTable, LoadedRows, read_load
+from ...codec.tidb.table import to_table
 from ...codec.tidb.table_info import partition_ids
 from ...errors import SourceError
-from ...events import Ddl, Item, KvChange, RowChange, Sorted
+from ...events import Chunk, CreateTable, Ddl, DropTable, Item, KvChange, RowChange, Sorted
 from ..tables import Tables
 from .ddl import read_ddl
 from .history import SchemaHistory
@@ -18,6 +20,9 @@ from .runs import TABLE_BYTES, by_transaction, raw_parts
 
 READERS: Final = 20_000
 """Maximum number of readers kept, the newest ones; each is generated code of some 10 kB."""
+
+_MARKS: Final = (*JOB_KEYS, LOAD_KEY)
+"""Prefixes of the keys of changes that aren't rows."""
 
 
 class TidbMounter:
@@ -61,13 +66,13 @@ class TidbMounter:
         low, high = min(keys), max(keys)
         parts = Parts()
         start = 0
-        if any(low[: len(prefix)] <= prefix <= high for prefix in JOB_KEYS):
+        if any(low[: len(prefix)] <= prefix <= high for prefix in _MARKS):
             for at, key in enumerate(keys):
-                if key.startswith(JOB_KEYS):
+                if key.startswith(_MARKS):
                     change = changes[at]
                     parts.extend(self._rows(changes[start:at]))
-                    for ddl in self._ddls(change):
-                        parts.add(change.commit_ts, change.start_ts, ddl)
+                    for content in self._marked(change):
+                        parts.add(change.commit_ts, change.start_ts, content)
                     start = at + 1
         elif self._decodes and low[:TABLE_BYTES] == high[:TABLE_BYTES]:  # one table, as nearly always
             reader = self._reader(low[:TABLE_BYTES], changes[0])
@@ -76,7 +81,7 @@ class TidbMounter:
         return parts
 
     def _rows(self, changes: list[KvChange]) -> Parts:
-        """Return the parts of changes between two jobs."""
+        """Return the parts of changes between two marks."""
         return by_transaction(self._decoded(changes)) if self._decodes else raw_parts(changes, self._reader)
 
     def _decoded(self, changes: list[KvChange]) -> list[RowChange | None]:
@@ -91,6 +96,21 @@ class TidbMounter:
                 for at, row in zip(places, reader.read([changes[at] for at in places]), strict=True):
                     decoded[at] = row
         return decoded
+
+    def _marked(self, change: KvChange) -> list[Ddl | Chunk]:
+        return self._load_step(change) if change.key == LOAD_KEY else [*self._ddls(change)]
+
+    def _load_step(self, change: KvChange) -> list[Ddl | Chunk]:
+        """Return the effect of a step of a table's load."""
+        ts, entry = change.commit_ts, read_load(change)
+        if isinstance(entry, LoadedRows):
+            return [entry.chunk]
+        if isinstance(entry, GoneTable):
+            return [Ddl(ts, ts, self._source, entry.schema, entry.table, "", (DropTable(),), last=False)]
+        found = self._history.logical_at(entry.table_id, ts)
+        assert found is not None
+        table = to_table(found.schema, found.info)
+        return [Ddl(ts, ts, self._source, table.schema, table.name, "", (CreateTable(table),), last=False)]
 
     def _ddls(self, change: KvChange) -> list[Ddl]:
         job = read_job(change)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -52,9 +52,9 @@ class DdlPuller(PooledActor):
 
     The resolved ts is forwarded only after the follower has acted, so a table that a job creates is in the
     sorter before any change above the job leaves. A job's position is the commit ts of the change by which it
-    takes effect (see docs/decisions, the order of DDL jobs). If rows have its columns before it is done, that
-    is the step from which they do, and the resolved ts stays below it until the job is done. Fails with
-    SourceError for a job that can't be read, or if jobs of more than `max_bytes` wait.
+    takes effect (see docs/decisions, the order of DDL jobs). If rows are by the table after the job before it
+    is done, that is the step from which they are, and the resolved ts stays below it until the job is done.
+    Fails with SourceError for a job that can't be read, or if jobs of more than `max_bytes` wait.
     """
 
     def __init__(
@@ -65,16 +65,19 @@ class DdlPuller(PooledActor):
         start_ts: Ts,
         schema_version: int = 0,
         max_bytes: int = MAX_BYTES,
+        resolved: Callable[[Ts], object] = lambda _ts: None,
     ) -> None:
-        """`start_ts` and `schema_version` are those of the follower's initial schema."""
+        """`start_ts` and `schema_version` are those of the follower's initial schema. `resolved` is called
+        with each resolved ts, after the follower was told the jobs up to there."""
         self._output = output
         self._follower = follower
         self._schema_version = schema_version
         self._max_bytes = max_bytes
+        self._told = resolved
         self._resolved = start_ts
         self._held: list[_Effect] = []
         self._early: dict[int, KvChange] = {}
-        """First steps above the resolved ts from which rows have the columns after a job, by its id."""
+        """First steps above the resolved ts from which rows are by the table after a job, by its id."""
         self._bytes = 0
         self._known: dict[int, None] = {}
         """Ids of the jobs that were reported as done, oldest first."""
@@ -95,7 +98,7 @@ class DdlPuller(PooledActor):
         job = read_job(change)
         if job is None or job.id in self._known or change.commit_ts <= self._resolved:
             return
-        if job.shows_columns:
+        if job.shows_in_rows:
             known = self._early.get(job.id, change)
             self._early[job.id] = min(known, change, key=lambda step: step.commit_ts)
         if not job.is_in_effect:
@@ -132,10 +135,11 @@ class DdlPuller(PooledActor):
         if ready:
             self._held = [effect for effect in self._held if effect.change.commit_ts > resolved]
             self._bytes = sum(len(effect.change.value) for effect in self._held)
+        self._told(resolved)
         self.send(self._output, Changes(changes, resolved))
 
     def _placed(self, effect: _Effect) -> _Effect:
-        """Return the effect at the step from which rows have the columns after the job."""
+        """Return the effect at the step from which rows are by the table after the job."""
         step = self._early.get(effect.job.id)
         if step is None:
             return effect

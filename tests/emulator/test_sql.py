@@ -287,6 +287,42 @@ def test_partitions_have_keys_of_their_own(tidb):
         assert txn.get("shop.t", 15) == (15, 2)
 
 
+def test_partitions_are_exchanged_and_reorganized_and_tables_recovered(tidb):
+    parts = "(partition p0 values less than (10), partition p1 values less than maxvalue)"
+    tidb.execute(f"create table t (id int primary key) partition by range (id) {parts}")
+    tidb.execute("create table other (id int primary key)")
+    with tidb.transaction() as txn:
+        for number in (1, 2, 11):
+            txn.insert("shop.t", (number,))
+        txn.insert("shop.other", (7,))
+    tidb.execute("alter table t exchange partition p0 with table other")
+    assert [sorted(tidb.rows(f"shop.{name}")) for name in ("t", "other")] == [[(7,), (11,)], [(1,), (2,)]]
+    tidb.execute("alter table t reorganize partition p0, p1 into (partition all_ values less than maxvalue)")
+    (whole,) = tidb.schema.table("shop.t").info.partition.definitions
+    assert tidb.read(record_key(whole.id, 11), tidb.tso()) is not None
+    assert sorted(tidb.rows("shop.t")) == [(7,), (11,)]
+    tidb.execute("drop table other")
+    tidb.execute("flashback table other to back")
+    assert sorted(tidb.rows("shop.back")) == [(1,), (2,)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("alter table shop.parted exchange partition a with table shop.parted", "parted has some"),
+        ("alter table shop.parted reorganize partition c into (partition d values less than (3))", "c"),
+        ("alter table shop.parted drop primary key", "no primary key that isn't clustered"),
+        ("recover table shop.parted", "already"),
+        ("recover table shop.lost", "no table shop.lost was dropped"),
+    ],
+)
+def test_what_the_schema_does_not_allow_is_refused(tidb, sql, why):
+    parts = "(partition a values less than (3), partition b values less than (5))"
+    tidb.execute(f"create table parted (id int primary key) partition by range (id) {parts}")
+    with pytest.raises(ValueError, match=why):
+        tidb.execute(sql)
+
+
 @pytest.mark.parametrize(
     ("sql", "why"),
     [

@@ -47,12 +47,16 @@ def transactions(version: str) -> Iterator[tuple[str, list[Written]]]:
 
 def effects(version: str) -> list[tuple[int, Job]]:
     """The commit ts of each job that takes effect, and of a part of one."""
-    found, done = [], set()
+    found: list[tuple[int, Job]] = []
+    done: set[int] = set()
+    early: dict[int, int] = {}
     for _, written in transactions(version):
         for change, *_ in written:
             job = read_job(change)
+            if job and job.shows_in_rows:
+                early.setdefault(job.id, change.commit_ts)
             if job and job.is_in_effect and job.id not in done:
-                found.append((change.commit_ts, job))
+                found.append((early.get(job.id, change.commit_ts), job))
                 if job.is_done:
                     done.add(job.id)
     return found

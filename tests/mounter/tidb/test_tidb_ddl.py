@@ -55,6 +55,8 @@ def told(ddl: Ddl) -> str:
     """A Ddl in a line."""
     if ddl.refusal:
         return ddl.refusal.removesuffix(f"; {HOW_TO_GO_ON}")
+    if ddl.reload:
+        return ddl.reload
     return f"{ddl.full_name}: {', '.join(map(said, ddl.actions))}"
 
 
@@ -207,10 +209,16 @@ def test_a_refusal_names_job_ts_and_statement_and_how_to_go_on(history):
     history.apply(tidb.create_table("shop", "a"), 2)
     job = tidb.alter("shop", "a", JobType.TRUNCATE_TABLE_PARTITION, "truncate partition p")
     history.apply(job, 7)
-    (ddl,) = read_ddl(job, change_of(job, 7), history, TableFilter(["shop.*"]), "tidb")
+    tables = TableFilter(["shop.*"])
+    (ddl,) = read_ddl(job, change_of(job, 7), history, tables, "tidb", of_pumps=True)
     assert ddl.refusal == (
         f"table shop.a: DDL job {job.id} at ts 7 can't be followed (TRUNCATE PARTITION: rows go without"
         f" events): alter table a truncate partition p; {HOW_TO_GO_ON}"
+    )
+    (loading,) = read_ddl(job, change_of(job, 7), history, tables, "tidb")
+    assert loading.reload == (
+        f"table shop.a: loaded again after DDL job {job.id} at ts 7 (TRUNCATE PARTITION: rows go without"
+        " events): alter table a truncate partition p"
     )
     assert (ddl.commit_ts, ddl.start_ts, ddl.source, ddl.query, ddl.actions) == (
         7,
@@ -241,7 +249,8 @@ def test_a_long_statement_is_cut_in_a_refusal(history):
     history.apply(tidb.create_table("shop", "a"), 2)
     job = tidb.alter("shop", "a", JobType.TRUNCATE_TABLE_PARTITION, "truncate partition " + "p, " * 1000)
     history.apply(job, 7)
-    (ddl,) = read_ddl(job, change_of(job, 7), history, TableFilter(["shop.*"]), "tidb")
+    tables = TableFilter(["shop.*"])
+    (ddl,) = read_ddl(job, change_of(job, 7), history, tables, "tidb", of_pumps=True)
     assert " ...; to go on" in ddl.refusal
     assert len(ddl.refusal) < 1500
 

@@ -156,6 +156,35 @@ def test_a_job_whose_columns_rows_have_before_it_is_done_takes_effect_then():
     ]
 
 
+def test_a_dropped_primary_key_ends_at_the_first_step_of_its_job():
+    """Rows may share a key from the second one on; a job that only waits has no effect."""
+    tidb = Tidb()
+    tidb.create_database("shop")
+    tidb.create_table("shop", "a")
+    job = tidb.alter("shop", "a", Action.DROP_PRIMARY_KEY, "drop primary key")
+    steps = [
+        change_of(replace(job, state=state, schema_state=schema_state, outcome=None), 20 + number)
+        for number, (state, schema_state) in enumerate(
+            [(QUEUEING, PUBLIC), (RUNNING, PUBLIC), (RUNNING, WRITE_ONLY), (RUNNING, DELETE_ONLY)]
+        )
+    ]
+    bench = Bench()
+    assert bench.tell(*steps[:2], resolved=21) == [("sent", [], 21)]
+    assert bench.tell(*steps[2:], resolved=23) == []
+    assert bench.tell(change_of(job, 35), resolved=40) == [("applied", job.query, 22), ("sent", [22], 40)]
+
+
+def test_the_follower_knows_the_jobs_before_a_resolved_ts_is_told(tidb):
+    """And the sorter gets it after that."""
+    bench = Bench(resolved=lambda ts: bench.lines.append(("resolved", ts)))
+    job = tidb.create_table("shop", "a")
+    assert bench.tell(change_of(job, 20), resolved=30) == [
+        ("applied", job.query, 20),
+        ("resolved", 30),
+        ("sent", [20], 30),
+    ]
+
+
 def test_new_columns_of_a_longer_statement_are_there_before_the_job_is_done():
     """ADD COLUMN m1, ADD COLUMN m2, DROP INDEX ...: rows have the columns while the index still goes."""
     bench = Bench(start_ts=1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tidemill.codec.tidb import meta
-from tidemill.codec.tidb.job import Job
 from tidemill.codec.tidb.job_entry import read_job
 from tidemill.codec.tidb.table import to_table
 from tidemill.codec.tidb.table_info import TableInfo, decode_table_info, holds_rows
@@ -60,9 +59,14 @@ def test_a_history_follows_the_jobs_of_a_cluster(tmp_path, version, begin):
         jobs = rig.system.spawn(DdlPuller, writer, history, start_ts=at, schema_version=schema_version)
         rig.puller.add(DDL_KEYSPACE, ddl_spans(), at, jobs)
         states = []
+        early: dict[int, int] = {}
         for number, written in enumerate(every[begin:]):
             ts = write(cluster, truth, written)
-            states += [(ts, truth.tables, job) for w in written if (job := in_effect(w))]
+            for job in filter(None, [read_job(w.change) for w in written]):
+                if job.shows_in_rows:
+                    early.setdefault(job.id, ts)
+                if job.is_in_effect:
+                    states.append((early.get(job.id, ts), truth.tables, job))
             if number in (10, 40):
                 cluster.split(meta.list_key(meta.DDL_JOBS, number))
         rig.until_resolved(ts, DDL_KEYSPACE)
@@ -87,11 +91,6 @@ def write(cluster: Cluster, truth: Truth, written: list[Written]) -> int:
             for w in written
         ]
     )
-
-
-def in_effect(written: Written) -> Job | None:
-    job = read_job(written.change)
-    return job if job is not None and job.is_in_effect else None
 
 
 def seen(tables: dict[int, TableInfo]) -> dict[int, Table]:

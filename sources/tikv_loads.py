@@ -1,0 +1,258 @@
+"""Tables loaded again while a feed of TiKV runs, in chunks that are read as of a ts of their own."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from ..actors import PooledActor, Target
+from ..codec.tidb.key import decode_record_key, encode_int, record_prefix, record_span
+from ..codec.tidb.load_entry import GoneTable, LoadedRows, NewTable, load_change
+from ..codec.tidb.table_info import partition_ids
+from ..events import (
+    CREATED,
+    PUT,
+    REST,
+    WHOLE,
+    Changes,
+    Checkpoint,
+    Chunk,
+    KvChange,
+    OrderedKey,
+    TableProgress,
+    Ts,
+    progress_of,
+)
+from ..failpoint import reach
+from ..mounter import SchemaHistory, TableAt
+from ..puller.puller import SnapshotReport
+from ..puller.tikv.client import TikvClient
+from ..puller.tikv.kv.page import Pair, take_page
+from ..routing import TableFilter
+from .tikv_snapshot import CHUNK_BYTES, CHUNK_ROWS, has_integer_order
+
+MAX_READ: Final = 8
+"""Maximum number of chunks that wait until the schema at their ts is known."""
+
+Step: TypeAlias = Changes | SnapshotReport | None
+"""Output of a load; None: it waits until more of the schema is known."""
+
+
+def tables_to_load(checkpoints: Sequence[Checkpoint]) -> dict[str, OrderedKey] | None:
+    """Return the tables that sinks load again, each with the key up to which every sink has it.
+
+    Empty if only the end of the load is left; None if no sink loads tables again.
+    """
+    loads = [at.loading for at in checkpoints if at.loading is not None and REST in at.loading]
+    found: dict[str, OrderedKey] = {}
+    for loading in loads:
+        for name, have in loading.items():
+            if have != WHOLE:
+                last = (progress_of(loading, name) or CREATED).last or ()
+                found[name] = min(found.get(name, last), last)
+    return found if loads else None
+
+
+class _Read(Struct, frozen=True):
+    """A chunk that was read as of `ts`."""
+
+    ts: Ts
+    chunk: Chunk
+    pairs: list[Pair]
+
+
+class TikvLoads:
+    """The load of tables, as a keyspace of the sorter.
+
+    Each step has a TSO of its own as its commit ts, and a chunk has the rows as of it. So it is exact where
+    the sorter puts it, between the changes of the tables' keyspaces: those at or below that ts are in it. The
+    keyspace is resolved up to the next step, so other tables wait only while a chunk is read. As the schema
+    at a new ts isn't known yet, a chunk is read by the present one, and again if the table has changed.
+    """
+
+    def __init__(
+        self,
+        client: TikvClient,
+        history: SchemaHistory,
+        tables: TableFilter,
+        names: Mapping[str, OrderedKey],
+        ended: Callable[[Ts], object],
+        known_ts: Ts,
+    ) -> None:
+        """`names` are tables with the keys after which they are read. `ended` is called with the ts of the
+        last step, before it is sent. `known_ts` is the ts up to which `history` is complete."""
+        self.known_ts = known_ts
+        """The caller raises it when more of the history is complete."""
+        self._client = client
+        self._history = history
+        self._tables = tables
+        self._names = names
+        self._ended = ended
+        self._rows = 0
+
+    def steps(self) -> Iterator[Step]:
+        """Yield what the keyspace and the coordinator get. Raises Retryable and Fatal; waits for the
+        cluster."""
+        for done, (name, after) in enumerate(self._names.items()):
+            yield self._report(name, done)
+            for step in self._table(name, after):
+                yield step
+                if isinstance(step, Changes) and step.changes:
+                    yield self._report(name, done)
+        yield self._report("", len(self._names))
+        ts = self._next_ts()
+        self._ended(ts)
+        yield Changes([load_change(LoadedRows(Chunk("")), ts)], ts)
+
+    def _report(self, name: str, done: int) -> SnapshotReport:
+        return SnapshotReport(name, self._rows, 0, done, len(self._names))
+
+    def _table(self, name: str, after: OrderedKey) -> Iterator[Step]:
+        is_created = False
+        while True:
+            ts = yield from self._known_next_ts()
+            table = self._table_at(name, ts)
+            if table is None:
+                yield Changes([load_change(GoneTable(*name.split(".", 1)), ts)], ts)
+                return
+            if not is_created:
+                is_created = True  # sinks that have a part of it already drop this
+                yield Changes([load_change(NewTable(table.info.id), ts)], ts)
+            elif not has_integer_order(table):
+                yield from self._whole(table, ts, after)
+                return
+            else:
+                yield Changes([], ts)
+                after, is_loaded = yield from self._chunks(table, after)
+                if is_loaded:
+                    return
+
+    def _table_at(self, name: str, ts: Ts) -> TableAt | None:
+        schema, table = name.split(".", 1)
+        return self._history.named(schema, table, ts) if self._tables.matches(schema, table) else None
+
+    def _next_ts(self) -> Ts:
+        return self._client.run(self._client.pd.tso())
+
+    def _known_next_ts(self) -> Generator[Step, None, Ts]:
+        """Return a new ts at which the schema is known; nothing above it leaves the sorter."""
+        ts = self._next_ts()
+        yield Changes([], ts - 1)
+        while self.known_ts < ts:
+            yield None
+        return ts
+
+    def _whole(self, table: TableAt, ts: Ts, after: OrderedKey) -> Iterator[Step]:
+        """Yield the table in one transaction of any size: a restart can't resume inside it."""
+        yield Changes([load_change(LoadedRows(Chunk(table.name, WHOLE, after)), ts)])
+        for physical_id in partition_ids(table.info) or (table.info.id,):
+            start, end = record_span(physical_id)
+            found = self._client.kv.scan(start, end, ts)
+            while pairs := self._client.run(take_page(found, CHUNK_ROWS, CHUNK_BYTES)):
+                reach("snapshot.chunk_read")
+                yield Changes(self._changes(pairs, ts))
+        yield Changes([], ts)
+
+    def _chunks(self, table: TableAt, after: OrderedKey) -> Generator[Step, None, tuple[OrderedKey, bool]]:
+        """Yield chunks by integer key; each is a transaction, after which a restart continues.
+
+        Return the key up to which the table was yielded, and True if that is all of it; else it has changed.
+        """
+        waiting: deque[_Read] = deque()
+        last: OrderedKey | None = after
+        while True:
+            while waiting and waiting[0].ts <= self.known_ts:
+                read = waiting.popleft()
+                now = self._table_at(table.name, read.ts)
+                if now is None or (now.info.id, now.since) != (table.info.id, table.since):
+                    return after, False
+                loaded = load_change(LoadedRows(read.chunk), read.ts)
+                yield Changes([loaded, *self._changes(read.pairs, read.ts)], read.ts)
+                if read.chunk.loaded.last is None:
+                    return after, True
+                after = read.chunk.loaded.last
+                if waiting:
+                    yield Changes([], waiting[0].ts - 1)
+            if last is None or len(waiting) >= MAX_READ:
+                yield None
+                continue
+            ts = self._next_ts()
+            if not waiting:
+                yield Changes([], ts - 1)
+            waiting.append(read := self._chunk(table, last, ts))
+            last = read.chunk.loaded.last
+
+    def _chunk(self, table: TableAt, after: OrderedKey, ts: Ts) -> _Read:
+        start, end = record_span(table.info.id)
+        if after:
+            start = record_prefix(table.info.id) + encode_int(int(after[0])) + b"\0"
+        pairs = self._client.run(take_page(self._client.kv.scan(start, end, ts), CHUNK_ROWS, CHUNK_BYTES))
+        reach("snapshot.chunk_read")
+        loaded = WHOLE
+        if len(pairs) >= CHUNK_ROWS or sum([len(value) for _, value in pairs]) >= CHUNK_BYTES:
+            _, handle = decode_record_key(pairs[-1][0])
+            assert isinstance(handle, int)
+            loaded = TableProgress((handle,))
+        return _Read(ts, Chunk(table.name, loaded, after), pairs)
+
+    def _changes(self, pairs: Sequence[Pair], ts: Ts) -> list[KvChange]:
+        self._rows += len(pairs)
+        return [KvChange(ts, ts, PUT, key, value) for key, value in pairs]
+
+
+class SchemaKnown(Struct, frozen=True):
+    """To a TikvLoadActor: the schema is known up to `ts`."""
+
+    ts: Ts
+
+
+class _Continue(Struct, frozen=True):
+    """To itself: take the next step."""
+
+
+_CONTINUE: Final = _Continue()
+
+
+class TikvLoadActor(PooledActor):
+    """Takes the steps of a load, one per turn. For a system of blocking work."""
+
+    def __init__(self, loads: TikvLoads, writer: Target, coordinator: Target) -> None:
+        super().__init__()
+        self._loads = loads
+        self._steps = loads.steps()
+        self._writer = writer
+        self._coordinator = coordinator
+        self._waits = True
+
+    def on_start(self) -> None:
+        self._go_on()
+
+    def on_receive(self, message: Any) -> None:
+        if isinstance(message, SchemaKnown):
+            self._loads.known_ts = message.ts
+            if self._waits:
+                self._go_on()
+            return
+        self._waits = True
+        try:
+            step = next(self._steps)
+        except (
+            CancelledError,
+            StopIteration,
+        ):  # the feed is being closed, or all is read
+            self.stop()
+            return
+        if isinstance(step, Changes):
+            self.send(self._writer, step)
+        elif step is not None:
+            self.send(self._coordinator, step)
+        if step is not None:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        self._waits = False
+        self.actor_inbox.post(_CONTINUE)
