@@ -1,5 +1,6 @@
 /* Values of TiDB's rows. */
 #include "bytes.h"
+#include "calendar.h"
 #include "tidb.h"
 
 #include <string.h>
