@@ -65,5 +65,6 @@ class TidbLayout:
         layout: Layout,
         origins: tuple[tuple[int, int, bytes | EllipsisType | None], ...],
         parts: tuple[tuple[int, bool], ...],
+        verify_checksums: bool,
         /,
     ) -> None: ...

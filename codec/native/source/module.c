@@ -24,6 +24,7 @@ static int add_names(PyObject *module)
 static int load(PyObject *module)
 {
     PyTypeObject *types[] = {&LayoutType, &ImageReaderType, &TextReaderType, &TidbLayoutType};
+    load_checksums();
     if (load_datetime() < 0 || PyType_Ready(&BufferType) < 0 || add_names(module) < 0)
         return -1;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
