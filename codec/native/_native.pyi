@@ -1,6 +1,6 @@
 from collections.abc import Callable, Sequence
 from types import EllipsisType
-from typing import Final
+from typing import Any, Final
 
 from ...events import KvChange, Op, Row, RowChange, Table
 from ..mysql.row_code import RowsReader
@@ -31,6 +31,10 @@ def tidb_changes(
 ) -> list[RowChange | None]: ...
 def tidb_columns(
     layout: TidbLayout, keys: tuple[bytes, ...], values: tuple[bytes | None, ...], /
+) -> list[Buffers]: ...
+def pack_changes(changes: Sequence[KvChange], /) -> tuple[bytes, bytes]: ...
+def tidb_packed_columns(
+    layout: TidbLayout, packed: Any, ends: Any, first: int, has: bytes, after: bool, /
 ) -> list[Buffers]: ...
 
 class Layout:

@@ -55,6 +55,17 @@ class TidbRows:
         found = native.tidb_columns(self._layout, tuple(keys), tuple(values))
         return self._assembly.arrays(found, len(keys))
 
+    def packed_columns(self, packed: Any, has: bytes, *, after: bool) -> list[Any]:
+        """Return the Arrow array of each column of packed changes, an array of binary without nulls: of the
+        rows after them, or before. Where a byte of `has` is 0 the change has no such row, and all its columns
+        are NULL.
+
+        Raises as `columns` does.
+        """
+        _, ends, data = packed.buffers()
+        found = native.tidb_packed_columns(self._layout, data or b"", ends or b"", packed.offset, has, after)
+        return self._assembly.arrays(found, len(packed))
+
     @cached_property
     def _assembly(self) -> Assembly:
         from .arrow import Assembly  # here, as it needs pyarrow

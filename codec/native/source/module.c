@@ -40,6 +40,9 @@ static PyMethodDef functions[] = {
     {"text_columns", text_columns, METH_VARARGS, "Read rows of the text protocol as Arrow columns' buffers."},
     {"tidb_rows", tidb_rows, METH_VARARGS, "Read rows of TiDB as tuples."},
     {"tidb_changes", tidb_changes, METH_VARARGS, "Read changes of TiDB's rows."},
+    {"pack_changes", pack_changes, METH_O, "Join the bytes of each KvChange, and all of them."},
+    {"tidb_packed_columns", tidb_packed_columns, METH_VARARGS,
+     "Read rows of packed changes as Arrow columns' buffers."},
     {"tidb_columns", tidb_columns, METH_VARARGS, "Read rows of TiDB as Arrow columns' buffers."},
     {NULL},
 };

@@ -116,6 +116,22 @@ extern PyTypeObject TidbLayoutType;
 /* (layout, keys, values) to a list of arrays' buffers; a value of None is a row of NULLs. */
 PyObject *tidb_columns(PyObject *module, PyObject *arguments);
 
+/* A change in one piece: the sizes of its key and its value in four bytes each, these two, and the value
+   before. */
+typedef struct {
+    Bytes key, value, old_value;
+} Change;
+
+/* -1 if the change isn't whole. */
+int unpack_change(Bytes packed, Change *change);
+
+/* (KvChanges) to (where each one begins as int64, and the end; the packed changes). */
+PyObject *pack_changes(PyObject *module, PyObject *changes);
+
+/* (layout, packed changes, where each one ends as int32, the number of the first end, for each change whether
+   it has such a row, True for the rows after and False for those before) to a list of arrays' buffers. */
+PyObject *tidb_packed_columns(PyObject *module, PyObject *arguments);
+
 /* (layout, pairs of key and value, function of a pair) to a list of tuples. */
 PyObject *tidb_rows(PyObject *module, PyObject *arguments);
 
