@@ -33,6 +33,18 @@ def _mysql(**settings: Any) -> Result:
     return mysql.run(**settings)
 
 
+def _runs(**settings: Any) -> Result:
+    from . import runs
+
+    return runs.run(**settings)
+
+
+def _spark_typed(**settings: Any) -> Result:
+    from . import spark_typed
+
+    return spark_typed.run(**settings)
+
+
 def _catalog(**settings: Any) -> Result:
     from . import catalog
 
@@ -134,6 +146,7 @@ BENCHES: Mapping[str, Callable[..., Result]] = {
     "columns": _columns,
     "sorter": _sorter,
     "mysql": _mysql,
+    "runs": _runs,
     "catalog": _catalog,
     "snapshot": _snapshot,
     "sink": _sink,
@@ -150,6 +163,7 @@ BENCHES: Mapping[str, Callable[..., Result]] = {
     "flight": _flight,
     "backfill": _backfill,
     "spark": _spark,
+    "spark-typed": _spark_typed,
 }
 
 

@@ -1,5 +1,7 @@
 """A MariaDB's binlog into each kind of sink; rows a second of CPU time of this process.
 
+The yardstick is the same with the decoder in Python; that of `parquet_to_python` is `python_large`.
+
 * `python_large`, `python_small`: into a callback that looks at each row; transactions of 1,000 rows, of one.
 * `parquet`, `capture`: into an archive, and into what a capture keeps; transactions of 1,000 rows.
 * `typed`, `raw`, `raw_none`: what a task of Spark reads, as Arrow batches: the columns of the table, the
@@ -18,10 +20,12 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from ..actors import SystemClock
+from ..codec.native import library
 from ..embedded import follow
 from ..engine.feed import Feed
 from ..engine.options import FeedOptions, checkpoint_file, feed_options, open_sinks
@@ -49,33 +53,57 @@ Span: TypeAlias = tuple[str, str, int]
 def run(
     *, large_rows: int = 100_000, small_rows: int = 20_000, rounds: int = 3, works: Sequence[str] = WORKS
 ) -> dict[str, Any]:
-    """One result in the form that all benchmarks share, without a yardstick: compare it with that of the
-    commit before."""
+    """Return one result in the form that all benchmarks share."""
+    if library.native is None:
+        raise RuntimeError(f"there is nothing to measure: {library.description()}")
     with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name, MariaDb(Path(name, "db")) as server:
         _create(server)
         small = (*_write(server, small_rows, 1), small_rows)
         large = (*_write(server, large_rows, 1_000), large_rows)  # last: a capture goes on to the log's end
-        figures = measure(server.url(), large, small, rounds, works)
-    settings = {"large_rows": large_rows, "small_rows": small_rows, "rounds": rounds}
-    return {"bench": "runs", "settings": settings, "figures": figures}
+        figures, yardstick = measure(server.url(), large, small, rounds, works)
+    ratio = {name: round(figures[name] / yardstick[name], 2) for name in figures}
+    if {"parquet", "python_large"} <= figures.keys():
+        ratio["parquet_to_python"] = round(figures["parquet"] / figures["python_large"], 2)
+    return {
+        "bench": "runs",
+        "settings": {"large_rows": large_rows, "small_rows": small_rows, "rounds": rounds},
+        "figures": figures,
+        "yardstick": yardstick,
+        "ratio": ratio,
+    }
 
 
-def measure(url: str, large: Span, small: Span, rounds: int, works: Sequence[str]) -> dict[str, float]:
-    """Rows a second of CPU time, the median of the rounds."""
+Rates: TypeAlias = dict[str, float]
+
+
+def measure(url: str, large: Span, small: Span, rounds: int, works: Sequence[str]) -> tuple[Rates, Rates]:
+    """Return rows a second of CPU time by the native decoder and by the one in Python: the median of the
+    rounds."""
+    taken: dict[bool, dict[str, list[float]]] = {True: {}, False: {}}
     with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name:
-        folder = Path(name)
-        taken: dict[str, list[float]] = {work: [] for work in works}
-        for number in range(rounds + 1):
-            for work in works:
-                span = small if work.endswith("small") else large
-                gc.collect()
-                begun = time.process_time()
-                found = _work(work)(url, folder / f"{work}-{number}", span)
-                if found != span[2]:
-                    raise RuntimeError(f"{work}: {found} rows arrived of {span[2]}")
-                if number:  # the first round warms up
-                    taken[work].append(span[2] / (time.process_time() - begun))
-    return {work: round(statistics.median(found)) for work, found in taken.items()}
+        for number, work, in_use in product(range(rounds + 1), works, taken):
+            span = small if work.endswith("small") else large
+            rate = _rate(work, url, Path(name, f"{work}-{number}-{in_use}"), span, in_use=in_use)
+            if number:  # the first round warms up
+                taken[in_use].setdefault(work, []).append(rate)
+    return _medians(taken[True]), _medians(taken[False])
+
+
+def _rate(work: str, url: str, folder: Path, span: Span, *, in_use: bool) -> float:
+    was, library.in_use = library.in_use, in_use
+    try:
+        gc.collect()
+        begun = time.process_time()
+        found = _work(work)(url, folder, span)
+        if found != span[2]:
+            raise RuntimeError(f"{work}: {found} rows arrived of {span[2]}")
+        return span[2] / (time.process_time() - begun)
+    finally:
+        library.in_use = was
+
+
+def _medians(rates: dict[str, list[float]]) -> Rates:
+    return {work: round(statistics.median(found)) for work, found in rates.items()}
 
 
 def _work(name: str) -> Callable[[str, Path, Span], int]:
@@ -150,8 +178,5 @@ def _task(kind: str, url: str, folder: Path, span: Span) -> int:  # noqa: ARG001
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["measure"]:
-        print(json.dumps(measure(*json.loads(sys.argv[2]))))
-    else:
-        given: dict[str, Any] = {k: int(v) for k, _, v in (a.partition("=") for a in sys.argv[1:])}
-        print(json.dumps(run(**given)))
+    given: dict[str, Any] = {k: int(v) for k, _, v in (a.partition("=") for a in sys.argv[1:])}
+    print(json.dumps(run(**given)))

@@ -45,6 +45,15 @@ def bench_mysql(as_json: Json = False) -> None:
     _bench("mysql", as_json)
 
 
+@bench.command("runs")
+def bench_runs(
+    large_rows: Annotated[int, typer.Option(min=1)] = 100_000,
+    as_json: Json = False,
+) -> None:
+    """MariaDB to each kind of sink and to Spark's tasks, natively, against the decoder in Python."""
+    _bench("runs", as_json, large_rows=large_rows)
+
+
 @bench.command("columns")
 def bench_columns(as_json: Json = False) -> None:
     """Rows of MariaDB to tuples and Arrow columns natively, against the decoder in Python."""
@@ -146,6 +155,12 @@ def bench_flight(as_json: Json = False) -> None:
 def bench_spark(as_json: Json = False) -> None:
     """A capture's changes into Spark, against the same batches; a table of MariaDB, against Spark's JDBC."""
     _bench("spark", as_json)
+
+
+@bench.command("spark-typed")
+def bench_spark_typed(as_json: Json = False) -> None:
+    """A typed stream of Spark from MariaDB and from a capture, against the decoder in Python."""
+    _bench("spark-typed", as_json)
 
 
 @bench.command("backfill")

@@ -18,11 +18,13 @@ from ..codec.ddl_bytes import decode_ddl, encode_ddl
 from ..codec.images import read_images
 from ..codec.mysql.images import raw_images
 from ..codec.row_bytes import RowBytes
+from ..codec.tidb.packed import packed_changes
+from ..codec.tidb.run import KvRun
 from ..errors import SinkError, SourceError
 from ..events import Chunk, Ddl, Item, Row, RowChange, Run, Table, Transaction
 from ..sink.files.ndjson import json_rows
 from ..sink.files.parquet_columns import counted, repeated
-from .change import NO_LAYOUT, EventBytes, Layouts
+from .change import NO_LAYOUT, Layouts
 from .json_text import json_texts
 from .read.pick import Pick
 
@@ -173,10 +175,9 @@ class Encoder:
         runs = [part[2] for part in parts]
         table, chunk = runs[0].table, item.chunk
         count = sum([size for _, _, _, size in parts])
-        raw = raw_images(runs) if chunk is None else None
+        raw = self._raw(item.source, runs) if chunk is None else None
         if raw is not None:
-            payload, change = raw
-            layout = self._layouts.of_event(item.source, payload).layout
+            change, layout = raw
             exact = [change, repeated([layout], [count], pa.binary())]
             if not self._json:
                 return [pa.nulls(count, pa.string()), pa.nulls(count, pa.string()), *exact]
@@ -194,6 +195,15 @@ class Encoder:
             return [*texts, *exact]
         encoded = [code.encode(one.before, one.after, chunk) for one in changes]
         return [*texts, pa.array(encoded, pa.binary()), repeated([code.layout], [count], pa.binary())]
+
+    def _raw(self, source: str, runs: Sequence[Run]) -> tuple[pa.Array, bytes] | None:
+        """Return the source's bytes of each change and their layout; None if they are to be encoded."""
+        first = runs[0]
+        if isinstance(first, KvRun):
+            packed = packed_changes(runs) if first.table is first.block.decoder.table else None
+            return None if packed is None else (packed, self._layouts.of_kv(source, first.block.decoder))
+        found = raw_images(runs)
+        return None if found is None else (found[1], self._layouts.of_event(source, found[0]).layout)
 
     def _text(self, code: RowBytes) -> _Text:
         if not self._json:
@@ -228,6 +238,7 @@ class Decoder:
         items: list[Item] = []
         open_: tuple[int, int, Chunk | None] | None = None
         lines = list(zip(*_exact(batch), strict=True))
+        changes = batch.column("change").cast(pa.binary())
         at = 0
         while at < len(lines):
             commit_ts, start_ts, op, position, change, layout = lines[at]
@@ -237,16 +248,15 @@ class Decoder:
                 open_ = None
                 continue
             code = self._layouts.read(layout)
-            if isinstance(code, EventBytes):
-                chunk, like = None, [change]
+            if not isinstance(code, RowBytes):
+                chunk, first = None, at - 1
                 key = commit_ts, start_ts, op
                 while (
                     position is None and at < len(lines) and lines[at][:3] == key and lines[at][5] == layout
                 ):
                     position = lines[at][3]
-                    like.append(lines[at][4])
                     at += 1
-                found = code.run(like, op, commit_ts, start_ts).changes()
+                found = code.run(changes.slice(first, at - first), op, commit_ts, start_ts).changes()
             else:
                 before, after, chunk = code.decode(change)
                 found = [RowChange(commit_ts, start_ts, code.table, op, before, after)]

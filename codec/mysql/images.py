@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
@@ -30,22 +32,20 @@ def event_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
         return _text_images(runs, first.decoder)
     if not isinstance(first, EventRun):
         return None
-    decoder, events, places, base = first.decoder, [], [], 0
+    decoder, events, places = first.decoder, [], []
     for run in runs:
         if not isinstance(run, EventRun) or run.decoder is not decoder:
             return None
         starts = run.starts()
         if starts is None:
             return None
-        places.append(np.frombuffer(starts, np.int64) + base)
+        places.append(starts)
         events.append(run.event)
-        base += len(run.event)
-    data, begins = b"".join(events), np.concatenate(places)
     try:
         if decoder.layout is not None:
-            columns = decoder.layout.columns(data, begins)
+            columns = decoder.layout.columns(events, places)
         else:
-            columns = ColumnsDecoder(decoder.fields).decode(data, begins)
+            columns = ColumnsDecoder(decoder.fields).decode(b"".join(events), _joined(events, places))
     except _NOT_COLUMNAR:
         return None
     ops = {run.op for run in runs}
@@ -55,6 +55,13 @@ def event_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
         return Image(columns, None), NO_IMAGE
     before, after = _indexes(runs, places)
     return _image(columns, before), _image(columns, after)
+
+
+def _joined(events: Sequence[bytes], places: Sequence[array[int]]) -> Any:
+    """Return the places in all events joined."""
+    bases = accumulate(map(len, events), initial=0)
+    pairs = zip(places, bases, strict=False)
+    return np.concatenate([np.frombuffer(starts, np.int64) + base for starts, base in pairs])
 
 
 def _text_images(runs: Sequence[Run], decoder: TextRowsDecoder) -> tuple[Image, Image] | None:

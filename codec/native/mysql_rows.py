@@ -41,13 +41,14 @@ class ImageLayout:
         """Return where each row image begins, as int64; raises ValueError for bytes that aren't images."""
         return array("q", native.image_starts(self._layout, event, start, end))
 
-    def columns(self, images: bytes, starts: Any) -> list[Any]:
-        """Return the Arrow array of each column of the table; `starts` is where each image begins, as int64.
+    def columns(self, events: Sequence[bytes], starts: Sequence[array[int]]) -> list[Any]:
+        """Return the Arrow array of each column of the table; `starts` has the begins of each event's images.
 
         Raises ValueError, or an error of Arrow, for rows that are to be read one by one.
         """
-        found = native.image_columns(self._layout, images, starts)
-        return self._assembly.arrays(found, len(starts))
+        places = tuple([one.tobytes() for one in starts])
+        found = native.image_columns(self._layout, tuple(events), places)
+        return self._assembly.arrays(found, sum(map(len, starts)))
 
     @cached_property
     def _assembly(self) -> Assembly:

@@ -29,14 +29,15 @@ Read = Callable[[bytes, bytes], Row]
 class TidbRows:
     """The layout of a table's rows in TiDB."""
 
-    def __init__(self, columns: Columns, table: Table) -> None:
+    def __init__(self, columns: Columns, table: Table, *, verify_checksums: bool) -> None:
         """Raises OverflowError or ValueError for columns that it can't be of; see `native_rows`."""
         self._columns = table.columns
         self._descriptions = tuple(map(_describe, columns.visible))
         places = {field.column.id: i for i, field in enumerate(columns.visible)}
         origins = [(field.column.id, *_origin(columns, field)) for field in columns.visible]
         parts = [(places[id_], id_ in columns.prefixes) for id_ in columns.common_handle]
-        self._layout = native.TidbLayout(native.Layout(self._descriptions), tuple(origins), tuple(parts))
+        layout = native.Layout(self._descriptions)
+        self._layout = native.TidbLayout(layout, tuple(origins), tuple(parts), verify_checksums)
 
     def rows(self, pairs: Sequence[tuple[bytes, bytes]], python: Read) -> list[Row]:
         """Return the rows of these keys and values; `python` reads those that aren't regular."""
@@ -54,6 +55,17 @@ class TidbRows:
         found = native.tidb_columns(self._layout, tuple(keys), tuple(values))
         return self._assembly.arrays(found, len(keys))
 
+    def packed_columns(self, packed: Any, has: bytes, *, after: bool) -> list[Any]:
+        """Return the Arrow array of each column of packed changes, an array of binary without nulls: of the
+        rows after them, or before. Where a byte of `has` is 0 the change has no such row, and all its columns
+        are NULL.
+
+        Raises as `columns` does.
+        """
+        _, ends, data = packed.buffers()
+        found = native.tidb_packed_columns(self._layout, data or b"", ends or b"", packed.offset, has, after)
+        return self._assembly.arrays(found, len(packed))
+
     @cached_property
     def _assembly(self) -> Assembly:
         from .arrow import Assembly  # here, as it needs pyarrow
@@ -61,7 +73,7 @@ class TidbRows:
         return Assembly(self._columns, self._descriptions)
 
 
-def native_rows(columns: Columns, table: Table) -> TidbRows | None:
+def native_rows(columns: Columns, table: Table, *, verify_checksums: bool = True) -> TidbRows | None:
     """Return the native layout of a table's rows; None if there is none: a column of its key isn't visible,
     an integer handle isn't of an integer type, or the definition is damaged."""
     kinds = {field.column.id: field.kind for field in columns.visible}
@@ -69,7 +81,7 @@ def native_rows(columns: Columns, table: Table) -> TidbRows | None:
     if not has_handle or len(kinds) < len(columns.visible) or not kinds.keys() >= set(columns.common_handle):
         return None
     try:
-        return TidbRows(columns, table)
+        return TidbRows(columns, table, verify_checksums=verify_checksums)
     except (OverflowError, ValueError):
         return None
 

@@ -23,6 +23,8 @@ class ChangesDecoder:
 
     def __init__(self, schema: str, info: TableInfo) -> None:
         """Raises SourceError for a column of an unknown type."""
+        self.schema: Final = schema
+        self.info: Final = info
         self.rows: Final = RowDecoder(schema, info)
         self.table: Final = self.rows.table
         self.lock: Final = Lock()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from ...events import PUT, KvChange, Run
 from ..image import NO_IMAGE, Image
 from ..native.tidb_rows import TidbRows
 from .field import UNREADABLE
+from .packed import PackedRun
 from .run import KvRun
 
 
@@ -33,6 +35,39 @@ def kv_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
         return _image(layout, keys, before), _image(layout, keys, after)
     except (pa.ArrowException, *UNREADABLE):
         return None
+
+
+def packed_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
+    """Return the same of runs of packed changes."""
+    first = runs[0]
+    assert isinstance(first, PackedRun)
+    layout = first.decoder.rows.layout
+    if layout is None:
+        return None
+    pieces, has_before, has_after = [], [], []
+    for run in runs:
+        if not isinstance(run, PackedRun) or run.decoder is not first.decoder:
+            return None
+        pieces.append(run.packed)
+        has_before.append((b"\0" if run.op == "insert" else b"\1") * len(run))
+        has_after.append((b"\0" if run.op == "delete" else b"\1") * len(run))
+    packed = pa.concat_arrays(pieces)
+    if packed.null_count:
+        return None
+    try:
+        return (
+            _packed_image(layout, packed, b"".join(has_before), after=False),
+            _packed_image(layout, packed, b"".join(has_after), after=True),
+        )
+    except (pa.ArrowException, *UNREADABLE):
+        return None
+
+
+def _packed_image(layout: TidbRows, packed: pa.Array, has: bytes, *, after: bool) -> Image:
+    if not any(has):
+        return NO_IMAGE
+    columns = layout.packed_columns(packed, has, after=after)
+    return Image(columns, None if all(has) else pa.array(np.frombuffer(has, np.uint8) == 0))
 
 
 def _image(layout: TidbRows, keys: Sequence[bytes], values: Sequence[bytes | None]) -> Image:

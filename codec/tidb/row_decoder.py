@@ -49,7 +49,9 @@ class RowDecoder:
     @cached_property
     def layout(self) -> TidbRows | None:
         """The native layout; None if the native decoder isn't in use, or doesn't know such a table."""
-        return native_rows(self._columns, self.table) if library.in_use else None
+        if not library.in_use:
+            return None
+        return native_rows(self._columns, self.table, verify_checksums=self._verifies)
 
     def decode(self, rows: Sequence[Pair]) -> list[Row]:
         """Decode rows from these keys and values, in their order.

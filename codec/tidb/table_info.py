@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from . import info_json as json
 
@@ -19,7 +20,7 @@ _VERSION: Final = 5
 """Version of the TableInfo structure: since TiDB v6.6, where indexes of a clustered key changed."""
 
 
-class ColumnInfo(Struct, frozen=True, kw_only=True):
+class ColumnInfo(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: int
     name: str
     offset: int
@@ -45,13 +46,13 @@ class ColumnInfo(Struct, frozen=True, kw_only=True):
     version: int = 2
 
 
-class IndexColumn(Struct, frozen=True):
+class IndexColumn(Struct, frozen=True, omit_defaults=True):
     name: str
     offset: int
     length: int = -1
 
 
-class IndexInfo(Struct, frozen=True, kw_only=True):
+class IndexInfo(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: int
     name: str
     columns: tuple[IndexColumn, ...]
@@ -74,7 +75,7 @@ class PartitionInfo(Struct, frozen=True, kw_only=True):
     definitions: tuple[PartitionDefinition, ...] = ()
 
 
-class TableInfo(Struct, frozen=True, kw_only=True):
+class TableInfo(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: int
     name: str
     columns: tuple[ColumnInfo, ...] = ()
@@ -196,6 +197,20 @@ def partition_ids(info: TableInfo) -> tuple[int, ...]:
 def holds_rows(info: TableInfo) -> bool:
     """True if the table has rows in TiKV: not for views, sequences and temporary tables."""
     return not (info.is_view or info.is_sequence or info.is_temporary)
+
+
+def row_info(info: TableInfo) -> TableInfo:
+    """Return only what describes the table's rows and its primary key."""
+    return TableInfo(
+        id=info.id,
+        name=info.name,
+        columns=tuple([replace(column, comment="") for column in info.columns]),
+        indexes=tuple([index for index in info.indexes if index.primary]),
+        charset=info.charset,
+        collation=info.collation,
+        pk_is_handle=info.pk_is_handle,
+        is_common_handle=info.is_common_handle,
+    )
 
 
 # --- the parts -----------------------------------------------------------------------------------

@@ -169,6 +169,7 @@ class ChangeBuffer:
             if self._acknowledged is None or rank > self._acknowledged:
                 self._acknowledged = rank
                 self._free()
+                self._blocked_since = None  # the feed's thread sets it again if it still waits
                 self.changed.notify_all()
 
     @property

@@ -18,6 +18,7 @@ from .pick import Pick
 from .schema import envelope_type, table_type
 from .schema_changes import EVOLVE, Check
 from .typed import TypedEncoder
+from .typed_batches import TypedBatches
 
 
 class Encodes(Protocol):
@@ -53,12 +54,28 @@ class Output:
             if batch.num_rows:
                 yield self.selected(batch)
 
+    def from_envelope(
+        self, found: Iterable[pa.RecordBatch], check: Check | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield all rows of envelope batches, without empty batches; otherwise as `batches` does.
+
+        With typed columns, the images of `found` may be null.
+        """
+        typed = None if self.table is None else TypedBatches(self._typed_encoder(self.table, Pick(), check))
+        for batch in found:
+            made = batch if typed is None else typed.convert(batch)
+            if made.num_rows:
+                yield self.selected(made)
+
     def _encoder(self, pick: Pick, check: Check | None) -> Encodes:
         if self.table is not None:
-            invalid_dates = self._options.invalid_dates
-            widens = self._options.schema_changes == EVOLVE
-            return TypedEncoder(self.table, pick, invalid_dates=invalid_dates, check=check, widens=widens)
+            return self._typed_encoder(self.table, pick, check)
         return Encoder(pick, json=self.values == "json")
+
+    def _typed_encoder(self, table: Table, pick: Pick, check: Check | None) -> TypedEncoder:
+        invalid_dates = self._options.invalid_dates
+        widens = self._options.schema_changes == EVOLVE
+        return TypedEncoder(table, pick, invalid_dates=invalid_dates, check=check, widens=widens)
 
     def selected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the batch with the columns of the schema."""

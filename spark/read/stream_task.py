@@ -15,7 +15,7 @@ from .options import ReadOptions
 from .output import Output
 from .partition import TaskPartition
 from .pick import Pick
-from .schema_changes import EVOLVE, before_start, held_by, since_start
+from .schema_changes import EVOLVE, Check, before_start, held_by, since_start
 
 
 def batches(
@@ -24,21 +24,21 @@ def batches(
     """Yield the partition's changes, the same from both. Raises Retryable and Fatal."""
     part, start, end = partition.part, partition.start, partition.end
     assert start is not None
+    check = _check(options, output, partition)
     if captures is None or part.is_range:  # captures don't know key ranges
-        items = bounded.change_items(options, part, start, end)
-    else:
-        captures = replace(captures, lease=partition.lease)
-        if output.is_raw:  # captures send the envelope
-            wanted = replace(options, values=output.values)
-            with closing(task.changes(wanted, part, start, end, captures)) as found:
-                yield from map(output.selected, found)
-            return
-        items = task.change_items(options, part, start, end, captures)
-    check = None
-    if output.table is not None:
-        if options.schema_changes == EVOLVE:
-            check = held_by(output.table)
-        else:
-            check = (before_start if partition.is_from_before else since_start)(output.table)
-    with closing(items):
-        yield from output.batches(Pick(part, options.operations), items, check)
+        with closing(bounded.change_items(options, part, start, end)) as items:
+            yield from output.batches(Pick(part, options.operations), items, check)
+        return
+    captures = replace(captures, lease=partition.lease)
+    wanted = replace(options, values=output.values if output.is_raw else "none")
+    with closing(task.changes(wanted, part, start, end, captures)) as found:
+        yield from output.from_envelope(found, check)
+
+
+def _check(options: ReadOptions, output: Output, partition: TaskPartition) -> Check | None:
+    """Return the check of each layout of the table, for typed columns."""
+    if output.table is None:
+        return None
+    if options.schema_changes == EVOLVE:
+        return held_by(output.table)
+    return (before_start if partition.is_from_before else since_start)(output.table)

@@ -77,7 +77,7 @@ class TypedEncoder:
             if isinstance(item, Transaction):
                 picked += self._pick.runs(item)
             elif self._pick.ddl(item) is not None:
-                self._check_visible(item)
+                self.check_visible(item)
         if not picked:
             return to_batch([], self.schema)
         numbers, runs = zip(*picked, strict=True)
@@ -143,7 +143,8 @@ class TypedEncoder:
         places = self._found_places(table)
         return row if places is None else tuple([None if i is None else row[i] for i in places])
 
-    def _check_visible(self, ddl: Ddl) -> None:
+    def check_visible(self, ddl: Ddl) -> None:
+        """Raise SourceError for a schema change that isn't visible in rows."""
         if not (self._widens and ddl.actions and all(map(self._is_widening, ddl.actions))):
             check_visible(ddl)
 

@@ -1,4 +1,5 @@
 #include "builder.h"
+#include "calendar.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +17,14 @@ Builder *new_builders(const Layout *layout, Py_ssize_t rows)
         builder->column = &layout->columns[i];
         if (builder->column->hidden)
             continue;
+        builder->rows = rows;
         builder->room = is_variable(builder->column) ? 1 : (size_t)builder->column->width * (size_t)rows + 1;
-        builder->validity = calloc((size_t)rows / 8 + 1, 1);
         builder->values = malloc(builder->room);
         if (is_variable(builder->column))
-            builder->offsets = calloc((size_t)rows + 1, sizeof(int64_t));
-        if (builder->validity == NULL || builder->values == NULL ||
-            (is_variable(builder->column) && builder->offsets == NULL)) {
+            builder->offsets = malloc(((size_t)rows + 1) * sizeof(int64_t));
+        if (builder->offsets != NULL)
+            builder->offsets[0] = 0;
+        if (builder->values == NULL || (is_variable(builder->column) && builder->offsets == NULL)) {
             free_builders(layout, builders);
             return NULL;
         }
@@ -40,7 +42,19 @@ void free_builders(const Layout *layout, Builder *builders)
     free(builders);
 }
 
-static uint8_t *room_for(Builder *builder, size_t size)
+int begin_nulls(Builder *builder)
+{
+    if (builder->validity == NULL) {
+        builder->validity = calloc((size_t)builder->rows / 8 + 1, 1);
+        if (builder->validity == NULL)
+            return -1;
+        for (Py_ssize_t row = 0; row < builder->count; row++)
+            set_valid(builder, row);
+    }
+    return 0;
+}
+
+uint8_t *room_for(Builder *builder, size_t size)
 {
     if (builder->room - builder->size < size) {
         size_t room = 2 * (builder->size + size) + 1024;
@@ -102,10 +116,7 @@ static int holds(const Column *column, int64_t number)
 
 static int append_decimal(Builder *builder, int128 decimal)
 {
-    int digits = builder->column->digits;
-    int128 limit = 1;
-    for (int left = digits; left > 0; left -= 18)
-        limit *= POWERS_OF_TEN[left < 18 ? left : 18];
+    int128 limit = builder->column->limit;
     return decimal < limit && decimal > -limit ? append_fixed(builder, &decimal, 16) : -1;
 }
 
@@ -151,6 +162,13 @@ static int append_regular(Builder *builder, const Value *value)
     }
 }
 
+static void end_value(Builder *builder)
+{
+    builder->count++;
+    if (builder->offsets != NULL)
+        builder->offsets[builder->count] = (int64_t)builder->size;
+}
+
 int append_value(Builder *builder, const Value *value, Outcome outcome)
 {
     if (outcome == CUT)
@@ -159,7 +177,9 @@ int append_value(Builder *builder, const Value *value, Outcome outcome)
         return 0;
     if (outcome != REGULAR || append_regular(builder, value) < 0)
         return -1;
-    end_value(builder, 1);
+    if (builder->validity != NULL)
+        set_valid(builder, builder->count);
+    end_value(builder);
     return 0;
 }
 
@@ -168,10 +188,20 @@ int append_null(Builder *builder)
     static const uint8_t nothing[16];
     if (builder->column->hidden)
         return 0;
-    if (!is_variable(builder->column) && append_fixed(builder, nothing, (size_t)builder->column->width) < 0)
+    if (begin_nulls(builder) < 0 ||
+        (!is_variable(builder->column) && append_fixed(builder, nothing, (size_t)builder->column->width) < 0))
         return -1;
-    end_value(builder, 0);
+    builder->nulls++;
+    end_value(builder);
     return 0;
+}
+
+PyObject *fail(const Layout *layout, Builder *builders, Failure failure)
+{
+    if (builders == NULL)
+        return PyErr_NoMemory();
+    free_builders(layout, builders);
+    return unreadable(failure.column, failure.offset);
 }
 
 /* --- buffers of Python --------------------------------------------------------------------------------- */
@@ -182,12 +212,13 @@ typedef struct {
     Py_ssize_t size;
 } Buffer;
 
-/* Return an object that owns the bytes; it takes them from where they were. */
+/* Return an object that owns the bytes; it takes them from where they were, without room that isn't used. */
 static PyObject *take(void **bytes, size_t size)
 {
     Buffer *buffer = PyObject_New(Buffer, &BufferType);
     if (buffer != NULL) {
-        buffer->bytes = *bytes;
+        void *smaller = realloc(*bytes, size + 1);
+        buffer->bytes = smaller == NULL ? *bytes : smaller;
         buffer->size = (Py_ssize_t)size;
         *bytes = NULL;
     }

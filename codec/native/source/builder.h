@@ -6,8 +6,8 @@
 
 typedef struct {
     const Column *column;
-    Py_ssize_t count, nulls;
-    uint8_t *validity; /* a bit for each row, set unless it is NULL */
+    Py_ssize_t rows, count, nulls; /* there is room for `rows` */
+    uint8_t *validity; /* a bit for each row, set unless it is NULL; none before the first NULL */
     int64_t *offsets;  /* of text and bytes */
     uint8_t *values;
     size_t size, room;
@@ -21,16 +21,23 @@ void free_builders(const Layout *layout, Builder *builders);
 int append_value(Builder *builder, const Value *value, Outcome outcome);
 int append_null(Builder *builder);
 
-static inline void end_value(Builder *builder, int is_valid)
+/* Make the validity, if there is none, with the rows so far as valid; -1 without memory. */
+int begin_nulls(Builder *builder);
+
+/* Return where that many bytes of values are to be put; NULL without memory. */
+uint8_t *room_for(Builder *builder, size_t size);
+
+static inline void set_valid(Builder *builder, Py_ssize_t row)
 {
-    if (is_valid)
-        builder->validity[builder->count / 8] |= (uint8_t)(1 << builder->count % 8);
-    else
-        builder->nulls++;
-    builder->count++;
-    if (builder->offsets != NULL)
-        builder->offsets[builder->count] = (int64_t)builder->size;
+    builder->validity[row / 8] |= (uint8_t)(1 << row % 8);
 }
+
+typedef struct {
+    Py_ssize_t column, offset; /* of what can't be read */
+} Failure;
+
+/* Free the builders and set the exception; without builders that of no memory. */
+PyObject *fail(const Layout *layout, Builder *builders, Failure failure);
 
 /* Return a list of (validity or None, offsets or None, values), and free the builders. */
 PyObject *arrays_of(const Layout *layout, Builder *builders);

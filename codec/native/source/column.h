@@ -6,6 +6,8 @@
 #include <Python.h>
 #include <stdint.h>
 
+typedef __int128 int128;
+
 /* How a value is stored. The names are attributes of the module. */
 #define INPUTS(X)                                                                                        \
     X(LITTLE_ENDIAN_INT)  /* `size` bytes, the low one first; signed if it becomes INT */                \
@@ -71,16 +73,25 @@ typedef struct {
     int digits, scale;
     int padding;
     int width; /* bytes of an element of the Arrow array */
+    int128 limit; /* above the largest decimal of `digits` */
     int nullable, hidden;
     PyObject *reader; /* the function of a value's stored bytes that makes any value, regular or not */
     PyObject *members;
     PyObject *unit; /* of a decimal's last digit */
 } Column;
 
+/* Bytes of a row image up to a length of `length` bytes, of whose value the next step follows. */
+typedef struct {
+    Py_ssize_t fixed;
+    int length; /* 0 at the end of the row */
+} Step;
+
 typedef struct {
     PyObject_HEAD
     Py_ssize_t count, visible;
     Column *columns;
+    Step *steps; /* of a row image of all columns, without NULLs */
+    Py_ssize_t step_count;
 } Layout;
 
 extern PyTypeObject LayoutType;

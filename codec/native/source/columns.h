@@ -2,9 +2,9 @@
 #ifndef TIDEMILL_COLUMNS_H
 #define TIDEMILL_COLUMNS_H
 
-#include "value.h"
+#include "builder.h"
 
-/* (layout, data, starts of the row images as int64) to a list of arrays' buffers. */
+/* (layout, events, starts of the row images of each as int64) to a list of arrays' buffers. */
 PyObject *image_columns(PyObject *module, PyObject *arguments);
 
 /* (layout, event, start, end of its row images) to the start of each, as int64. */

@@ -1,5 +1,6 @@
 /* Values of the row images of MySQL's and MariaDB's binlog. */
 #include "bytes.h"
+#include "calendar.h"
 #include "value.h"
 
 #include <string.h>

@@ -6,6 +6,8 @@ static int fits(const Column *column)
     int width = column->width;
     if (width != 0 && width != 1 && width != 2 && width != 4 && width != 8 && width != 16)
         return 0;
+    if (column->size < 0)
+        return 0;
     switch (column->input) {
     case FLOAT_BYTES:
         return width == 4;
@@ -32,6 +34,14 @@ static int fits(const Column *column)
     }
 }
 
+static int128 limit_of(int digits)
+{
+    int128 limit = 1;
+    for (int left = digits < MAX_DIGITS ? digits : MAX_DIGITS; left > 0; left--)
+        limit *= 10;
+    return limit;
+}
+
 static int describe(Column *column, PyObject *description)
 {
     int flags;
@@ -51,12 +61,26 @@ static int describe(Column *column, PyObject *description)
         return -1;
     }
     column->fixed = image_bytes(column);
+    column->limit = limit_of(column->digits);
     column->nullable = flags & NULLABLE;
     column->hidden = flags & HIDDEN;
     column->reader = Py_NewRef(reader);
     column->members = Py_NewRef(members);
     column->unit = unit == Py_None ? NULL : Py_NewRef(unit);
     return 0;
+}
+
+static void set_steps(Layout *layout)
+{
+    Step *step = layout->steps;
+    for (Py_ssize_t i = 0; i < layout->count; i++) {
+        const Column *column = &layout->columns[i];
+        if (column->input == COUNTED)
+            step++->length = column->fixed;
+        else
+            step->fixed += column->fixed;
+    }
+    layout->step_count = step - layout->steps + 1;
 }
 
 static PyObject *new_layout(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
@@ -71,7 +95,8 @@ static PyObject *new_layout(PyTypeObject *type, PyObject *arguments, PyObject *k
     if (layout == NULL)
         return NULL;
     layout->columns = PyMem_Calloc((size_t)count + 1, sizeof(Column));
-    if (layout->columns == NULL) {
+    layout->steps = PyMem_Calloc((size_t)count + 1, sizeof(Step));
+    if (layout->columns == NULL || layout->steps == NULL) {
         Py_DECREF(layout);
         return PyErr_NoMemory();
     }
@@ -83,6 +108,7 @@ static PyObject *new_layout(PyTypeObject *type, PyObject *arguments, PyObject *k
         }
         layout->visible += !layout->columns[i].hidden;
     }
+    set_steps(layout);
     return (PyObject *)layout;
 }
 
@@ -95,6 +121,7 @@ static void free_layout(PyObject *self)
         Py_XDECREF(layout->columns[i].unit);
     }
     PyMem_Free(layout->columns);
+    PyMem_Free(layout->steps);
     Py_TYPE(self)->tp_free(self);
 }
 

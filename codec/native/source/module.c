@@ -25,6 +25,7 @@ static int add_names(PyObject *module)
 static int load(PyObject *module)
 {
     PyTypeObject *types[] = {&LayoutType, &ImageReaderType, &TextReaderType, &TidbLayoutType};
+    load_checksums();
     if (load_datetime() < 0 || PyType_Ready(&BufferType) < 0 || add_names(module) < 0)
         return -1;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
@@ -41,6 +42,9 @@ static PyMethodDef functions[] = {
     {"text_columns", text_columns, METH_VARARGS, "Read rows of the text protocol as Arrow columns' buffers."},
     {"tidb_rows", tidb_rows, METH_VARARGS, "Read rows of TiDB as tuples."},
     {"tidb_changes", tidb_changes, METH_VARARGS, "Read changes of TiDB's rows."},
+    {"pack_changes", pack_changes, METH_O, "Join the bytes of each KvChange, and all of them."},
+    {"tidb_packed_columns", tidb_packed_columns, METH_VARARGS,
+     "Read rows of packed changes as Arrow columns' buffers."},
     {"tidb_columns", tidb_columns, METH_VARARGS, "Read rows of TiDB as Arrow columns' buffers."},
     {NULL},
 };

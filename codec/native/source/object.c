@@ -170,24 +170,6 @@ void *unreadable(Py_ssize_t column, Py_ssize_t offset)
     return NULL;
 }
 
-static const uint8_t MONTH_DAYS[13] = {0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-
-int is_date(int year, int month, int day)
-{
-    if (year < 1 || year > 9999 || month < 1 || month > 12 || day < 1)
-        return 0;
-    int is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    return day <= MONTH_DAYS[month] + (month == 2 && is_leap);
-}
-
-int64_t days_of(int year, int month, int day)
-{
-    year -= month <= 2;
-    int64_t era = year / 400, year_of_era = year % 400;
-    int64_t day_of_year = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1;
-    return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719468;
-}
-
 int load_datetime(void)
 {
     PyDateTime_IMPORT;

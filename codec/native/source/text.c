@@ -1,4 +1,5 @@
 /* Values of the text protocol, as the server prints them. What isn't in its usual form is IRREGULAR. */
+#include "calendar.h"
 #include "value.h"
 
 #include <locale.h>

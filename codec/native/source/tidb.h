@@ -38,6 +38,7 @@ typedef struct {
     ById *by_id;     /* in the order of the ids */
     Py_ssize_t part_count;
     Part *parts; /* of a clustered key, in its order */
+    int verifies; /* the checksums of rows */
 } TidbLayout;
 
 typedef enum {
@@ -65,6 +66,7 @@ typedef struct {
     uint8_t *letters; /* the bytes of texts in the key */
     size_t letters_room;
     int has_parts;
+    int has_others; /* rows with this head have values of columns that aren't in the layout */
 } Rows;
 
 enum { NULL_PLACE = -1, NO_PLACE = -2 };
@@ -84,6 +86,19 @@ int find_cells(Rows *rows, Bytes key, Bytes value);
 /* Find the columns of a clustered key; -1 as above. */
 int find_parts(Rows *rows, Bytes key);
 
+enum { HANDLE_AT = 11, HANDLE_KEY_BYTES = 19 }; /* the place of a handle in its key, and that key's length */
+
+/* True if the key ends with an integer handle. */
+static inline int has_handle(Bytes key)
+{
+    return key.end - key.at == HANDLE_KEY_BYTES && key.at[0] == 't' && key.at[9] == '_' && key.at[10] == 'r';
+}
+
+/* True if the row, whose cells were found, has one of the checksums that begin at `at`, or if they aren't to
+   be verified. False also if only Python can tell. */
+int has_checksum(Rows *rows, Bytes key, Bytes value, const uint8_t *at);
+void load_checksums(void);
+
 /* Move `at` behind a datum's flag and value, which are put into `cell`; -1 if it isn't regular. */
 int next_datum(const uint8_t **at, const uint8_t *end, int *flag, Cell *cell);
 
@@ -100,6 +115,22 @@ extern PyTypeObject TidbLayoutType;
 
 /* (layout, keys, values) to a list of arrays' buffers; a value of None is a row of NULLs. */
 PyObject *tidb_columns(PyObject *module, PyObject *arguments);
+
+/* A change in one piece: the sizes of its key and its value in four bytes each, these two, and the value
+   before. */
+typedef struct {
+    Bytes key, value, old_value;
+} Change;
+
+/* -1 if the change isn't whole. */
+int unpack_change(Bytes packed, Change *change);
+
+/* (KvChanges) to (where each one begins as int64, and the end; the packed changes). */
+PyObject *pack_changes(PyObject *module, PyObject *changes);
+
+/* (layout, packed changes, where each one ends as int32, the number of the first end, for each change whether
+   it has such a row, True for the rows after and False for those before) to a list of arrays' buffers. */
+PyObject *tidb_packed_columns(PyObject *module, PyObject *arguments);
 
 /* (layout, pairs of key and value, function of a pair) to a list of tuples. */
 PyObject *tidb_rows(PyObject *module, PyObject *arguments);

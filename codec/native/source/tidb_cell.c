@@ -1,5 +1,6 @@
 /* Values of TiDB's rows. */
 #include "bytes.h"
+#include "calendar.h"
 #include "tidb.h"
 
 #include <string.h>
@@ -60,14 +61,14 @@ static Outcome read_moment(const Column *column, uint64_t packed, Value *value)
     value->year = months / 13;
     value->month = months % 13;
     value->day = packed >> 41 & 31;
-    if (!is_date(value->year, value->month, value->day))
-        return IRREGULAR;
-    if (column->output == DATE)
-        return REGULAR;
     value->hour = packed >> 36 & 31;
     value->minute = packed >> 30 & 63;
     value->second = packed >> 24 & 63;
     value->micros = (int)(packed & 0xFFFFFF);
+    if (!is_date(value->year, value->month, value->day))
+        return IRREGULAR;
+    if (column->output == DATE)
+        return REGULAR;
     if (value->hour > 23 || value->minute > 59 || value->second > 59 || value->micros > 999999)
         return IRREGULAR;
     value->micros = shown_micros(column, value->micros);

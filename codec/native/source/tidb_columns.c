@@ -77,17 +77,10 @@ static Pair *pairs_of(PyObject *keys, PyObject *values)
     return pairs;
 }
 
-PyObject *tidb_columns(PyObject *module, PyObject *arguments)
+/* Return the columns of the pairs, which are freed. */
+static PyObject *columns_of(const TidbLayout *layout, Pair *pairs, Py_ssize_t count)
 {
-    TidbLayout *layout;
-    PyObject *keys, *values;
-    if (!PyArg_ParseTuple(arguments, "O!O!O!", &TidbLayoutType, &layout, &PyTuple_Type, &keys, &PyTuple_Type,
-                          &values))
-        return NULL;
-    Pair *pairs = pairs_of(keys, values);
-    if (pairs == NULL)
-        return NULL;
-    Py_ssize_t count = PyTuple_GET_SIZE(keys), read = 0, column = 0;
+    Py_ssize_t read = 0, column = 0;
     Builder *builders;
     Py_BEGIN_ALLOW_THREADS
     builders = new_builders(layout->layout, count);
@@ -101,4 +94,67 @@ PyObject *tidb_columns(PyObject *module, PyObject *arguments)
         return arrays_of(layout->layout, builders);
     free_builders(layout->layout, builders);
     return PyErr_Format(PyExc_ValueError, "column %zd of row %zd can't be read", column, read);
+}
+
+PyObject *tidb_columns(PyObject *module, PyObject *arguments)
+{
+    TidbLayout *layout;
+    PyObject *keys, *values;
+    if (!PyArg_ParseTuple(arguments, "O!O!O!", &TidbLayoutType, &layout, &PyTuple_Type, &keys, &PyTuple_Type,
+                          &values))
+        return NULL;
+    Pair *pairs = pairs_of(keys, values);
+    return pairs == NULL ? NULL : columns_of(layout, pairs, PyTuple_GET_SIZE(keys));
+}
+
+/* --- packed changes ------------------------------------------------------------------------------------ */
+
+/* Return the pairs of packed changes; NULL with an exception. `has` is 0 for a change without such a row. */
+static Pair *unpacked(Bytes data, const int32_t *ends, Bytes has, int is_after)
+{
+    Py_ssize_t count = has.end - has.at;
+    Pair *pairs = calloc((size_t)count + 1, sizeof *pairs);
+    if (pairs == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        int64_t start = ends[i], end = ends[i + 1];
+        Change change;
+        if (start < 0 || start > end || end > data.end - data.at ||
+            unpack_change((Bytes){data.at + start, data.at + end}, &change) < 0) {
+            free(pairs);
+            PyErr_Format(PyExc_ValueError, "change %zd isn't whole", i);
+            return NULL;
+        }
+        pairs[i].key = change.key;
+        if (has.at[i])
+            pairs[i].value = is_after ? change.value : change.old_value;
+    }
+    return pairs;
+}
+
+PyObject *tidb_packed_columns(PyObject *module, PyObject *arguments)
+{
+    TidbLayout *layout;
+    Py_buffer data, ends;
+    PyObject *has, *columns = NULL;
+    Py_ssize_t first;
+    int is_after;
+    if (!PyArg_ParseTuple(arguments, "O!y*y*nSp", &TidbLayoutType, &layout, &data, &ends, &first, &has,
+                          &is_after))
+        return NULL;
+    Bytes bytes = {data.buf, (const uint8_t *)data.buf + data.len};
+    Bytes wanted = {(const uint8_t *)PyBytes_AS_STRING(has), NULL};
+    wanted.end = wanted.at + PyBytes_GET_SIZE(has);
+    Py_ssize_t count = PyBytes_GET_SIZE(has), places = ends.len / (Py_ssize_t)sizeof(int32_t);
+    if (first < 0 || first > places || places - first < count + (count > 0))
+        PyErr_SetString(PyExc_ValueError, "there is an end for each change");
+    else {
+        Pair *pairs = unpacked(bytes, (const int32_t *)ends.buf + first, wanted, is_after);
+        columns = pairs == NULL ? NULL : columns_of(layout, pairs, count);
+    }
+    PyBuffer_Release(&data);
+    PyBuffer_Release(&ends);
+    return columns;
 }

@@ -64,8 +64,9 @@ static PyObject *new_layout(PyTypeObject *type, PyObject *arguments, PyObject *k
     PyObject *columns, *origins, *parts;
     if (keywords != NULL && PyDict_GET_SIZE(keywords))
         return PyErr_Format(PyExc_TypeError, "TidbLayout takes no keywords");
-    if (!PyArg_ParseTuple(arguments, "O!O!O!:TidbLayout", &LayoutType, &columns, &PyTuple_Type, &origins,
-                          &PyTuple_Type, &parts))
+    int verifies;
+    if (!PyArg_ParseTuple(arguments, "O!O!O!p:TidbLayout", &LayoutType, &columns, &PyTuple_Type, &origins,
+                          &PyTuple_Type, &parts, &verifies))
         return NULL;
     size_t count = (size_t)((Layout *)columns)->count;
     if ((size_t)PyTuple_GET_SIZE(origins) != count)
@@ -74,6 +75,7 @@ static PyObject *new_layout(PyTypeObject *type, PyObject *arguments, PyObject *k
     if (layout == NULL)
         return NULL;
     layout->layout = (Layout *)Py_NewRef(columns);
+    layout->verifies = verifies;
     layout->origins = PyMem_Calloc(count + 1, sizeof *layout->origins);
     layout->by_id = PyMem_Calloc(count + 1, sizeof *layout->by_id);
     layout->parts = PyMem_Calloc((size_t)PyTuple_GET_SIZE(parts) + 1, sizeof *layout->parts);

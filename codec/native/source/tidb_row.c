@@ -8,9 +8,8 @@
 enum {
     FORMAT_2 = 0x80,
     BIG = 1, /* ids and ends have four bytes; otherwise one and two */
-    HEAD_BYTES = 6,
-    HANDLE_AT = 11,
-    HANDLE_KEY_BYTES = 19
+    CHECKSUM = 2,
+    HEAD_BYTES = 6
 };
 
 int open_rows(Rows *rows, const TidbLayout *layout)
@@ -51,11 +50,6 @@ static Py_ssize_t column_of(const TidbLayout *layout, int64_t id, Py_ssize_t *gu
             return -1;
     }
     return by_id[(*guess)++].column;
-}
-
-static int has_handle(Bytes key)
-{
-    return key.end - key.at == HANDLE_KEY_BYTES && key.at[0] == 't' && key.at[9] == '_' && key.at[10] == 'r';
 }
 
 /* Find a column that the row lacks. */
@@ -114,11 +108,14 @@ static int keep_head(Rows *rows, const uint8_t *head, size_t size, int count, in
             rows->places[i] = NULL_PLACE;
     }
     guess = 0;
+    rows->has_others = 0;
     for (int j = 0; j < count; j++) {
         int64_t id = is_big ? (int64_t)little_endian(head + HEAD_BYTES + 4 * j, 4) : head[HEAD_BYTES + j];
         Py_ssize_t i = column_of(layout, id, &guess);
         if (i >= 0)
             rows->places[i] = j;
+        else
+            rows->has_others = 1;
     }
     return 0;
 }
@@ -127,7 +124,7 @@ static int find_by_head(Rows *rows, Bytes key, Bytes value)
 {
     const uint8_t *head = value.at;
     size_t size = (size_t)(value.end - head);
-    if (size < HEAD_BYTES || head[1] & ~BIG)
+    if (size < HEAD_BYTES || head[1] & ~(BIG | CHECKSUM))
         return -1;
     int is_big = head[1] & BIG, end_bytes = is_big ? 4 : 2;
     int count = (int)little_endian(head + 2, 2), all = count + (int)little_endian(head + 4, 2);
@@ -139,8 +136,8 @@ static int find_by_head(Rows *rows, Bytes key, Bytes value)
         keep_head(rows, head, head_bytes, count, all, is_big) < 0)
         return -1;
     const uint8_t *ends = head + head_bytes, *data = head + data_at;
-    uint64_t data_bytes = size - data_at;
-    if (data_bytes != (count ? little_endian(ends + (count - 1) * end_bytes, end_bytes) : 0))
+    uint64_t data_bytes = count ? little_endian(ends + (count - 1) * end_bytes, end_bytes) : 0;
+    if (head[1] & CHECKSUM ? data_bytes > size - data_at : data_bytes != size - data_at)
         return -1;
     for (Py_ssize_t i = 0; i < rows->layout->layout->count; i++) {
         int place = rows->places[i];
@@ -157,7 +154,12 @@ static int find_by_head(Rows *rows, Bytes key, Bytes value)
             rows->cells[i] = (Cell){.form = CELL, .at = data + start, .size = (Py_ssize_t)(stop - start)};
         }
     }
-    return 0;
+    if (!(head[1] & CHECKSUM))
+        return 0;
+    for (int j = 1; j < count; j++) /* also of columns that the table no longer has */
+        if (little_endian(ends + (j - 1) * end_bytes, end_bytes) > little_endian(ends + j * end_bytes, end_bytes))
+            return -1;
+    return has_checksum(rows, key, value, data + data_bytes) ? 0 : -1;
 }
 
 /* --- format 1 ------------------------------------------------------------------------------------------ */

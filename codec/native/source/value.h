@@ -4,8 +4,6 @@
 
 #include "column.h"
 
-typedef __int128 int128;
-
 typedef struct {
     const uint8_t *stored; /* the bytes that `reader` takes; of text and bytes the value itself */
     Py_ssize_t size;
@@ -59,12 +57,6 @@ int is_utf8(const uint8_t *at, Py_ssize_t size);
 
 /* Set the exception for a value that can't be read. */
 void *unreadable(Py_ssize_t column, Py_ssize_t offset);
-
-/* Days since 1970 of a date that the calendar has. */
-int64_t days_of(int year, int month, int day);
-
-/* True if the calendar has the date, in the years 1 to 9999. */
-int is_date(int year, int month, int day);
 
 extern const int64_t POWERS_OF_TEN[19];
 

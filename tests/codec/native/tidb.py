@@ -6,18 +6,20 @@ from collections.abc import Iterator, Sequence
 from decimal import Context, Decimal
 from random import Random
 from typing import Any
+from zlib import crc32
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tidemill.codec.tidb.checksum import checksum_of
 from tidemill.codec.tidb.column_type import ColumnFlag, Type
-from tidemill.codec.tidb.columns import columns_of
+from tidemill.codec.tidb.columns import Columns, columns_of
 from tidemill.codec.tidb.datum import Flag, encode_datum
 from tidemill.codec.tidb.decimal import encode_decimal
-from tidemill.codec.tidb.field import Field, field_of
+from tidemill.codec.tidb.field import UNREADABLE, Field, field_of
 from tidemill.codec.tidb.json import encode_json
 from tidemill.codec.tidb.key import record_key
-from tidemill.codec.tidb.layout import build_row
+from tidemill.codec.tidb.layout import VERSION, build_row
 from tidemill.codec.tidb.old_row import join_row
 from tidemill.codec.tidb.storage import UINT
 from tidemill.codec.tidb.table_info import ColumnInfo, IndexColumn, IndexInfo, TableInfo
@@ -117,6 +119,7 @@ class Case(Struct):
     info: TableInfo
     keyless: bool
     pairs: list[tuple[bytes, bytes]]
+    verify_checksums: bool = True
 
 
 def cases(seed: int) -> Iterator[Case]:
@@ -134,15 +137,19 @@ def cases(seed: int) -> Iterator[Case]:
     dropped = [replace(one, id=one.id + 50_000) for one in columns if random.random() < 0.05]
     fields = [field_of(one) for one in info.columns if _is_old(one, info, random)] + [*map(field_of, dropped)]
     wild = random.choice((0, 0, 0.1))
-    pairs = [_pair(info, fields, random, wild, keyless=keyless) for _ in range(random.randint(1, 6))]
-    yield Case(info, keyless, pairs)
+    checksums = random.choice((0.05, 0.05, 0.5))
+    pairs = [
+        _pair(info, fields, random, wild, checksums, keyless=keyless) for _ in range(random.randint(1, 6))
+    ]
+    verifies = random.random() < 0.8
+    yield Case(info, keyless, pairs, verifies)
     for _ in range(4):
         key, value = random.choice(pairs)
         if random.random() < 0.2:
             key = damaged(key, random)
         else:
             value = random.choice((damaged(value, random), value[: random.randrange(len(value))]))
-        yield Case(info, keyless, [pairs[0], (key, value)])
+        yield Case(info, keyless, [pairs[0], (key, value)], verifies)
 
 
 def _placed(found: ColumnInfo, id_: int, random: Random) -> ColumnInfo:
@@ -180,8 +187,15 @@ def _keyed(columns: list[ColumnInfo], random: Random) -> TableInfo:
 
 
 def _pair(
-    info: TableInfo, fields: Sequence[Field], random: Random, wild: float, *, keyless: bool
+    info: TableInfo,
+    fields: Sequence[Field],
+    random: Random,
+    wild: float,
+    checksums: float,
+    *,
+    keyless: bool,
 ) -> tuple[bytes, bytes]:
+    """Return a key and a value, with a probability of `checksums` with one or two of them."""
     columns = columns_of("s", info)
     bare = {
         field.column.id: None if random.random() < 0.1 else _bare(field, random, wild) for field in fields
@@ -203,7 +217,11 @@ def _pair(
     stored = [field for field in fields if field.column.id not in in_key]
     if random.random() < 0.5:
         random.shuffle(stored)
-    return record_key(7, handle), _value(stored, bare, random)
+    key, value = record_key(7, handle), _value(stored, bare, random)
+    if value[0] != VERSION or random.random() >= checksums:
+        return key, value
+    of_key = columns.without_key() if keyless else columns
+    return key, _with_checksums(of_key, key, stored, bare, random)
 
 
 def _value(stored: Sequence[Field], bare: dict[int, Any], random: Random) -> bytes:
@@ -216,10 +234,34 @@ def _value(stored: Sequence[Field], bare: dict[int, Any], random: Random) -> byt
                 for field in stored
             }
         )
+    return _row(stored, bare)
+
+
+def _row(stored: Sequence[Field], bare: dict[int, Any], checksums: Sequence[int] = ()) -> bytes:
     cells, nulls = {}, []
     for field in stored:
         if (value := bare[field.column.id]) is None:
             nulls.append(field.column.id)
         else:
             cells[field.column.id] = field.storage.encode(value)
-    return build_row(cells, nulls, [random.randrange(1 << 32)] if random.random() < 0.05 else ())
+    return build_row(cells, nulls, checksums)
+
+
+def _with_checksums(
+    columns: Columns, key: bytes, stored: Sequence[Field], bare: dict[int, Any], random: Random
+) -> bytes:
+    """Return the row with checksums of any version, of which nine of ten are right."""
+    version, wrong = random.choice((0, 0, 0, 1, 2, 3)), random.random() < 0.1
+    if version:
+        covered = _row(stored, bare, [0])[:-5] + bytes((version,))
+        handle = random.random() < 0.5 or version > 1
+        right = crc32(key[11:] if handle else key, crc32(covered))
+        return covered + (right ^ wrong).to_bytes(4, "little")
+    try:
+        values = columns.key_values(key) | {field.column.id: bare[field.column.id] for field in stored}
+        right = checksum_of(columns, values)
+    except UNREADABLE:
+        right = 0
+    other = [random.randrange(1 << 32)] * (random.random() < 0.3)
+    found = [*other, right ^ wrong] if random.random() < 0.5 else [right ^ wrong, *other]
+    return _row(stored, bare, found)

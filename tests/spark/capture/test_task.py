@@ -25,7 +25,7 @@ PARTS = [WHOLE, *WHOLE.divided(3)]
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_as_batches_and_as_items(tmp_path, part):
+def test_a_part_by_a_capture(tmp_path, part):
     keeping = Keeping(tmp_path)
     keeping.take(ITEMS)
     expected = Encoder(Pick(part, OPERATIONS)).encode(ITEMS).to_pylist()
@@ -33,9 +33,6 @@ def test_as_batches_and_as_items(tmp_path, part):
         captures = Captures(addresses=("127.0.0.1:1", address), lease="query")
         found = task.changes(OPTIONS, part, offset(0), offset(COUNT), captures)
         assert rows_of(found) == expected
-        encoder = Encoder(Pick(part, OPERATIONS))
-        items = task.change_items(OPTIONS, part, offset(0), offset(COUNT), captures)
-        assert rows_of(encoder.encode(some) for some in items) == expected
 
 
 def test_the_captures_are_asked_in_another_order_for_each_part():

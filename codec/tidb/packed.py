@@ -1,0 +1,85 @@
+"""Changes of TiKV, each in one piece of bytes.
+
+A piece has the sizes of the key and of the value in four bytes each, low byte first, then the key, the value,
+and to its end the value before the change; a value that isn't there is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct as Packing
+from struct import error as StructError  # noqa: N812
+from typing import Final
+
+import pyarrow as pa
+
+from ...errors import SourceError
+from ...events import DELETE, PUT, KvChange, RowChange, Run
+from ..native import library
+from .changes import ChangesDecoder
+from .run import KvRun
+
+_sizes: Final = Packing("<II")
+
+
+class PackedRun(Run, eq=False, gc=False):
+    """Changes of one table by one operation, each packed."""
+
+    decoder: ChangesDecoder
+    packed: pa.Array
+    """An array of binary, without nulls."""
+
+    def __len__(self) -> int:
+        return len(self.packed)
+
+    def changes(self) -> list[RowChange]:
+        if self.decoded is None:
+            op = DELETE if self.op == "delete" else PUT
+            changes = [
+                KvChange(self.commit_ts, self.start_ts, op, *_parts(piece))
+                for piece in self.packed.to_pylist()
+            ]
+            with self.decoder.lock:
+                found = self.decoder.read(changes)
+            decoded = [change for change in found if change is not None and change.op == self.op]
+            if len(decoded) != len(changes):
+                raise SourceError(f"packed changes of {self.table.full_name} aren't each an {self.op}")
+            self.decoded = decoded
+        return self.decoded
+
+
+def _parts(piece: bytes | None) -> tuple[bytes, bytes, bytes]:
+    """Return key, value and old value. Raises SourceError if the piece isn't whole."""
+    try:
+        key_bytes, value_bytes = _sizes.unpack_from(piece or b"")
+    except StructError:
+        raise SourceError("a packed change is cut off in its sizes") from None
+    assert piece is not None
+    value = _sizes.size + key_bytes
+    old_value = value + value_bytes
+    if old_value > len(piece):
+        raise SourceError(f"a packed change of {old_value} bytes is cut off after {len(piece)}")
+    return piece[_sizes.size : value], piece[value:old_value], piece[old_value:]
+
+
+def packed_changes(runs: Sequence[Run]) -> pa.Array | None:
+    """Return an array of binary with the changes of all these runs; None for runs that aren't of TiKV or have
+    several decoders. The values aren't looked at."""
+    first = runs[0]
+    if not isinstance(first, KvRun):
+        return None
+    changes: list[KvChange] = []
+    for run in runs:
+        if not isinstance(run, KvRun) or run.block.decoder is not first.block.decoder:
+            return None
+        changes += run.raw()
+    if library.in_use:
+        starts, data = library.native.pack_changes(changes)
+        buffers = [None, pa.py_buffer(starts), pa.py_buffer(data)]
+        return pa.Array.from_buffers(pa.large_binary(), len(changes), buffers).cast(pa.binary())
+    return pa.array(map(_packed, changes), pa.binary())
+
+
+def _packed(change: KvChange) -> bytes:
+    sizes = _sizes.pack(len(change.key), len(change.value))
+    return b"".join((sizes, change.key, change.value, change.old_value))
