@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from ..events import Run
 from .image import Image
 from .mysql.images import event_images
-from .tidb.images import kv_images
-from .tidb.run import KvRun
+from .tidb.images import kv_images, pairs_images
+from .tidb.run import KvRun, PairsRun
 
 
 def read_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
@@ -20,4 +20,9 @@ def read_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
     source, lack columns, or have a value that these types don't hold. Raises SourceError for an event that
     isn't whole.
     """
-    return kv_images(runs) if isinstance(runs[0], KvRun) else event_images(runs)
+    match runs[0]:
+        case KvRun():
+            return kv_images(runs)
+        case PairsRun():
+            return pairs_images(runs)
+    return event_images(runs)

@@ -10,7 +10,7 @@ from ...events import PUT, KvChange, Run
 from ..image import NO_IMAGE, Image
 from ..native.tidb_rows import TidbRows
 from .field import UNREADABLE
-from .run import KvRun
+from .run import KvRun, PairsRun
 
 
 def kv_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
@@ -31,6 +31,26 @@ def kv_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
     after = [change.value if change.op == PUT else None for change in changes]
     try:
         return _image(layout, keys, before), _image(layout, keys, after)
+    except (pa.ArrowException, *UNREADABLE):
+        return None
+
+
+def pairs_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
+    """Return the same of rows that were read at a ts by one decoder."""
+    first = runs[0]
+    assert isinstance(first, PairsRun)
+    layout = first.rows.layout
+    if layout is None:
+        return None
+    keys: list[bytes] = []
+    values: list[bytes | None] = []
+    for run in runs:
+        if not isinstance(run, PairsRun) or run.rows is not first.rows:
+            return None
+        keys += run.keys
+        values += run.values
+    try:
+        return NO_IMAGE, Image(layout.columns(keys, values), None)
     except (pa.ArrowException, *UNREADABLE):
         return None
 

@@ -26,7 +26,7 @@ from ..read.options import ReadOptions
 from ..read.parts import WHOLE
 from ..read.pick import Pick
 from ..read.typed import TypedEncoder
-from .partition import SnapshotPartition
+from .partition import MysqlPartition
 from .undo import Undo, undo
 
 _BATCH_BYTES: Final = 1 << 20
@@ -34,7 +34,7 @@ _PART_BITS: Final = 40
 """Bits of `sequence` for the rows of one part."""
 
 
-def rows(options: ReadOptions, part: SnapshotPartition, table: Table) -> Generator[pa.RecordBatch]:
+def rows(options: ReadOptions, part: MysqlPartition, table: Table) -> Generator[pa.RecordBatch]:
     """Yield the rows of the part with the columns of `table`, as inserts in no order.
 
     Only these columns, and the key's, are read. Closing the iterator closes the connection. Raises
@@ -51,7 +51,7 @@ def rows(options: ReadOptions, part: SnapshotPartition, table: Table) -> Generat
         disconnect(session)
 
 
-def _open_view(session: Session, source: MysqlOptions, part: SnapshotPartition) -> Position | None:
+def _open_view(session: Session, source: MysqlOptions, part: MysqlPartition) -> Position | None:
     """Open a consistent view, under a metadata lock of the table; return its position if it is exact."""
     if (found := identify(session).source) != part.at.source:
         raise SourceError(f"{source.address} is {found}, and the read was planned on {part.at.source}")
@@ -79,7 +79,7 @@ def _check_table(session: Session, table: Table) -> None:
 class _Batches:
     """Makes batches of the rows of a SELECT, and of the rows that changed after the part's position."""
 
-    def __init__(self, options: ReadOptions, part: SnapshotPartition, table: Table, undone: Undo) -> None:
+    def __init__(self, options: ReadOptions, part: MysqlPartition, table: Table, undone: Undo) -> None:
         names = {column.name for column in table.columns}
         key = [part.table.columns[index] for index in part.table.key]
         self._undone = undone
@@ -153,7 +153,7 @@ def _with_columns(table: Table, names: set[str]) -> Table:
     return replace(table, columns=tuple([one for one in table.columns if one.name in names]), key=())
 
 
-def _select(part: SnapshotPartition, table: Table, session: Session) -> str:
+def _select(part: MysqlPartition, table: Table, session: Session) -> str:
     columns = ", ".join(select_expression(column) for column in table.columns)
     conditions = [one.sql(session.escape) for one in part.filters]
     hint = ""
