@@ -7,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, cast
 
-import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
@@ -21,17 +20,15 @@ from ...puller.mysql.position import Position
 from ...puller.mysql.snapshot import BEGIN, begin
 from ...puller.mysql.stream import Result
 from ...puller.mysql.tables import FoundTable, quoted, read_table
-from ...sink.files.parquet_columns import repeated
 from ..read.options import ReadOptions
 from ..read.parts import WHOLE
 from ..read.pick import Pick
 from ..read.typed import TypedEncoder
+from .inserts import Inserts
 from .partition import MysqlPartition
 from .undo import Undo, undo
 
 _BATCH_BYTES: Final = 1 << 20
-_PART_BITS: Final = 40
-"""Bits of `sequence` for the rows of one part."""
 
 
 def rows(options: ReadOptions, part: MysqlPartition, table: Table) -> Generator[pa.RecordBatch]:
@@ -93,8 +90,9 @@ class _Batches:
             Pick(),
             invalid_dates=options.invalid_dates,
         )
-        self._row_type = TypedEncoder(table, Pick()).schema.field("after").type
-        self._sequence = part.number << _PART_BITS
+        schema = TypedEncoder(table, Pick()).schema
+        self._row_type = schema.field("after").type
+        self._inserts = Inserts(schema, part.number, part.at.ts)
 
     def read(self, session: Session, source: MysqlOptions) -> Generator[pa.RecordBatch]:
         if before := self._earlier():
@@ -134,19 +132,7 @@ class _Batches:
         after = (
             pa.StructArray.from_arrays(columns, fields=fields) if fields else pa.nulls(count, self._row_type)
         )
-        numbers = pa.array(np.arange(self._sequence, self._sequence + count))
-        self._sequence += count
-        ts = repeated([self._part.at.ts], [count], pa.int64())
-        return pa.RecordBatch.from_pydict(
-            {
-                "commit_ts": ts,
-                "start_ts": ts,
-                "sequence": numbers,
-                "op": repeated(["insert"], [count], pa.string()),
-                "before": pa.nulls(count, self._row_type),
-                "after": after,
-            }
-        )
+        return self._inserts.batch(after)
 
 
 def _with_columns(table: Table, names: set[str]) -> Table:

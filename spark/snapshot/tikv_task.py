@@ -57,6 +57,8 @@ def rows(options: ReadOptions, part: TikvPartition, table: Table) -> Generator[p
 
 
 class _Encoder:
+    """Encodes keys and values as batches."""
+
     def __init__(self, options: ReadOptions, part: TikvPartition, table: Table) -> None:
         names = [column.name for column in table.columns]
         self._rows = RowDecoder(part.schema, part.info, only=names)
@@ -73,7 +75,7 @@ class _Encoder:
         ts, decoder = self._ts, self._rows
         run = PairsRun(ts, ts, decoder.table, "insert", None, decoder, *pairs)
         _, after = self._encoder.images([run])
-        return self._inserts.batch(after)
+        return self._inserts.batch(after if after.type.num_fields else pa.nulls(len(run), after.type))
 
 
 async def _scan(client: TikvClient, ranges: Sequence[RawRange], ts: Ts) -> AsyncIterator[_Pairs]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, In, LessThan
 
@@ -221,6 +222,7 @@ def test_only_the_columns_of_the_schema_are_decoded(tidb: Tidb) -> None:
     assert Snapshot(url, "shop.item", columns=["note"]).rows() == [("a",), ("b",)]
     found = Snapshot(url, "shop.item", columns=["day"], invalidDates="null")
     assert found.rows() == [(None,), (date(2026, 1, 1),)] == found.by_feed()
+    assert len(Snapshot(url, "shop.item", columns=["none"]).lines()) == 2
 
 
 # --- the schema at the snapshot's ts
@@ -310,6 +312,13 @@ def test_spark_pushes_conditions_and_stops_early(spark: SparkSession, tidb: Tidb
     assert [tuple(row) for row in rows] == [(7, "note 7", Decimal("1.75"))]
     assert len(frame.limit(3).collect()) == 3
     assert frame.where("after.id < 0").count() == 0
+    threads = spark.range(4, numPartitions=2).mapInArrow(_threads, "name string").collect()
+    assert {row.name for row in threads} == {"MainThread"}
+
+
+def _threads(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _ in batches:
+        yield pa.RecordBatch.from_pydict({"name": [thread.name for thread in threading.enumerate()]})
 
 
 def test_closing_a_read_ends_its_scan(tidb: Tidb, monkeypatch: pytest.MonkeyPatch) -> None:
