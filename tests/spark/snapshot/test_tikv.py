@@ -15,14 +15,14 @@ from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, In, LessThan
 
 from tidemill.codec.tidb.key import record_key
 from tidemill.emulator.sql.sql import Tidb
-from tidemill.errors import ConfigError, SourceError
+from tidemill.errors import ConfigError, Retryable, SourceError
 from tidemill.puller.tikv.client import TikvClient
 from tidemill.puller.tikv.options import TikvOptions
 from tidemill.spark.snapshot import tikv_task
 from tidemill.spark.snapshot.tikv_reads import connected, held
 from tidemill.testing.progress import eventually
 
-from ..tikv_life import TABLES, TikvLife
+from ..tikv_life import KEYS, TABLES, TikvLife
 from .tikv_snapshot import Snapshot, ordered
 
 if TYPE_CHECKING:
@@ -86,16 +86,36 @@ def test_all_tasks_read_as_of_one_ts(tidb: Tidb) -> None:
     assert found.rows() == wanted  # tasks that are repeated
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [*range(3), *(pytest.param(n, marks=pytest.mark.soak) for n in range(3, 40))]
+)
 def test_a_seeded_history_is_read_as_by_a_feed_while_regions_and_stores_change(seed: int) -> None:
     with TikvLife(seed) as life:
         life.live(lambda _: None)
-        ts = life.random.choice((life.end.ts, life.random.randrange(life.start.ts, life.end.ts)))
+        random = life.random
+        ts = random.choice((life.end.ts, random.randrange(life.start.ts, life.end.ts)))
         for name in TABLES:
-            found = Snapshot(life.url, f"shop.{name}", ts=ts, partitions=3, invalidDates="null")
+            options = {"ts": ts, "partitions": 3, "invalidDates": "null"}
+            low, high = sorted(random.sample(range(KEYS), 2))
+            some = [GreaterThanOrEqual(ID, low), LessThan(ID, high)]
+            found = Snapshot(life.url, f"shop.{name}", **options)
+            part = Snapshot(life.url, f"shop.{name}", filters=some, **options)
             with life.turmoil():
-                rows = found.rows()
+                rows, narrowed = found.rows(), part.rows()
             assert rows == found.by_feed(), name
+            assert [row for row in narrowed if low <= row[0] < high] == [
+                row for row in rows if low <= row[0] < high
+            ]
+            if name in ("plain", "part"):
+                assert all(low <= row[0] < high for row in narrowed)
+
+
+def test_a_cluster_that_does_not_answer_is_an_error_after_the_timeout(tidb: Tidb) -> None:
+    found = Snapshot(made(tidb), "shop.item", sourceTimeout=0.5)
+    for store in (1, 2):
+        tidb.store_down(store)
+    with pytest.raises(Retryable, match="KvScan: "):
+        found.rows()
 
 
 def test_regions_that_split_merge_and_move_while_a_task_reads_are_followed(
