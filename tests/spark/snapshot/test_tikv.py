@@ -110,12 +110,16 @@ def test_a_seeded_history_is_read_as_by_a_feed_while_regions_and_stores_change(s
                 assert all(low <= row[0] < high for row in narrowed)
 
 
-def test_a_cluster_that_does_not_answer_is_an_error_after_the_timeout(tidb: Tidb) -> None:
-    found = Snapshot(made(tidb), "shop.item", sourceTimeout=0.5)
-    for store in (1, 2):
-        tidb.store_down(store)
-    with pytest.raises(Retryable, match="KvScan: "):
-        found.rows()
+def test_a_store_is_waited_for_up_to_the_timeout(tidb: Tidb) -> None:
+    url = made(tidb)
+    region = tidb.region_of(record_key(tidb.schema.table("shop.item").info.id, 50))
+    found = Snapshot(url, "shop.item", **{"source.store_retry_seconds": 0.01})
+    tidb.fail_next(region, "server_is_busy", times=8)
+    assert numbers(found) == [*range(100)]
+    impatient = Snapshot(url, "shop.item", sourceTimeout=0.5)
+    tidb.fail_next(region, "server_is_busy", times=10_000)
+    with pytest.raises(Retryable, match=r"KvScan: .*server_is_busy"):
+        impatient.rows()
 
 
 def test_regions_that_split_merge_and_move_while_a_task_reads_are_followed(

@@ -65,6 +65,8 @@ def check(info: TableInfo, pairs: Pairs, random: Random) -> None:
     columns = random.sample(table.columns, random.randint(1, len(table.columns)))
     names = [column.name for column in columns]
     some = image(replace(table, columns=tuple(columns), key=()), of_snapshot(info, pairs, names))
+    whole = RowDecoder("s", info)
+    assert (whole.layout is None) == (RowDecoder("s", info, only=names).layout is None)
     assert [some.field(name) for name in names] == [wanted.field(name) for name in names]
 
 
