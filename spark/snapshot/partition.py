@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
-from ...codec.tidb.table_info import TableInfo
 from ...events import Table
 from ..offsets.offset import Offset
 from ..planner import Planner
-from .key_ranges import RawRange
 from .row_filter import KeyRange, RowFilter
+
+if TYPE_CHECKING:
+    from ...codec.tidb.table_info import TableInfo
+    from .key_ranges import RawRange
 
 
 class SnapshotPartition(InputPartition):
