@@ -8,6 +8,8 @@
   of the session and later ones.
 * `jdbc`: a table of a MariaDB by two tasks, against Spark's JDBC reader; `jdbc_one`: by one task. `jdbc_row`:
   queries per second of one row by its key. Left out if `build/jdbc` has no driver (`tests/services/jdbc`).
+* `tikv`: a table of an emulated TiKV, in a process of its own, by two tasks; `tikv_one`: by one task. The
+  yardstick is a file of the same batches.
 * The gain of the second core: `cores` is `read` over `one_core`, where the capture, on the same machine, does
   a large part of the work; `json_cores` is `json` over `json_one_core`, where the tasks do nearly all of it.
 """
@@ -23,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .flight import served
+from .turns import serving
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,16 +34,25 @@ Seconds: TypeAlias = dict[str, float]
 
 
 def run(
-    *, rows: int = 600_000, rounds: int = 5, batches: int = 20, jdbc_rows: int = 400_000
+    *,
+    rows: int = 600_000,
+    rounds: int = 5,
+    batches: int = 20,
+    jdbc_rows: int = 400_000,
+    tikv_rows: int = 300_000,
 ) -> dict[str, Any]:
     """Return one result in the form that all benchmarks share; a ratio above 1 is better than the
     yardstick."""
     from ..spark import session
-    from . import spark_source
+    from . import spark_source, spark_tikv
     from .spark_batches import fixed_seconds
     from .spark_jdbc import driver, jdbc_seconds
 
-    with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name, served("memory", rows) as address:
+    with (
+        tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name,
+        served("memory", rows) as address,
+        serving(spark_tikv.serve, tikv_rows) as server,
+    ):
         folder = Path(name)
         for kind in ("none", "json"):
             spark_source.write_file(str(folder / kind), address, rows, json=kind == "json")
@@ -59,6 +71,7 @@ def run(
         spark.sparkContext.setLogLevel("ERROR")
         try:
             two = _in_turn(_frames(spark, folder, address, rows, 2, ("none", "json")), rows, rounds)
+            tikv = _in_turn(spark_tikv.frames(spark, folder, server), tikv_rows, rounds)
             fixed = fixed_seconds(spark, folder, batches)
             tables = jdbc_seconds(spark, folder, jdbc_rows, rounds) if driver() else {}
         finally:
@@ -72,12 +85,20 @@ def run(
     figures: dict[str, float] = {name: round(rows / ours) for name, (ours, _) in seconds.items()}
     yardstick: dict[str, float] = {name: round(rows / theirs) for name, (_, theirs) in seconds.items()}
     amounts = {name: jdbc_rows if name != "jdbc_row" else 1 for name in tables}
+    amounts |= dict.fromkeys(tikv, tikv_rows)
+    tables |= tikv
     figures |= {name: round(amounts[name] / ours, 2) for name, (ours, _) in tables.items()}
     yardstick |= {name: round(amounts[name] / theirs, 2) for name, (_, theirs) in tables.items()}
     ratio = {name: round(theirs / ours, 2) for name, (ours, theirs) in (seconds | tables).items()}
     return {
         "bench": "spark",
-        "settings": {"rows": rows, "rounds": rounds, "batches": batches, "jdbc_rows": jdbc_rows},
+        "settings": {
+            "rows": rows,
+            "rounds": rounds,
+            "batches": batches,
+            "jdbc_rows": jdbc_rows,
+            "tikv_rows": tikv_rows,
+        },
         "figures": {**figures, **{name: round(taken, 3) for name, taken in fixed.items()}},
         "yardstick": yardstick,
         "ratio": {

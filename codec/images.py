@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from ..events import Run
 from .image import Image
 from .mysql.images import event_images
-from .tidb.images import kv_images, packed_images
+from .tidb.images import kv_images, packed_images, pairs_images
 from .tidb.packed import PackedRun
-from .tidb.run import KvRun
+from .tidb.run import KvRun, PairsRun
 
 
 def read_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
@@ -26,4 +26,6 @@ def read_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
             return kv_images(runs)
         case PackedRun():
             return packed_images(runs)
+        case PairsRun():
+            return pairs_images(runs)
     return event_images(runs)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from ..errors import ConfigError
-from ..events import parse_ts
+from ..events import Table, parse_ts
 from ..sources.kind import SourceKind
 from ..sources.registry import source_kind
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.datasource import Filter
 
     from .backfill.directory import Directory
     from .backfill.plan import Plan
     from .offsets.offset import Offsets
     from .read.options import ReadOptions
-    from .snapshot.partition import SnapshotPartition
+    from .snapshot.partition import MysqlPartition, SnapshotPartition, TikvPartition
 
 KEEP_SECONDS: Final = 600
 """Time for which TiKV keeps old versions for a killed batch; a running batch renews it."""
@@ -44,9 +45,12 @@ class SparkReading:
     """Return the options of a single batch, with a unique name if the source needs one."""
     plans_as: str
     """Name of this kind in a backfill's plan."""
-    plan_snapshot: Callable[[ReadOptions, Sequence[Filter]], list[SnapshotPartition] | None]
+    plan_snapshot: Callable[[ReadOptions, Sequence[Filter]], Sequence[SnapshotPartition] | None]
     """Divide the snapshot of one table with the filters of a query; None if a feed's own snapshot reads it.
     Raises Retryable and Fatal."""
+    read_snapshot: Callable[[ReadOptions, Any, Table], Generator[pa.RecordBatch]]
+    """Yield the rows of one of these partitions with the columns of a table. Closing the iterator closes the
+    connections. Raises Retryable and Fatal."""
     read_chunk: Callable[[Any, Directory, Plan, int], None]
     """Read one chunk of a backfill, with the source's options. Raises Retryable and Fatal."""
 
@@ -80,10 +84,16 @@ def _mysql_offsets(options: ReadOptions) -> Offsets:
     return MysqlOffsets(options)
 
 
-def _plan_mysql(options: ReadOptions, filters: Sequence[Filter]) -> list[SnapshotPartition] | None:
+def _plan_mysql(options: ReadOptions, filters: Sequence[Filter]) -> list[MysqlPartition] | None:
     from .snapshot.plan import plan
 
     return plan(options, filters)
+
+
+def _read_mysql_snapshot(options: ReadOptions, part: Any, table: Table) -> Generator[pa.RecordBatch]:
+    from .snapshot.task import rows
+
+    return rows(options, part, table)
 
 
 def _read_mysql_chunk(options: Any, directory: Directory, plan: Plan, number: int) -> None:
@@ -107,6 +117,18 @@ def _tikv_batch(options: ReadOptions) -> ReadOptions:
     return replace(options, name=name, source={"gc_ttl_seconds": str(KEEP_SECONDS), **options.source})
 
 
+def _plan_tikv(options: ReadOptions, filters: Sequence[Filter]) -> list[TikvPartition]:
+    from .snapshot.tikv_plan import plan
+
+    return plan(options, filters)
+
+
+def _read_tikv_snapshot(options: ReadOptions, part: Any, table: Table) -> Generator[pa.RecordBatch]:
+    from .snapshot.tikv_task import rows
+
+    return rows(options, part, table)
+
+
 def _read_tikv_chunk(options: Any, directory: Directory, plan: Plan, number: int) -> None:
     from .backfill.tikv_chunk import read_tikv
 
@@ -122,6 +144,7 @@ _READINGS: Final = {
         of_batch=lambda options: options,
         plans_as="mariadb",
         plan_snapshot=_plan_mysql,
+        read_snapshot=_read_mysql_snapshot,
         read_chunk=_read_mysql_chunk,
     ),
     "tikv": SparkReading(
@@ -131,7 +154,8 @@ _READINGS: Final = {
         open_offsets=_tikv_offsets,
         of_batch=_tikv_batch,
         plans_as="tikv",
-        plan_snapshot=lambda _options, _filters: None,  # a feed reads its regions by several tasks
+        plan_snapshot=_plan_tikv,
+        read_snapshot=_read_tikv_snapshot,
         read_chunk=_read_tikv_chunk,
     ),
 }

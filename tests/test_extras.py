@@ -20,7 +20,7 @@ MODULES = {
     "etcd": ("etcd3",),
     "metrics": ("prometheus_client",),
 }
-"""What each extra installs, without that of the extras it includes."""
+"""Modules that each extra installs, without those of the extras that it includes."""
 
 
 def output_without(extras: set[str], program: str, *arguments: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from msgspec import Struct
@@ -47,6 +48,12 @@ class Columns(Struct, frozen=True):
         """Return the same columns for rows that have the key's columns themselves."""
         ids = self.common_handle if self.handle is None else (self.handle,)
         return replace(self, handle=None, common_handle=(), prefixes=frozenset(), required=frozenset(ids))
+
+    def only(self, names: Collection[str]) -> Columns:
+        """Return the same columns of rows, of which just those with these names and the key's are visible."""
+        key = {self.handle, *self.common_handle}
+        kept = [field for field in self.visible if field.column.name in names or field.column.id in key]
+        return replace(self, visible=tuple(kept))
 
     def handle_value(self, handle: int | bytes) -> int:
         if not isinstance(handle, int):

@@ -12,7 +12,7 @@ from ..image import NO_IMAGE, Image
 from ..native.tidb_rows import TidbRows
 from .field import UNREADABLE
 from .packed import PackedRun
-from .run import KvRun
+from .run import KvRun, PairsRun
 
 
 def kv_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
@@ -59,6 +59,26 @@ def packed_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
             _packed_image(layout, packed, b"".join(has_before), after=False),
             _packed_image(layout, packed, b"".join(has_after), after=True),
         )
+    except (pa.ArrowException, *UNREADABLE):
+        return None
+
+
+def pairs_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
+    """Return the same of rows that were read at a ts by one decoder."""
+    first = runs[0]
+    assert isinstance(first, PairsRun)
+    layout = first.rows.layout
+    if layout is None:
+        return None
+    keys: list[bytes] = []
+    values: list[bytes | None] = []
+    for run in runs:
+        if not isinstance(run, PairsRun) or run.rows is not first.rows:
+            return None
+        keys += run.keys
+        values += run.values
+    try:
+        return NO_IMAGE, Image(layout.columns(keys, values), None)
     except (pa.ArrowException, *UNREADABLE):
         return None
 

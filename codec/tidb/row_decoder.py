@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Any, Final, NoReturn
+
+from msgspec.structs import replace
 
 from ...errors import SourceError
 from ...events import Row, Table
@@ -35,16 +37,27 @@ class RowDecoder:
     table: Final[Table]
 
     def __init__(
-        self, schema: str, info: TableInfo, *, verify_checksums: bool = True, keyless: bool = False
+        self,
+        schema: str,
+        info: TableInfo,
+        *,
+        verify_checksums: bool = True,
+        keyless: bool = False,
+        only: Collection[str] | None = None,
     ) -> None:
-        """With `keyless`, each row of format 1 has the columns of its key itself, and keys aren't read."""
-        columns = columns_of(schema, info)
+        """With `keyless`, each row of format 1 has the columns of its key itself, and keys aren't read. With
+        `only`, the table and its rows have just the columns with these names and those of the key."""
+        columns, table = columns_of(schema, info), to_table(schema, info)
+        if only is not None:
+            columns = columns.only(only)
+            names = {field.column.name for field in columns.visible}
+            table = replace(table, columns=tuple([c for c in table.columns if c.name in names]), key=())
         self._columns = columns.without_key() if keyless else columns
+        self.table = table
         self._verifies = verify_checksums
         self._readers: dict[bytes, RowsReader] = {}
         self._head_bytes: dict[bytes, int] = {}
         self._old_reader: RowsReader | None = None
-        self.table = to_table(schema, info)
 
     @cached_property
     def layout(self) -> TidbRows | None:

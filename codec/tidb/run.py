@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...events import KvChange, RowChange, Run
 from .changes import ChangesDecoder
+from .row_decoder import RowDecoder
 
 
 class KvBlock:
@@ -47,3 +50,22 @@ class KvRun(Run, eq=False, gc=False):
     def raw(self) -> list[KvChange]:
         """Return the changes as they came."""
         return self.block.changes[self.start : self.stop]
+
+
+class PairsRun(Run, eq=False, gc=False):
+    """Rows that were read at a ts, as inserts."""
+
+    rows: RowDecoder
+    keys: Sequence[bytes]
+    values: Sequence[bytes]
+    """The value of each key."""
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def changes(self) -> list[RowChange]:
+        if self.decoded is None:
+            found = self.rows.decode(list(zip(self.keys, self.values, strict=True)))
+            ts, table = self.commit_ts, self.table
+            self.decoded = [RowChange(ts, self.start_ts, table, self.op, None, row) for row in found]
+        return self.decoded

@@ -77,6 +77,10 @@ class LoopThread:
             raise InvariantViolated(f"run() would wait in {self._thread.name} for itself")
         return self._submit(asyncio.wait_for(work, timeout_seconds), work).result()
 
+    def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start the coroutine from any thread; return its result to come."""
+        return self._submit(work, work)
+
     def spawn(self, work: Coroutine[Any, Any, Any], name: str | None = None) -> asyncio.Task[Any]:
         """Start a task from the loop's thread; an exception that ends it goes to `on_error`."""
         task = self.loop.create_task(work, name=name)

@@ -85,7 +85,8 @@ class _Backfill:
     # --- TiKV: all chunks are of one ts
 
     def _of_one_ts(self, source: TikvOptions) -> Manifest:
-        from .tikv_chunk import connected, held, plan_tikv
+        from ..snapshot.tikv_reads import connected, held
+        from .tikv_chunk import plan_tikv
 
         with connected(source) as client:
             plan = self._directory.plan()
@@ -93,7 +94,7 @@ class _Backfill:
                 plan = plan_tikv(client, self._wanted, self._settings, self._options.ts)
                 self._directory.save_plan(plan)
             _check_same(self._options, plan)
-            with held(client, source, self._options.name, int(plan.position)):
+            with held(client, self._options.name, int(plan.position)):
                 self._read(plan)
         return self._manifest(plan, plan.position, ())
 

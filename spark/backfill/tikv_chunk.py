@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import closing, contextmanager
 from itertools import count, pairwise
-from random import Random
 from typing import Final, TypeAlias
 
-from ...actors import SystemClock
 from ...codec.tidb.column_type import ColumnFlag
 from ...codec.tidb.key import record_span
 from ...codec.tidb.table import to_table
-from ...codec.tidb.table_info import TableInfo, encode_table_info, holds_rows, partition_ids
+from ...codec.tidb.table_info import TableInfo, encode_table_info, partition_ids
 from ...errors import ConfigError, SourceError
 from ...events import Ts
 from ...failpoint import reach
 from ...puller.tikv.client import TikvClient
+from ...puller.tikv.kv.page import take_page
 from ...puller.tikv.kv.region_bounds import region_bounds
 from ...puller.tikv.options import TikvOptions
-from ...puller.tikv.pd.safe_point import SafePoint
-from ...puller.tikv.schema import TableNames, read_schema
+from ...puller.tikv.schema import read_schema
 from ...puller.tikv.span import table_span
 from ...routing import TableFilter
 from ...sources.source import no_table_matches
+from ..snapshot.tikv_reads import RowTables, connected
 from .chunk_file import PIECE_BYTES, ChunkWriter
 from .directory import READ, Directory
 from .options import BackfillOptions
@@ -31,32 +28,6 @@ from .plan import STRIDE, ChunkPlan, Plan, TablePlan, new_uid
 
 _PIECE_ROWS: Final = 1000
 _Pair: TypeAlias = tuple[bytes, bytes]
-
-
-@contextmanager
-def connected(options: TikvOptions) -> Iterator[TikvClient]:
-    """Connect to the cluster. Raises Retryable and Fatal."""
-    client = TikvClient(options, SystemClock(), Random())
-    client.start()
-    with closing(_Stopped(client)):
-        yield client
-
-
-class _Stopped:
-    def __init__(self, client: TikvClient) -> None:
-        self.close = client.stop
-
-
-@contextmanager
-def held(client: TikvClient, options: TikvOptions, name: str, ts: Ts) -> Iterator[None]:
-    """Keep the versions at `ts` readable, until `gc_ttl_seconds` after the end, for the feed `name`.
-
-    Raises SourceError if they were already collected.
-    """
-    safe_point = SafePoint(options, client.pd, client.clock, f"tidemill-{name}", lambda: ts)
-    client.run(safe_point.start(ts))
-    client.loop.submit(safe_point.run(), "hold the GC safe point")
-    yield
 
 
 def plan_tikv(client: TikvClient, wanted: TableFilter, settings: BackfillOptions, ts: Ts) -> Plan:
@@ -68,7 +39,7 @@ def plan_tikv(client: TikvClient, wanted: TableFilter, settings: BackfillOptions
     if ts > now:
         raise ConfigError(f"option ts = {ts}: it is yet to come, the cluster has come to {now}")
     at = ts or now
-    schema = _Tables(wanted)
+    schema = RowTables(wanted)
     client.run(read_schema(client.kv, at, schema))
     if unmatched := wanted.unmatched(schema.names):
         raise ConfigError(no_table_matches(unmatched))
@@ -112,16 +83,6 @@ def _chunks(client: TikvClient, physical_id: int, regions: int) -> list[_Pair]:
     return list(pairwise([start, *bounds[regions - 1 :: regions], end]))
 
 
-class _Tables(TableNames):
-    def __init__(self, wanted: TableFilter) -> None:
-        super().__init__(wanted)
-        self.tables: list[tuple[str, TableInfo]] = []
-
-    def follow(self, schema: str, info: TableInfo) -> None:
-        if holds_rows(info):
-            self.tables.append((schema, info))
-
-
 def read_tikv(options: TikvOptions, directory: Directory, plan: Plan, number: int) -> None:
     """Read one chunk. Raises Retryable and Fatal."""
     table, chunk = plan.find(number)
@@ -131,22 +92,10 @@ def read_tikv(options: TikvOptions, directory: Directory, plan: Plan, number: in
         writer = ChunkWriter(directory, READ, plan, table, number)
         try:
             found = client.kv.scan(chunk.start, chunk.end, int(plan.position))
-            while pairs := client.run(_take(found)):
+            while pairs := client.run(take_page(found, _PIECE_ROWS, PIECE_BYTES)):
                 writer.add_pairs(pairs)
             reach("snapshot.chunk_read")
             writer.finish(plan.position, plan.position)
         except BaseException:
             writer.discard()
             raise
-
-
-async def _take(found: AsyncIterator[_Pair]) -> list[_Pair]:
-    """Take the next pairs, for one piece."""
-    pairs: list[_Pair] = []
-    size = 0
-    async for pair in found:
-        pairs.append(pair)
-        size += len(pair[0]) + len(pair[1])
-        if len(pairs) >= _PIECE_ROWS or size >= PIECE_BYTES:
-            break
-    return pairs

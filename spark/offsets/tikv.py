@@ -28,15 +28,15 @@ class TikvOffsets:
     def __init__(self, options: ReadOptions) -> None:
         found = options.feed(Path(), WHOLE).source
         self._options = options
-        self._client: Final = TikvClient(cast("TikvOptions", found), SystemClock(), Random())
-        self._client.start()
-        self.source = f"tikv cluster {self._client.pd.cluster_id}"
+        self.client: Final = TikvClient(cast("TikvOptions", found), SystemClock(), Random())
+        self.client.start()
+        self.source = f"tikv cluster {self.client.pd.cluster_id}"
         self._ranges: dict[Part, Ranges] = {}
 
     def tables(self) -> list[Table]:
         wanted = TableFilter(self._options.patterns)
         found = _Tables(wanted)
-        self._client.run(read_schema(self._client.kv, self._now(), found))
+        self.client.run(read_schema(self.client.kv, self._now(), found))
         if unmatched := wanted.unmatched(found.names):
             raise ConfigError(no_table_matches(unmatched))
         return found.tables
@@ -75,8 +75,8 @@ class TikvOffsets:
             return None
         if part not in self._ranges:
             wanted = PartFilter(options.patterns, part)
-            self._ranges[part] = Ranges(self._client, wanted, options.partitions)
-        return self._client.run(self._ranges[part].bounds(start.ts, end.ts))
+            self._ranges[part] = Ranges(self.client, wanted, options.partitions)
+        return self.client.run(self._ranges[part].bounds(start.ts, end.ts))
 
     def oldest(self, at: Offset) -> Ts:
         """Return `at.ts`: a cluster doesn't tell, but no change is older."""
@@ -87,16 +87,16 @@ class TikvOffsets:
         return {**end.fields(), "lagSeconds": max(0.0, (physical_ms(end.ts) - physical_ms(at.ts)) / 1000)}
 
     def close(self) -> None:
-        self._client.stop()
+        self.client.stop()
 
     def _offset(self, ts: Ts) -> Offset:
         return ts_offset(ts, self.source)
 
     def _now(self) -> Ts:
-        return self._client.run(self._client.pd.tso())
+        return self.client.run(self.client.pd.tso())
 
     def _collected(self) -> Ts:
-        return self._client.run(self._client.pd.gc_safe_point())
+        return self.client.run(self.client.pd.gc_safe_point())
 
     def _check_kept(self, ts: Ts) -> None:
         collected = self._collected()

@@ -86,11 +86,10 @@ class BatchReader(DataSourceReader):
             yield from self.output.batches(Pick(part, self._operations), items)
 
     def _rows(self, partition: SnapshotPartition) -> Iterator[pa.RecordBatch]:
-        from ..snapshot.task import rows  # drivers of TiKV don't need it
-
         assert self.output.table is not None
         partition.planner.check()
-        with closing(rows(self.options, partition, self.output.table)) as found:
+        found = self.options.reading.read_snapshot(self.options, partition, self.output.table)
+        with closing(found):
             for batch in found:
                 if batch.num_rows:
                     yield self.output.selected(batch)

@@ -1,1 +1,1 @@
-"""Snapshots of one table of a binlog's server, read by SELECTs of its columns, keys and ranges."""
+"""Snapshots of one table: tasks read its columns, keys and ranges, by SELECTs or by scans of TiKV."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
@@ -11,9 +12,22 @@ from ..offsets.offset import Offset
 from ..planner import Planner
 from .row_filter import KeyRange, RowFilter
 
+if TYPE_CHECKING:
+    from ...codec.tidb.table_info import TableInfo
+    from .key_ranges import RawRange
+
 
 class SnapshotPartition(InputPartition):
-    """The rows of `table` as of `at` with keys in `keys`, and those that `filters` keep; with its planner."""
+    """A part of a table's rows as of `at`; with its planner."""
+
+    def __init__(self, number: int, at: Offset) -> None:
+        self.number = number
+        self.at = at
+        self.planner = Planner()
+
+
+class MysqlPartition(SnapshotPartition):
+    """The rows of `table` with keys in `keys`, and those that `filters` keep."""
 
     def __init__(
         self,
@@ -26,10 +40,20 @@ class SnapshotPartition(InputPartition):
         is_exact: bool,
     ) -> None:
         """Unless `is_exact`, the rows are those of the time at which the task reads them."""
-        self.number = number
+        super().__init__(number, at)
         self.table = table
-        self.at = at
         self.keys = keys
         self.filters = tuple(filters)
         self.is_exact = is_exact
-        self.planner = Planner()
+
+
+class TikvPartition(SnapshotPartition):
+    """The rows with raw keys in `ranges` of the table `info`, which is of the schema with this name."""
+
+    def __init__(
+        self, number: int, schema: str, info: TableInfo, at: Offset, ranges: Sequence[RawRange]
+    ) -> None:
+        super().__init__(number, at)
+        self.schema = schema
+        self.info = info
+        self.ranges = tuple(ranges)

@@ -19,7 +19,7 @@ from ..offsets.mysql import MysqlOffsets
 from ..read.options import ReadOptions
 from ..read.parts import WHOLE
 from .cuts import cuts
-from .partition import SnapshotPartition
+from .partition import MysqlPartition
 from .row_filter import KeyRange, key_range, row_filters
 
 _TRANSACTIONAL: Final = frozenset({"InnoDB", "ROCKSDB"})
@@ -27,7 +27,7 @@ _LEAST_ROWS: Final = 1000
 """Rows below which a table isn't divided."""
 
 
-def plan(options: ReadOptions, filters: Sequence[Filter]) -> list[SnapshotPartition] | None:
+def plan(options: ReadOptions, filters: Sequence[Filter]) -> list[MysqlPartition] | None:
     """Divide the snapshot of the option `table`; None if its storage engine has no consistent views.
 
     With an integer key, and a server that tells a view's position, up to `partitions` tasks read the rows as
@@ -55,7 +55,7 @@ def plan(options: ReadOptions, filters: Sequence[Filter]) -> list[SnapshotPartit
         return []
     edges = pairwise([within.after, *bounds, within.up_to])
     return [
-        SnapshotPartition(number, one.table, at, KeyRange(*edge), conditions, is_exact=is_exact)
+        MysqlPartition(number, one.table, at, KeyRange(*edge), conditions, is_exact=is_exact)
         for number, edge in enumerate(edges)
     ]
 

@@ -7,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, cast
 
-import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
@@ -21,20 +20,18 @@ from ...puller.mysql.position import Position
 from ...puller.mysql.snapshot import BEGIN, begin
 from ...puller.mysql.stream import Result
 from ...puller.mysql.tables import FoundTable, quoted, read_table
-from ...sink.files.parquet_columns import repeated
 from ..read.options import ReadOptions
 from ..read.parts import WHOLE
 from ..read.pick import Pick
 from ..read.typed import TypedEncoder
-from .partition import SnapshotPartition
+from .inserts import Inserts
+from .partition import MysqlPartition
 from .undo import Undo, undo
 
 _BATCH_BYTES: Final = 1 << 20
-_PART_BITS: Final = 40
-"""Bits of `sequence` for the rows of one part."""
 
 
-def rows(options: ReadOptions, part: SnapshotPartition, table: Table) -> Generator[pa.RecordBatch]:
+def rows(options: ReadOptions, part: MysqlPartition, table: Table) -> Generator[pa.RecordBatch]:
     """Yield the rows of the part with the columns of `table`, as inserts in no order.
 
     Only these columns, and the key's, are read. Closing the iterator closes the connection. Raises
@@ -51,7 +48,7 @@ def rows(options: ReadOptions, part: SnapshotPartition, table: Table) -> Generat
         disconnect(session)
 
 
-def _open_view(session: Session, source: MysqlOptions, part: SnapshotPartition) -> Position | None:
+def _open_view(session: Session, source: MysqlOptions, part: MysqlPartition) -> Position | None:
     """Open a consistent view, under a metadata lock of the table; return its position if it is exact."""
     if (found := identify(session).source) != part.at.source:
         raise SourceError(f"{source.address} is {found}, and the read was planned on {part.at.source}")
@@ -79,7 +76,7 @@ def _check_table(session: Session, table: Table) -> None:
 class _Batches:
     """Makes batches of the rows of a SELECT, and of the rows that changed after the part's position."""
 
-    def __init__(self, options: ReadOptions, part: SnapshotPartition, table: Table, undone: Undo) -> None:
+    def __init__(self, options: ReadOptions, part: MysqlPartition, table: Table, undone: Undo) -> None:
         names = {column.name for column in table.columns}
         key = [part.table.columns[index] for index in part.table.key]
         self._undone = undone
@@ -93,8 +90,9 @@ class _Batches:
             Pick(),
             invalid_dates=options.invalid_dates,
         )
-        self._row_type = TypedEncoder(table, Pick()).schema.field("after").type
-        self._sequence = part.number << _PART_BITS
+        schema = TypedEncoder(table, Pick()).schema
+        self._row_type = schema.field("after").type
+        self._inserts = Inserts(schema, part.number, part.at.ts)
 
     def read(self, session: Session, source: MysqlOptions) -> Generator[pa.RecordBatch]:
         if before := self._earlier():
@@ -134,26 +132,14 @@ class _Batches:
         after = (
             pa.StructArray.from_arrays(columns, fields=fields) if fields else pa.nulls(count, self._row_type)
         )
-        numbers = pa.array(np.arange(self._sequence, self._sequence + count))
-        self._sequence += count
-        ts = repeated([self._part.at.ts], [count], pa.int64())
-        return pa.RecordBatch.from_pydict(
-            {
-                "commit_ts": ts,
-                "start_ts": ts,
-                "sequence": numbers,
-                "op": repeated(["insert"], [count], pa.string()),
-                "before": pa.nulls(count, self._row_type),
-                "after": after,
-            }
-        )
+        return self._inserts.batch(after)
 
 
 def _with_columns(table: Table, names: set[str]) -> Table:
     return replace(table, columns=tuple([one for one in table.columns if one.name in names]), key=())
 
 
-def _select(part: SnapshotPartition, table: Table, session: Session) -> str:
+def _select(part: MysqlPartition, table: Table, session: Session) -> str:
     columns = ", ".join(select_expression(column) for column in table.columns)
     conditions = [one.sql(session.escape) for one in part.filters]
     hint = ""

@@ -14,7 +14,7 @@ from tidemill.testing.progress import completed
 @pytest.mark.soak
 def test_it_ends_with_one_line_of_json_with_its_yardstick() -> None:
     command = [sys.executable, "-m", "tidemill.benchmarks.spark", "rows=20000", "rounds=1", "batches=1"]
-    command.append("jdbc_rows=3000")
+    command += ["jdbc_rows=3000", "tikv_rows=3000"]
     done = completed(command, 900)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.splitlines()[-1])
@@ -23,6 +23,6 @@ def test_it_ends_with_one_line_of_json_with_its_yardstick() -> None:
     alone = {"fixed_seconds", "fixed_capture_seconds", "first_query_seconds", "query_seconds"}
     assert result["figures"].keys() - alone == result["yardstick"].keys()
     tables = {"jdbc", "jdbc_one", "jdbc_row"} if driver() else set()
-    own = {"read", "one_core", "json", "json_one_core", "cores", "json_cores"}
+    own = {"read", "one_core", "json", "json_one_core", "cores", "json_cores", "tikv", "tikv_one"}
     assert own | tables == result["ratio"].keys()
     assert all(figure > 0 for figure in result["figures"].values())

@@ -27,6 +27,9 @@ from .transactions import SecondaryLocks, TxnStatus, status_of
 _FEWER: Final = 4
 """Divisor of the number of rows per request after an answer was too large."""
 
+_SMALL_BYTES: Final = 256 << 10
+"""Bytes of values below which an answer is small."""
+
 
 class Kv:
     """Transactional reads of TiKV by raw keys, which may not be empty. To be used in the loop's thread only.
@@ -63,21 +66,34 @@ class Kv:
         Rows that are too large for one answer are requested a few at a time. Raises TooLarge if a single row
         is too large.
         """
+        async for keys, values in self.pages(start, end, ts):
+            for pair in zip(keys, values, strict=True):
+                yield pair
+
+    async def pages(
+        self, start: bytes, end: bytes, ts: Ts, growth: int = 1
+    ) -> AsyncIterator[tuple[list[bytes], list[bytes]]]:
+        """Yield the same as lists of keys and of their values, as they come in one answer.
+
+        Requests for up to `growth` times as many rows as `scan_page` follow answers that are small.
+        """
         locks = self._lock_wait(ts)
         at: bytes | None = start
-        page = self._page
+        page, most = self._page, self._page * growth
         while at is not None:
             try:
                 pairs, at = await self._scan_page(at, end, locks, page)
             except TooLarge:
                 if page == 1:
                     raise
-                page = max(1, page // _FEWER)
+                page = most = max(1, page // _FEWER)
                 continue
-            for pair in pairs:
-                yield pair.key, pair.value
             if pairs:
+                values = [pair.value for pair in pairs]
+                yield [pair.key for pair in pairs], values
                 locks = self._lock_wait(ts, locks)
+                if page < most and sum(map(len, values)) < _SMALL_BYTES:
+                    page = min(2 * page, most)
 
     async def scan_locks(self, start: bytes, end: bytes, max_ts: Ts, limit: int = 1024) -> list[Any]:
         """Return the locks (kvrpcpb.LockInfo) in [start, end) of transactions that began at or before

@@ -109,6 +109,21 @@ def test_a_scan_is_the_same_in_pages_of_any_size(cluster, rows, page):
         assert [key for key, _ in scan(c, b"", b"", rows)] == KEYS
 
 
+def test_small_answers_are_followed_by_larger_requests_and_large_ones_are_not(cluster, c, rows):
+    async def pages(*growth):
+        return [keys async for keys, _ in c.kv.pages(b"k071", b"", rows, *growth)]
+
+    assert [len(keys) for keys in c.run(pages())] == [7, 7, 7, 7, 1]
+    assert [len(keys) for keys in c.run(pages(2))] == [7, 14, 8]
+    ts = cluster.write([("put", key, bytes(50_000)) for key in KEYS[:60]])
+    with client(cluster.pd_address, scan_page=7) as c:
+
+        async def large():
+            return [keys async for keys, _ in c.kv.pages(b"k034", b"k060", ts, 4)]
+
+        assert [len(keys) for keys in c.run(large())] == [7, 7, 7, 5]
+
+
 def test_a_scan_goes_on_while_regions_split_merge_and_move(cluster, c, rows):
     async def collect():
         seen = []

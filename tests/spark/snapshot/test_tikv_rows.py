@@ -1,0 +1,99 @@
+"""Rows of TiDB that are read at a ts, as Arrow batches, beside those of a feed's snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from itertools import groupby
+from random import Random
+
+import pyarrow as pa
+import pytest
+from msgspec.structs import replace
+
+from tidemill.codec.native import library
+from tidemill.codec.tidb.changes import ChangesDecoder
+from tidemill.codec.tidb.row_decoder import RowDecoder
+from tidemill.codec.tidb.run import KvBlock, KvRun, PairsRun
+from tidemill.codec.tidb.table import to_table
+from tidemill.codec.tidb.table_info import TableInfo
+from tidemill.errors import SourceError
+from tidemill.events import PUT, KvChange, Run, Table
+from tidemill.spark.read.pick import Pick
+from tidemill.spark.read.typed import TypedEncoder
+
+from ...codec.native.tidb import cases
+from ...codec.tidb.row_vectors import load
+
+Pairs = Sequence[tuple[bytes, bytes]]
+
+
+def of_snapshot(info: TableInfo, pairs: Pairs, names: Collection[str] | None = None) -> Run:
+    rows = RowDecoder("s", info, only=names)
+    return PairsRun(9, 9, rows.table, "insert", None, rows, *map(list, zip(*pairs, strict=True)))
+
+
+def of_feed(info: TableInfo, pairs: Pairs) -> Run:
+    decoder = ChangesDecoder("s", info)
+    block = KvBlock(decoder, [KvChange(9, 9, PUT, *pair) for pair in pairs])
+    return KvRun(9, 9, decoder.table, "insert", None, block, 0, len(pairs))
+
+
+def image(table: Table, run: Run) -> pa.Array:
+    _, found = TypedEncoder(table, Pick(), invalid_dates="null").images([run])
+    found.validate(full=True)
+    return found
+
+
+@pytest.mark.parametrize("is_native", [True, False])
+@pytest.mark.parametrize("file", ["rows", "rows_checksum"])
+def test_rows_that_tidb_wrote_are_the_same(
+    file: str, is_native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library, "in_use", is_native and library.native is not None)
+    random = Random(3)
+    for _, vectors in groupby(load(file), lambda vector: (vector.info, vector.row_format)):
+        found = list(vectors)
+        info, pairs = found[0].info, [(vector.key, vector.value) for vector in found]
+        check(info, pairs, random)
+
+
+def check(info: TableInfo, pairs: Pairs, random: Random) -> None:
+    """Compare all columns, and some of them."""
+    table = to_table("s", info)
+    wanted = image(table, of_feed(info, pairs))
+    assert image(table, of_snapshot(info, pairs)).equals(wanted)
+    columns = random.sample(table.columns, random.randint(1, len(table.columns)))
+    names = [column.name for column in columns]
+    some = image(replace(table, columns=tuple(columns), key=()), of_snapshot(info, pairs, names))
+    whole = RowDecoder("s", info)
+    assert (whole.layout is None) == (RowDecoder("s", info, only=names).layout is None)
+    assert [some.field(name) for name in names] == [wanted.field(name) for name in names]
+
+
+@pytest.mark.parametrize("seeds", [range(40), pytest.param(range(1000, 3000), marks=pytest.mark.soak)])
+def test_random_rows_are_the_same_and_damaged_ones_are_the_same_errors(seeds: range) -> None:
+    count = errors = 0
+    for seed in seeds:
+        for case in cases(seed):
+            table = to_table("s", case.info)
+            if case.keyless or not table.columns:
+                continue
+            wanted = error(table, of_feed(case.info, case.pairs))
+            if wanted:
+                found = error(table, of_snapshot(case.info, case.pairs))
+                assert found
+                assert found in wanted
+                errors += 1
+            else:
+                check(case.info, case.pairs, Random(seed))
+                count += 1
+    assert min(count, errors) > 20
+
+
+def error(table: Table, run: Run) -> str:
+    """Return why the rows can't be read; empty if they can."""
+    try:
+        image(table, run)
+    except (SourceError, pa.ArrowException) as found:
+        return str(found)
+    return ""
