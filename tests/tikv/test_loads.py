@@ -233,7 +233,8 @@ class Followed:
 
 
 def follow_live(tidb: Tidb, directory: Path, seed: int, rounds: int) -> int:
-    """Change a database while a feed follows it, stops and begins again. Return the number of chunks."""
+    """Change a database while a feed follows it, stops and begins again, and garbage is collected as far as
+    its safe point allows. Return the number of chunks."""
     moves = Moves(tidb, seed)
     followed = Followed()
     section = {"url": f"tikv://{tidb.pd_address}", "tables": ["shop.*"]}
@@ -245,6 +246,8 @@ def follow_live(tidb: Tidb, directory: Path, seed: int, rounds: int) -> int:
             moves.change()
             for _ in range(3):
                 moves.write()
+                if followed.tables:  # then it has set its safe point
+                    tidb.gc(tidb.tso())
             eventually(partial(followed.goes_on, tidb, feed, followed.loads))
         feed.stop()
         feed_ended(feed)
