@@ -9,6 +9,9 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
+from ...codec.native import library
+from ...codec.native.library import native
+
 _header = Struct("<I").unpack_from
 _LENGTH: Final = 0xFFFFFF  # length of the header, and of a payload that is continued
 _ERROR: Final = 0xFF
@@ -90,6 +93,7 @@ class RowCutter:
     def __init__(self) -> None:
         self._remainder = _Remainder()
         self._described = False
+        self._whole_rows = native.whole_rows if library.in_use else whole_rows
         self.rows = 0
         """Number of rows cut."""
         self.last_row = b""
@@ -104,48 +108,64 @@ class RowCutter:
         data = self._remainder.join(data)
         if not data:
             return b""
-        start = first = 0
-        begin = 0  # start of the rows
-        last = -1
-        rows = 0
-        end = len(data)
-        needed = 4
-        while start + 4 <= end:
-            length = _header(data, start)[0] & _LENGTH
-            stop = start + 4 + length
-            if stop > end:
-                needed = stop - first
-                break
-            if start == first and length and data[start + 4] >= _EOF:
-                # A row begins with the length of its first value: 0xFF is no length, and 0xFE announces a
-                # length of eight bytes.
-                if data[start + 4] == _ERROR:
-                    self.error = data[start + 4 : stop]
-                    self.done = True
-                    break
-                if length == _EOF_LENGTH:
-                    if self._described:
-                        self.done = True
-                        break
-                    self._described = True
-                    start = first = begin = stop
-                    continue
-            start = stop
-            if length == _LENGTH:
-                continue
-            if self._described:
-                rows += 1
-                last = first
-            else:
-                begin = start
-            first = start
-        else:
-            needed = start + 4 - first
-        if rows:
-            self.rows += rows
-            self.last_row = data[last:first]
-        self._remainder.keep(data[first:], needed)
+        begin = 0 if self._described else self._after_columns(data)
+        first = begin
+        if self._described:
+            rows, last, first = self._whole_rows(data, begin)
+            if rows:
+                self.rows += rows
+                self.last_row = data[last:first]
+        stop = _packet_end(data, first)
+        if stop <= len(data) and _is_end(data, first, stop):
+            self.error = data[first + 4 : stop] if data[first + 4] == _ERROR else b""
+            self.done = True
+        while stop <= len(data):  # of a row of several packets
+            stop = _packet_end(data, stop)
+        self._remainder.keep(data[first:], stop - first)
         return data[begin:first]
+
+    def _after_columns(self, data: bytes) -> int:
+        """Return the end of the column definitions; of an error, or a part of them, the start."""
+        start = 0
+        while (stop := _packet_end(data, start)) <= len(data):
+            if _is_end(data, start, stop):
+                if data[start + 4] == _ERROR:
+                    break
+                self._described = True
+                return stop
+            start = stop
+        return start
+
+
+def whole_rows(data: bytes, start: int) -> tuple[int, int, int]:
+    """Return the number of whole rows from `start` on, the start of the last one, and their end."""
+    rows = 0
+    last = first = start
+    while (stop := _packet_end(data, start)) <= len(data):
+        if start == first and _is_end(data, start, stop):
+            break
+        is_last_packet = stop - start != 4 + _LENGTH
+        start = stop
+        if is_last_packet:
+            rows += 1
+            last, first = first, start
+    return rows, last, first
+
+
+def _packet_end(data: bytes, start: int) -> int:
+    """Return the end of the packet at `start`, or if its header isn't whole, that of the header."""
+    return start + 4 + (_header(data, start)[0] & _LENGTH if start + 4 <= len(data) else 0)
+
+
+def _is_end(data: bytes, start: int, stop: int) -> bool:
+    """True for an error or EOF packet.
+
+    A row begins with the length of its first value: 0xFF is no length, and 0xFE announces a length of eight
+    bytes.
+    """
+    if stop == start + 4 or data[start + 4] < _EOF:
+        return False
+    return data[start + 4] == _ERROR or stop - start == 4 + _EOF_LENGTH
 
 
 def payload_of(row: bytes) -> bytes:

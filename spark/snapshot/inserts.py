@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from ...codec.arrow_arrays import int64_array, repeated
 from ...events import Ts
-from ...sink.files.parquet_columns import repeated
 
 _PART_BITS: Final = 40
 """Bits of `sequence` for the rows of one part."""
@@ -28,7 +28,7 @@ class Inserts:
         count = len(after)
         ts = repeated([self._ts], [count], pa.int64())
         op = repeated(["insert"], [count], pa.string())
-        numbers = pa.array(np.arange(self._sequence, self._sequence + count))
+        numbers = int64_array(np.arange(self._sequence, self._sequence + count))
         self._sequence += count
         columns = [ts, ts, numbers, op, pa.nulls(count, after.type), after]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import InputPartition
 
 from ...events import Table
+from ...puller.mysql.tables import SourceTable
 from ..offsets.offset import Offset
 from ..planner import Planner
 from .row_filter import KeyRange, RowFilter
@@ -27,12 +28,12 @@ class SnapshotPartition(InputPartition):
 
 
 class MysqlPartition(SnapshotPartition):
-    """The rows of `table` with keys in `keys`, and those that `filters` keep."""
+    """The rows of a table with keys in `keys`, and those that `filters` keep."""
 
     def __init__(
         self,
         number: int,
-        table: Table,
+        source: SourceTable,
         at: Offset,
         keys: KeyRange,
         filters: Sequence[RowFilter],
@@ -41,10 +42,14 @@ class MysqlPartition(SnapshotPartition):
     ) -> None:
         """Unless `is_exact`, the rows are those of the time at which the task reads them."""
         super().__init__(number, at)
-        self.table = table
+        self.source = source
         self.keys = keys
         self.filters = tuple(filters)
         self.is_exact = is_exact
+
+    @property
+    def table(self) -> Table:
+        return self.source.table
 
 
 class TikvPartition(SnapshotPartition):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Generator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Final, TypeAlias, cast
 
 import pyarrow as pa
@@ -16,7 +15,6 @@ from ...events import Table, Ts
 from ...puller.tikv.client import TikvClient
 from ...puller.tikv.options import TikvOptions
 from ..read.options import ReadOptions
-from ..read.parts import WHOLE
 from ..read.pick import Pick
 from ..read.schema_changes import EVOLVE
 from ..read.typed import TypedEncoder
@@ -41,7 +39,7 @@ def rows(options: ReadOptions, part: TikvPartition, table: Table) -> Generator[p
     Only these columns, and the key's, are decoded. Closing the iterator ends the scan. Raises SourceError if
     a column had another type at the part's ts, Retryable after `sourceTimeout`, and Fatal.
     """
-    source = cast("TikvOptions", options.feed(Path(), WHOLE).source)
+    source = cast("TikvOptions", options.source_options)
     seconds = options.source_timeout
     source = replace(source, pd_retry_seconds=seconds, store_retry_seconds=seconds)
     with connected(source) as client:

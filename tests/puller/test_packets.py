@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.puller.mysql.packets import PacketCutter, RowCutter, payload_of, text_values
+from tidemill.codec.native.library import native
+from tidemill.puller.mysql.packets import PacketCutter, RowCutter, payload_of, text_values, whole_rows
 
 LONGEST = 0xFFFFFF
 EOF = b"\xfe\x00\x00\x02\x00"
@@ -41,6 +43,8 @@ def pieces(data: bytes, cuts: list[int]) -> Iterator[bytes]:
     if data:
         yield data
 
+
+pytestmark = pytest.mark.usefixtures("decoder")
 
 sizes = st.lists(st.integers(1, 40), max_size=60)
 rows = st.lists(st.lists(st.none() | st.binary(max_size=300), min_size=1, max_size=4), max_size=12)
@@ -111,3 +115,23 @@ def test_an_error_ends_a_result_before_its_rows_and_between_them() -> None:
         cutter = RowCutter()
         cutter.feed(b"".join(map(packets, [*before, error])))
         assert (cutter.done, cutter.error) == (True, error)
+
+
+heads = st.sampled_from([b"\xff", b"\xfe", b"\x00", b"\x02a", b""])
+damaged = st.lists(st.tuples(st.integers(0, 9), heads, st.binary(max_size=9)), max_size=9).map(
+    lambda found: b"".join(bytes([size, 0, 0, 0]) + head + rest for size, head, rest in found)
+)
+
+
+@pytest.mark.skipif(native is None, reason="the native decoder wasn't built")
+@given(damaged, st.integers(0, 20))
+def test_both_find_the_same_rows_in_any_bytes(data: bytes, start: int) -> None:
+    start = min(start, len(data))
+    assert native.whole_rows(data, start) == whole_rows(data, start)
+
+
+@pytest.mark.skipif(native is None, reason="the native decoder wasn't built")
+def test_rows_start_in_the_data() -> None:
+    for start in -1, 3:
+        with pytest.raises(ValueError, match="the rows start outside the data"):
+            native.whole_rows(b"ab", start)

@@ -2,6 +2,7 @@
 #include "builder.h"
 #include "change_data.h"
 #include "columns.h"
+#include "packets.h"
 #include "reader.h"
 #include "tidb.h"
 
@@ -40,6 +41,7 @@ static PyMethodDef functions[] = {
     {"image_starts", image_starts, METH_VARARGS, "Find where each row image begins."},
     {"count_rows", count_rows, METH_O, "Count rows of the text protocol."},
     {"text_columns", text_columns, METH_VARARGS, "Read rows of the text protocol as Arrow columns' buffers."},
+    {"whole_rows", whole_rows, METH_VARARGS, "Find the whole rows of a result that is being received."},
     {"tidb_rows", tidb_rows, METH_VARARGS, "Read rows of TiDB as tuples."},
     {"tidb_changes", tidb_changes, METH_VARARGS, "Read changes of TiDB's rows."},
     {"pack_changes", pack_changes, METH_O, "Join the bytes of each KvChange, and all of them."},

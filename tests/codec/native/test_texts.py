@@ -13,6 +13,7 @@ from tidemill.codec.mysql.values import UNREADABLE
 from tidemill.codec.native import library
 from tidemill.codec.native.mysql_text import TextLayout
 from tidemill.events import Column, Kind, RowChange, Table
+from tidemill.puller.mysql.packets import whole_rows
 
 pytestmark = pytest.mark.skipif(library.native is None, reason="the native decoder isn't built")
 
@@ -98,6 +99,7 @@ def compare(seed: int) -> int:
         for one in broken:
             wanted = outcome(python, one)
             assert outcome(native, one) == wanted, seed
+            assert library.native.whole_rows(one, 0) == whole_rows(one, 0), seed
             readable += wanted != "unreadable"
     return readable
 

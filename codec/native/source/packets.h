@@ -1,0 +1,11 @@
+/* The module's function of packets. */
+#ifndef TIDEMILL_PACKETS_H
+#define TIDEMILL_PACKETS_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+/* (data, start of a row) to the number of whole rows, the start of the last one, and their end. */
+PyObject *whole_rows(PyObject *module, PyObject *arguments);
+
+#endif
