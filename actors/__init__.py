@@ -1,41 +1,65 @@
 """Actors on shared threads: pykka's classes, bounded mailboxes and nothing that blocks a worker."""
 
-from .actor import PooledActor, Target
-from .backoff import Backoff, pause_seconds
-from .clock import Alarm, Clock, ManualClock, SystemClock
-from .future import PooledFuture
-from .mailbox import Mailbox, MailboxFull, Waiting
-from .outbox import DeadlockError
-from .ref import PooledRef
-from .seeded import SeededSystem
-from .statistics import ActorStatistics, StreamStatistics, SystemStatistics
-from .stream import Stream
-from .supervision import Failed, Restart
-from .system import ActorSystem
-from .timer import Timer
+from __future__ import annotations
 
-__all__ = [
-    "ActorStatistics",
-    "ActorSystem",
-    "Alarm",
-    "Backoff",
-    "Clock",
-    "DeadlockError",
-    "Failed",
-    "Mailbox",
-    "MailboxFull",
-    "ManualClock",
-    "PooledActor",
-    "PooledFuture",
-    "PooledRef",
-    "Restart",
-    "SeededSystem",
-    "Stream",
-    "StreamStatistics",
-    "SystemClock",
-    "SystemStatistics",
-    "Target",
-    "Timer",
-    "Waiting",
-    "pause_seconds",
-]
+from typing import TYPE_CHECKING
+
+from ..lazy import Names
+
+if TYPE_CHECKING:
+    from .actor import PooledActor as PooledActor
+    from .actor import Target as Target
+    from .backoff import Backoff as Backoff
+    from .backoff import pause_seconds as pause_seconds
+    from .clock import Alarm as Alarm
+    from .clock import Clock as Clock
+    from .clock import ManualClock as ManualClock
+    from .clock import SystemClock as SystemClock
+    from .future import PooledFuture as PooledFuture
+    from .mailbox import Mailbox as Mailbox
+    from .mailbox import MailboxFull as MailboxFull
+    from .mailbox import Waiting as Waiting
+    from .outbox import DeadlockError as DeadlockError
+    from .ref import PooledRef as PooledRef
+    from .seeded import SeededSystem as SeededSystem
+    from .statistics import ActorStatistics as ActorStatistics
+    from .statistics import StreamStatistics as StreamStatistics
+    from .statistics import SystemStatistics as SystemStatistics
+    from .stream import Stream as Stream
+    from .supervision import Failed as Failed
+    from .supervision import Restart as Restart
+    from .system import ActorSystem as ActorSystem
+    from .timer import Timer as Timer
+
+_NAMES = Names(
+    __name__,
+    {
+        "ActorStatistics": ".statistics",
+        "ActorSystem": ".system",
+        "Alarm": ".clock",
+        "Backoff": ".backoff",
+        "Clock": ".clock",
+        "DeadlockError": ".outbox",
+        "Failed": ".supervision",
+        "Mailbox": ".mailbox",
+        "MailboxFull": ".mailbox",
+        "ManualClock": ".clock",
+        "PooledActor": ".actor",
+        "PooledFuture": ".future",
+        "PooledRef": ".ref",
+        "Restart": ".supervision",
+        "SeededSystem": ".seeded",
+        "Stream": ".stream",
+        "StreamStatistics": ".statistics",
+        "SystemClock": ".clock",
+        "SystemStatistics": ".statistics",
+        "Target": ".actor",
+        "Timer": ".timer",
+        "Waiting": ".mailbox",
+        "pause_seconds": ".backoff",
+    },
+)
+__all__ = [*_NAMES]
+
+if not TYPE_CHECKING:
+    __getattr__ = _NAMES.get

@@ -33,9 +33,10 @@ from ..spark.capture.sink import CaptureSink
 from ..spark.offsets.offsets import batch_range, open_offsets
 from ..spark.read.bounded import change_items
 from ..spark.read.options import read_options
-from ..spark.read.output import Output, full_type
+from ..spark.read.output import Output
 from ..spark.read.parts import WHOLE
 from ..spark.read.pick import Pick
+from ..spark.read.schema import full_type
 from ..testing.mariadb import MariaDb
 from .mysql import _create, _write
 

@@ -8,11 +8,12 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..codec.arrow_arrays import counted, repeated
 from ..codec.image import Image
 from ..codec.images import read_images
 from ..errors import SourceError
 from ..events import LOGICAL_BITS, Column, Ddl, Item, Row, Run, Table, Transaction, Ts
-from ..sink.files.parquet_columns import MOST_DIGITS, arrow_type, counted, repeated
+from ..sink.files.parquet_columns import MOST_DIGITS, arrow_type
 from .arrow_batch import ArrowBatch, InvalidDates
 
 _MICROSECONDS: Final = pa.timestamp("us", "UTC")

@@ -10,7 +10,8 @@ from typing import Any, Final, get_args
 from ..config import build
 from ..errors import ConfigError
 from ..events import Op
-from ..mounter import DDL_KINDS, StatementFilter
+from ..mounter import StatementFilter
+from ..mounter.mysql.change import KINDS as DDL_KINDS
 from ..routing import RowFilter, TableFilter, Where
 
 OPS: Final[tuple[Op, ...]] = get_args(Op)

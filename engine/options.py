@@ -11,7 +11,9 @@ from typing import Any
 from .. import config
 from ..actors import Clock
 from ..errors import ConfigError
-from ..mounter import DDL_ACTIONS, DDL_KINDS, Policy, Rule
+from ..mounter import Policy, Rule
+from ..mounter.mysql.change import KINDS as DDL_KINDS
+from ..mounter.mysql.policy import ACTIONS as DDL_ACTIONS
 from ..routing import CanalFilter, RowFilter, TableFilter, Transform
 from ..sharding import Routes
 from ..sharding.options import RouteRule, ShardingOptions, sharding_options

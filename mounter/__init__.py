@@ -1,33 +1,45 @@
 """Decoding of raw changes in commit order into rows and schema changes."""
 
-from .mysql.catalog import Catalog
-from .mysql.change import KINDS as DDL_KINDS
-from .mysql.history import History
-from .mysql.mounter import Mounter
-from .mysql.policy import ACTIONS as DDL_ACTIONS
-from .mysql.policy import APPLY_ALL, Policy
-from .mysql.rule import Rule
-from .mysql.statement_filter import StatementFilter
-from .tables import Tables
-from .tidb.binlog_mounter import BinlogMounter
-from .tidb.history import SchemaHistory, TableAt
-from .tidb.mounter import TidbMounter
-from .tidb.rows import RowReader
+from __future__ import annotations
 
-__all__ = [
-    "APPLY_ALL",
-    "DDL_ACTIONS",
-    "DDL_KINDS",
-    "BinlogMounter",
-    "Catalog",
-    "History",
-    "Mounter",
-    "Policy",
-    "RowReader",
-    "Rule",
-    "SchemaHistory",
-    "StatementFilter",
-    "TableAt",
-    "Tables",
-    "TidbMounter",
-]
+from typing import TYPE_CHECKING
+
+from ..lazy import Names
+
+if TYPE_CHECKING:
+    from .mysql.catalog import Catalog as Catalog
+    from .mysql.history import History as History
+    from .mysql.mounter import Mounter as Mounter
+    from .mysql.policy import APPLY_ALL as APPLY_ALL
+    from .mysql.policy import Policy as Policy
+    from .mysql.rule import Rule as Rule
+    from .mysql.statement_filter import StatementFilter as StatementFilter
+    from .tables import Tables as Tables
+    from .tidb.binlog_mounter import BinlogMounter as BinlogMounter
+    from .tidb.history import SchemaHistory as SchemaHistory
+    from .tidb.history import TableAt as TableAt
+    from .tidb.mounter import TidbMounter as TidbMounter
+    from .tidb.rows import RowReader as RowReader
+
+_NAMES = Names(
+    __name__,
+    {
+        "APPLY_ALL": ".mysql.policy",
+        "BinlogMounter": ".tidb.binlog_mounter",
+        "Catalog": ".mysql.catalog",
+        "History": ".mysql.history",
+        "Mounter": ".mysql.mounter",
+        "Policy": ".mysql.policy",
+        "RowReader": ".tidb.rows",
+        "Rule": ".mysql.rule",
+        "SchemaHistory": ".tidb.history",
+        "StatementFilter": ".mysql.statement_filter",
+        "TableAt": ".tidb.history",
+        "Tables": ".tables",
+        "TidbMounter": ".tidb.mounter",
+    },
+)
+__all__ = [*_NAMES]
+
+if not TYPE_CHECKING:
+    __getattr__ = _NAMES.get

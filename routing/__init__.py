@@ -1,30 +1,49 @@
 """Which changes go where."""
 
-from .canal_filter import CanalFilter
-from .condition import Chosen, Condition
-from .filter import TableFilter
-from .row_filter import RowFilter
-from .row_filter_stage import ROWS_KEY, WHERE_KEY, RowFilterStage, difference
-from .share import Share
-from .table_stage import TableStage
-from .transform import TableTransform, Transform
-from .transform_stage import TransformStage
-from .where import Where
+from __future__ import annotations
 
-__all__ = [
-    "ROWS_KEY",
-    "WHERE_KEY",
-    "CanalFilter",
-    "Chosen",
-    "Condition",
-    "RowFilter",
-    "RowFilterStage",
-    "Share",
-    "TableFilter",
-    "TableStage",
-    "TableTransform",
-    "Transform",
-    "TransformStage",
-    "Where",
-    "difference",
-]
+from typing import TYPE_CHECKING
+
+from ..lazy import Names
+
+if TYPE_CHECKING:
+    from .canal_filter import CanalFilter as CanalFilter
+    from .condition import Chosen as Chosen
+    from .condition import Condition as Condition
+    from .filter import TableFilter as TableFilter
+    from .row_filter import RowFilter as RowFilter
+    from .row_filter_stage import ROWS_KEY as ROWS_KEY
+    from .row_filter_stage import WHERE_KEY as WHERE_KEY
+    from .row_filter_stage import RowFilterStage as RowFilterStage
+    from .row_filter_stage import difference as difference
+    from .share import Share as Share
+    from .table_stage import TableStage as TableStage
+    from .transform import TableTransform as TableTransform
+    from .transform import Transform as Transform
+    from .transform_stage import TransformStage as TransformStage
+    from .where import Where as Where
+
+_NAMES = Names(
+    __name__,
+    {
+        "CanalFilter": ".canal_filter",
+        "Chosen": ".condition",
+        "Condition": ".condition",
+        "ROWS_KEY": ".row_filter_stage",
+        "RowFilter": ".row_filter",
+        "RowFilterStage": ".row_filter_stage",
+        "Share": ".share",
+        "TableFilter": ".filter",
+        "TableStage": ".table_stage",
+        "TableTransform": ".transform",
+        "Transform": ".transform",
+        "TransformStage": ".transform_stage",
+        "WHERE_KEY": ".row_filter_stage",
+        "Where": ".where",
+        "difference": ".row_filter_stage",
+    },
+)
+__all__ = [*_NAMES]
+
+if not TYPE_CHECKING:
+    __getattr__ = _NAMES.get

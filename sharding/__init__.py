@@ -1,33 +1,53 @@
 """Many tables of one or more sources into one: routes, and schema changes that arrive shard by shard."""
 
-from .adopted import adopted_tables
-from .ghost_stage import GhostStage
-from .membership import ClaimedElsewhere, Membership
-from .merged_tables import known_shards, merged_states
-from .options import RouteOptions, ShardingOptions, sharding_options
-from .revisions import Revisions
-from .route import Routes
-from .shared_locks import SharedLocks
-from .stage import ShardStage
-from .status import FeedWait, LockStatus
-from .unlock import Unlock, plan_unlock
+from __future__ import annotations
 
-__all__ = [
-    "ClaimedElsewhere",
-    "FeedWait",
-    "GhostStage",
-    "LockStatus",
-    "Membership",
-    "Revisions",
-    "RouteOptions",
-    "Routes",
-    "ShardStage",
-    "ShardingOptions",
-    "SharedLocks",
-    "Unlock",
-    "adopted_tables",
-    "known_shards",
-    "merged_states",
-    "plan_unlock",
-    "sharding_options",
-]
+from typing import TYPE_CHECKING
+
+from ..lazy import Names
+
+if TYPE_CHECKING:
+    from .adopted import adopted_tables as adopted_tables
+    from .ghost_stage import GhostStage as GhostStage
+    from .membership import ClaimedElsewhere as ClaimedElsewhere
+    from .membership import Membership as Membership
+    from .merged_tables import known_shards as known_shards
+    from .merged_tables import merged_states as merged_states
+    from .options import RouteOptions as RouteOptions
+    from .options import ShardingOptions as ShardingOptions
+    from .options import sharding_options as sharding_options
+    from .revisions import Revisions as Revisions
+    from .route import Routes as Routes
+    from .shared_locks import SharedLocks as SharedLocks
+    from .stage import ShardStage as ShardStage
+    from .status import FeedWait as FeedWait
+    from .status import LockStatus as LockStatus
+    from .unlock import Unlock as Unlock
+    from .unlock import plan_unlock as plan_unlock
+
+_NAMES = Names(
+    __name__,
+    {
+        "ClaimedElsewhere": ".membership",
+        "FeedWait": ".status",
+        "GhostStage": ".ghost_stage",
+        "LockStatus": ".status",
+        "Membership": ".membership",
+        "Revisions": ".revisions",
+        "RouteOptions": ".options",
+        "Routes": ".route",
+        "ShardStage": ".stage",
+        "ShardingOptions": ".options",
+        "SharedLocks": ".shared_locks",
+        "Unlock": ".unlock",
+        "adopted_tables": ".adopted",
+        "known_shards": ".merged_tables",
+        "merged_states": ".merged_tables",
+        "plan_unlock": ".unlock",
+        "sharding_options": ".options",
+    },
+)
+__all__ = [*_NAMES]
+
+if not TYPE_CHECKING:
+    __getattr__ = _NAMES.get

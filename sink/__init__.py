@@ -1,30 +1,57 @@
 """Sinks for rows: SQL databases, files, Python code; each target has its own checkpoint."""
 
-from .actor import RetryDelay, SinkActor, spawn_sink
-from .delivery import Delivery, DeliveryOptions, DeliveryStatistics, LoadRequired, ReplayRequired
-from .messages import Acknowledged, Deliver, Flush, LoadAgain, Review, Seek
-from .registry import open_sink
-from .resume_filter import ResumeFilter
-from .sink import CheckpointStore, NotReproducible, Sink
+from __future__ import annotations
 
-__all__ = [
-    "Acknowledged",
-    "CheckpointStore",
-    "Deliver",
-    "Delivery",
-    "DeliveryOptions",
-    "DeliveryStatistics",
-    "Flush",
-    "LoadAgain",
-    "LoadRequired",
-    "NotReproducible",
-    "ReplayRequired",
-    "ResumeFilter",
-    "RetryDelay",
-    "Review",
-    "Seek",
-    "Sink",
-    "SinkActor",
-    "open_sink",
-    "spawn_sink",
-]
+from typing import TYPE_CHECKING
+
+from ..lazy import Names
+
+if TYPE_CHECKING:
+    from .actor import RetryDelay as RetryDelay
+    from .actor import SinkActor as SinkActor
+    from .actor import spawn_sink as spawn_sink
+    from .delivery import Delivery as Delivery
+    from .delivery import DeliveryOptions as DeliveryOptions
+    from .delivery import DeliveryStatistics as DeliveryStatistics
+    from .delivery import LoadRequired as LoadRequired
+    from .delivery import ReplayRequired as ReplayRequired
+    from .messages import Acknowledged as Acknowledged
+    from .messages import Deliver as Deliver
+    from .messages import Flush as Flush
+    from .messages import LoadAgain as LoadAgain
+    from .messages import Review as Review
+    from .messages import Seek as Seek
+    from .registry import open_sink as open_sink
+    from .resume_filter import ResumeFilter as ResumeFilter
+    from .sink import CheckpointStore as CheckpointStore
+    from .sink import NotReproducible as NotReproducible
+    from .sink import Sink as Sink
+
+_NAMES = Names(
+    __name__,
+    {
+        "Acknowledged": ".messages",
+        "CheckpointStore": ".sink",
+        "Deliver": ".messages",
+        "Delivery": ".delivery",
+        "DeliveryOptions": ".delivery",
+        "DeliveryStatistics": ".delivery",
+        "Flush": ".messages",
+        "LoadAgain": ".messages",
+        "LoadRequired": ".delivery",
+        "NotReproducible": ".sink",
+        "ReplayRequired": ".delivery",
+        "ResumeFilter": ".resume_filter",
+        "RetryDelay": ".actor",
+        "Review": ".messages",
+        "Seek": ".messages",
+        "Sink": ".sink",
+        "SinkActor": ".actor",
+        "open_sink": ".registry",
+        "spawn_sink": ".actor",
+    },
+)
+__all__ = [*_NAMES]
+
+if not TYPE_CHECKING:
+    __getattr__ = _NAMES.get

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ..actors import Clock
 from ..config import Finding
 from ..events import Table
-from ..mounter import APPLY_ALL, Policy
 from ..puller.lane import ALONE, Lane
-from ..routing import TableFilter
-from ..sharding import Routes
-from .source import Source
+
+if TYPE_CHECKING:  # the options of a source are read without its feed
+    from ..actors import Clock
+    from ..mounter import Policy
+    from ..routing import TableFilter
+    from ..sharding import Routes
+    from .source import Source
 
 
 class SourceOptions(Protocol):
@@ -36,6 +38,18 @@ def _nobody(_: Table) -> None:
     pass
 
 
+def _apply_all() -> Policy:
+    from ..mounter import APPLY_ALL
+
+    return APPLY_ALL
+
+
+def _no_routes() -> Routes:
+    from ..sharding import Routes
+
+    return Routes()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceContext:
     """The feed of one source, and the resources for it."""
@@ -47,11 +61,11 @@ class SourceContext:
     clock: Clock
     lane: Lane = ALONE
     """The timestamps that the source may use: all, unless it is one of several."""
-    on_ddl: Policy = APPLY_ALL
+    on_ddl: Policy = field(default_factory=_apply_all)
     """Rules about schema changes; a kind of source with `ddl_policies` follows them."""
     details: bool = False
     """True if a sink copies indexes and the like: then a kind that can follow them does."""
-    routes: Routes = field(default_factory=Routes)
+    routes: Routes = field(default_factory=_no_routes)
     """Merged tables. With routes, several sources may have tables of the same name."""
     note: Callable[[Table], object] = _nobody
     """Called by `survey` with the definition of each followed table, for the checks of the targets."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from ..config import Finding
@@ -13,7 +13,9 @@ from ..puller.mysql.options import MysqlOptions
 from ..puller.pump.options import PumpOptions, pump_addresses
 from ..puller.tikv.options import TikvOptions, endpoints
 from .kind import SourceContext, SourceKind
-from .source import Source
+
+if TYPE_CHECKING:
+    from .source import Source
 
 
 def _address(url: str) -> dict[str, Any]:

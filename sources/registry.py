@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from .. import config
 from ..errors import ConfigError
 from .kind import SourceContext, SourceKind, SourceOptions
 from .kinds import MYSQL, PUMP, TIKV
-from .source import Source
+
+if TYPE_CHECKING:
+    from .source import Source
 
 GROUP: Final = "tidemill.sources"
 """Group of the entry points by which installed packages add kinds of sources."""

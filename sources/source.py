@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
-from ..actors import ActorSystem, PooledRef
 from ..events import Checkpoint, Item, Sorted, Ts, Wait
-from ..puller.lane import LoadBarrier
-from ..puller.puller import PullerStatistics
-from ..sorter import EventSorter
+
+if TYPE_CHECKING:
+    from ..actors import ActorSystem, PooledRef
+    from ..puller.lane import LoadBarrier
+    from ..puller.puller import PullerStatistics
+    from ..sorter import EventSorter
 
 
 class SourceInfo(Struct, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
@@ -16,13 +17,11 @@ from pyspark.sql.types import StructType
 
 from ..events import Table
 from .offsets.offsets import open_offsets
-from .read.batch_reader import BatchReader, PushingReader
 from .read.options import ReadOptions, of_batch, of_stream, read_options
-from .read.output import Output, full_type
-from .read.schema_changes import EVOLVE
-from .read.stream_reader import StreamReader
-from .read.superset import narrowed, with_columns_of
 from .summary import summarised
+
+if TYPE_CHECKING:
+    from .read.output import Output
 
 PUSHDOWN: str = "spark.sql.python.filterPushdown.enabled"
 
@@ -38,10 +37,12 @@ def register(spark: SparkSession) -> None:
 
 
 class TidemillSource(DataSource):
-    """The data source; docs/spark.md describes its options."""
+    """The data source; docs/spark.md describes its options.
+
+    Spark calls each method in another process, most of them new ones: a method imports what it needs.
+    """
 
     _table: Table | None = None
-    _reads_batches: type[BatchReader] = BatchReader
 
     @classmethod
     def name(cls) -> str:
@@ -50,18 +51,23 @@ class TidemillSource(DataSource):
     @summarised
     def schema(self) -> StructType:
         """Return the columns. Raises ConfigError for an option, Retryable and Fatal for the source."""
+        from .read.schema import full_type
+
         return full_type(self._found_table(read_options(self.options)))
 
     @summarised
     def reader(self, schema: StructType) -> DataSourceReader:
-        options = of_batch(read_options(self.options))
-        table = self._found_table(options)
-        if table is not None:
-            table = narrowed(table, schema)
-        return self._reads_batches(options, Output(options, table, schema))
+        from .read.batch_reader import BatchReader
+
+        return BatchReader(*self._batch(schema))
 
     @summarised
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        from .read.output import Output
+        from .read.schema_changes import EVOLVE
+        from .read.stream_reader import StreamReader
+        from .read.superset import with_columns_of
+
         options = of_stream(read_options(self.options))
         table = self._found_table(options)
         if table is not None and options.schema_changes == EVOLVE:
@@ -80,7 +86,20 @@ class TidemillSource(DataSource):
 
         return stream_writer(self.options, schema, overwrite)
 
+    def _batch(self, schema: StructType) -> tuple[ReadOptions, Output]:
+        """Return the options of a batch, and its columns."""
+        from .read.output import Output
+        from .read.superset import narrowed
+
+        options = of_batch(read_options(self.options))
+        table = self._found_table(options)
+        if table is not None:
+            table = narrowed(table, schema)
+        return options, Output(options, table, schema)
+
     def _output(self, options: ReadOptions, schema: StructType) -> Output:
+        from .read.output import Output
+
         return Output(options, self._found_table(options), schema)
 
     def _found_table(self, options: ReadOptions) -> Table | None:
@@ -94,4 +113,8 @@ class TidemillSource(DataSource):
 class PushingSource(TidemillSource):
     """The data source with filter pushdown, which Spark allows only if it is enabled."""
 
-    _reads_batches = PushingReader
+    @summarised
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from .read.batch_reader import PushingReader
+
+        return PushingReader(*self._batch(schema))

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
+from ..codec.arrow_arrays import counted, int64_array, repeated
 from ..codec.ddl_bytes import decode_ddl, encode_ddl
 from ..codec.images import read_images
 from ..codec.mysql.images import raw_images
@@ -21,7 +22,6 @@ from ..codec.row_bytes import RowBytes
 from ..errors import SinkError, SourceError
 from ..events import Chunk, Ddl, Item, Row, RowChange, Run, Table, Transaction
 from ..sink.files.ndjson import json_rows
-from ..sink.files.parquet_columns import counted, repeated
 from .change import NO_LAYOUT, EventBytes, Layouts
 from .json_text import json_texts
 from .read.pick import Pick
@@ -164,7 +164,7 @@ class Encoder:
                 for place in its
             ]
         )
-        back = pa.array(np.argsort(order, kind="stable"))
+        back = int64_array(np.argsort(order, kind="stable"))
         return [pa.concat_arrays(arrays).take(back) for arrays in zip(*found, strict=True)]
 
     def _of_runs(self, parts: Sequence[_Part]) -> list[pa.Array]:

@@ -14,13 +14,14 @@ from ..events import Ts, compose_ts
 OPERATIONS: Final = ("insert", "update", "delete", "ddl")
 
 _ADDRESS: Final = re.compile(r"([^\s:/,\[\]]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _TABLE: Final = re.compile(r"[^.*?!\[\]\s]+\.[^*?!\[\]]+")
 
 SOURCE_EXAMPLES: Final = "mysql://user:password@host:3306 or tikv://pd1:2379,pd2:2379"
 
 
 def source_url(text: str) -> str:
-    from .reading import reading_of  # which brings gRPC
+    from .reading import reading_of
 
     try:
         reading_of(text)
@@ -40,6 +41,12 @@ def patterns(text: str) -> tuple[str, ...]:
 def table_name(text: str) -> str:
     if not _TABLE.fullmatch(text):
         raise ValueError('the name of one table, for instance "shop.orders"; patterns go into tables')
+    return text
+
+
+def feed_name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise ValueError("up to 64 letters, digits, - and _")
     return text
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import version
 
+from .. import __version__
 from ..errors import ConfigError
 
 
@@ -25,4 +25,4 @@ class Planner:
 
 def _versions() -> str:
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return f"tidemill {version('tidemill')} on Python {python}"
+    return f"tidemill {__version__} on Python {python}"

@@ -8,10 +8,10 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-VOCABULARY = {"events", "errors", "failpoint"}
+VOCABULARY = {"events", "errors", "failpoint", "lazy"}
 LEAVES = {
     "events": {"errors"},
-    "actors": set(),
+    "actors": {"lazy"},
     "store": {"errors", "failpoint"},
     "codec": {"events", "errors"},
     "config": {"errors"},
@@ -28,7 +28,7 @@ ABOVE = {
     "embedded": {"engine", "sources"},
     "emulator": set(),
     "testing": {"emulator", "embedded", "engine"},
-    "spark": {"engine", "sources"},
+    "spark": {"engine", "sources", "__version__"},
     "cli": {"compare", "engine", "spark", "benchmarks"},
     "benchmarks": {"compare", "engine", "sources", "embedded", "spark", "cli", "emulator", "testing"},
 }

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from importlib.metadata import version
 from pathlib import Path
 
 import tidemill
@@ -87,6 +88,10 @@ def test_the_wheel_holds_the_folders_and_nothing_else(tmp_path):
     assert len(native) == 2 or shutil.which("cc") is None  # with its types
     data = {"tidemill/py.typed", "tidemill/testing/simple.avsc"}
     assert names == package_files() | data | protocol_files() | native
+
+
+def test_the_package_has_the_version_of_its_distribution():
+    assert tidemill.__version__ == version("tidemill")
 
 
 def test_the_type_checker_sees_every_module():

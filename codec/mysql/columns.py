@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...events import not_a_member
+from ..arrow_arrays import int64_array
 from .column_code import PRINTERS, value_reader
 from .field import COMPRESSED, Field, Type
 from .values import set_printer
@@ -116,7 +117,7 @@ def _counted(field: Field, data: _Data, begin: Ints, end: Ints, valid: Any) -> p
     offsets[::2], offsets[1::2] = begin, end
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data.bytes)]
     every = pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
-    places = pa.array(np.arange(0, len(offsets), 2), mask=None if valid is None else ~valid)
+    places = int64_array(np.arange(0, len(offsets), 2), None if valid is None else ~valid)
     values = every.take(places)
     if field.type in COMPRESSED or column.kind in PRINTERS:
         convert = value_reader(field)

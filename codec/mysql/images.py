@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...events import Run
+from ..arrow_arrays import bool_array, int64_array
 from ..image import NO_IMAGE, Image
 from .columns import ColumnsDecoder, NotColumnar
 from .run import EventRun, TextRun
@@ -96,7 +97,7 @@ def raw_images(runs: Sequence[Run]) -> tuple[bytes, pa.Array] | None:
     ends = np.concatenate(offsets)
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(events))]
     every = pa.Array.from_buffers(pa.large_binary(), max(0, len(ends) - 1), buffers)
-    return decoder.payload, every.take(pa.array(np.arange(0, len(ends), 2))).cast(pa.binary())
+    return decoder.payload, every.take(int64_array(np.arange(0, len(ends), 2))).cast(pa.binary())
 
 
 def _indexes(runs: Sequence[Run], places: Sequence[Any]) -> tuple[Any, Any]:
@@ -125,5 +126,5 @@ def _image(columns: list[pa.Array], index: Any) -> Image:
         return NO_IMAGE
     if len(index) == len(columns[0]) and not absent.any():
         return Image(columns, None)
-    taken = pa.array(index, mask=absent)
-    return Image([column.take(taken) for column in columns], pa.array(absent) if absent.any() else None)
+    taken = int64_array(index, absent)
+    return Image([column.take(taken) for column in columns], bool_array(absent) if absent.any() else None)

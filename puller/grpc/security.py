@@ -6,11 +6,12 @@ import re
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
-
-import grpc
+from typing import TYPE_CHECKING, Final
 
 from ...errors import ConfigError
+
+if TYPE_CHECKING:
+    import grpc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,8 @@ class Security:
                         f"source.{name} is set without ca_path: TLS needs the cluster's CA as well"
                     )
             return None
+        import grpc  # takes long, and a program that only reads the options has no use for it
+
         authorities = _read("ca_path", self.ca_path)
         _check_authorities(self.ca_path)
         if self.cert_path is None and self.key_path is None:

@@ -88,19 +88,27 @@ def survey(
     session = connect(options)
     try:
         with translated(options):
-            return _survey(session, options, follows, is_new, has_catalog, knows)
+            return survey_session(
+                session, options, follows, is_new=is_new, has_catalog=has_catalog, knows=knows
+            )
     finally:
         disconnect(session)
 
 
-def _survey(
+def survey_session(
     session: Session,
     options: MysqlOptions,
     follows: Follows,
-    is_new: bool,
-    has_catalog: bool,
-    knows: Follows,
+    *,
+    is_new: bool = True,
+    has_catalog: bool = True,
+    knows: Follows = lambda _schema, _table: True,
+    only: FoundTable | None = None,
 ) -> Survey:
+    """Do what survey() does, in a session; with `only`, this is the one table that may be followed.
+
+    Raises SourceError, or pymysql's errors: use it inside translated().
+    """
     version = str(query(session, "SELECT @@version")[0][0])
     server = f"{version} at {options.address}"
     mariadb = is_mariadb(session)
@@ -111,7 +119,7 @@ def _survey(
     tables: list[SourceTable] = []
     findings = [*_settings(session, _SETTINGS if mariadb else _MYSQL_SETTINGS)]
     findings += _rights(session) if mariadb else _mysql_rights(session, options)
-    found = find_tables(session)
+    found = find_tables(session, only)
     followed = [one for one in found if follows(one.schema, one.name)]
     if not followed and is_new:
         findings.append(_nothing_to_follow(found))

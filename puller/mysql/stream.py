@@ -18,7 +18,6 @@ from zlib import crc32
 import pymysql
 from pymysql.constants import ER
 from pymysql.constants.COMMAND import COM_BINLOG_DUMP_GTID, COM_QUERY
-from pymysqlreplication import BinLogStreamReader
 
 from ...errors import SourceError, TidemillError
 from .connection import Session, Unavailable, connect, disconnect, identify, query, translated, translation
@@ -96,6 +95,8 @@ class Dump:
         if self.is_by_gtid and self.server.vendor != "MariaDB":
             self._start_after(MySqlGtids(position.gtid))
             return
+        from pymysqlreplication import BinLogStreamReader  # only a dump needs it
+
         reader = BinLogStreamReader(
             connection_settings={},
             server_id=options.server_id,

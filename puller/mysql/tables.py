@@ -32,8 +32,9 @@ Follows: TypeAlias = Callable[[str, str], bool]
 
 _TABLES: Final = """
 SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES
-WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY TABLE_SCHEMA, TABLE_NAME
+WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') {} ORDER BY TABLE_SCHEMA, TABLE_NAME
 """
+_ONE: Final = "AND TABLE_SCHEMA = %s AND TABLE_NAME = %s"
 _DETAILS: Final = """
 SELECT ENGINE, TABLE_ROWS, TABLE_COLLATION FROM information_schema.TABLES
 WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
@@ -89,9 +90,12 @@ class Description(Struct, frozen=True):
     unique_indexes: set[str]
 
 
-def find_tables(session: Session) -> list[FoundTable]:
-    """Return every table except the server's own, ordered by name."""
-    rows = query(session, _TABLES)
+def find_tables(session: Session, only: FoundTable | None = None) -> list[FoundTable]:
+    """Return every table except the server's own, ordered by name; or `only` that one, if it is there."""
+    if only is None:
+        rows = query(session, _TABLES.format(""))
+    else:  # the server looks at one file in place of all
+        rows = query(session, _TABLES.format(_ONE), only.schema, only.name)
     return [FoundTable(schema, name) for schema, name in rows if is_user_schema(schema)]
 
 
@@ -169,11 +173,15 @@ def table_of(
 def is_unchanged(session: Session, source: SourceTable, *, copies_generated: bool) -> bool:
     """Return True if a table, which exists, has the same definition as before, read in the same way."""
     found = FoundTable(source.table.schema, source.table.name)
-    statement = show_create_table(session, quoted(found.schema, found.name))
-    if _digest(statement) == source.digest:  # one statement in place of six
+    if digest_of(session, found) == source.digest:  # one statement in place of six
         return True
     present = read_table(session, found, copies_generated=copies_generated)
     return present is not None and present.known == source.known
+
+
+def digest_of(session: Session, found: FoundTable) -> bytes:
+    """Return the digest of a table, which exists, as it is now."""
+    return _digest(show_create_table(session, quoted(found.schema, found.name)))
 
 
 def _digest(statement: str) -> bytes:

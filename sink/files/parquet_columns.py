@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...codec.arrow_arrays import counted, repeated
 from ...codec.image import Image
 from ...codec.images import read_images
 from ...errors import InvariantViolated, SinkError
@@ -170,17 +170,6 @@ class Layout:
         except (pa.ArrowException, OverflowError) as error:
             what = f"{self.table.full_name}.{field.name}"
             raise SinkError(f"{what} has a value that {field.type} can't hold: {error}") from error
-
-
-def repeated(values: Sequence[Any], sizes: Sequence[int], kind: pa.DataType) -> pa.Array:
-    """Return each value repeated as often as its size."""
-    return pa.array(values, kind).take(pa.array(np.repeat(np.arange(len(sizes)), sizes)))
-
-
-def counted(firsts: Sequence[int], sizes: Sequence[int]) -> pa.Array:
-    """Return ascending numbers from each first one, as many as its size."""
-    ends = np.cumsum(sizes)
-    return pa.array(np.arange(ends[-1]) + np.repeat(np.asarray(firsts) - (ends - sizes), sizes))
 
 
 def as_text(values: pa.Array, scale: int) -> pa.Array:

@@ -6,7 +6,6 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final, cast
 
 from ...codec.mysql.schema import is_user_schema
@@ -15,10 +14,10 @@ from ...events import Table, Ts, compose_ts, physical_ms
 from ...puller.mysql.connection import Session, connect, disconnect, identify, query, translated
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import Position
-from ...puller.mysql.requirements import survey
+from ...puller.mysql.requirements import survey_session
 from ...puller.mysql.snapshot import current_end
 from ...puller.mysql.stream import own_server_id
-from ...puller.mysql.tables import find_tables
+from ...puller.mysql.tables import FoundTable, find_tables
 from ...routing import TableFilter
 from ...sources.source import no_table_matches
 from ..read.options import ReadOptions
@@ -37,7 +36,7 @@ class MysqlOffsets:
     """Queries a MariaDB server. Used by one thread; every method raises Retryable and Fatal."""
 
     def __init__(self, options: ReadOptions) -> None:
-        found = cast("MysqlOptions", options.feed(Path(), WHOLE).source)
+        found = cast("MysqlOptions", options.source_options)
         self._given = options
         self._options = replace(found, server_id=own_server_id())
         self._filter = TableFilter(options.patterns)
@@ -49,24 +48,26 @@ class MysqlOffsets:
         """Last mark since then, with the counts up to it."""
         self._oldest: Ts = 0
         """Ts of the first followed change since then; 0: none."""
-        with self._connected() as session:
+        with self.connected() as session:
             self.source = identify(session).source
 
     def tables(self) -> list[Table]:
-        found = survey(
-            self._options,
-            lambda *name: is_user_schema(name[0]) and self._filter.matches(*name),
-            has_catalog=False,
-        )
-        with self._connected() as session:
-            names = [(one.schema, one.name) for one in find_tables(session)]
+        only = FoundTable(*self._given.table.split(".", 1)) if self._given.table else None
+        with self.connected() as session:
+            found = survey_session(session, self._options, self._follows, has_catalog=False, only=only)
+            names = [(one.table.schema, one.table.name) for one in found.tables]
+            if self._filter.unmatched(names):  # some may have tables that can't be read
+                names = [(one.schema, one.name) for one in find_tables(session, only)]
         if unmatched := self._filter.unmatched(names):
             raise ConfigError(no_table_matches(unmatched))
         found.raise_errors()
         return [one.table for one in found.tables]
 
+    def _follows(self, schema: str, table: str) -> bool:
+        return is_user_schema(schema) and self._filter.matches(schema, table)
+
     def latest(self) -> Offset:
-        with self._connected() as session:
+        with self.connected() as session:
             position = current_end(session)
             seconds = query(session, _NOW)[0][0]
             query(session, "COMMIT")
@@ -184,7 +185,7 @@ class MysqlOffsets:
         first, last = Position.parse(start), Position.parse(end)
         if first.file == last.file:
             return last.offset - first.offset
-        with self._connected() as session:
+        with self.connected() as session:
             sizes = [
                 int(size)
                 for file, size in query(session, "SHOW BINARY LOGS")
@@ -201,7 +202,7 @@ class MysqlOffsets:
     # --- the server
 
     @contextmanager
-    def _connected(self) -> Iterator[Session]:
+    def connected(self) -> Iterator[Session]:
         """Provide the session; after an error the next call opens a new one."""
         if self._session is None:
             self._session = connect(self._options)
@@ -215,7 +216,7 @@ class MysqlOffsets:
 
     def _files(self) -> list[str]:
         """Return the names of the binlog files, oldest first."""
-        with self._connected() as session:
+        with self.connected() as session:
             return [str(row[0]) for row in query(session, "SHOW BINARY LOGS")]
 
     def _created(self, file: str) -> Ts:

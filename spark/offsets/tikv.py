@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from random import Random
 from typing import Any, Final, cast
 
@@ -26,7 +25,7 @@ class TikvOffsets:
     """Queries a TiKV cluster. Used by one thread; every method raises Retryable and Fatal."""
 
     def __init__(self, options: ReadOptions) -> None:
-        found = options.feed(Path(), WHOLE).source
+        found = options.source_options
         self._options = options
         self._client: Final = TikvClient(cast("TikvOptions", found), SystemClock(), Random())
         self._client.start()

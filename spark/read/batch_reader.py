@@ -13,7 +13,6 @@ from ..offsets.offset import Offset, Offsets, ts_offset
 from ..offsets.offsets import batch_range, open_offsets
 from ..snapshot.partition import SnapshotPartition
 from ..summary import summarised
-from .bounded import change_items, snapshot_items
 from .filters import Pushed
 from .options import ReadOptions
 from .output import Output
@@ -76,6 +75,8 @@ class BatchReader(DataSourceReader):
             return
         if not isinstance(partition, TaskPartition):  # Spark's placeholder if there are no partitions
             return
+        from .bounded import change_items, snapshot_items  # bring the engine
+
         partition.planner.check()
         part, start, end = partition.part, partition.start, partition.end
         if start is None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import types as t
 
 from ...events import LOGICAL_BITS, Ts, compose_ts
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 COMMIT_TIME: Final = "commit_time"
 
-_MICROSECONDS: Final = pa.timestamp("us", "UTC")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
@@ -26,14 +26,20 @@ def with_commit_time(fields: t.StructType) -> t.StructType:
 
 def commit_times(commits: pa.Array) -> pa.Array:
     """Return the time of each commit ts."""
-    milliseconds = pc.shift_right(commits, LOGICAL_BITS)
-    return pc.multiply(milliseconds, 1000).cast(_MICROSECONDS)
+    from ...codec.arrow_arrays import int64_array, int64_values
+
+    return int64_array((int64_values(commits) >> LOGICAL_BITS) * 1000, kind=_field().type)
+
+
+def _field() -> pa.Field:
+    import pyarrow as pa  # here, as the type of a table needs no Arrow
+
+    return pa.field(COMMIT_TIME, pa.timestamp("us", "UTC"), nullable=False)
 
 
 def timed(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the batch, of changes, with `commit_time` after its first column."""
-    field = pa.field(COMMIT_TIME, _MICROSECONDS, nullable=False)
-    return batch.add_column(1, field, commit_times(batch.column(0)))
+    return batch.add_column(1, _field(), commit_times(batch.column(0)))
 
 
 def ts_range(time: datetime) -> tuple[Ts, Ts]:

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from ... import config
 from ...config import Text
-from ...engine.options import FeedOptions, feed_options
 from ...errors import ConfigError
 from ...events import Ts
+from ...sources.kind import SourceOptions
+from ...sources.registry import source_options
 from .. import option_values as values_of
 from ..offsets.offset import Limit
 from ..option_form import OptionForm, divided
 from ..reading import SparkReading, reading_of
 from .parts import Part, PartFilter
+
+if TYPE_CHECKING:
+    from ...engine.options import FeedOptions
 
 SOURCE_PREFIX: Final = "source."
 """Prefix for options of the source's section in a feed.toml, for instance source.ca_path."""
@@ -56,7 +60,7 @@ class ReadOptions:
     """Parent directory for changes that don't fit in memory; empty: the system's temporary directory."""
     source_timeout: Annotated[float, Text("sourceTimeout", values_of.seconds)] = 120.0
     """Time without reading the source after which a task fails."""
-    name: Annotated[str, Text("name", values_of.any_text)] = "spark"
+    name: Annotated[str, Text("name", values_of.feed_name)] = "spark"
     """Name under which TiKV keeps old versions for this reader; unique among the readers of a cluster."""
     ts: Annotated[Ts, Text("ts", values_of.timestamp)] = 0
     """Ts of a snapshot; 0: now."""
@@ -91,6 +95,14 @@ class ReadOptions:
         return reading_of(self.url)
 
     @property
+    def source_options(self) -> SourceOptions:
+        """The options of this kind of source. Raises ConfigError."""
+        for key in self.source:
+            if key in OWN_OPTIONS:
+                raise ConfigError(f"option {SOURCE_PREFIX}{key}: {OWN_OPTIONS[key]}")
+        return source_options(self.url, self.source, _FORM)[1]
+
+    @property
     def reads_changes(self) -> bool:
         """True if a batch reads changes, not a snapshot."""
         return bool(self.from_ts or self.from_position)
@@ -101,9 +113,8 @@ class ReadOptions:
 
     def feed(self, directory: Path, part: Part, until: str = "", **source: Any) -> FeedOptions:
         """Return the options of a local feed of one part, with `source` added. Raises ConfigError."""
-        for key in self.source:
-            if key in OWN_OPTIONS:
-                raise ConfigError(f"option {SOURCE_PREFIX}{key}: {OWN_OPTIONS[key]}")
+        from ...engine.options import feed_options  # brings all stages, and sources are also read without
+
         options = feed_options(
             {
                 "name": self.name,
@@ -159,7 +170,7 @@ def _check(options: ReadOptions) -> None:
         raise ConfigError(f"option toTs = {options.to_ts}: at least fromTs, which is {options.from_ts}")
     if options.from_ts and options.from_position:
         raise ConfigError("option fromPosition: fromTs says where to begin, too; give one of them")
-    options.feed(Path(), Part())  # validates the source's options
+    _ = options.source_options, PartFilter(options.patterns, Part())  # checks them
 
 
 _OF_BATCHES: Final = {

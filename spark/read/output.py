@@ -15,7 +15,7 @@ from ..envelope import Encoder
 from .commit_time import COMMIT_TIME, commit_times
 from .options import ReadOptions
 from .pick import Pick
-from .schema import envelope_type, table_type
+from .schema import full_type
 from .schema_changes import EVOLVE, Check
 from .typed import TypedEncoder
 
@@ -67,10 +67,6 @@ class Output:
             for name in self._names
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
-
-
-def full_type(table: Table | None) -> StructType:
-    return envelope_type() if table is None else table_type(table)
 
 
 def _check(schema: StructType, full: StructType) -> None:

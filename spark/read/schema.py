@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from ...events import Column, Table
-from ..envelope import ENVELOPE
 from .commit_time import with_commit_time
 
 MOST_DIGITS: Final = 38
@@ -61,6 +59,10 @@ def envelope_type() -> t.StructType:
 
 def exact_type() -> t.StructType:
     """Return the same without `commit_time`, which sinks don't need."""
+    from pyspark.sql.pandas.types import from_arrow_schema  # here, as one table's columns need no Arrow
+
+    from ..envelope import ENVELOPE
+
     return from_arrow_schema(ENVELOPE)
 
 
@@ -72,6 +74,11 @@ def row_type(table: Table) -> t.StructType:
 def table_type(table: Table) -> t.StructType:
     """Return the type of one table's changes, with its columns in `before` and `after`."""
     return with_commit_time(change_type(table))
+
+
+def full_type(table: Table | None) -> t.StructType:
+    """Return the type of one table's changes, or without a table of the raw envelope."""
+    return envelope_type() if table is None else table_type(table)
 
 
 def change_type(table: Table) -> t.StructType:

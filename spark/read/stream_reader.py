@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 import pyarrow as pa
@@ -18,8 +18,6 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from ...errors import CheckpointError
-from ..capture import client
-from ..capture.captures import captures_of
 from ..offsets.offset import Limit, Offset, Offsets
 from ..summary import summarised
 from .options import ReadOptions
@@ -27,8 +25,10 @@ from .output import Output
 from .partition import TaskPartition
 from .parts import WHOLE
 from .schema_changes import EVOLVE, difference, excess, query_start
-from .stream_task import batches
 from .watch import Watch
+
+if TYPE_CHECKING:
+    from ..capture.captures import Captures
 
 LEASE: Final = "lease"
 TABLES: Final = "tables"
@@ -45,7 +45,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Raises ConfigError."""
         self.options = options
         self.output = output
-        self.captures = captures_of(options)
+        self.captures = _captures(options)
         self._splits_tables = splits_tables and self.captures is None
         """False with captures, which don't know the rows' keys."""
         self._refusals: list[str] = []
@@ -176,6 +176,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: dict[str, Any]) -> None:
         """Acknowledge a batch that Spark has committed. Never raises: the next batch repeats it."""
         if self.captures is not None and LEASE in end:
+            from ..capture import client  # queries without captures do without Arrow Flight
+
             self._refusals = client.acknowledge(
                 self.captures.addresses, str(end[LEASE]), Offset.read(end), access=self.captures.access
             )
@@ -196,10 +198,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @summarised
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the partition's rows. Raises Retryable and Fatal."""
+        from .stream_task import batches  # brings the engine, which only tasks need
+
         assert isinstance(partition, TaskPartition)
         partition.planner.check()
         with closing(batches(self.options, self.output, partition, self.captures)) as found:
             yield from found
+
+
+def _captures(options: ReadOptions) -> Captures | None:
+    if not options.capture:
+        return None
+    from ..capture.captures import captures_of  # brings Arrow Flight
+
+    return captures_of(options)
 
 
 def _keys(end: dict[str, Any]) -> list[bytes] | None:

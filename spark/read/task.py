@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from threading import Event
-from typing import Any, Final
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -18,9 +18,7 @@ from ...errors import Retryable
 from ...events import Checkpoint, Ddl, Item, Sorted
 from ...sink.python import PythonSink
 from ...sources.source import Source, SourceInfo
-
-AGAIN_SECONDS: Final = 0.5
-"""Pause between attempts to start."""
+from .watch import AGAIN_SECONDS
 
 
 def follow(

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import NumericType
 
+from ...codec.arrow_arrays import counted, repeated
 from ...codec.image import Image
 from ...codec.images import read_images
 from ...errors import SourceError
@@ -28,7 +29,6 @@ from ...events import (
     Table,
     Transaction,
 )
-from ...sink.files.parquet_columns import counted, repeated
 from ..envelope import to_batch
 from .pick import Pick
 from .schema import change_type, column_type

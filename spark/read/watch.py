@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Event
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from ...actors import SystemClock
 from ...errors import Retryable
 from ..offsets.offset import Limit, Offset, Offsets
 from ..offsets.offsets import open_offsets
 from .options import ReadOptions
-from .task import AGAIN_SECONDS
 
 T = TypeVar("T")
+
+AGAIN_SECONDS: Final = 0.5
+"""Pause between attempts to reach a source."""
 
 
 class Watch:

@@ -7,18 +7,19 @@ from collections.abc import Sequence
 from pyspark.sql.datasource import InputPartition
 
 from ...events import Table
+from ...puller.mysql.tables import SourceTable
 from ..offsets.offset import Offset
 from ..planner import Planner
 from .row_filter import KeyRange, RowFilter
 
 
 class SnapshotPartition(InputPartition):
-    """The rows of `table` as of `at` with keys in `keys`, and those that `filters` keep; with its planner."""
+    """The rows of a table as of `at` with keys in `keys`, and those that `filters` keep; with its planner."""
 
     def __init__(
         self,
         number: int,
-        table: Table,
+        source: SourceTable,
         at: Offset,
         keys: KeyRange,
         filters: Sequence[RowFilter],
@@ -27,9 +28,13 @@ class SnapshotPartition(InputPartition):
     ) -> None:
         """Unless `is_exact`, the rows are those of the time at which the task reads them."""
         self.number = number
-        self.table = table
+        self.source = source
         self.at = at
         self.keys = keys
         self.filters = tuple(filters)
         self.is_exact = is_exact
         self.planner = Planner()
+
+    @property
+    def table(self) -> Table:
+        return self.source.table

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from itertools import pairwise
-from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 from pyspark.sql.datasource import Filter
 
-from ...puller.mysql.connection import Session, connect, disconnect, query, translated
+from ...errors import ConfigError
+from ...puller.mysql.connection import Session, is_mariadb
 from ...puller.mysql.key_range import has_integer_key
-from ...puller.mysql.options import MysqlOptions
-from ...puller.mysql.requirements import survey
-from ...puller.mysql.tables import SourceTable
+from ...puller.mysql.tables import FoundTable, SourceTable, read_table
+from ...sources.source import no_table_matches
 from ..offsets.mysql import MysqlOffsets
 from ..read.options import ReadOptions
-from ..read.parts import WHOLE
 from .cuts import cuts
 from .partition import SnapshotPartition
 from .row_filter import KeyRange, key_range, row_filters
@@ -33,36 +31,27 @@ def plan(options: ReadOptions, filters: Sequence[Filter]) -> list[SnapshotPartit
     With an integer key, and a server that tells a view's position, up to `partitions` tasks read the rows as
     of one position. Otherwise one task reads those of its own time. Raises Retryable and Fatal.
     """
-    source = cast("MysqlOptions", options.feed(Path(), WHOLE).source)
+    name = FoundTable(*options.table.split(".", 1))
     with closing(MysqlOffsets(options)) as offsets:
-        offsets.tables()
         at = offsets.latest()
-    found = survey(source, lambda *name: ".".join(name) == options.table, has_catalog=False)
-    found.raise_errors()
-    (one,) = found.tables
-    if one.engine not in _TRANSACTIONAL:
-        return None
-    conditions = row_filters(one.table, filters)
-    session = connect(source)
-    try:
-        with translated(source):
-            is_exact = _divides(session, one)
+        with offsets.connected() as session:
+            one = read_table(session, name, has_catalog=False)
+            if one is None:
+                raise ConfigError(no_table_matches([options.table]))
+            if one.engine not in _TRANSACTIONAL:
+                return None
+            conditions = row_filters(one.table, filters)
+            # The view of a MySQL doesn't tell its position.
+            is_exact = is_mariadb(session) and one.known.has_primary and has_integer_key(one.table)
             within = key_range(one.table, conditions) if is_exact else KeyRange()
             bounds = _bounds(session, one, within, options.partitions) if is_exact else []
-    finally:
-        disconnect(session)
     if within.is_empty:
         return []
     edges = pairwise([within.after, *bounds, within.up_to])
     return [
-        SnapshotPartition(number, one.table, at, KeyRange(*edge), conditions, is_exact=is_exact)
+        SnapshotPartition(number, one, at, KeyRange(*edge), conditions, is_exact=is_exact)
         for number, edge in enumerate(edges)
     ]
-
-
-def _divides(session: Session, one: SourceTable) -> bool:
-    is_keyed = one.known.has_primary and has_integer_key(one.table)
-    return is_keyed and bool(query(session, "SHOW STATUS LIKE 'binlog_snapshot_file'"))
 
 
 def _bounds(session: Session, one: SourceTable, within: KeyRange, partitions: int) -> list[int]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Final, cast
 
 import numpy as np
 import pyarrow as pa
+import pymysql
 from msgspec.structs import replace
 
+from ...codec.arrow_arrays import int64_array, repeated
 from ...codec.mysql.run import TextRun
 from ...codec.mysql.text_rows import SESSION, TextRowsDecoder, select_expression
 from ...errors import SourceError
@@ -20,10 +21,8 @@ from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import Position
 from ...puller.mysql.snapshot import BEGIN, begin
 from ...puller.mysql.stream import Result
-from ...puller.mysql.tables import FoundTable, quoted, read_table
-from ...sink.files.parquet_columns import repeated
+from ...puller.mysql.tables import FoundTable, SourceTable, digest_of, quoted, read_table
 from ..read.options import ReadOptions
-from ..read.parts import WHOLE
 from ..read.pick import Pick
 from ..read.typed import TypedEncoder
 from .partition import SnapshotPartition
@@ -40,7 +39,7 @@ def rows(options: ReadOptions, part: SnapshotPartition, table: Table) -> Generat
     Only these columns, and the key's, are read. Closing the iterator closes the connection. Raises
     SourceError if the table was altered, Retryable and Fatal.
     """
-    source = cast("MysqlOptions", options.feed(Path(), WHOLE).source)
+    source = cast("MysqlOptions", options.source_options)
     session = connect(source)
     try:
         with translated(source):
@@ -55,8 +54,6 @@ def _open_view(session: Session, source: MysqlOptions, part: SnapshotPartition) 
     """Open a consistent view, under a metadata lock of the table; return its position if it is exact."""
     if (found := identify(session).source) != part.at.source:
         raise SourceError(f"{source.address} is {found}, and the read was planned on {part.at.source}")
-    table = part.table
-    _check_table(session, table)
     view = None
     if part.is_exact:
         view = begin(session)
@@ -64,16 +61,21 @@ def _open_view(session: Session, source: MysqlOptions, part: SnapshotPartition) 
         query(session, SESSION)
         query(session, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         query(session, BEGIN)
-    with suppress(Exception):  # a table that was dropped meanwhile: the check says so
+    table = part.table
+    with suppress(pymysql.err.Error):  # the table was dropped meanwhile, or the next statement fails, too
         query(session, f"SELECT 1 FROM {quoted(table.schema, table.name)} LIMIT 0")
-    _check_table(session, table)
+    if not _is_unchanged(session, part.source):
+        raise SourceError(f"{table.full_name} was altered after load(): load() again")
     return view
 
 
-def _check_table(session: Session, table: Table) -> None:
-    present = read_table(session, FoundTable(table.schema, table.name), has_catalog=False)
-    if present is None or present.table != table:
-        raise SourceError(f"{table.full_name} was altered after load(): load() again")
+def _is_unchanged(session: Session, planned: SourceTable) -> bool:
+    found = FoundTable(planned.table.schema, planned.table.name)
+    with suppress(pymysql.err.Error):
+        if digest_of(session, found) == planned.digest:  # one statement in place of six
+            return True
+    present = read_table(session, found, has_catalog=False)
+    return present is not None and present.table == planned.table
 
 
 class _Batches:
@@ -134,7 +136,7 @@ class _Batches:
         after = (
             pa.StructArray.from_arrays(columns, fields=fields) if fields else pa.nulls(count, self._row_type)
         )
-        numbers = pa.array(np.arange(self._sequence, self._sequence + count))
+        numbers = int64_array(np.arange(self._sequence, self._sequence + count))
         self._sequence += count
         ts = repeated([self._part.at.ts], [count], pa.int64())
         return pa.RecordBatch.from_pydict(

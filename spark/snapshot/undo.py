@@ -10,7 +10,6 @@ from ...events import Ddl, Row, RowChange, Table
 from ...puller.mysql.position import Position
 from ..offsets.mysql import MysqlOffsets
 from ..offsets.offset import Limit, Offset
-from ..read.bounded import change_items
 from ..read.options import ReadOptions
 from ..read.parts import WHOLE
 
@@ -43,8 +42,12 @@ def undo(options: ReadOptions, table: Table, at: Offset, view: Position) -> Undo
     Raises SourceError if it was altered, Retryable and Fatal.
     """
     found = Undo(table)
+    if view.rank == Position.parse(at.position).rank:
+        return found
     if view.rank < Position.parse(at.position).rank:
         raise Retryable(f"the view's position {view} is before {at.position}: another server answered")
+    from ..read.bounded import change_items  # brings the engine
+
     with closing(MysqlOffsets(options)) as offsets:
         offsets.check(at)
         end = offsets.following(at, Offset(at.ts, str(view), at.source), Limit())

@@ -93,7 +93,7 @@ def test_options_of_the_source_go_to_it_as_what_they_are(tmp_path) -> None:
             "option source.heartbeat_seconds = 'x': expected `float`",
         ),
         (MYSQL | {"source.hearbeat_seconds": "1"}, "did you mean 'heartbeat_seconds'"),
-        (TIKV | {"name": "a b"}, "name: up to 64 letters"),
+        (TIKV | {"name": "a b"}, "option name = 'a b': up to 64 letters"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -1,0 +1,59 @@
+"""Arrow arrays of numpy's numbers, and of few values.
+
+`pa.array` and `pa.scalar` do the same, but import pandas, to see if the values are its own: 0.2 s of each new
+process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+
+def int64_array(
+    values: npt.ArrayLike, absent: npt.NDArray[np.bool_] | None = None, kind: pa.DataType | None = None
+) -> pa.Array:
+    """Return numbers as int64, or a type that stores it; null where `absent` is true."""
+    numbers = np.ascontiguousarray(values, np.int64)
+    valid = None if absent is None else _bits(~absent)
+    return pa.Array.from_buffers(kind or pa.int64(), len(numbers), [valid, pa.py_buffer(numbers)])
+
+
+def bool_array(values: npt.ArrayLike) -> pa.Array:
+    bits = np.ascontiguousarray(values, np.bool_)
+    return pa.Array.from_buffers(pa.bool_(), len(bits), [None, _bits(bits)])
+
+
+def repeated(values: Sequence[Any], sizes: Sequence[int], kind: pa.DataType) -> pa.Array:
+    """Return each value repeated as often as its size. The type is int64, bool, string or binary."""
+    if kind == pa.int64():
+        return int64_array(np.repeat(np.asarray(values, np.int64), sizes))
+    if kind == pa.bool_():
+        return bool_array(np.repeat(np.asarray(values, np.bool_), sizes))
+    places = {value: place for place, value in enumerate(dict.fromkeys(values))}
+    stored = [value.encode() if isinstance(value, str) else value or b"" for value in places]
+    ends = np.fromiter(accumulate(map(len, stored), initial=0), np.int32)
+    valid = _bits(np.array([value is not None for value in places], np.bool_))
+    buffers = [valid, pa.py_buffer(ends), pa.py_buffer(b"".join(stored))]
+    distinct = pa.Array.from_buffers(kind, len(stored), buffers)
+    return distinct.take(int64_array(np.repeat([places[value] for value in values], sizes)))
+
+
+def counted(firsts: Sequence[int], sizes: Sequence[int]) -> pa.Array:
+    """Return ascending numbers from each first one, as many as its size."""
+    ends = np.cumsum(sizes)
+    return int64_array(np.arange(ends[-1]) + np.repeat(np.asarray(firsts) - (ends - sizes), sizes))
+
+
+def int64_values(array: pa.Array) -> npt.NDArray[np.int64]:
+    """Return the numbers of an int64 array without nulls, uncopied."""
+    return np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array)]
+
+
+def _bits(values: npt.NDArray[np.bool_]) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(values, bitorder="little"))
