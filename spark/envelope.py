@@ -24,7 +24,7 @@ from ..codec.tidb.run import KvRun
 from ..errors import SinkError, SourceError
 from ..events import Chunk, Ddl, Item, Row, RowChange, Run, Table, Transaction
 from ..sink.files.ndjson import json_rows
-from .change import NO_LAYOUT, EventBytes, Layouts
+from .change import NO_LAYOUT, Layouts
 from .json_text import json_texts
 from .read.pick import Pick
 

@@ -96,6 +96,8 @@ class TypedEncoder:
     def images(self, runs: Iterable[Run]) -> tuple[pa.Array, pa.Array]:
         """Return the rows before and after the changes of `runs`, at least one."""
         found = [self._of_one_table(list(group)) for _, group in groupby(runs, lambda run: id(run.table))]
+        if len(found) == 1:  # which would be copied
+            return found[0]
         before, after = (pa.concat_arrays(arrays) for arrays in zip(*found, strict=True))
         return before, after
 
