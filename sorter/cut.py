@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
+from operator import le
 
 from ..events import KvChange
 from .run import Owners, Run, floor
@@ -29,8 +31,8 @@ def make_runs(
     if len(changes) > step:
         return make_runs(tables, owners, changes, step, max_bytes, size_of)
     ts = [change.commit_ts for change in changes]
-    in_order = sorted(ts)  # nearly free if they are in order already, as from one region
-    return [Run(tables, owners, changes, size, floor(in_order[0]), in_order[-1], False, ts == in_order)]
+    ascends = all(map(le, ts, islice(ts, 1, None)))
+    return [Run(tables, owners, changes, size, floor(min(ts)), max(ts), False, ascends)]
 
 
 def cut_sorted(

@@ -158,5 +158,5 @@ def test_nothing_is_kept_of_messages() -> None:
         after, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert after - before < 10_000
-    assert abs(sys.getrefcount(None) - none) < 1_000
+    assert after - before < 100_000, "an object for each message would be more"
+    assert abs(sys.getrefcount(None) - none) < 3_000
