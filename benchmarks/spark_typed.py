@@ -24,7 +24,7 @@ from ..spark.capture import client
 from ..spark.capture.capture import opened
 from ..spark.capture.options import CaptureOptions
 from ..testing.mariadb import MariaDb
-from .mysql import _create, _write
+from .mysql import _create, _end, _write
 from .turns import serve_until_ended, serving
 
 if TYPE_CHECKING:
@@ -85,20 +85,31 @@ class _Query:
 
     def rates(self, prefix: str, rows: int, size: int, rounds: int) -> dict[str, float]:
         """Return the median rows per second of CPU time, of transactions of `size` rows."""
+        before = self._other_row(size)
         start, _ = _write(self._server, rows, size)
         found: dict[str, list[float]] = {"stream": [], "captured": []}
         for number in range(rounds + 1):
             for name, rates in found.items():
                 self._count += 1
-                seconds = (self._cpu_seconds if name == "stream" else self._captured)(start, rows)
+                if name == "stream":
+                    seconds = self._cpu_seconds(start, rows)
+                else:
+                    seconds = self._captured(before, start, rows)
                 if number:  # the first round is a warm-up
                     rates.append(rows / seconds)
         return {prefix + name: round(statistics.median(rates)) for name, rates in found.items()}
 
-    def _captured(self, start: str, rows: int) -> float:
+    def _other_row(self, key: int) -> str:
+        """Write a row after which a capture's range begins; return the position before it."""
+        with self._server.connect() as connection, connection.cursor() as cursor:
+            position = _end(cursor)
+            cursor.execute(f"INSERT INTO bench.idle (id) VALUES ({key})")
+            return position
+
+    def _captured(self, before: str, start: str, rows: int) -> float:
         """Read from a capture of its own, as each query frees what it has read."""
         folder, url = str(self._folder / f"capture-{self._count}"), self._server.url()
-        with serving(_serve, folder, url, start) as capture:
+        with serving(_serve, folder, url, before) as capture:
             address = str(capture["address"])
             seconds = self._cpu_seconds(start, rows, capture=address)
             if not client.status(address).answered:
