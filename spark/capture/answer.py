@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 
 from ...engine.options import FeedOptions
-from ...errors import ConfigError, Fatal
+from ...errors import ConfigError, Fatal, Retryable
 from ...routing import TableFilter
 from ..envelope import ENVELOPE, to_batch
 from ..option_values import OPERATIONS
@@ -16,8 +16,8 @@ from ..reading import reading_of_kind
 from .buffer import ChangeBuffer
 from .coverage import uncovered
 from .narrow import Narrow
-from .place import RankOf
-from .retime import Retime
+from .place import Rank, RankOf
+from .retime import CLOCK_AHEAD, Retime
 from .ticket import End, Ticket, write
 
 MESSAGE_BYTES: Final = 4 << 20  # 4 MiB
@@ -54,7 +54,7 @@ class Answers:
         start, end = (self._rank_of(offset.position) for offset in (ticket.start, ticket.end))
         self._buffer.wait(start, end, min(ticket.wait_seconds, self._wait_seconds), wanted)
         narrow = self._narrow(ticket)
-        retime = None if self._by_ts else Retime(ticket.start.ts, ticket.end.ts)
+        retime = None if self._by_ts else self._retime(ticket, start, end)
         rows = 0
         for batch in self._buffer.read(start, end):
             batch = batch if retime is None else retime(batch)
@@ -76,6 +76,13 @@ class Answers:
             raise RequestRejected(
                 f"this capture follows {', '.join(self._patterns)}, which may not be all that {pattern} names"
             )
+
+    def _retime(self, ticket: Ticket, start: Rank, end: Rank) -> Retime:
+        """Raises Retryable if the capture's clock is ahead at the end: then nothing is sent."""
+        last = self._buffer.place_at(end)
+        if last.rank > start and last.ts > ticket.end.ts:
+            raise Retryable(CLOCK_AHEAD)
+        return Retime(ticket.start.ts, ticket.end.ts, self._buffer.place_at(start).ts)
 
     def _narrow(self, ticket: Ticket) -> Narrow | None:
         """Return the ticket's filter; None if it filters out nothing."""

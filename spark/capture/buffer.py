@@ -245,6 +245,18 @@ class ChangeBuffer:
 
         return self._first + bisect_left(numbers, True, key=is_after)
 
+    def place_at(self, rank: Rank) -> Place:
+        """Return the last buffered place at or before `rank`. Raises RangeUnavailable if it was freed."""
+        with self.changed:
+            number = self._entry_at(rank)
+            entry = self._entries.get(number)
+            if entry is not None and entry.span.whole and (inside := entry.place_before(rank)) is not None:
+                return inside
+            place = self._entries[number - 1].span.end if number > self._first else self._base
+            if place is None or place.rank > rank:
+                raise RangeUnavailable(self._closed or "the range was acknowledged meanwhile")
+            return place
+
     def read(self, start: Rank, end: Rank) -> Iterator[pa.RecordBatch]:
         """Yield the rows of (start, end], after `wait` has returned.
 

@@ -11,7 +11,10 @@ from msgspec.structs import replace
 from ...codec.ddl_bytes import decode_ddl, encode_ddl
 from ...errors import Retryable
 from ...events import LOGICAL_BITS, Ts, physical_ms
+from ..offsets.offset import is_exact
 
+CLOCK_AHEAD: Final = "its clock is ahead of the query's: a transaction's ts is above the range's end"
+_LOGICAL: Final = (1 << LOGICAL_BITS) - 1
 _COMMIT_TS: Final = 0
 _START_TS: Final = 1
 _OP: Final = 5
@@ -24,11 +27,15 @@ class Retime:
     That ts is max(time, last + 1), where the time has whole seconds. A capture's ts of a whole second is
     the transaction's time: if it is above the query's clock, both have the same ts. If it is at or below the
     query's clock, so is the time, and the query's ts is its clock + 1. Any other ts follows the capture's
-    clock, which was raised while the source was idle: above the query's clock, the time is unknown.
+    clock: the time is unknown where that was raised while the source was idle, and, above the query's clock,
+    where it was ahead of it at the range's start.
     """
 
-    def __init__(self, last: Ts, end: Ts) -> None:
+    def __init__(self, last: Ts, end: Ts, before: Ts = 0) -> None:
+        """`last` and `before` are the query's and the capture's ts at the range's start, `end` is the
+        query's at its end."""
         self._end = end
+        self._is_behind = before > last or not is_exact(last)
         self._theirs = -1
         """Capture's ts of the latest transaction."""
         self._ours = last
@@ -40,13 +47,17 @@ class Retime:
             return batch
         commits = batch.column(_COMMIT_TS)
         first, last = commits[0].as_py(), commits[-1].as_py()
+        if self._is_behind:
+            if first > self._ours and first & _LOGICAL:
+                raise Retryable("its clock is ahead of the query's at the range's start")
+            self._is_behind = False
         is_ours = first > self._ours or first == self._theirs == self._ours
         if is_ours and _are_whole_seconds(commits):
             self._theirs = self._ours = last
         else:
             batch = self._retimed(batch)
         if self._ours > self._end:
-            raise Retryable("its clock is ahead of the query's: a transaction's ts is above the range's end")
+            raise Retryable(CLOCK_AHEAD)
         return batch
 
     def _retimed(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -23,7 +23,7 @@ from ...sources.source import no_table_matches
 from ..read.options import ReadOptions
 from ..read.parts import WHOLE, Part
 from .look_ahead import LookAheadReader, Mark, created
-from .offset import Limit, Offset
+from .offset import Limit, Offset, lower_bound
 
 IDLE_BYTES: Final = 16 << 20
 """Bytes of binlog without followed changes after which an empty batch advances the offset, before the server
@@ -107,7 +107,7 @@ class MysqlOffsets:
         end = self.latest().position
         if place.rank > Position.parse(end).rank:
             raise ConfigError(f"{position} is yet to come: the binlog of {self.source} ends at {end}")
-        return Offset(self._created(place.file), position, self.source)
+        return Offset(lower_bound(self._created(place.file)), position, self.source)
 
     def check(self, start: Offset) -> None:
         if start.source != self.source:

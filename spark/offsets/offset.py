@@ -7,10 +7,11 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 
 from ...errors import CheckpointError
-from ...events import Checkpoint, Table, Ts
+from ...events import LOGICAL_BITS, Checkpoint, Table, Ts
 from ...puller.mysql.position import Position
 from ..read.parts import WHOLE, Part
 
+_LOGICAL: Final = (1 << LOGICAL_BITS) - 1
 _FIELDS: Final[dict[str, type]] = {"ts": int, "position": str, "source": str}
 
 
@@ -56,6 +57,16 @@ class Offset(Struct, frozen=True):
 def ts_offset(ts: Ts, source: str) -> Offset:
     """Return an offset of a source whose positions are timestamps."""
     return Offset(ts, str(ts), source)
+
+
+def lower_bound(second: Ts) -> Ts:
+    """Return the ts of an offset of a binlog at which the clock is unknown, but not below this second."""
+    return second - 1
+
+
+def is_exact(ts: Ts) -> bool:
+    """Return False for a `lower_bound`."""
+    return ts & _LOGICAL != _LOGICAL
 
 
 class Limit(Struct, frozen=True):

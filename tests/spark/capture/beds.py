@@ -133,6 +133,9 @@ class Bed:
     def latest(self) -> Offset:
         return self._offsets.latest()
 
+    def at_position(self, position: str) -> Offset:
+        return self._offsets.at_position(position)
+
     def following(self, start: Offset) -> Offset:
         """Return the end of the batch after `start`."""
         return self._offsets.following(start, None, Limit())

@@ -12,6 +12,7 @@ from tidemill.events import Ddl, compose_ts
 from tidemill.puller.mysql.position import CommitClock
 from tidemill.spark.capture.retime import Retime
 from tidemill.spark.envelope import ENVELOPE, Decoder, Encoder, to_batch
+from tidemill.spark.offsets.offset import lower_bound
 
 from .history import BASE, ddl, history, rows_of
 
@@ -119,3 +120,17 @@ def test_a_ts_above_the_end_is_refused():
     Retime(BASE + 50, BASE + 51)(batch)
     with pytest.raises(Retryable, match="ahead of the query's"):
         Retime(BASE + 51, BASE + 51)(batch)
+
+
+@pytest.mark.parametrize(
+    ("last", "before"),
+    [
+        (compose_ts(2_000), compose_ts(3_000)),  # the capture has an earlier transaction of that second
+        (lower_bound(compose_ts(2_000)), 0),  # of a position: who knows
+    ],
+)
+def test_a_query_s_clock_that_is_behind_waits_for_the_next_second(last, before):
+    with pytest.raises(Retryable, match="ahead of the query's at the range's start"):
+        Retime(last, FOREVER, before)(batch_of([compose_ts(3_000) + 1]))
+    later = batch_of([compose_ts(4_000), compose_ts(4_000) + 1])
+    assert Retime(last, FOREVER, before)(later) is later
