@@ -7,9 +7,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from ...codec.tidb.job import Job
 from ...codec.tidb.job_entry import JOB_KEYS, read_job
 from ...codec.tidb.record import read_rows
-from ...codec.tidb.table_info import PUBLIC, partition_ids
+from ...codec.tidb.table_info import PUBLIC, TableInfo, partition_ids
 from ...errors import SourceError
 from ...events import Ddl, DropColumn, Item, KvChange, RowChange, Sorted, Ts
 from ..tables import Tables
@@ -52,6 +53,8 @@ class BinlogMounter:
         self._readers: dict[int, BinlogReader | None] = {}
         """Readers by table id, at the ts of the binlog being decoded; None for a table that isn't
         followed."""
+        self._row_versions: dict[int, int] = {}
+        """Schema version of the latest rows of each table id."""
         self._version = 0
         self._last = (0, 0)
         self.duplicates = 0
@@ -60,7 +63,8 @@ class BinlogMounter:
     def mount(self, released: Sorted) -> list[Item]:
         """Return the items of released binlogs, in commit order.
 
-        Raises SourceError for a row or a job that can't be decoded, and for a job that is missing.
+        Raises SourceError for a row or a job that can't be decoded, for a job that is missing, and for one
+        that comes after rows with its columns.
         """
         parts = Parts()
         for change in released.changes:
@@ -87,6 +91,8 @@ class BinlogMounter:
                 if table is not None:
                     for id_ in (table.info.id, *partition_ids(table.info)):
                         self._readers.pop(id_, None)
+            if before is not None and after is not None:
+                self._check_added(before.info, after.info, job)
             if before is not None:
                 public |= {
                     (before.name, column.name) for column in before.info.columns if column.state == PUBLIC
@@ -108,7 +114,22 @@ class BinlogMounter:
                     rows += reader.read(mutation, change.commit_ts, change.start_ts)
                 except SourceError as error:
                     raise self._unreadable(change, error) from error
+                self._row_versions[mutation.table_id] = value.schema_version
         return rows
+
+    def _check_added(self, before: TableInfo, after: TableInfo, job: Job) -> None:
+        """Check that no row before a job has its columns: their values would be lost."""
+        public = {column.id for column in before.columns if column.state == PUBLIC}
+        added = [
+            column.name for column in after.columns if column.state == PUBLIC and column.id not in public
+        ]
+        versions = [self._row_versions.get(id_, 0) for id_ in (after.id, *partition_ids(after))]
+        if added and max(versions) >= job.schema_version:
+            raise SourceError(
+                f"rows of {after.name} have values of {', '.join(added)}, and came before the DDL job"
+                f" {job.id} that adds them: {job.query}. These values aren't in the targets: begin again with"
+                " a new snapshot"
+            )
 
     def _reach(self, version: int, ts: Ts) -> None:
         """Check the jobs up to a schema version that is new."""

@@ -17,7 +17,7 @@ from tidemill.codec.tidb.datum import Flag, decode_datums, encode_datum
 from tidemill.codec.tidb.job import PUBLIC, Job, decode_job
 from tidemill.codec.tidb.key import decode_record_key
 from tidemill.codec.tidb.old_row import join_row, split_row
-from tidemill.codec.tidb.record import JobRecord, job_change
+from tidemill.codec.tidb.record import JobRecord, job_change, rows_change
 from tidemill.codec.tidb.row_decoder import RowDecoder
 from tidemill.codec.tidb.table_info import TableInfo
 from tidemill.errors import SourceError
@@ -126,6 +126,31 @@ def test_the_jobs_of_the_history_have_the_effects_of_the_jobs_in_the_queue(versi
         wanted += steps(job, read_ddl(job, change_of(job, ts), theirs, tables, "tidb", of_pumps=True))
     assert found == wanted
     assert [*map(definition, ours.tables(MAX))] == [*map(definition, theirs.tables(MAX))]
+
+
+def test_rows_with_columns_of_a_later_job_are_refused(tmp_path):
+    """A job that adds two columns is complete some milliseconds after both are public."""
+    history = SchemaHistory(Store(tmp_path / "pumps"), 0)
+    mounter = BinlogMounter(history, "tidb", TableFilter(["*.*"]))
+    for ts, line in enumerate(jobs("v8.1.0"), 1):
+        data = line["job_json"].encode()
+        job = asyncio.run(with_new_databases(decode_job(data), Diffs(line), ts))
+        is_last = job.query == "alter table t1 add column (c4 int, c5 int)"
+        if is_last:
+            mutation = binlog.TableMutation(table_id=job.table_id)
+            value = binlog.PrewriteValue(schema_version=job.schema_version, mutations=[mutation])
+            record = binlog.Binlog(
+                tp=binlog.BinlogType.Commit, commit_ts=ts * 10 - 1, prewrite_value=value.SerializeToString()
+            )
+            mounter.mount(Sorted([rows_change(record, 1)], ts * 10 - 1))
+        history.apply(job, ts * 10)
+        change = job_change(JobRecord(ts * 10, ts * 10, job.id, PUBLIC, job.query), data, 1)
+        if is_last:
+            with pytest.raises(SourceError, match="rows of t1 have values of c4, c5, and came before"):
+                mounter.mount(Sorted([change], ts * 10))
+            return
+        mounter.mount(Sorted([change], ts * 10))
+    pytest.fail("there is no such job")
 
 
 def steps(job: Job, ddls: Sequence[Ddl]) -> list[tuple[int, str]]:
