@@ -92,7 +92,11 @@ class Pipeline:
         self._asked = {table for tables in load_again.values() for table in tables}
         self._source = source or open_source(options, clock)
         # A shard is a part of a table, and can't be loaded again by itself.
-        self._can_reload = getattr(self._source, "reloads", False) and not options.routes
+        self._can_reload = (
+            getattr(self._source, "reloads", False)
+            and not options.routes
+            and all(getattr(sink, "loads_tables", True) for sink in sinks)
+        )
         self._awaits_load = bool(self._asked) and self._can_reload
         """True if a sink is asked to load tables again: then this pipeline ends by LoadRequired."""
         with ExitStack() as stack:

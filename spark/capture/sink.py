@@ -20,6 +20,8 @@ class CaptureSink:
     """
 
     reads_rows = False
+    loads_tables = False
+    """Its checkpoint can't tell which tables are being loaded, so the feed doesn't load single ones again."""
 
     def __init__(self, target: str, store: CheckpointStore, buffer: ChangeBuffer, rank_of: RankOf) -> None:
         self.name = "capture"

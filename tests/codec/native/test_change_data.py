@@ -140,7 +140,6 @@ def test_nothing_is_kept_of_messages() -> None:
     messages = [
         change for _ in range(50) for data in (random_message(rng),) for change in (data, damaged(data, rng))
     ]
-    none = sys.getrefcount(None)
 
     def read() -> None:
         for message in messages:
@@ -148,6 +147,7 @@ def test_nothing_is_kept_of_messages() -> None:
 
     read()
     gc.collect()
+    none = sys.getrefcount(None)
     tracemalloc.start()
     try:
         read()

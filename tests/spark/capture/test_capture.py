@@ -164,6 +164,18 @@ def test_the_status_command_has_a_line_for_it(bed):
         assert "shop-capture-" in done.stdout
 
 
+def test_a_table_that_would_be_loaded_again_ends_a_capture_of_mariadb(sql, mariadb, tmp_path):
+    aside = f"{sql.database}_aside"
+    sql(f"CREATE DATABASE {aside}", f"CREATE TABLE {aside}.old (id BIGINT PRIMARY KEY)")
+    try:
+        with MariaBed(tmp_path, mariadb, sql.database) as bed, Running(bed).begun() as capture:
+            bed.alter(f"RENAME TABLE {aside}.old TO new")
+            assert ended(capture.process) == 1
+            assert "RENAME TABLE" in capture.log().splitlines()[-1]
+    finally:
+        sql(f"DROP DATABASE {aside}")
+
+
 def test_when_its_feed_fails_the_capture_ends_with_the_sentence(bed):
     if isinstance(bed, MariaBed):
         statement = "truncate table other"
