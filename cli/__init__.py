@@ -13,6 +13,19 @@ from .bench import bench
 from .dead_letters import dead_letters
 from .drainer import drainer
 
+_EXTRAS = {
+    "pymysql": "mysql",
+    "pymysqlreplication": "mysql",
+    "psycopg": "postgres",
+    "pyarrow": "arrow",
+    "numpy": "arrow",
+    "pyspark": "spark",
+    "duckdb": "duckdb",
+    "confluent_kafka": "kafka",
+    "etcd3": "etcd",
+}
+"""Extras that install a module, for commands that need it at once."""
+
 app = typer.Typer(
     name="tidemill",
     help="Follow a database and deliver its transactions, whole and in commit order.",
@@ -38,6 +51,12 @@ def main() -> None:
         app()
     except ConfigError as error:
         typer.echo(f"tidemill: {error}", err=True)
+        sys.exit(2)
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        typer.echo(f"tidemill: this needs: pip install 'tidemill[{extra}]' ({error})", err=True)
         sys.exit(2)
     except TidemillError as error:
         typer.echo(f"tidemill: {error}", err=True)

@@ -162,13 +162,14 @@ def check(
     """Connect, verify rights and settings, show which tables match. Changes nothing."""
     from ..engine.options import feed_options
     from ..engine.preflight import check_feed
-    from ..spark.run.preflight import check_on_spark
 
     found = feed_tables(file, source, sink, table, name, data_dir)
     spark_options(found)
     options = feed_options(found)
     findings = check_feed(options)
     if SECTION in found:
+        from ..spark.run.preflight import check_on_spark
+
         findings += check_on_spark(options)
     for finding in findings:
         if as_json:

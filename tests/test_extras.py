@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tidemill.testing.mariadb_client import Client
 
 MODULES = {
@@ -64,3 +66,22 @@ def test_mariadb_is_followed_with_its_extra_alone(sql: Client, mariadb: Any, tmp
 def test_sparks_data_source_needs_no_other_extra() -> None:
     program = "import tidemill.spark.data_source, tidemill.spark.tables, tidemill.spark.planner\nprint(1)"
     assert output_without(MODULES.keys() - {"arrow", "spark"}, program) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "extra"), [("check", "mysql"), ("run", "mysql"), ("diff", "mysql"), ("analyze", "arrow")]
+)
+def test_a_command_names_the_extra_that_is_missing(command: str, extra: str, tmp_path: Path) -> None:
+    program = """
+import contextlib, io, json, tidemill.cli
+said = io.StringIO()
+with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+    try:
+        tidemill.cli.main()
+    except SystemExit as end:
+        assert end.code
+print(json.dumps(said.getvalue()))
+"""
+    feed = tmp_path / "feed.toml"
+    feed.write_text('[source]\nurl = "mysql://db"\ntables = ["shop.*"]\n[[sink]]\nurl = "mysql://copy"\n')
+    assert f"pip install 'tidemill[{extra}]'" in output_without(set(MODULES), program, command, str(feed))
