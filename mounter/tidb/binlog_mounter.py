@@ -54,7 +54,7 @@ class BinlogMounter:
         """Readers by table id, at the ts of the binlog being decoded; None for a table that isn't
         followed."""
         self._row_versions: dict[int, int] = {}
-        """Schema version of the latest rows of each table id."""
+        """Highest schema version of the rows of each table id."""
         self._version = 0
         self._last = (0, 0)
         self.duplicates = 0
@@ -114,7 +114,8 @@ class BinlogMounter:
                     rows += reader.read(mutation, change.commit_ts, change.start_ts)
                 except SourceError as error:
                     raise self._unreadable(change, error) from error
-                self._row_versions[mutation.table_id] = value.schema_version
+                seen = self._row_versions.get(mutation.table_id, 0)
+                self._row_versions[mutation.table_id] = max(seen, value.schema_version)
         return rows
 
     def _check_added(self, before: TableInfo, after: TableInfo, job: Job) -> None:
