@@ -7,7 +7,9 @@
 * `first_query_seconds`, `query_seconds`: a whole query with the trigger availableNow and a row, the first one
   of the session and later ones.
 * `jdbc`: a table of a MariaDB by two tasks, against Spark's JDBC reader; `jdbc_one`: by one task. `jdbc_row`:
-  queries per second of one row by its key. Left out if `build/jdbc` has no driver (`tests/services/jdbc`).
+  queries per second of one row by its key; `python_row`: the same, against a data source in Python that has
+  only this row, which is what Spark takes for each. Left out if `build/jdbc` has no driver
+  (`tests/services/jdbc`).
 * `tikv`: a table of an emulated TiKV, in a process of its own, by two tasks; `tikv_one`: by one task. The
   yardstick is a file of the same batches.
 * The gain of the second core: `cores` is `read` over `one_core`, where the capture, on the same machine, does
@@ -84,7 +86,7 @@ def run(
     }
     figures: dict[str, float] = {name: round(rows / ours) for name, (ours, _) in seconds.items()}
     yardstick: dict[str, float] = {name: round(rows / theirs) for name, (_, theirs) in seconds.items()}
-    amounts = {name: jdbc_rows if name != "jdbc_row" else 1 for name in tables}
+    amounts = {name: jdbc_rows if not name.endswith("_row") else 1 for name in tables}
     amounts |= dict.fromkeys(tikv, tikv_rows)
     tables |= tikv
     figures |= {name: round(amounts[name] / ours, 2) for name, (ours, _) in tables.items()}

@@ -35,7 +35,11 @@ def driver() -> str:
 
 def jdbc_seconds(spark: SparkSession, folder: Path, rows: int, rounds: int) -> dict[str, tuple[float, float]]:
     """Return the median seconds of tidemill and of JDBC: of a whole table by one task (`jdbc_one`) and two
-    (`jdbc`), and of one row by its key (`jdbc_row`)."""
+    (`jdbc`), and of one row by its key (`jdbc_row`); and for the latter instead of JDBC's those of a data
+    source in Python that has only this row (`python_row`)."""
+    from .spark_source import RowSource
+
+    spark.dataSource.register(RowSource)
     with MariaDb(folder / "mariadb-jdbc") as server:
         _fill(server, rows)
         pairs: dict[str, tuple[Run, Run]] = {
@@ -47,6 +51,10 @@ def jdbc_seconds(spark: SparkSession, folder: Path, rows: int, rounds: int) -> d
             "jdbc_row": (
                 lambda: _one(_ours(spark, server, 1).where("after.id = 5")),
                 lambda: _one(_jdbc(spark, server, rows, 1).where("id = 5")),
+            ),
+            "python_row": (
+                lambda: _one(_ours(spark, server, 1).where("after.id = 5")),
+                lambda: _one(spark.read.format("bench-row").load().where("id = 5")),
             ),
         }
         for frame in (_ours(spark, server, 2), _jdbc(spark, server, rows, 2)):

@@ -1,4 +1,5 @@
-"""Two data sources with the same rows: one of a capture, read as by a stream's task, and one of a file."""
+"""Data sources to compare with: of a capture, read as by a stream's task, of a file with the same rows, and
+of one row, which shows what Spark takes for any data source in Python."""
 
 from __future__ import annotations
 
@@ -88,6 +89,25 @@ class _FileReader(DataSourceReader):
             count = reader.num_record_batches
             first, last = (count * number // self.tasks for number in (partition.value, partition.value + 1))
             yield from map(reader.get_batch, range(first, last))
+
+
+class RowSource(DataSource):
+    """A data source of one row, whose `id` is 5."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "bench-row"
+
+    def schema(self) -> str:
+        return "id bigint"
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
+        return _RowReader()
+
+
+class _RowReader(DataSourceReader):
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        yield pa.RecordBatch.from_pydict({"id": pa.array([5], pa.int64())})
 
 
 def write_file(path: str, address: str, rows: int, *, json: bool) -> None:

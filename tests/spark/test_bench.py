@@ -22,7 +22,7 @@ def test_it_ends_with_one_line_of_json_with_its_yardstick() -> None:
     assert result["bench"] == "spark"
     alone = {"fixed_seconds", "fixed_capture_seconds", "first_query_seconds", "query_seconds"}
     assert result["figures"].keys() - alone == result["yardstick"].keys()
-    tables = {"jdbc", "jdbc_one", "jdbc_row"} if driver() else set()
+    tables = {"jdbc", "jdbc_one", "jdbc_row", "python_row"} if driver() else set()
     own = {"read", "one_core", "json", "json_one_core", "cores", "json_cores", "tikv", "tikv_one"}
     assert own | tables == result["ratio"].keys()
     assert all(figure > 0 for figure in result["figures"].values())
