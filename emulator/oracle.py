@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ..actors.clock import Clock
-from ..events import LOGICAL_BITS, Ts, compose_ts
+from ..events import LOGICAL_BITS, MAX_LOGICAL, Ts, compose_ts
 
-MAX_LOGICAL = (1 << LOGICAL_BITS) - 1
 MAX_TS: Ts = (1 << 64) - 1
 """The ts of reads of the newest version, without a timestamp."""
 

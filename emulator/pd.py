@@ -8,10 +8,10 @@ from typing import Any
 import grpc
 
 from ..codec.proto import PD, metapb, pdpb
-from ..events import LOGICAL_BITS
+from ..events import LOGICAL_BITS, MAX_LOGICAL
 from .keyspace import Keyspace
 from .options import Options
-from .oracle import MAX_LOGICAL, Oracle
+from .oracle import Oracle
 from .region import Region
 from .safe_points import SafePoints
 from .server import Server, stream, unary

@@ -53,13 +53,14 @@ from .key_order import (
 )
 from .rows import Op, Row, RowChange, Rows, Run, runs_of
 from .table import Column, Kind, Table, not_a_member, origin_name, source_and_table
-from .ts import LOGICAL_BITS, Ts, compose_ts, parse_ts, physical_ms, timestamp
+from .ts import LOGICAL_BITS, MAX_LOGICAL, Ts, compose_ts, parse_ts, physical_ms, timestamp
 from .wait import ActorName, Wait, WaitKind, room_wait
 
 __all__ = [
     "CREATED",
     "DELETE",
     "LOGICAL_BITS",
+    "MAX_LOGICAL",
     "PENDING",
     "PUT",
     "REST",

@@ -9,6 +9,7 @@ from ..errors import CheckpointError
 
 Ts: TypeAlias = int
 LOGICAL_BITS: Final = 18
+MAX_LOGICAL: Final = (1 << LOGICAL_BITS) - 1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 

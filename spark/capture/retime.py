@@ -10,11 +10,10 @@ from msgspec.structs import replace
 
 from ...codec.ddl_bytes import decode_ddl, encode_ddl
 from ...errors import Retryable
-from ...events import LOGICAL_BITS, Ts, physical_ms
+from ...events import LOGICAL_BITS, MAX_LOGICAL, Ts, physical_ms
 from ..offsets.offset import is_exact
 
 CLOCK_AHEAD: Final = "its clock is ahead of the query's: a transaction's ts is above the range's end"
-_LOGICAL: Final = (1 << LOGICAL_BITS) - 1
 _COMMIT_TS: Final = 0
 _START_TS: Final = 1
 _OP: Final = 5
@@ -48,7 +47,7 @@ class Retime:
         commits = batch.column(_COMMIT_TS)
         first, last = commits[0].as_py(), commits[-1].as_py()
         if self._is_behind:
-            if first > self._ours and first & _LOGICAL:
+            if first > self._ours and first & MAX_LOGICAL:
                 raise Retryable("its clock is ahead of the query's at the range's start")
             self._is_behind = False
         is_ours = first > self._ours or first == self._theirs == self._ours

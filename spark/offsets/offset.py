@@ -7,11 +7,10 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 
 from ...errors import CheckpointError
-from ...events import LOGICAL_BITS, Checkpoint, Table, Ts
+from ...events import MAX_LOGICAL, Checkpoint, Table, Ts
 from ...puller.mysql.position import Position
 from ..read.parts import WHOLE, Part
 
-_LOGICAL: Final = (1 << LOGICAL_BITS) - 1
 _FIELDS: Final[dict[str, type]] = {"ts": int, "position": str, "source": str}
 
 
@@ -66,7 +65,7 @@ def lower_bound(second: Ts) -> Ts:
 
 def is_exact(ts: Ts) -> bool:
     """Return False for a `lower_bound`."""
-    return ts & _LOGICAL != _LOGICAL
+    return ts & MAX_LOGICAL != MAX_LOGICAL
 
 
 class Limit(Struct, frozen=True):
