@@ -3,7 +3,8 @@
 `names` describes it; its hidden folder has the journal, and files in the making. New files are written in a
 folder there whose name ends in ".new". Once all of them are durable it is renamed, without that suffix, and
 they are moved to the tables' folders. After a crash, a ".new" folder is removed, and the remaining files of a
-renamed one are moved.
+renamed one are moved. The names of the sink's own folders end in the journal's length after them: if the
+checkpoint's length is lower, they are removed too.
 """
 
 from __future__ import annotations
@@ -114,12 +115,13 @@ def write_file(path: Path, table: pa.Table) -> None:
         os.fsync(file.fileno())
 
 
-def commit(making: Path, name: str) -> Path:
-    """Rename a folder whose name ends in ".new", after its files are durable. Returns it for `publish`."""
+def commit(making: Path, name: str = "") -> Path:
+    """Rename a folder after its files are durable, by default to its name without ".new". Returns the folder
+    for `publish`."""
     for path in making.rglob("*/"):
         sync(path)
     sync(making)
-    made = making.with_name(name)
+    made = making.with_name(name or making.name.removesuffix(NEW))
     making.replace(made)
     sync(made.parent)
     return made

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 _DICTIONARY_BYTES: Final = 64 << 10
 """Limit of a column's dictionary, after which its values are written as they are. A larger one seldom pays:
-with Arrow's 1 MiB, columns without repetitions take twice the time and a tenth more space
+with Arrow's 1 MiB, numbers without repetitions take two to three times as long and more space
 (docs/parquet.md)."""
 
 

@@ -142,7 +142,7 @@ def _compact(spark: SparkSession, directory: Path, folder: str, up_to_ts: Ts) ->
         sum(path.stat().st_size for path in made),
     )
     write(making / _OLD, json.dumps([str(file.path.relative_to(directory)) for file in taken]).encode())
-    _finish(directory, commit(making, making.name.removesuffix(NEW)))
+    _finish(directory, commit(making))
     return report
 
 

@@ -287,9 +287,7 @@ def test_a_death_at_any_step_loses_and_repeats_nothing(spark, world, monkeypatch
             patched.setattr("os.fsync", dying(step, lambda _: None))
             patched.setattr(shutil, "rmtree", dying(step, shutil.rmtree))
             with suppress(DeathError):
-                archive._finish(
-                    directory, commit(directory / HIDDEN / hidden.name, hidden.name.removesuffix(".new"))
-                )
+                archive._finish(directory, commit(directory / HIDDEN / hidden.name))
         archive._recover(directory)
         there = {path.name for path in directory.glob("table=shop.people/*/*")}
         assert there in (old, new)
