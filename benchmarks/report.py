@@ -63,6 +63,12 @@ def _kafka(**settings: Any) -> Result:
     return kafka.run(**settings)
 
 
+def _parquet(**settings: Any) -> Result:
+    from . import parquet
+
+    return parquet.run(**settings)
+
+
 def _storage(**settings: Any) -> Result:
     from . import storage
 
@@ -146,6 +152,7 @@ BENCHES: Mapping[str, Callable[..., Result]] = {
     "sink": _sink,
     "encodings": _encodings,
     "kafka": _kafka,
+    "parquet": _parquet,
     "storage": _storage,
     "merge": _merge,
     "diff": _diff,

@@ -3,7 +3,7 @@
 The store is moto's, in a process of its own. `columns` are rows as MariaDB's log has them, in transactions of
 1,000, which the sink reads as columns; `rows` are the same as Python tuples. Both are in commits of 50,000
 rows: staged files, a state with the checkpoint, and the final names. The yardstick has the tables of these
-files ready, and writes each to its name, with the same compression.
+files ready, and writes each to its name, with the same settings.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ..codec.mysql.layout import Layouts
 from ..engine.checkpoint import CheckpointFile
 from ..events import Checkpoint, Rows, Transaction
 from ..sink import Delivery, open_sink
+from ..sink.files.parquet_encoding import write_parquet
 from ..testing.binlog_events import INSERT, rows_event, table_map
 from ..testing.s3_process import S3Process
 from .columns import COLUMNS, image
@@ -108,5 +109,6 @@ def _write_tables(store: S3Process, path: str, tables: Sequence[pa.Table]) -> fl
     files = store.files()
     begun = time.perf_counter()
     for number, table in enumerate(tables):
-        pq.write_table(table, f"{path}/{number}.parquet", filesystem=files, compression="zstd")
+        with files.open_output_stream(f"{path}/{number}.parquet") as file:
+            write_parquet(table, file)
     return time.perf_counter() - begun

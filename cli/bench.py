@@ -94,6 +94,15 @@ def bench_kafka(
     _bench("kafka", as_json, rows=rows, encoding=encoding)
 
 
+@bench.command("parquet")
+def bench_parquet(
+    rows: Annotated[int, typer.Option(min=1)] = 1_000_000,
+    as_json: Json = False,
+) -> None:
+    """MariaDB into Parquet files, against a Python callback and Arrow's writer alone."""
+    _bench("parquet", as_json, rows=rows)
+
+
 @bench.command("storage")
 def bench_storage(
     rows: Annotated[int, typer.Option(min=1)] = 200_000,

@@ -32,10 +32,14 @@ class ParquetOptions:
     """Bytes in Arrow's memory layout, over all tables, at which files are written; about a fifth of that on
     disk. The sink uses as much memory."""
     flush_seconds: float = 60.0
-    """Maximum time until acknowledged rows are in files for readers."""
+    """Maximum time until rows are in files for readers."""
+    journal_seconds: float = 1.0
+    """Minimum pause between writes to the journal, after which rows are acknowledged that have yet to be in
+    files. Rows that reach `file_bytes` meanwhile go to files without the journal."""
 
     def __post_init__(self) -> None:
         if self.file_bytes < 1:
             raise ConfigError(f"file_bytes = {self.file_bytes}: at least 1")
-        if self.flush_seconds < 0:
-            raise ConfigError(f"flush_seconds = {self.flush_seconds:g}: at least 0")
+        for option in ("flush_seconds", "journal_seconds"):
+            if getattr(self, option) < 0:
+                raise ConfigError(f"{option} = {getattr(self, option):g}: at least 0")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
@@ -13,6 +13,8 @@ from ..per_table import PerTable
 from .names import day_of
 from .parquet_columns import DDL, Layout, Numbered, ddl_batch
 
+_DDL: Final = DDL.serialize().to_pybytes()
+
 
 class ChangeBatch(NamedTuple):
     """Changes of one table version and day; or schema changes."""
@@ -20,8 +22,8 @@ class ChangeBatch(NamedTuple):
     table: Table | None
     """None for schema changes."""
     rows: pa.RecordBatch
-    schema: pa.Schema
-    """The same object for every batch of a table version."""
+    schema: bytes
+    """Their schema, serialized; the same object for every batch of a table version."""
 
 
 class ChangeBatches:
@@ -40,12 +42,12 @@ class ChangeBatches:
         found: dict[tuple[Layout, int], list[Numbered]] = {}
         for item in items:
             if isinstance(item, Ddl):
-                yield ChangeBatch(None, ddl_batch(item), DDL)
+                yield ChangeBatch(None, ddl_batch(item), _DDL)
             else:
                 self._sort_by_layout(item, found)
             reach("sink.mid_batch")
         for (layout, _), rows in found.items():
-            yield ChangeBatch(layout.table, layout.batch(rows), layout.schema)
+            yield ChangeBatch(layout.table, layout.batch(rows), layout.schema_bytes)
 
     def _sort_by_layout(self, item: Transaction, found: dict[tuple[Layout, int], list[Numbered]]) -> None:
         at = item.commit_ts, item.start_ts

@@ -117,6 +117,7 @@ class Layout:
         image = self._image_type = pa.struct(self._fields)
         metadata = {FOLDER: folder(table), TABLE: msgspec.json.encode(table)}
         self.schema = pa.schema([*_HEAD, pa.field("before", image), pa.field("after", image)], metadata)
+        self.schema_bytes = self.schema.serialize().to_pybytes()
 
     def batch(self, rows: Sequence[Numbered]) -> pa.RecordBatch:
         """Return the batch of changes. Raises SinkError for a value out of its column type's range."""

@@ -3,7 +3,8 @@
 `names` describes it; its hidden folder has the journal, and files in the making. New files are written in a
 folder there whose name ends in ".new". Once all of them are durable it is renamed, without that suffix, and
 they are moved to the tables' folders. After a crash, a ".new" folder is removed, and the remaining files of a
-renamed one are moved.
+renamed one are moved. The names of the sink's own folders end in the journal's length after them: if the
+checkpoint's length is lower, they are removed too.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ...events import Ts
 from ...store.disk import sync
 from .names import date_of, file_name
 from .parquet_columns import FOLDER
+from .parquet_encoding import write_parquet
 
 NEW: Final = ".new"
 SUFFIX: Final = ".parquet"
@@ -59,21 +61,34 @@ def _file(path: Path) -> File:
     return File(int(first), int(last), path)
 
 
-def write_files(making: Path, batches: Iterable[tuple[bytes, pa.RecordBatch]], most_bytes: int) -> None:
-    """Write batches to Parquet files, in a folder for `publish`.
+class Making:
+    """A folder for `publish`, while files are written to it."""
 
-    Batches of one schema and day make one file, or several if all tables together exceed `most_bytes`, the
-    limit of memory.
-    """
-    numbers = count()
-    for group in _groups(batches, most_bytes):
-        for (_, date), its in group.items():
-            table = pa.Table.from_batches(its)
-            folder = table.schema.metadata[FOLDER].decode()
-            ts = table.column("commit_ts")
-            origin = f"{making.name.removesuffix(NEW)}-{next(numbers)}"
-            name = file_name(ts[0].as_py(), ts[-1].as_py(), origin, SUFFIX)
-            write_file(making / folder / f"date={date}" / name, table)
+    def __init__(self, hidden: Path, origin: str) -> None:
+        """`origin` makes the names of the files unique in the archive."""
+        self._path = hidden / f"{origin}{NEW}"
+        self._path.mkdir()
+        self._origin = origin
+        self._numbers = count()
+
+    def write(self, batches: Iterable[tuple[bytes, pa.RecordBatch]], most_bytes: int) -> None:
+        """Write batches, which come with their schemas, to Parquet files.
+
+        Batches of one schema and day make one file, or several if all tables together exceed `most_bytes`,
+        the limit of memory.
+        """
+        for group in _groups(batches, most_bytes):
+            for (_, date), its in group.items():
+                table = pa.Table.from_batches(its)
+                folder = table.schema.metadata[FOLDER].decode()
+                ts = table.column("commit_ts")
+                origin = f"{self._origin}-{next(self._numbers)}"
+                name = file_name(ts[0].as_py(), ts[-1].as_py(), origin, SUFFIX)
+                write_file(self._path / folder / f"date={date}" / name, table)
+
+    def commit(self, name: str) -> Path:
+        """Make the files durable in a folder of that name."""
+        return commit(self._path, name)
 
 
 def _groups(
@@ -95,17 +110,18 @@ def write_file(path: Path, table: pa.Table) -> None:
     """Write a durable Parquet file. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
-        pq.write_table(table, file, compression="zstd")
+        write_parquet(table, file)
         file.flush()
         os.fsync(file.fileno())
 
 
-def commit(making: Path) -> Path:
-    """Commit the files: they are published even after a crash. Returns the folder for `publish`."""
+def commit(making: Path, name: str = "") -> Path:
+    """Rename a folder after its files are durable, by default to its name without ".new". Returns the folder
+    for `publish`."""
     for path in making.rglob("*/"):
         sync(path)
     sync(making)
-    made = making.with_name(making.name.removesuffix(NEW))
+    made = making.with_name(name or making.name.removesuffix(NEW))
     making.replace(made)
     sync(made.parent)
     return made

@@ -32,23 +32,24 @@ class Segment:
         self._file = self.path.open("ab")
         self.end = start + self._file.tell()
         """The journal's length up to the end of this segment."""
-        self._schemas: dict[int, tuple[int, pa.Schema]] = {}  # offsets of schemas, by identity for speed
+        self._schemas: dict[bytes, int] = {}  # offsets of schemas
 
     @property
     def is_empty(self) -> bool:
         return self.end == self.start
 
-    def append(self, batch: pa.RecordBatch, schema: pa.Schema) -> None:
-        """Append a batch; its `schema` must be the same object every time. Raises OSError."""
-        if id(schema) not in self._schemas:
-            self._schemas[id(schema)] = self.end - self.start, schema
-            self._piece(schema.serialize(), _SCHEMA)
-        self._piece(batch.serialize(), self._schemas[id(schema)][0])
+    def append(self, schema: bytes, batch: pa.RecordBatch) -> None:
+        """Append a batch, with its serialized schema. Raises OSError."""
+        if schema not in self._schemas:
+            self._schemas[schema] = self.end - self.start
+            self._piece(schema, _SCHEMA)
+        self._piece(batch.serialize(), self._schemas[schema])
 
-    def _piece(self, content: pa.Buffer, where: int) -> None:
-        self._file.write(_FRAME.pack(content.size, crc32(content), where))
+    def _piece(self, content: bytes | pa.Buffer, where: int) -> None:
+        size = len(content)
+        self._file.write(_FRAME.pack(size, crc32(content), where))
         self._file.write(content)
-        self.end += _FRAME.size + content.size
+        self.end += _FRAME.size + size
 
     def sync(self) -> None:
         self._file.flush()

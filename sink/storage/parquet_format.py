@@ -7,11 +7,11 @@ from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ...events import Item
 from ..files.names import day_of
 from ..files.parquet_batches import ChangeBatches
+from ..files.parquet_encoding import write_parquet
 from .piece import Group, Piece
 
 _SOURCE = pa.field("source", pa.string(), nullable=False)
@@ -43,5 +43,5 @@ class ParquetFormat:
         table = pa.Table.from_batches([piece.content for piece in pieces])
         source = pa.repeat(pa.scalar(group[2], pa.string()), table.num_rows)
         buffer = pa.BufferOutputStream()
-        pq.write_table(table.add_column(0, _SOURCE, source), buffer, compression="zstd")
+        write_parquet(table.add_column(0, _SOURCE, source), buffer)
         return buffer.getvalue()

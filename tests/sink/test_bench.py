@@ -30,3 +30,12 @@ def test_kafka_has_figures_of_both_deliveries(kafka_server):
     result = BENCHES["kafka"](rows=2_000, rounds=1)
     assert result["ratio"].keys() == {"exactly_once", "at_least_once", "exactly_once_to_at_least_once"}
     assert all(0 < ratio < 1_000 for ratio in result["ratio"].values())
+
+
+@pytest.mark.soak
+def test_parquet_has_figures_of_the_clock_and_of_cpu_time():
+    result = BENCHES["parquet"](rows=5_000, rounds=1)
+    works = ("parquet", "directory", "none", "write_table")
+    assert result["ratio"].keys() == {name for work in works for name in (work, f"{work}_cpu")}
+    assert all(0 < ratio < 1_000 for ratio in result["ratio"].values())
+    assert result["settings"]["bytes_per_row"] > 0

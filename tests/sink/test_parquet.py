@@ -30,6 +30,7 @@ from tidemill.events import (
 )
 from tidemill.sink import Delivery, DeliveryOptions, open_sink
 from tidemill.sink.files.parquet import ParquetOptions, ParquetSink
+from tidemill.sink.files.parquet_journal import Segment
 from tidemill.sink.text import datetime_text, time_text
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import (
@@ -51,6 +52,13 @@ from .conformance import HISTORY, ORDERS_2, Conformance, expected, feed
 from .test_conformance import altered
 
 EAGER = ParquetOptions(flush_seconds=0)
+OPTIONS = {
+    "every flush": EAGER,
+    "every few rows": ParquetOptions(file_bytes=3000, journal_seconds=0),
+    "without a journal": ParquetOptions(file_bytes=3000),
+    "pieces of transactions": ParquetOptions(file_bytes=1),
+    "in the end": ParquetOptions(journal_seconds=0),
+}
 
 
 @pytest.fixture
@@ -107,14 +115,9 @@ class ParquetPlace:
 
 
 class TestParquet(Conformance):
-    @pytest.fixture(params=["every flush", "every few rows", "in the end"])
+    @pytest.fixture(params=OPTIONS)
     def place(self, request, directory):
-        options = {
-            "every flush": EAGER,
-            "every few rows": ParquetOptions(file_bytes=5000),
-            "in the end": ParquetOptions(),
-        }
-        return ParquetPlace(directory, options[request.param])
+        return ParquetPlace(directory, OPTIONS[request.param])
 
 
 def test_a_file_has_a_table_and_a_day_and_says_which_changes(directory, store):
@@ -303,6 +306,34 @@ def test_files_are_made_at_a_size_and_a_large_transaction_makes_several(director
     sink.close()
 
 
+def test_rows_that_are_enough_for_files_never_go_to_the_journal(directory, store, monkeypatch):
+    sink = ParquetSink("copy", directory, store, ParquetOptions(file_bytes=1000), ManualClock())
+    sink.open()
+    follow(sink, 1)
+    monkeypatch.setattr(Segment, "append", None)
+    for ts in range(2, 51):
+        sink.write(batch(transaction(ts, insert(ORDERS, ts, "x"))))
+        reached = sink.progress()
+    assert reached.ts > 40
+    assert [row["commit_ts"] for row in read(directory, ORDERS)] == list(range(1, reached.ts + 1))
+    sink.close()
+
+
+def test_rows_that_wait_for_more_are_acknowledged_after_journal_seconds(directory, store):
+    clock = ManualClock()
+    sink = ParquetSink("copy", directory, store, ParquetOptions(journal_seconds=2), clock)
+    sink.open()
+    acknowledged = []
+    for ts in range(1, 6):
+        sink.write(batch(transaction(ts, insert(ORDERS, ts, "x"))))
+        acknowledged.append(sink.progress())
+        clock.advance(1)
+    assert acknowledged == [at(1), at(1), at(3), at(3), at(5)]
+    assert read(directory, ORDERS) == []
+    sink.close()
+    assert [row["commit_ts"] for row in read(directory, ORDERS)] == [1, 2, 3, 4, 5]
+
+
 # --- crashes
 
 
@@ -365,6 +396,7 @@ def deliver(place: ParquetPlace) -> None:
         for item in SHORT:
             work.accept([item])
             work.run(0)
+        work.flush(0)
         sink.close()
     except DeathError:
         abandon(sink)
@@ -372,10 +404,10 @@ def deliver(place: ParquetPlace) -> None:
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("options", [EAGER, ParquetOptions(file_bytes=3000)], ids=["each", "some"])
-def test_a_death_at_any_step_on_the_disk_loses_and_repeats_nothing(tmp_path, options, after):
+@pytest.mark.parametrize("chosen", ["every flush", "every few rows", "pieces of transactions"])
+def test_a_death_at_any_step_on_the_disk_loses_and_repeats_nothing(tmp_path, chosen, after):
     for step in count(1):
-        place = ParquetPlace(tmp_path / str(step), options)
+        place = ParquetPlace(tmp_path / str(step), OPTIONS[chosen])
         with pytest.MonkeyPatch.context() as patched:
             mortality = Mortality(patched, step, after)
             with suppress(DeathError):
@@ -487,7 +519,8 @@ def test_a_full_disk_is_an_error_that_says_so(directory, store, monkeypatch):
     monkeypatch.undo()
     sink.close()
     again = ParquetSink("copy", directory, store)
-    assert again.open() == at(1)
+    assert again.open() is None
+    follow(again, 1)
     again.close()
     assert [row["commit_ts"] for row in read(directory, ORDERS)] == [1]
 

@@ -1,0 +1,126 @@
+"""A MariaDB's binlog into Parquet files, in rows a second of the clock and of CPU time of this process.
+
+* `parquet`: into an archive, until the feed has ended and all files are visible.
+* `directory`: into Parquet files of a directory, whose checkpoint moves with them.
+* `none`: to a sink that looks at nothing: the rows of the log, sorted.
+
+The yardstick is a callback that looks at each row. `write_table` is Arrow's writer alone, with the settings
+of the sinks, writing the same tables to memory; its ratio is the part of the archive's time that it takes.
+Transactions have 1,000 rows. A ratio is the median of those of all rounds.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..codec.native import library
+from ..engine.options import open_sinks
+from ..events import Batch, Checkpoint
+from ..sink.files.parquet_encoding import write_parquet
+from ..testing.mariadb import MariaDb
+from .mysql import _create, _write
+from .runs import Span, _options, _python, _run
+
+_SINKS: Final = {"parquet": "parquet://{}", "directory": "directory://{}?format=parquet"}
+Seconds: TypeAlias = tuple[float, float]
+"""Of the clock, and of CPU time."""
+
+
+def run(*, rows: int = 1_000_000, rounds: int = 3) -> dict[str, Any]:
+    """Return one result in the form that all benchmarks share."""
+    if library.native is None:
+        raise RuntimeError(f"there is nothing to measure: {library.description()}")
+    with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name, MariaDb(Path(name, "db")) as server:
+        _create(server)
+        span = (*_write(server, rows, 1_000), rows)
+        found = [_round(server.url(), span, Path(name, str(number))) for number in range(rounds + 1)][1:]
+    works = [(work, place, unit) for work in found[0][0] for place, unit in enumerate(("", "_cpu"))]
+    rates = {
+        f"{work}{unit}": rows / statistics.median(seconds[work][place] for seconds, _ in found)
+        for work, place, unit in works
+    }
+    yardstick = {f"python{unit}": rates.pop(f"python{unit}") for unit in ("", "_cpu")}
+
+    def ratio(work: str, place: int) -> float:
+        over, under = (work, "parquet") if work == "write_table" else ("python", work)
+        return statistics.median(seconds[over][place] / seconds[under][place] for seconds, _ in found)
+
+    return {
+        "bench": "parquet",
+        "settings": {"rows": rows, "rounds": rounds, "bytes_per_row": round(found[-1][1] / rows, 1)},
+        "figures": {name: round(rate) for name, rate in rates.items()},
+        "yardstick": {name: round(rate) for name, rate in yardstick.items()},
+        "ratio": {
+            f"{work}{unit}": round(ratio(work, place), 2) for work, place, unit in works if work != "python"
+        },
+    }
+
+
+def _round(url: str, span: Span, folder: Path) -> tuple[dict[str, Seconds], int]:
+    """Return the seconds of each work, which come in turn, and the bytes of the archive's files."""
+    archive = folder / "parquet-archive"
+    folder.mkdir()
+    works: dict[str, Callable[[], object]] = {
+        "python": partial(_python, url, folder / "python", span),
+        "none": partial(_run, _options(url, folder / "none", span), [_Nothing()]),
+        **{sink: partial(_to_files, url, folder / sink, span, address) for sink, address in _SINKS.items()},
+    }
+    seconds = {name: _seconds(work) for name, work in works.items()}
+    paths = sorted(archive.glob("table=*/*/*.parquet"))
+    tables = [pq.read_table(path, partitioning=None) for path in paths]
+    if sum(table.num_rows for table in tables) != span[2]:
+        raise RuntimeError(f"the archive hasn't the {span[2]} rows of the log")
+    seconds["write_table"] = _seconds(partial(_write_tables, tables))
+    return seconds, sum(path.stat().st_size for path in paths)
+
+
+def _to_files(url: str, folder: Path, span: Span, address: str) -> None:
+    archive = f"{folder}-archive"
+    options = _options(url, folder, span, sink=[{"url": address.format(archive)}])
+    _run(options, open_sinks(options))
+
+
+def _write_tables(tables: Sequence[pa.Table]) -> None:
+    for table in tables:
+        write_parquet(table, pa.BufferOutputStream())
+
+
+def _seconds(work: Callable[[], object]) -> Seconds:
+    gc.collect()
+    clock, cpu = time.perf_counter(), time.process_time()
+    work()
+    return time.perf_counter() - clock, time.process_time() - cpu
+
+
+class _Nothing:
+    """A sink that has everything at once."""
+
+    name, target, reads_rows = "none", "none:", False
+
+    def __init__(self) -> None:
+        self._reached: Checkpoint | None = None
+
+    def open(self) -> Checkpoint | None:
+        return None
+
+    def write(self, batch: Batch) -> None:
+        self._reached = batch.checkpoint or self._reached
+
+    def flush(self) -> Checkpoint | None:
+        return self._reached
+
+    def has_table(self, schema: str, table: str) -> bool:  # noqa: ARG002
+        return True
+
+    def close(self) -> None:
+        pass
