@@ -1,6 +1,7 @@
 """A stream of all that there is into Parquet files, in a process of its own.
 
-Takes JSON: `master`, `config` of Spark, `options` of the source, `directory`. Prints the numbers of rows of
+Takes JSON: `master`, `config` of Spark, `options` of the source, `directory`, and `until`, a path: the
+stream goes on until there is such a file. Prints the numbers of rows of
 the batches.
 """
 
@@ -22,8 +23,15 @@ def main() -> None:
         frame = spark.readStream.format("tidemill").options(**given["options"]).load()
         writer = frame.writeStream.format("parquet").option("path", str(directory / "rows"))
         writer = writer.option("checkpointLocation", str(directory / "checkpoint"))
-        query = writer.trigger(availableNow=True).start()
-        query.awaitTermination()
+        if "until" in given:
+            query = writer.start()
+            while not Path(given["until"]).exists():
+                query.awaitTermination(0.1)  # raises its error
+            query.processAllAvailable()
+            query.stop()
+        else:
+            query = writer.trigger(availableNow=True).start()
+            query.awaitTermination()
         sys.stdout.write(
             "\n" + json.dumps({"batches": [one.numInputRows for one in query.recentProgress]}) + "\n"
         )

@@ -17,7 +17,7 @@ KINDS: Final = {
     "backlog/fill.py": "driver",
     "capture/running.py": "capture",
 }
-"""What a process does, by a word of its command line."""
+"""Kinds of processes by a word of their command line."""
 
 JVMS: Final = ("driver's JVM", "executor")
 
@@ -25,8 +25,9 @@ JVMS: Final = ("driver's JVM", "executor")
 class Peaks:
     """Looks at the processes of some sessions until the block ends."""
 
-    def __init__(self, sessions: Sequence[int]) -> None:
-        self.of: dict[str, int] = {}
+    def __init__(self, sessions: Sequence[int], of: dict[str, int] | None = None) -> None:
+        """`of`: the peaks until then."""
+        self.of = {} if of is None else of
         """Peak in bytes of a single process of each kind."""
         self._sessions = sessions
         self._stop = Event()

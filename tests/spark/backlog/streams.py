@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from tidemill.testing.progress import ended
 
@@ -39,34 +39,73 @@ class Streamed(NamedTuple):
         return f"{done}, {rate:,.0f} rows/s: {peaks}"
 
 
-def streamed(
-    directory: Path,
-    options: Mapping[str, Any],
-    *,
-    master: str = "local[2]",
-    environment: Mapping[str, str] = os.environ,
-    config: Mapping[str, str] | None = None,
-    hosts: Sequence[int] = (),
-) -> Streamed:
-    """Run the driver to its end; `hosts` are further sessions whose processes work for it."""
-    directory.mkdir()
-    local = {"spark.local.dir": str(directory / "local")} if master.startswith("local") else {}
-    given = {
-        "master": master,
-        "config": {**CONFIG, **local, **(config or {})},
-        "options": {name: str(value) for name, value in options.items()},
-        "directory": str(directory),
-    }
-    begun = monotonic()
-    written = directory / "rows"
-    log = directory / "log"
-    with Session([sys.executable, DRIVER, json.dumps(given)], log, env={**environment}) as driver:
-        with Peaks([driver.process.pid, *hosts]) as peaks:
-            status = ended(driver.process, sign=lambda: (len([*written.glob("*")]), log.stat().st_size))
-        assert status == 0, driver.log()[-5000:]
-    lines = [line for line in log.read_text().splitlines() if line.startswith('{"batch')]
-    batches = json.loads(lines[-1])["batches"]
-    return Streamed(written, batches, monotonic() - begun, peaks.of)
+class Stream:
+    """A driver from the begin of the block until its end."""
+
+    def __init__(
+        self,
+        directory: Path,
+        options: Mapping[str, Any],
+        *,
+        master: str = "local[2]",
+        environment: Mapping[str, str] = os.environ,
+        hosts: Sequence[int] = (),
+        is_endless: bool = False,
+    ) -> None:
+        """`hosts` are further sessions whose processes work for it.
+
+        One that `is_endless` reads on until `finished` is called; others end at the source's present end.
+        """
+        directory.mkdir()
+        self.rows = directory / "rows"
+        self.checkpoint = directory / "checkpoint"
+        self._until = directory / "until"
+        local = {"spark.local.dir": str(directory / "local")} if master.startswith("local") else {}
+        given = {
+            "master": master,
+            "config": {**CONFIG, **local},
+            "options": {name: str(value) for name, value in options.items()},
+            "directory": str(directory),
+            **({"until": str(self._until)} if is_endless else {}),
+        }
+        self._planned = 0
+        self._begun = monotonic()
+        self._log = directory / "log"
+        command = [sys.executable, DRIVER, json.dumps(given)]
+        self.driver = Session(command, self._log, env={**environment})
+        self._peaks = Peaks([self.driver.process.pid, *hosts])
+
+    def has_begun_another(self) -> bool:
+        """True if a batch was planned since the last time that this was true."""
+        assert self.driver.process.poll() is None, self.driver.log()[-5000:]
+        planned = len([*(self.checkpoint / "offsets").glob("[0-9]*")])
+        begun, self._planned = planned > self._planned, planned
+        return begun
+
+    def finished(self) -> Streamed:
+        """Wait for its end."""
+        self._until.touch()
+        status = ended(
+            self.driver.process, sign=lambda: (len([*self.rows.glob("*")]), self._log.stat().st_size)
+        )
+        assert status == 0, self.driver.log()[-5000:]
+        lines = [line for line in self.driver.log().splitlines() if line.startswith('{"batch')]
+        batches = json.loads(lines[-1])["batches"]
+        return Streamed(self.rows, batches, monotonic() - self._begun, self._peaks.of)
+
+    def __enter__(self) -> Self:
+        self._peaks.__enter__()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._peaks.__exit__()
+        self.driver.kill()
+
+
+def streamed(directory: Path, options: Mapping[str, Any], **more: Any) -> Streamed:
+    """Read up to the source's end; `more` as for Stream."""
+    with Stream(directory, options, **more) as stream:
+        return stream.finished()
 
 
 def check_memory(small: Streamed, large: Streamed) -> None:

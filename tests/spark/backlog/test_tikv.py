@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from ..cluster.pythons import ROOT
 from ..cluster.standalone import Cluster
 from .compared import Form, differences
 from .streams import check_memory, streamed
-from .workload import TABLES, Changes, Workload
+from .tikv import TikvServer
+from .workload import TABLES, Changes
 
 pytestmark = pytest.mark.soak
 
 SMALL = 500_000
 LARGE = 2_000_000
-COMMAND = [sys.executable, "-m", "tests.spark.backlog.tikv_server"]
 
 
 class Backlog(NamedTuple):
@@ -33,23 +29,12 @@ class Backlog(NamedTuple):
 
 @pytest.fixture(scope="module")
 def backlog() -> Iterator[Backlog]:
-    workload = Workload()
-    with subprocess.Popen(
-        COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
-    ) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        starts = []
-        for rows in (0, LARGE - SMALL, SMALL):
-            server.stdin.write(f"{rows}\n")
-            server.stdin.flush()
-            found = json.loads(server.stdout.readline())
-            if rows:
-                workload.run(rows)
-            starts.append((found["ts"], workload.transactions))
-        large, small, _ = starts
-        yield Backlog(f"tikv://{found['pd']}", workload.net_changes(), (small, large))
-        server.stdin.close()
+    with TikvServer() as server:
+        large = server.ts, 0
+        server.run(LARGE - SMALL)
+        small = server.ts, server.workload.transactions
+        server.run(SMALL)
+        yield Backlog(server.url, server.workload.net_changes(), (small, large))
 
 
 @pytest.mark.parametrize(

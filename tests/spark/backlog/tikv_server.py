@@ -18,9 +18,9 @@ from tidemill.emulator.sql.sql import Tidb
 
 from .workload import DELETE, TABLES, Changes, Workload
 
-SPLIT_ROWS: Final = 40_000
+SPLIT_ROWS: Final = 8_000
 """Number of ids in each region of a table."""
-_SPLITS: Final = 10
+_SPLITS: Final = 75
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ BLOCK_ROWS: Final = 50_000
 _SIZES: Final = (20_000, *[5_000] * 3, *[1_000] * 10, *[100] * 35, *[10] * 100, *[1] * 500)
 """Sizes of a block's transactions."""
 _LARGE: Final = 200_000
-"""Size of a transaction that comes once in each `transactions_of`."""
+"""Size of the first transaction of a large backlog."""
 _MOST_STATEMENTS: Final = 3
 
 
@@ -29,7 +29,7 @@ class Statement(NamedTuple):
     """The statement is about the rows with ids in [first, end) that there are, or that it inserts."""
     end: int
     version: int
-    """Of its first row, if it writes any; the next ones follow."""
+    """Version of the first row that it writes; the next ones follow."""
 
 
 class Changes(NamedTuple):
@@ -65,9 +65,10 @@ class Workload:
         self.rows = 0
 
     def transactions_of(self, rows: int) -> Iterator[list[Statement]]:
-        """Yield transactions until there are about `rows` more changes: a large one, and then mixed ones."""
+        """Yield transactions until there are about `rows` more changes."""
         end = self.rows + rows
-        yield self.transaction(_LARGE)
+        if rows > 2 * _LARGE:
+            yield self.transaction(_LARGE)
         while self.rows < end:
             for size in self._random.permutation(_SIZES):
                 yield self.transaction(int(size))
