@@ -93,7 +93,7 @@ def test_it_is_killed_many_times(cluster: Cluster, tmp_path: Path) -> None:
                     assert place.manifest() is None
                 else:
                     assert ended(driver.process, sign=lambda: len(files(place))) == 0, driver.log()
-            # What is killed at the end of the block is the driver, and its tasks may go on for a while.
+            # The driver is killed at the end of the block; its tasks may go on for a while.
             finished = grown(place, finished)
         done, seconds = opened(place.path), monotonic() - begun
         most = ", ".join(f"{kind} {size >> 20} MiB" for kind, size in sorted(sizes.items()))

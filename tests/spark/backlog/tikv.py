@@ -25,7 +25,7 @@ class TikvServer:
         self._ask(0)
 
     def run(self, rows: int) -> None:
-        """Make about so many changes more."""
+        """Make about `rows` further changes."""
         self._ask(rows)
         self.workload.run(rows)
 
