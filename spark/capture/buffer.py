@@ -174,7 +174,8 @@ class ChangeBuffer:
 
     @property
     def freed(self) -> Place | None:
-        """The last place at or before the acknowledged rank, from which the feed can resume."""
+        """The place from which the feed can resume: the last one at or before the acknowledged rank, or the
+        base if that is later. None before the first acknowledgement."""
         with self.changed:
             return self._freed
 
@@ -196,6 +197,8 @@ class ChangeBuffer:
             self._freed = self._reached
         if self._freed is not None and (self._base is None or self._base.rank < self._freed.rank):
             self._base = self._freed
+        if self._freed is None:
+            self._freed = self._base  # the query is behind: a restart mustn't begin even later
 
     def _drop(self, count: int) -> None:
         for _ in range(count):

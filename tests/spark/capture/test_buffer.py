@@ -66,6 +66,22 @@ def test_every_range_is_as_if_it_were_read_by_itself(tmp_path, seed, max_rows, m
     assert keeping.read(0, COUNT) == expected(items, 0, COUNT)
 
 
+def test_a_query_that_is_behind_makes_the_base_durable(tmp_path):
+    """Else each restart would begin later than the one before, and the query never caught up."""
+    items, store = history(1, COUNT), MemoryStore()
+    keeping = Keeping(tmp_path, store=store)
+    keeping.take([item for item in items if item.commit_ts >= BASE + 10])
+    assert keeping.sink.flush() is None
+    base = keeping.held.statistics().base
+    assert base is not None
+    keeping.held.acknowledge(rank_of(position(3)))
+    saved = keeping.sink.flush()
+    assert saved is not None
+    assert (saved.ts, saved.position) == (base.ts, base.position)
+    again = Keeping(tmp_path, store=store)
+    assert again.held.statistics().base == base
+
+
 def test_what_is_acknowledged_is_freed_and_its_files_vanish(tmp_path):
     items = history(1, COUNT)
     keeping = Keeping(tmp_path, memory=1 << 11, max_rows=2)
