@@ -1,6 +1,5 @@
 /* Large blocks are kept and used again. The C library returns each one to the system when it is freed, so that
- * every batch takes a page fault for each 4 KiB: half of the time of reading columns, in the kernel, where
- * processes side by side wait for each other. */
+ * every batch takes a page fault for each 4 KiB: two fifths of the CPU time of reading columns. */
 #include "block.h"
 
 #include <stdatomic.h>
