@@ -39,6 +39,12 @@ def _runs(**settings: Any) -> Result:
     return runs.run(**settings)
 
 
+def _spark_typed(**settings: Any) -> Result:
+    from . import spark_typed
+
+    return spark_typed.run(**settings)
+
+
 def _catalog(**settings: Any) -> Result:
     from . import catalog
 
@@ -164,6 +170,7 @@ BENCHES: Mapping[str, Callable[..., Result]] = {
     "flight": _flight,
     "backfill": _backfill,
     "spark": _spark,
+    "spark-typed": _spark_typed,
 }
 
 

@@ -166,6 +166,12 @@ def bench_spark(as_json: Json = False) -> None:
     _bench("spark", as_json)
 
 
+@bench.command("spark-typed")
+def bench_spark_typed(as_json: Json = False) -> None:
+    """A typed stream of Spark from MariaDB and from a capture, against the same batches from a file."""
+    _bench("spark-typed", as_json)
+
+
 @bench.command("backfill")
 def bench_backfill(as_json: Json = False) -> None:
     """MariaDB's rows into sorted files, against the same query by plain pymysql."""

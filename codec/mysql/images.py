@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
@@ -60,9 +59,9 @@ def event_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
 
 def _joined(events: Sequence[bytes], places: Sequence[array[int]]) -> Any:
     """Return the places in all events joined."""
-    bases = accumulate(map(len, events), initial=0)
-    pairs = zip(places, bases, strict=False)
-    return np.concatenate([np.frombuffer(starts, np.int64) + base for starts, base in pairs])
+    sizes = np.fromiter(map(len, events), np.int64, len(events))
+    starts = np.frombuffer(b"".join(places), np.int64)
+    return starts + np.repeat(np.cumsum(sizes) - sizes, _counts(places))
 
 
 def _text_images(runs: Sequence[Run], decoder: TextRowsDecoder) -> tuple[Image, Image] | None:
@@ -85,46 +84,46 @@ def raw_images(runs: Sequence[Run]) -> tuple[bytes, pa.Array] | None:
     first = runs[0]
     if not isinstance(first, EventRun) or not first.decoder.payload or first.decoder.needs_schema:
         return None
-    decoder, events, offsets, base = first.decoder, [], [], 0
+    decoder, events, places = first.decoder, [], []
     for run in runs:
         if not isinstance(run, EventRun) or run.decoder is not decoder:
             return None
         images = run.starts()
         if images is None:
             return None
-        starts = np.frombuffer(images, np.int64)
-        starts = starts[::2] if run.op == "update" else starts
-        found = np.empty((len(starts), 2), np.int64)
-        found[:, 0] = starts
-        found[:-1, 1] = starts[1:]
-        found[-1:, 1] = len(run.event)
-        offsets.append(found.reshape(-1) + base)
+        places.append(images)
         events.append(run.event)
-        base += len(run.event)
-    ends = np.concatenate(offsets)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(events))]
-    every = pa.Array.from_buffers(pa.large_binary(), max(0, len(ends) - 1), buffers)
-    return decoder.payload, every.take(int64_array(np.arange(0, len(ends), 2))).cast(pa.binary())
+    counts = _counts(places)
+    starts = _joined(events, places)
+    if any(run.op == "update" for run in runs):
+        updates = np.repeat([run.op == "update" for run in runs], counts)
+        starts = starts[~updates | (_ordinals(counts) % 2 == 0)]
+    # Bytes of a change end where the next one begins, or with their event: its head is between.
+    limits = np.cumsum([len(event) for event in events])
+    ends = np.minimum(np.append(starts[1:], limits[-1]), limits[np.searchsorted(limits, starts, "right")])
+    offsets = np.stack([starts, ends], 1).reshape(-1)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(events))]
+    every = pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
+    return decoder.payload, every.take(int64_array(np.arange(0, len(offsets), 2))).cast(pa.binary())
 
 
-def _indexes(runs: Sequence[Run], places: Sequence[Any]) -> tuple[Any, Any]:
+def _counts(places: Sequence[array[int]]) -> Any:
+    return np.fromiter(map(len, places), np.int64, len(places))
+
+
+def _ordinals(counts: Any) -> Any:
+    """Return the number of each image in its event."""
+    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def _indexes(runs: Sequence[Run], places: Sequence[array[int]]) -> tuple[Any, Any]:
     """The number of each change's image before and after it; -1 where there is none."""
-    befores, afters, first = [], [], 0
-    for run, starts in zip(runs, places, strict=True):
-        images = np.arange(first, first + len(starts))
-        first += len(starts)
-        none = np.full(len(starts), -1)
-        match run.op:
-            case "insert":
-                befores.append(none)
-                afters.append(images)
-            case "delete":
-                befores.append(images)
-                afters.append(none)
-            case "update":
-                befores.append(images[::2])
-                afters.append(images[1::2])
-    return np.concatenate(befores), np.concatenate(afters)
+    counts = _counts(places)
+    ops = np.repeat([run.op for run in runs], counts)
+    images = np.arange(len(ops))
+    is_second = (ops == "update") & (_ordinals(counts) % 2 == 1)
+    first, op = images[~is_second], ops[~is_second]
+    return np.where(op == "insert", -1, first), np.where(op == "delete", -1, first + (op == "update"))
 
 
 def _image(columns: list[pa.Array], index: Any) -> Image:

@@ -3,7 +3,6 @@ and clock."""
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Final
 
 from msgspec import Struct
@@ -15,7 +14,7 @@ from ...events import KvChange, Ts, compose_ts
 from ...puller.mysql.binlog import BinlogDecoder
 from ...puller.mysql.event import FORMAT_DESCRIPTION
 from ...puller.mysql.options import MysqlOptions
-from ...puller.mysql.position import CommitClock, Position
+from ...puller.mysql.position import CommitClock, Position, Rank
 from ...puller.mysql.reader import BinlogReader
 from ...puller.mysql.stream import Dump
 from ...puller.mysql.tables import Follows
@@ -33,9 +32,6 @@ class Mark(Struct, frozen=True):
     bytes: int = 0
     """Bytes of row images and statements; 0: no followed change."""
     rows: int = 0
-
-    def joined(self, later: Mark) -> Mark:
-        return Mark(later.ts, later.position, self.bytes + later.bytes, self.rows + later.rows)
 
 
 class LookAheadReader:
@@ -56,45 +52,42 @@ class LookAheadReader:
             self._layouts.number_of,
         )
         self._reader = BinlogReader(options, self._decoder)
-        self._marks: deque[Mark] = deque()
+        self._marks: list[Mark] = []
         self._bytes = self._rows = 0  # counts of the open transaction
 
-    @property
-    def position(self) -> Position:
-        """Position after the last transaction read."""
-        return self._decoder.position
-
-    def peek(self, until: Position) -> Mark | None:
-        """Return the next mark up to `until`; None if there is none. Waits until the server has sent it.
+    def marks(self, until: Rank) -> list[Mark]:
+        """Return the next marks up to `until`, as many as have been read; none if there is none. Waits until
+        the server has sent one.
 
         Raises Retryable, after which a new call continues, and SourceError if the position was purged.
         """
-        while not self._marks and self.position.rank < until.rank:
-            for change in self._read():
-                self._note(change)
-        mark = self._marks[0] if self._marks else None
-        return mark if mark is not None and Position.parse(mark.position).rank <= until.rank else None
+        while not self._marks and self._decoder.position.rank < until:
+            self._reader.read()
+            changes = self._decoder.take()
+            if changes is not None:
+                self._note(changes.changes)
+        if not self._marks or self._decoder.position.rank <= until:
+            return self._marks[:]
+        return [mark for mark in self._marks if Position.parse(mark.position).rank <= until]
 
-    def take(self) -> None:
-        """Remove the mark that `peek` has returned."""
-        self._marks.popleft()
+    def take(self, count: int) -> None:
+        """Remove the first ones of the marks that `marks` has returned."""
+        del self._marks[:count]
 
-    def _read(self) -> list[KvChange]:
-        self._reader.read()
-        changes = self._decoder.take()
-        return [] if changes is None else changes.changes
-
-    def _note(self, change: KvChange) -> None:
-        kind = change.key[-1]
-        if kind == COMMIT:
-            position = decode_commit(change.value).position
-            self._marks.append(Mark(change.commit_ts, position, self._bytes, self._rows))
-        if kind in (COMMIT, ROLLBACK_MARKER):
-            self._bytes = self._rows = 0
-            return
-        self._bytes += len(change.value)
-        if kind == ROWS and self._counts_rows:
-            self._rows += len(self._layouts.layout(change.region_id).decode_rows(change.value, 0, 0))
+    def _note(self, changes: list[KvChange]) -> None:
+        for change in changes:
+            kind = change.key[-1]
+            if kind == COMMIT:
+                position = decode_commit(change.value).position
+                self._marks.append(Mark(change.commit_ts, position, self._bytes, self._rows))
+                self._bytes = self._rows = 0
+            elif kind == ROLLBACK_MARKER:
+                self._bytes = self._rows = 0
+            else:
+                self._bytes += len(change.value)
+                if kind == ROWS and self._counts_rows:
+                    layout = self._layouts.layout(change.region_id)
+                    self._rows += len(layout.decode_rows(change.value, 0, 0))
 
     def close(self) -> None:
         """Close the connection. Safe to repeat."""

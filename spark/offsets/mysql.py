@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from math import inf
 from typing import Any, Final, cast
 
 from ...codec.mysql.schema import is_user_schema
@@ -91,10 +92,13 @@ class MysqlOffsets:
         with closing(
             LookAheadReader(self._options, self._filter.matches, found, counts_rows=False)
         ) as look_ahead:
-            until = Position.parse(end.position)
-            while (mark := look_ahead.peek(until)) is not None and mark.ts <= ts:
-                found = Offset(mark.ts, mark.position, self.source)
-                look_ahead.take()
+            until = Position.parse(end.position).rank
+            while marks := look_ahead.marks(until):
+                for mark in marks:
+                    if mark.ts > ts:
+                        return found
+                    found = Offset(mark.ts, mark.position, self.source)
+                look_ahead.take(len(marks))
         return found
 
     def at_position(self, position: str) -> Offset:
@@ -130,18 +134,33 @@ class MysqlOffsets:
         until = Position.parse((end or self.latest()).position)
         if until.rank < Position.parse(start.position).rank:
             raise ConfigError(f"the end, {until}, lies before the start, {start.position}")
-        look_ahead = self._reader_from(start, limit)
-        while (mark := look_ahead.peek(until)) is not None:
-            further = self._seen.joined(mark)
-            if self._seen.bytes and _exceeds(further, limit):
+        look_ahead, until_rank = self._reader_from(start, limit), until.rank
+        while marks := look_ahead.marks(until_rank):
+            taken = self._see(marks, limit)
+            look_ahead.take(taken)
+            if taken < len(marks):
                 break
-            self._seen = further
-            self._oldest = self._oldest or (mark.ts if mark.bytes else 0)
-            look_ahead.take()
         seen = self._seen
         if seen.bytes or _is_far(start.position, seen.position):
             return Offset(seen.ts, seen.position, self.source)
         return start
+
+    def _see(self, marks: Sequence[Mark], limit: Limit) -> int:
+        """Note the marks up to the limit, at least one with followed changes; return their number."""
+        size, rows, oldest = self._seen.bytes, self._seen.rows, self._oldest
+        max_bytes, max_rows = limit.bytes or inf, limit.rows or inf
+        taken = 0
+        for mark in marks:
+            if size and (size + mark.bytes > max_bytes or rows + mark.rows > max_rows):
+                break
+            size += mark.bytes
+            rows += mark.rows
+            oldest = oldest or (mark.ts if mark.bytes else 0)
+            taken += 1
+        if taken:
+            last = marks[taken - 1]
+            self._seen, self._oldest = Mark(last.ts, last.position, size, rows), oldest
+        return taken
 
     def _reader_from(self, start: Offset, limit: Limit) -> LookAheadReader:
         seen = self._seen
@@ -225,10 +244,6 @@ class MysqlOffsets:
 
     def _beginning(self, file: str) -> Offset:
         return Offset(self._created(file), str(Position(file, 4)), self.source)
-
-
-def _exceeds(mark: Mark, limit: Limit) -> bool:
-    return 0 < limit.bytes < mark.bytes or 0 < limit.rows < mark.rows
 
 
 def _is_far(start: str, end: str) -> bool:

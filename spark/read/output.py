@@ -10,7 +10,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from ...errors import ConfigError
-from ...events import Item, Table
+from ...events import Item, Table, row_count
 from ..envelope import Encoder
 from .commit_time import COMMIT_TIME, commit_times
 from .options import ReadOptions
@@ -20,9 +20,12 @@ from .schema_changes import EVOLVE, Check
 from .typed import TypedEncoder
 from .typed_batches import TypedBatches
 
+MIN_ROWS: Final = 4_000
+"""Rows of a batch for Spark: below that, its fixed costs count."""
+
 
 class Encodes(Protocol):
-    def encode(self, items: Iterable[Item]) -> pa.RecordBatch: ...
+    def encode(self, items: Sequence[Item]) -> pa.RecordBatch: ...
 
 
 class Output:
@@ -49,7 +52,7 @@ class Output:
         With typed columns, `check` is called with each layout of the table.
         """
         encoder = self._encoder(pick, check)
-        for items in found:
+        for items in _joined(found):
             batch = encoder.encode(items)
             if batch.num_rows:
                 yield self.selected(batch)
@@ -84,6 +87,20 @@ class Output:
             for name in self._names
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def _joined(found: Iterable[Sequence[Item]]) -> Iterator[Sequence[Item]]:
+    """Yield the same items in batches that have at least MIN_ROWS rows, except for the last one."""
+    waiting: list[Item] = []
+    rows = 0
+    for items in found:
+        waiting += items
+        rows += row_count(items)
+        if rows >= MIN_ROWS:
+            yield waiting
+            waiting, rows = [], 0
+    if waiting:
+        yield waiting
 
 
 def _check(schema: StructType, full: StructType) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from ...events import Ddl, Item, RowChange, Run, Transaction
 from ..option_values import OPERATIONS
@@ -52,6 +52,37 @@ class Pick:
                 picked.append((self._next, run))
             self._next += len(run)
         return picked
+
+    def whole_runs(self, items: Sequence[Item]) -> tuple[list[int], list[Run]] | None:
+        """Return the selected runs of whole transactions, each with the number of its first row, and begin
+        these items; None, without doing so, if others are among them, as then each is to be taken alone.
+
+        Transactions of one run are taken in a third of the time that `begins` and `runs` need.
+        """
+        at = self._at
+        if not self._takes_all:
+            return None
+        numbers: list[int] = []
+        runs: list[Run] = []
+        for item in items:
+            if type(item) is not Transaction or not item.last:
+                return None
+            before, at = at, (item.commit_ts, item.start_ts)
+            if at == before:
+                return None
+            its = item.runs
+            if len(its) == 1:
+                numbers.append(0)
+                runs.append(its[0])
+                continue
+            number = 0
+            for run in its:
+                numbers.append(number)
+                runs.append(run)
+                number += len(run)
+        if items:
+            self._at, self._next = at, 0 if len(its) == 0 else numbers[-1] + len(runs[-1])
+        return numbers, runs
 
     def ddl(self, item: Ddl) -> int | None:
         """Return the number of the schema change; None if it isn't selected."""

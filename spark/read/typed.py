@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from itertools import groupby
 from typing import Any, Final
@@ -69,18 +69,11 @@ class TypedEncoder:
         self._last: tuple[Table | None, list[int | None] | None] = None, None
         self._convert = [self._conversion(column) for column in table.columns]
 
-    def encode(self, items: Iterable[Item]) -> pa.RecordBatch:
+    def encode(self, items: Sequence[Item]) -> pa.RecordBatch:
         """Return the rows of `items`, possibly none."""
-        picked: list[tuple[int, Run]] = []
-        for item in items:
-            self._pick.begins(item)
-            if isinstance(item, Transaction):
-                picked += self._pick.runs(item)
-            elif self._pick.ddl(item) is not None:
-                self.check_visible(item)
-        if not picked:
+        numbers, runs = self._pick.whole_runs(items) or self._picked(items)
+        if not runs:
             return to_batch([], self.schema)
-        numbers, runs = zip(*picked, strict=True)
         sizes = [len(run) for run in runs]
         before, after = self.images(runs)
         columns = [
@@ -93,15 +86,26 @@ class TypedEncoder:
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def images(self, runs: Iterable[Run]) -> tuple[pa.Array, pa.Array]:
+    def _picked(self, items: Sequence[Item]) -> tuple[list[int], list[Run]]:
+        """Return the selected runs, each with the number of its first row."""
+        picked: list[tuple[int, Run]] = []
+        for item in items:
+            self._pick.begins(item)
+            if isinstance(item, Transaction):
+                picked += self._pick.runs(item)
+            elif self._pick.ddl(item) is not None:
+                self.check_visible(item)
+        return [number for number, _ in picked], [run for _, run in picked]
+
+    def images(self, runs: Sequence[Run]) -> tuple[pa.Array, pa.Array]:
         """Return the rows before and after the changes of `runs`, at least one."""
+        if len({id(run.table) for run in runs}) == 1:
+            return self._of_one_table(runs)
         found = [self._of_one_table(list(group)) for _, group in groupby(runs, lambda run: id(run.table))]
-        if len(found) == 1:  # which would be copied
-            return found[0]
         before, after = (pa.concat_arrays(arrays) for arrays in zip(*found, strict=True))
         return before, after
 
-    def _of_one_table(self, runs: list[Run]) -> tuple[pa.StructArray, pa.StructArray]:
+    def _of_one_table(self, runs: Sequence[Run]) -> tuple[pa.StructArray, pa.StructArray]:
         """Return the rows before and after, decoded by columns if possible."""
         found = read_images(runs)
         table = runs[0].table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from typing import Final, cast
 
@@ -123,7 +123,7 @@ class _Batches:
                 runs.append(Run(ts, ts, table, "insert", [change]))
         return runs
 
-    def _batch(self, runs: Iterable[Run], *, checks_keys: bool = False) -> pa.RecordBatch:
+    def _batch(self, runs: Sequence[Run], *, checks_keys: bool = False) -> pa.RecordBatch:
         _, images = self._encoder.images(runs)
         if checks_keys:
             keys = zip(*[images.field(name).to_pylist() for name in self._key], strict=True)

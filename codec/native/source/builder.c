@@ -1,4 +1,5 @@
 #include "builder.h"
+#include "block.h"
 #include "calendar.h"
 
 #include <stdlib.h>
@@ -18,10 +19,12 @@ Builder *new_builders(const Layout *layout, Py_ssize_t rows)
         if (builder->column->hidden)
             continue;
         builder->rows = rows;
-        builder->room = is_variable(builder->column) ? 1 : (size_t)builder->column->width * (size_t)rows + 1;
-        builder->values = malloc(builder->room);
+        size_t width = (size_t)builder->column->width;
+        builder->values = take_block(width * (size_t)rows + 1); /* text and bytes: it grows */
+        if (builder->values != NULL)
+            builder->room = block_room(builder->values);
         if (is_variable(builder->column))
-            builder->offsets = malloc(((size_t)rows + 1) * sizeof(int64_t));
+            builder->offsets = take_block(((size_t)rows + 1) * sizeof(int64_t));
         if (builder->offsets != NULL)
             builder->offsets[0] = 0;
         if (builder->values == NULL || (is_variable(builder->column) && builder->offsets == NULL)) {
@@ -35,9 +38,9 @@ Builder *new_builders(const Layout *layout, Py_ssize_t rows)
 void free_builders(const Layout *layout, Builder *builders)
 {
     for (Py_ssize_t i = 0; i < layout->count; i++) {
-        free(builders[i].validity);
-        free(builders[i].offsets);
-        free(builders[i].values);
+        give_block(builders[i].validity);
+        give_block(builders[i].offsets);
+        give_block(builders[i].values);
     }
     free(builders);
 }
@@ -45,9 +48,11 @@ void free_builders(const Layout *layout, Builder *builders)
 int begin_nulls(Builder *builder)
 {
     if (builder->validity == NULL) {
-        builder->validity = calloc((size_t)builder->rows / 8 + 1, 1);
+        size_t size = (size_t)builder->rows / 8 + 1;
+        builder->validity = take_block(size);
         if (builder->validity == NULL)
             return -1;
+        memset(builder->validity, 0, size);
         for (Py_ssize_t row = 0; row < builder->count; row++)
             set_valid(builder, row);
     }
@@ -57,12 +62,11 @@ int begin_nulls(Builder *builder)
 uint8_t *room_for(Builder *builder, size_t size)
 {
     if (builder->room - builder->size < size) {
-        size_t room = 2 * (builder->size + size) + 1024;
-        uint8_t *values = realloc(builder->values, room);
+        uint8_t *values = grow_block(builder->values, builder->size, 2 * (builder->size + size) + 1024);
         if (values == NULL)
             return NULL;
         builder->values = values;
-        builder->room = room;
+        builder->room = block_room(values);
     }
     uint8_t *into = builder->values + builder->size;
     builder->size += size;
@@ -212,15 +216,15 @@ typedef struct {
     Py_ssize_t size;
 } Buffer;
 
-/* Return an object that owns the bytes; it takes them from where they were, without room that isn't used. */
-static PyObject *take(void **bytes, size_t size)
+/* Return an object that owns the block; it takes it from where it was, without room that isn't used. */
+static PyObject *take(void **block, size_t size)
 {
     Buffer *buffer = PyObject_New(Buffer, &BufferType);
     if (buffer != NULL) {
-        void *smaller = realloc(*bytes, size + 1);
-        buffer->bytes = smaller == NULL ? *bytes : smaller;
+        void *smaller = block_room(*block) / 2 > size ? grow_block(*block, size, size + 1) : NULL;
+        buffer->bytes = smaller == NULL ? *block : smaller;
         buffer->size = (Py_ssize_t)size;
-        *bytes = NULL;
+        *block = NULL;
     }
     return (PyObject *)buffer;
 }
@@ -265,7 +269,7 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags)
 
 static void free_buffer(PyObject *self)
 {
-    free(((Buffer *)self)->bytes);
+    give_block(((Buffer *)self)->bytes);
     Py_TYPE(self)->tp_free(self);
 }
 

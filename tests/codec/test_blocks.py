@@ -1,0 +1,51 @@
+"""The memory of columns that the native decoder makes."""
+
+from __future__ import annotations
+
+import resource
+
+import pytest
+
+from tidemill.benchmarks.columns import COLUMNS, image
+from tidemill.codec.images import read_images
+from tidemill.codec.mysql.layout import Layouts
+from tidemill.codec.native import library
+from tidemill.testing.binlog_events import INSERT, rows_event, table_map
+
+pytestmark = pytest.mark.skipif(not library.in_use, reason="the native decoder isn't in use")
+ROWS = 10_000
+
+
+def event(first: int) -> bytes:
+    return rows_event(INSERT, [image(number) for number in range(first, first + ROWS)])
+
+
+def columns(events: list[bytes]):
+    layouts = Layouts()
+    layout = layouts.layout(layouts.number_of(table_map(*COLUMNS)))
+    found = read_images([layout.run(one, 1, 1) for one in events])
+    assert found is not None
+    return found[1].columns
+
+
+def test_batch_after_batch_uses_the_same_memory():
+    given = [event(0)]
+    for _ in range(3):
+        columns(given)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(50):
+        columns(given)
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    size = sum(array.nbytes for array in columns(given))
+    assert faults < 50 * size / resource.getpagesize() / 4
+
+
+def test_columns_in_use_keep_their_values():
+    kept = [columns([event(first)]) for first in (0, ROWS)]
+    for _ in range(5):
+        columns([event(7 * ROWS)])
+    fresh = columns([event(0), event(ROWS)])
+    for first, second, whole in zip(*kept, fresh, strict=True):
+        assert whole.slice(0, ROWS).equals(first)
+        assert whole.slice(ROWS).equals(second)
+    assert kept[1][0].to_pylist() == [*range(ROWS, 2 * ROWS)]
