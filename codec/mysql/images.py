@@ -8,6 +8,7 @@ from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ...events import Run
@@ -76,6 +77,24 @@ def _text_images(runs: Sequence[Run], decoder: TextRowsDecoder) -> tuple[Image, 
         return None
 
 
+def text_packets(runs: Sequence[Run]) -> pa.Array | None:
+    """The packets of each snapshot row of these runs, as binary; None for runs that aren't all of one layout.
+
+    Raises SourceError for a row that is cut off; the values aren't looked at.
+    """
+    first = runs[0]
+    if not isinstance(first, TextRun):
+        return None
+    ends, packets, base = [], [], 0
+    for run in runs:
+        if not isinstance(run, TextRun) or run.decoder is not first.decoder:
+            return None
+        ends.append(np.frombuffer(run.starts(), np.int64)[:-1] + base)
+        packets.append(run.packets)
+        base += len(run.packets)
+    return _cut(np.append(np.concatenate(ends), base), packets).cast(pa.binary())
+
+
 def raw_images(runs: Sequence[Run]) -> tuple[bytes, pa.Array] | None:
     """The Table_map of all these runs, and the source's bytes of each change: of an update, both images.
 
@@ -102,9 +121,14 @@ def raw_images(runs: Sequence[Run]) -> tuple[bytes, pa.Array] | None:
         events.append(run.event)
         base += len(run.event)
     ends = np.concatenate(offsets)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(events))]
-    every = pa.Array.from_buffers(pa.large_binary(), max(0, len(ends) - 1), buffers)
+    every = _cut(ends, events)
     return decoder.payload, every.take(int64_array(np.arange(0, len(ends), 2))).cast(pa.binary())
+
+
+def _cut(ends: npt.NDArray[np.int64], pieces: Sequence[bytes]) -> pa.Array:
+    """Return the bytes of all pieces cut at these places, the first of which is where they begin."""
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(pieces))]
+    return pa.Array.from_buffers(pa.large_binary(), max(0, len(ends) - 1), buffers)
 
 
 def _indexes(runs: Sequence[Run], places: Sequence[Any]) -> tuple[Any, Any]:
