@@ -1,7 +1,14 @@
-"""Rows of a MariaDB into sorted files by Spark, compared with plain pymysql in the same number of processes.
+"""Rows of a MariaDB into sorted files by Spark, and from these files into a DataFrame.
 
-The figures are rows per second, from the call to the manifest: planning, reading and checking for changes
-meanwhile (there are none). Spark's session and workers are started before, as are the processes of pymysql.
+The figures are rows per second:
+
+* `rows`: a backfill, from the call to the manifest: planning, reading and checking for changes meanwhile
+  (there are none). The yardstick is plain pymysql in the same number of processes.
+* `backfill`: the same against Spark's JDBC reader, which reads the table by a task for each chunk into the
+  `noop` sink. `frame`: the raw envelope of the files into that sink, against the same; `frame_exact`: without
+  the images as JSON. Left out if `build/jdbc` has no driver (`tests/services/jdbc`).
+
+Spark's session and workers are started before, as are the processes of pymysql.
 """
 
 from __future__ import annotations
@@ -9,21 +16,27 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pymysql
 
 from ..testing.mariadb import PASSWORD, MariaDb
 from .mysql import COLUMNS
+from .spark_jdbc import driver, jdbc, write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_FEW: Final = 1_000
+"""Rows of the first round, which starts workers and processes."""
 
 
 def run(
@@ -36,68 +49,87 @@ def run(
         folder = Path(name)
         with MariaDb(folder / "mariadb", "--innodb-buffer-pool-size=512M") as server:
             _fill(server, rows)
-            spark = tidemill_spark.session(
-                "bench", f"local[{processes}]", {"spark.local.dir": str(folder / "local")}
-            )
+            config = {"spark.local.dir": str(folder / "local"), "spark.jars": driver()}
+            spark = tidemill_spark.session("bench", f"local[{processes}]", config)
             try:
                 with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-                    found = _in_turn(server, spark, pool, folder, rows, chunk_rows, processes, rounds)
+                    ways = _Ways(server, spark, pool, folder / "files", chunk_rows, processes)
+                    ways.measure("few", _FEW)
+                    ways.seconds.clear()
+                    for _ in range(rounds):
+                        ways.measure("loaded", rows)
             finally:
                 spark.stop()
-    ours, theirs, size, chunks = found
+    pairs = {"rows": ("backfill", "pymysql")}
+    if driver():
+        pairs |= {name: (name, "jdbc") for name in ("backfill", "frame", "frame_exact")}
+    seconds = {name: median(taken) for name, taken in ways.seconds.items()}
+    figures = {name: rows / seconds[ours] for name, (ours, _) in pairs.items()}
     return {
         "bench": "backfill",
         "settings": {"rows": rows, "chunk_rows": chunk_rows, "processes": processes, "rounds": rounds},
-        "figures": {"rows": rows / ours, "bytes_a_row": size / rows, "chunks": chunks},
-        "yardstick": {"rows": rows / theirs},
-        "ratio": {"rows": theirs / ours},
+        "figures": {**figures, "bytes_a_row": ways.size / rows, "chunks": ways.chunks},
+        "yardstick": {name: rows / seconds[theirs] for name, (_, theirs) in pairs.items()},
+        "ratio": {name: seconds[theirs] / seconds[ours] for name, (ours, theirs) in pairs.items()},
     }
 
 
-def _in_turn(
-    server: MariaDb,
-    spark: SparkSession,
-    pool: ProcessPoolExecutor,
-    folder: Path,
-    rows: int,
-    chunk_rows: int,
-    processes: int,
-    rounds: int,
-) -> tuple[float, float, int, int]:
-    """Return the median seconds of both, the size of the files in bytes, and the number of chunks."""
-    ours, theirs = [], []
-    for number in range(-1, rounds):  # the first one, of a few rows, starts workers and processes
-        last = rows if number >= 0 else 1_000
-        table = "loaded" if number >= 0 else "few"
-        seconds, size, chunks = _backfill(server, spark, folder / f"files-{number}", table, chunk_rows)
-        ours.append(seconds)
-        theirs.append(_fetch(server, pool, table, last, min(chunk_rows, last // processes)))
-    return median(ours[1:]), median(theirs[1:]), size, chunks
+class _Ways:
+    """Measures all ways to read a table, in turn, so that drift of the machine affects each."""
 
+    def __init__(
+        self,
+        server: MariaDb,
+        spark: SparkSession,
+        pool: ProcessPoolExecutor,
+        directory: Path,
+        chunk_rows: int,
+        processes: int,
+    ) -> None:
+        self.seconds: dict[str, list[float]] = {}
+        self.size = self.chunks = 0
+        self._server = server
+        self._spark = spark
+        self._pool = pool
+        self._directory = directory
+        self._chunk_rows = chunk_rows
+        self._processes = processes
 
-def _backfill(
-    server: MariaDb, spark: SparkSession, directory: Path, table: str, chunk_rows: int
-) -> tuple[float, int, int]:
-    from ..spark.backfill.backfill import backfill
-    from ..spark.backfill.options import BackfillOptions
+    def measure(self, table: str, rows: int) -> None:
+        from ..spark.backfill.backfill import backfill
+        from ..spark.backfill.options import BackfillOptions
 
-    begun = time.perf_counter()
-    source = {"source": server.url(), "tables": f"bench.{table}"}
-    done = backfill(spark, source, directory, BackfillOptions(chunk_rows=chunk_rows))
-    taken = time.perf_counter() - begun
-    size = sum(path.stat().st_size for path in directory.rglob("*.sst"))
-    shutil.rmtree(directory)
-    return taken, size, done.chunks
+        source = {"source": self._server.url(), "tables": f"bench.{table}"}
+        with self._timed("backfill"):
+            done = backfill(
+                self._spark, source, self._directory, BackfillOptions(chunk_rows=self._chunk_rows)
+            )
+        self.size = sum(path.stat().st_size for path in self._directory.rglob("*.sst"))
+        self.chunks = done.chunks
+        if (found := done.frame(self._spark).where("op = 'insert'").count()) != rows:
+            raise RuntimeError(f"{found} rows came of {rows}")
+        for name, values in (("frame", "json"), ("frame_exact", "none")):
+            with self._timed(name):
+                write(done.frame(self._spark, values=values))
+        shutil.rmtree(self._directory)
+        if driver():
+            with self._timed("jdbc"):
+                write(jdbc(self._spark, self._server, f"bench.{table}", rows, self.chunks))
+        with self._timed("pymysql"):
+            self._fetch(table, rows, min(self._chunk_rows, rows // self._processes))
 
+    def _fetch(self, table: str, rows: int, step: int) -> None:
+        """Fetch all rows by pymysql: every process takes the next range of keys until there is none."""
+        bounds = [*range(0, rows, step), rows]
+        fetched = sum(self._pool.map(partial(_fetch_range, self._server.port, table), pairwise(bounds)))
+        if fetched != rows:
+            raise RuntimeError(f"{fetched} rows were fetched of {rows}")
 
-def _fetch(server: MariaDb, pool: ProcessPoolExecutor, table: str, rows: int, step: int) -> float:
-    """Fetch all rows: every process takes the next range of keys until there is none."""
-    begun = time.perf_counter()
-    bounds = [*range(0, rows, step), rows]
-    fetched = sum(pool.map(partial(_fetch_range, server.port, table), pairwise(bounds)))
-    if fetched != rows:
-        raise RuntimeError(f"{fetched} rows were fetched of {rows}")
-    return time.perf_counter() - begun
+    @contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
+        begun = time.perf_counter()
+        yield
+        self.seconds.setdefault(name, []).append(time.perf_counter() - begun)
 
 
 def _fetch_range(port: int, table: str, bounds: tuple[int, int]) -> int:
@@ -119,7 +151,7 @@ def _fill(server: MariaDb, rows: int) -> None:
     )
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE bench")
-        for table, count in (("loaded", rows), ("few", 1_000)):
+        for table, count in (("loaded", rows), ("few", _FEW)):
             cursor.execute(f"CREATE TABLE bench.{table} ({COLUMNS})")
             for first in range(1, count + 1, 100_000):
                 last = min(count, first + 99_999)

@@ -43,10 +43,10 @@ def jdbc_seconds(spark: SparkSession, folder: Path, rows: int, rounds: int) -> d
     with MariaDb(folder / "mariadb-jdbc") as server:
         _fill(server, rows)
         pairs: dict[str, tuple[Run, Run]] = {
-            "jdbc": (lambda: _write(_ours(spark, server, 2)), lambda: _write(_jdbc(spark, server, rows, 2))),
+            "jdbc": (lambda: write(_ours(spark, server, 2)), lambda: write(_jdbc(spark, server, rows, 2))),
             "jdbc_one": (
-                lambda: _write(_ours(spark, server, 1)),
-                lambda: _write(_jdbc(spark, server, rows, 1)),
+                lambda: write(_ours(spark, server, 1)),
+                lambda: write(_jdbc(spark, server, rows, 1)),
             ),
             "jdbc_row": (
                 lambda: _one(_ours(spark, server, 1).where("after.id = 5")),
@@ -80,12 +80,13 @@ def _ours(spark: SparkSession, server: MariaDb, tasks: int) -> DataFrame:
     return spark.read.format("tidemill").options(**options).load()
 
 
-def _jdbc(spark: SparkSession, server: MariaDb, rows: int, tasks: int) -> DataFrame:
+def jdbc(spark: SparkSession, server: MariaDb, table: str, rows: int, tasks: int) -> DataFrame:
+    """Return a table, with a column `id` from 1 to `rows`, by Spark's JDBC reader."""
     options = {
         # Of this scheme Spark knows how names are quoted.
         "url": f"jdbc:mysql://{server.host}:{server.port}/bench?permitMysqlScheme=true",
         "driver": "org.mariadb.jdbc.Driver",
-        "dbtable": _TABLE,
+        "dbtable": table,
         "user": "root",
         "password": PASSWORD,
         "fetchsize": str(_FETCH_ROWS),
@@ -96,7 +97,12 @@ def _jdbc(spark: SparkSession, server: MariaDb, rows: int, tasks: int) -> DataFr
     return spark.read.format("jdbc").options(**options).load()
 
 
-def _write(frame: DataFrame) -> None:
+def _jdbc(spark: SparkSession, server: MariaDb, rows: int, tasks: int) -> DataFrame:
+    return jdbc(spark, server, _TABLE, rows, tasks)
+
+
+def write(frame: DataFrame) -> None:
+    """Read all rows, into a sink that ignores them."""
     frame.write.format("noop").mode("overwrite").save()
 
 

@@ -29,6 +29,13 @@ def bool_array(values: npt.ArrayLike) -> pa.Array:
     return pa.Array.from_buffers(pa.bool_(), len(bits), [None, _bits(bits)])
 
 
+def binary_array(values: Sequence[bytes]) -> pa.Array:
+    """Return bytes as large_binary."""
+    ends = np.fromiter(accumulate(map(len, values), initial=0), np.int64, len(values) + 1)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(values))]
+    return pa.Array.from_buffers(pa.large_binary(), len(values), buffers)
+
+
 def repeated(values: Sequence[Any], sizes: Sequence[int], kind: pa.DataType) -> pa.Array:
     """Return each value repeated as often as its size. The type is int64, bool, string or binary."""
     if kind == pa.int64():

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from ..events import Run
 from .image import Image
 from .mysql.images import event_images
-from .tidb.images import kv_images, packed_images, pairs_images
-from .tidb.packed import PackedRun
-from .tidb.run import KvRun, PairsRun
+from .mysql.run import EventRun, TextRun
 
 
 def read_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
@@ -21,11 +19,11 @@ def read_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
     source, lack columns, or have a value that these types don't hold. Raises SourceError for an event that
     isn't whole.
     """
-    match runs[0]:
-        case KvRun():
-            return kv_images(runs)
-        case PackedRun():
-            return packed_images(runs)
-        case PairsRun():
-            return pairs_images(runs)
-    return event_images(runs)
+    first = runs[0]
+    if isinstance(first, EventRun | TextRun):
+        return event_images(runs)
+    if type(first) is Run:  # decoded already
+        return None
+    from .tidb.images import tidb_images
+
+    return tidb_images(runs)

@@ -1,27 +1,30 @@
-"""The exact bytes of a change: what a sink needs of a row or a schema change, as MessagePack.
+"""The exact bytes of a change: what a sink needs of a row or a schema change.
 
 A row's bytes have no column names; a separate layout describes how to decode them. The layout has the
 source's identity and the table, compressed: 150 to 300 bytes for a table of eight columns, encoded once for
-all its rows. Rows of a log keep the bytes of their source.
+all its rows. Rows keep the bytes of their source as far as possible; otherwise they are MessagePack.
 """
 
 from __future__ import annotations
 
 import zlib
-from typing import Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
 from ..codec.mysql.layout import Layout
-from ..codec.mysql.run import EventRun
+from ..codec.mysql.run import EventRun, TextRun
+from ..codec.mysql.text_rows import TextRowsDecoder
 from ..codec.row_bytes import RowBytes
-from ..codec.tidb.changes import ChangesDecoder
-from ..codec.tidb.packed import PackedRun
-from ..codec.tidb.table_info import TableInfo, row_info
 from ..errors import SinkError, SourceError
-from ..events import Op, Table, Ts
+from ..events import Chunk, Op, Table, Ts
+
+if TYPE_CHECKING:
+    from ..codec.tidb.changes import ChangesDecoder
+    from ..codec.tidb.packed import PackedRun
 
 NO_LAYOUT: Final = b""
 """The layout of a schema change, whose bytes are complete without one."""
@@ -30,12 +33,26 @@ _MAX_LAYOUTS: Final = 1000
 _encode = msgspec.msgpack.Encoder().encode
 
 
+class _Layout(msgspec.Struct, frozen=True, array_like=True):
+    source: str
+    described: msgspec.Raw
+    """A Table; the payload of a Table_map; or a schema with TiDB's description of a table."""
+    chunk: Chunk | None = None
+    """Set if the rows are part of a snapshot and keep their source's bytes."""
+
+
+_read_layout = msgspec.msgpack.Decoder(_Layout).decode
+_read_described = msgspec.msgpack.Decoder(Table | bytes | tuple[str, msgspec.Raw]).decode
+
+
 class EventBytes:
     """Decodes rows of one table of one source from the bytes of its binlog.
 
     A change has its row images, two in sequence for an update. The layout has the source's identity and the
     table's Table_map, compressed.
     """
+
+    chunk: Final = None
 
     def __init__(self, source: str, payload: bytes) -> None:
         self.source = source
@@ -46,14 +63,29 @@ class EventBytes:
     def run(self, changes: pa.Array, op: Op, commit_ts: Ts, start_ts: Ts) -> EventRun:
         """Return changes of one operation as a run. Raises SinkError if the bytes aren't one change each."""
         run = self.rows.images_run(_joined(changes), op, commit_ts, start_ts)
-        try:
-            found = len(run)
-        except SourceError as error:
-            raise SinkError(f"the column change isn't as it was read: {error}") from None
-        if found != len(changes):
-            raise SinkError(
-                f"the column change holds {found} rows of {self.table.full_name} in {len(changes)}"
-            )
+        _check_count(run, len(changes))
+        return run
+
+
+class TextBytes:
+    """Decodes rows of a snapshot of MySQL or MariaDB from the packets of a result.
+
+    A change has the packets of one row. The layout has the source's identity, the table and the chunk,
+    compressed.
+    """
+
+    def __init__(self, source: str, rows: TextRowsDecoder, chunk: Chunk) -> None:
+        self.source = source
+        self.rows = rows
+        self.table = rows.table
+        self.chunk = chunk
+
+    def run(self, changes: pa.Array, op: Op, commit_ts: Ts, start_ts: Ts) -> TextRun:
+        """Return the rows as a run. Raises SinkError if the bytes aren't one row each."""
+        if op != "insert":
+            raise SinkError(f"the column op is {op} for a row of a snapshot: keep it as it was read, insert")
+        run = TextRun(commit_ts, start_ts, self.table, op, None, self.rows, _joined(changes))
+        _check_count(run, len(changes))
         return run
 
 
@@ -61,17 +93,34 @@ class KvBytes:
     """Decodes rows of one table of one source from the bytes of TiKV.
 
     A change is packed as `codec.tidb.packed` describes. The layout has the source's identity, the schema and
-    TiDB's description of the table, compressed.
+    TiDB's description of the table, and the chunk of a snapshot's rows, compressed.
     """
 
-    def __init__(self, source: str, schema: str, info: TableInfo) -> None:
+    def __init__(self, source: str, rows: ChangesDecoder, chunk: Chunk | None) -> None:
         self.source = source
-        self.rows = ChangesDecoder(schema, info)
-        self.table = self.rows.table
+        self.rows = rows
+        self.table = rows.table
+        self.chunk = chunk
 
     def run(self, changes: pa.Array, op: Op, commit_ts: Ts, start_ts: Ts) -> PackedRun:
         """Return changes of one operation as a run. Each is checked when it is decoded."""
+        from ..codec.tidb.packed import PackedRun
+
         return PackedRun(commit_ts, start_ts, self.table, op, None, self.rows, changes)
+
+
+SourceBytes: TypeAlias = EventBytes | TextBytes | KvBytes
+"""Codecs of rows that keep the bytes of their source."""
+
+
+def _check_count(run: EventRun | TextRun, count: int) -> None:
+    """Raise SinkError if the run, made of the column's bytes, doesn't have a change for each line."""
+    try:
+        found = len(run)
+    except SourceError as error:
+        raise SinkError(f"the column change isn't as it was read: {error}") from None
+    if found != count:
+        raise SinkError(f"the column change holds {found} rows of {run.table.full_name} in {count}")
 
 
 def _joined(changes: pa.Array) -> bytes:
@@ -89,28 +138,36 @@ class Layouts:
 
     def __init__(self) -> None:
         self._by_table: dict[tuple[str, Table], RowBytes] = {}
-        self._by_layout: dict[bytes, RowBytes | EventBytes | KvBytes] = {}
+        self._by_layout: dict[bytes, RowBytes | SourceBytes] = {}
         self._by_event: dict[tuple[str, bytes], EventBytes] = {}
         self._of_kv: dict[tuple[str, int], tuple[ChangesDecoder, bytes]] = {}
+        self._decoders: dict[bytes, Any] = {}
+        """Decoders of rows of TiKV and of snapshots, by the bytes in the layout that describe them."""
 
     def of_event(self, source: str, payload: bytes) -> EventBytes:
         """Return the codec of a Table_map's payload."""
         key = source, payload
         found = self._by_event.get(key)
         if found is None:
-            if len(self._by_event) >= _MAX_LAYOUTS:
-                self._by_event.clear()
+            _make_room(self._by_event)
             found = self._by_event[key] = EventBytes(source, payload)
         return found
 
-    def of_kv(self, source: str, decoder: ChangesDecoder) -> bytes:
+    def of_text(self, source: str, table: Table, chunk: Chunk) -> bytes:
+        """Return the layout of a snapshot's rows that keep their packets."""
+        return _layout(source, table, chunk)
+
+    def of_kv(self, source: str, decoder: ChangesDecoder, chunk: Chunk | None) -> bytes:
         """Return the layout of changes that `decoder` reads."""
+        from ..codec.tidb.table_info import row_info
+
+        if chunk is not None:
+            return _layout(source, (decoder.schema, row_info(decoder.info)), chunk)
         key = source, id(decoder)
         found = self._of_kv.get(key)
         if found is None:
-            if len(self._of_kv) >= _MAX_LAYOUTS:
-                self._of_kv.clear()
-            layout = zlib.compress(_encode((source, (decoder.schema, row_info(decoder.info)))), 9)
+            _make_room(self._of_kv)
+            layout = _layout(source, (decoder.schema, row_info(decoder.info)))
             found = self._of_kv[key] = decoder, layout  # the decoder, so that its id stays its own
         return found[1]
 
@@ -118,27 +175,53 @@ class Layouts:
         key = source, table
         found = self._by_table.get(key)
         if found is None:
-            if len(self._by_table) >= _MAX_LAYOUTS:
-                self._by_table.clear()
+            _make_room(self._by_table)
             found = self._by_table[key] = RowBytes(source, table)
         return found
 
-    def read(self, layout: bytes) -> RowBytes | EventBytes | KvBytes:
+    def read(self, layout: bytes) -> RowBytes | SourceBytes:
         """Return the codec of a layout. Raises SinkError if the bytes aren't a layout."""
         found = self._by_layout.get(layout)
         if found is None:
-            if len(self._by_layout) >= _MAX_LAYOUTS:
-                self._by_layout.clear()
+            _make_room(self._by_layout)
             try:
-                found = _read(zlib.decompress(layout))
+                found = self._codec(_read_layout(zlib.decompress(layout)))
             except (zlib.error, msgspec.MsgspecError, SourceError) as error:
                 raise SinkError(f"the column layout holds what tidemill didn't write: {error}") from None
             self._by_layout[layout] = found
         return found
 
+    def _codec(self, layout: _Layout) -> RowBytes | SourceBytes:
+        source, chunk = layout.source, layout.chunk
+        what = _read_described(layout.described)
+        if isinstance(what, bytes):
+            return EventBytes(source, what)
+        if isinstance(what, tuple):
+            return KvBytes(source, self._decoder(layout.described, lambda: _changes_decoder(*what)), chunk)
+        if chunk is None:
+            return RowBytes(source, what)
+        return TextBytes(source, self._decoder(layout.described, lambda: TextRowsDecoder(what)), chunk)
 
-def _read(layout: bytes) -> RowBytes | EventBytes | KvBytes:
-    source, what = msgspec.msgpack.decode(layout, type=tuple[str, Table | bytes | tuple[str, TableInfo]])
-    if isinstance(what, Table):
-        return RowBytes(source, what)
-    return EventBytes(source, what) if isinstance(what, bytes) else KvBytes(source, *what)
+    def _decoder(self, described: msgspec.Raw, make: Callable[[], Any]) -> Any:
+        """Return the decoder of what `described` describes: layouts differ by chunk, too."""
+        key = bytes(described)
+        if key not in self._decoders:
+            _make_room(self._decoders)
+            self._decoders[key] = make()
+        return self._decoders[key]
+
+
+def _make_room(cache: dict[Any, Any]) -> None:
+    if len(cache) >= _MAX_LAYOUTS:
+        cache.clear()
+
+
+def _layout(source: str, described: Any, chunk: Chunk | None = None) -> bytes:
+    return zlib.compress(_encode((source, described) if chunk is None else (source, described, chunk)), 9)
+
+
+def _changes_decoder(schema: str, info: msgspec.Raw) -> ChangesDecoder:
+    from ..codec.tidb.changes import ChangesDecoder
+    from ..codec.tidb.table_info import TableInfo
+
+    return ChangesDecoder(schema, msgspec.msgpack.decode(info, type=TableInfo))

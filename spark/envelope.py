@@ -17,10 +17,9 @@ from msgspec.structs import replace
 from ..codec.arrow_arrays import counted, int64_array, repeated
 from ..codec.ddl_bytes import decode_ddl, encode_ddl
 from ..codec.images import read_images
-from ..codec.mysql.images import raw_images
+from ..codec.mysql.images import raw_images, text_packets
+from ..codec.mysql.run import EventRun, TextRun
 from ..codec.row_bytes import RowBytes
-from ..codec.tidb.packed import packed_changes
-from ..codec.tidb.run import KvRun
 from ..errors import SinkError, SourceError
 from ..events import Chunk, Ddl, Item, Row, RowChange, Run, Table, Transaction
 from ..sink.files.ndjson import json_rows
@@ -175,7 +174,7 @@ class Encoder:
         runs = [part[2] for part in parts]
         table, chunk = runs[0].table, item.chunk
         count = sum([size for _, _, _, size in parts])
-        raw = self._raw(item.source, runs) if chunk is None else None
+        raw = self._raw(item.source, runs, chunk)
         if raw is not None:
             change, layout = raw
             exact = [change, repeated([layout], [count], pa.binary())]
@@ -196,14 +195,23 @@ class Encoder:
         encoded = [code.encode(one.before, one.after, chunk) for one in changes]
         return [*texts, pa.array(encoded, pa.binary()), repeated([code.layout], [count], pa.binary())]
 
-    def _raw(self, source: str, runs: Sequence[Run]) -> tuple[pa.Array, bytes] | None:
+    def _raw(self, source: str, runs: Sequence[Run], chunk: Chunk | None) -> tuple[pa.Array, bytes] | None:
         """Return the source's bytes of each change and their layout; None if they are to be encoded."""
-        first = runs[0]
-        if isinstance(first, KvRun):
-            packed = packed_changes(runs) if first.table is first.block.decoder.table else None
-            return None if packed is None else (packed, self._layouts.of_kv(source, first.block.decoder))
-        found = raw_images(runs)
-        return None if found is None else (found[1], self._layouts.of_event(source, found[0]).layout)
+        first, layouts = runs[0], self._layouts
+        if isinstance(first, TextRun):
+            if chunk is None or first.table is not first.decoder.table:
+                return None
+            packets = text_packets(runs)
+            return None if packets is None else (packets, layouts.of_text(source, first.table, chunk))
+        if isinstance(first, EventRun):
+            images = raw_images(runs) if chunk is None else None
+            return None if images is None else (images[1], layouts.of_event(source, images[0]).layout)
+        if type(first) is Run:  # decoded already
+            return None
+        from ..codec.tidb.packed import packed_changes
+
+        packed = packed_changes(runs)
+        return None if packed is None else (packed[1], layouts.of_kv(source, packed[0], chunk))
 
     def _text(self, code: RowBytes) -> _Text:
         if not self._json:
@@ -249,7 +257,7 @@ class Decoder:
                 continue
             code = self._layouts.read(layout)
             if not isinstance(code, RowBytes):
-                chunk, first = None, at - 1
+                chunk, first = code.chunk, at - 1
                 key = commit_ts, start_ts, op
                 while (
                     position is None and at < len(lines) and lines[at][:3] == key and lines[at][5] == layout

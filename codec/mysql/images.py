@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ...events import Run
@@ -75,6 +76,24 @@ def _text_images(runs: Sequence[Run], decoder: TextRowsDecoder) -> tuple[Image, 
         return None
 
 
+def text_packets(runs: Sequence[Run]) -> pa.Array | None:
+    """The packets of each snapshot row of these runs, as binary; None for runs that aren't all of one layout.
+
+    Raises SourceError for a row that is cut off; the values aren't looked at.
+    """
+    first = runs[0]
+    if not isinstance(first, TextRun):
+        return None
+    ends, packets, base = [], [], 0
+    for run in runs:
+        if not isinstance(run, TextRun) or run.decoder is not first.decoder:
+            return None
+        ends.append(np.frombuffer(run.starts(), np.int64)[:-1] + base)
+        packets.append(run.packets)
+        base += len(run.packets)
+    return _cut(np.append(np.concatenate(ends), base), packets).cast(pa.binary())
+
+
 def raw_images(runs: Sequence[Run]) -> tuple[bytes, pa.Array] | None:
     """The Table_map of all these runs, and the source's bytes of each change: of an update, both images.
 
@@ -101,10 +120,8 @@ def raw_images(runs: Sequence[Run]) -> tuple[bytes, pa.Array] | None:
     # Bytes of a change end where the next one begins, or with their event: its head is between.
     limits = np.cumsum([len(event) for event in events])
     ends = np.minimum(np.append(starts[1:], limits[-1]), limits[np.searchsorted(limits, starts, "right")])
-    offsets = np.stack([starts, ends], 1).reshape(-1)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(events))]
-    every = pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
-    return decoder.payload, every.take(int64_array(np.arange(0, len(offsets), 2))).cast(pa.binary())
+    every = _cut(np.stack([starts, ends], 1).reshape(-1), events)
+    return decoder.payload, every.take(int64_array(np.arange(0, 2 * len(starts), 2))).cast(pa.binary())
 
 
 def _counts(places: Sequence[array[int]]) -> Any:
@@ -114,6 +131,12 @@ def _counts(places: Sequence[array[int]]) -> Any:
 def _ordinals(counts: Any) -> Any:
     """Return the number of each image in its event."""
     return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def _cut(ends: npt.NDArray[np.int64], pieces: Sequence[bytes]) -> pa.Array:
+    """Return the bytes of all pieces cut at these places, the first of which is where they begin."""
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(pieces))]
+    return pa.Array.from_buffers(pa.large_binary(), max(0, len(ends) - 1), buffers)
 
 
 def _indexes(runs: Sequence[Run], places: Sequence[array[int]]) -> tuple[Any, Any]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from contextlib import suppress
 from struct import Struct as Packing
 
 from ...errors import SourceError
 from ...events import RowChange, Run, Ts
-from ..native import library
-from ..native.mysql_text import count_rows
 from .rows import RowsDecoder
-from .text_rows import TextRowsDecoder
+from .text_rows import TextRowsDecoder, row_starts
 from .values import UNREADABLE
 
 _HEAD_BYTES = 19
@@ -75,12 +72,23 @@ class TextRun(Run, eq=False, gc=False):
 
     decoder: TextRowsDecoder
     packets: bytes
+    _starts: array[int] | None = None
 
     def __len__(self) -> int:
-        if self.decoded is None and library.in_use:
-            with suppress(ValueError):  # `changes` says what is wrong
-                return count_rows(self.packets)
-        return len(self.changes())
+        return len(self.starts()) - 1
+
+    def starts(self) -> array[int]:
+        """Where the packets of each row begin, and where those of the last one end; as int64.
+
+        Raises SourceError if a row is cut off.
+        """
+        if self._starts is None:
+            try:
+                self._starts = row_starts(self.packets)
+            except ValueError:
+                self.changes()  # says what is wrong
+                raise
+        return self._starts
 
     def changes(self) -> list[RowChange]:
         if self.decoded is None:

@@ -5,6 +5,7 @@ Every value equals the one that the binlog's decoder produces for the same row.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from struct import Struct as Packing
@@ -68,7 +69,7 @@ class TextRowsDecoder:
     """Decodes rows selected by `select_expression` of each column of `table`."""
 
     def __init__(self, table: Table) -> None:
-        self._table = table
+        self.table: Final = table
         self._converters = [_CONVERTERS[column.kind] for column in table.columns]
         self.layout: Final = TextLayout(table) if library.in_use else None
         """The native layout; None if the native decoder isn't in use."""
@@ -92,7 +93,7 @@ class TextRowsDecoder:
                 column, at = found
                 where = f"at column {column.name} ({column.kind}), byte {at} of its chunk"
             raise SourceError(
-                f"table {self._table.full_name}: a row of the snapshot can't be read {where}"
+                f"table {self.table.full_name}: a row of the snapshot can't be read {where}"
             ) from None
 
     def _unreadable_column(self, data: bytes) -> tuple[Column, int] | None:
@@ -101,7 +102,7 @@ class TextRowsDecoder:
         at, end = 0, len(data)
         while at < end - _HEADER_BYTES:
             at += _HEADER_BYTES
-            for column, convert in zip(self._table.columns, self._converters, strict=True):
+            for column, convert in zip(self.table.columns, self._converters, strict=True):
                 start = at
                 try:
                     size, at = _length(data, at)
@@ -113,6 +114,27 @@ class TextRowsDecoder:
                 if at > end:
                     return column, start
         return None
+
+
+def row_starts(packets: bytes) -> array[int]:
+    """Return where the packets of each row begin, and where those of the last one end, as int64.
+
+    Raises ValueError if a row is cut off; the values aren't looked at.
+    """
+    if library.in_use:
+        return array("q", library.native.row_starts(packets))
+    starts, at, end = array("q", (0,)), 0, len(packets)
+    while at < end:
+        size = _LONGEST_PAYLOAD
+        while size == _LONGEST_PAYLOAD:
+            if at + _HEADER_BYTES > end:
+                raise ValueError("a header is cut off")
+            size = _uint32(packets, at)[0] & _LONGEST_PAYLOAD
+            at += _HEADER_BYTES + size
+        starts.append(at)
+    if at > end:
+        raise ValueError("a row is cut off")
+    return starts
 
 
 def compile_text_rows(table: Table, converters: Sequence[_Convert]) -> RowsReader:

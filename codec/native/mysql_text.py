@@ -54,11 +54,6 @@ class TextLayout:
         return Assembly(self._table.columns, self._descriptions)
 
 
-def count_rows(packets: bytes) -> int:
-    """Return the number of rows. Raises ValueError if one is cut off, or has more than one packet."""
-    return native.count_rows(packets)
-
-
 def _layout(table: Table, converters: Sequence[Callable[[bytes], Any]]) -> native.Layout:
     pairs = zip(table.columns, converters, strict=True)
     return native.Layout(tuple([_describe(column)._replace(reader=convert) for column, convert in pairs]))

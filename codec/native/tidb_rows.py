@@ -32,11 +32,19 @@ class TidbRows:
     def __init__(self, columns: Columns, table: Table, *, verify_checksums: bool) -> None:
         """Raises OverflowError or ValueError for columns that it can't be of; see `native_rows`."""
         self._columns = table.columns
-        self._descriptions = tuple(map(_describe, columns.visible))
-        places = {field.column.id: i for i, field in enumerate(columns.visible)}
-        origins = [(field.column.id, *_origin(columns, field)) for field in columns.visible]
+        # A checksum is over all columns of a row, also over those that aren't asked for.
+        fields = columns.stored if verify_checksums else columns.visible
+        visible = {field.column.id for field in columns.visible}
+        hidden = [field.column.id not in visible for field in fields]
+        described = tuple(map(_describe, fields, hidden))
+        self._descriptions = [one for one in described if not one.flags & native.HIDDEN]
+        places = {field.column.id: i for i, field in enumerate(fields)}
+        origins = [
+            (field.column.id, *((native.IN_VALUE, None) if is_hidden else _origin(columns, field)))
+            for field, is_hidden in zip(fields, hidden, strict=True)
+        ]
         parts = [(places[id_], id_ in columns.prefixes) for id_ in columns.common_handle]
-        layout = native.Layout(self._descriptions)
+        layout = native.Layout(described)
         self._layout = native.TidbLayout(layout, tuple(origins), tuple(parts), verify_checksums)
 
     def rows(self, pairs: Sequence[tuple[bytes, bytes]], python: Read) -> list[Row]:
@@ -78,7 +86,8 @@ def native_rows(columns: Columns, table: Table, *, verify_checksums: bool = True
     an integer handle isn't of an integer type, or the definition is damaged."""
     kinds = {field.column.id: field.kind for field in columns.visible}
     has_handle = columns.handle is None or kinds.get(columns.handle) in _INTEGERS
-    if not has_handle or len(kinds) < len(columns.visible) or not kinds.keys() >= set(columns.common_handle):
+    is_damaged = len({field.column.id for field in columns.stored}) < len(columns.stored)
+    if not has_handle or is_damaged or not kinds.keys() >= set(columns.common_handle):
         return None
     try:
         return TidbRows(columns, table, verify_checksums=verify_checksums)
@@ -103,8 +112,8 @@ def _initial(field: Field) -> bytes | EllipsisType | None:
         return ...
 
 
-def _describe(field: Field) -> Description:
-    return _described(field)._replace(reader=_reader(field))
+def _describe(field: Field, hidden: bool) -> Description:
+    return _described(field)._replace(reader=_reader(field), flags=native.HIDDEN * hidden)
 
 
 def _reader(field: Field) -> Callable[[bytes], Any]:

@@ -15,11 +15,20 @@ from .packed import PackedRun
 from .run import KvRun, PairsRun
 
 
-def kv_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
+def tidb_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
     """Return the rows before and after the changes of these runs, all of one version of a table; None where
-    they are to be taken one by one."""
-    first = runs[0]
-    assert isinstance(first, KvRun)
+    they are to be taken one by one, or aren't of TiKV."""
+    match runs[0]:
+        case KvRun() as first:
+            return _kv_images(runs, first)
+        case PackedRun() as first:
+            return _packed_images(runs, first)
+        case PairsRun() as first:
+            return _pairs_images(runs, first)
+    return None
+
+
+def _kv_images(runs: Sequence[Run], first: KvRun) -> tuple[Image, Image] | None:
     decoder, layout = first.block.decoder, first.block.decoder.rows.layout
     if layout is None:
         return None
@@ -37,10 +46,7 @@ def kv_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
         return None
 
 
-def packed_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
-    """Return the same of runs of packed changes."""
-    first = runs[0]
-    assert isinstance(first, PackedRun)
+def _packed_images(runs: Sequence[Run], first: PackedRun) -> tuple[Image, Image] | None:
     layout = first.decoder.rows.layout
     if layout is None:
         return None
@@ -63,10 +69,7 @@ def packed_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
         return None
 
 
-def pairs_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
-    """Return the same of rows that were read at a ts by one decoder."""
-    first = runs[0]
-    assert isinstance(first, PairsRun)
+def _pairs_images(runs: Sequence[Run], first: PairsRun) -> tuple[Image, Image] | None:
     layout = first.rows.layout
     if layout is None:
         return None

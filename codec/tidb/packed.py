@@ -11,10 +11,13 @@ from struct import Struct as Packing
 from struct import error as StructError  # noqa: N812
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...errors import SourceError
 from ...events import DELETE, PUT, KvChange, RowChange, Run
+from ..arrow_arrays import binary_array
 from ..native import library
 from .changes import ChangesDecoder
 from .run import KvRun
@@ -62,22 +65,40 @@ def _parts(piece: bytes | None) -> tuple[bytes, bytes, bytes]:
     return piece[_sizes.size : value], piece[value:old_value], piece[old_value:]
 
 
-def packed_changes(runs: Sequence[Run]) -> pa.Array | None:
-    """Return an array of binary with the changes of all these runs; None for runs that aren't of TiKV or have
-    several decoders. The values aren't looked at."""
-    first = runs[0]
-    if not isinstance(first, KvRun):
-        return None
+def packed_changes(runs: Sequence[Run]) -> tuple[ChangesDecoder, pa.Array] | None:
+    """Return the decoder of all these runs, and an array of binary with their changes; None for runs that
+    aren't of TiKV, have several decoders, or are of another table than these. The values aren't looked at."""
+    match runs[0]:
+        case KvRun() as first if first.table is first.block.decoder.table:
+            return _packed_runs(runs, first.block.decoder)
+        case PackedRun() as first if first.table is first.decoder.table:
+            decoder = first.decoder
+            pieces = [run.packed for run in runs if isinstance(run, PackedRun) and run.decoder is decoder]
+            return (decoder, pa.concat_arrays(pieces)) if len(pieces) == len(runs) else None
+    return None
+
+
+def packed_inserts(keys: Sequence[bytes], values: Sequence[bytes]) -> pa.Array:
+    """Return an array of binary with the insert of each key and value."""
+    sizes = np.empty((len(keys), 2), "<u4")
+    for place, parts in enumerate((keys, values)):
+        sizes[:, place] = np.fromiter(map(len, parts), np.uint32, len(parts))
+    heads = pa.Array.from_buffers(pa.binary(_sizes.size), len(keys), [None, pa.py_buffer(sizes)])
+    parts = heads.cast(pa.large_binary()), binary_array(keys), binary_array(values)
+    return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.large_binary())).cast(pa.binary())
+
+
+def _packed_runs(runs: Sequence[Run], decoder: ChangesDecoder) -> tuple[ChangesDecoder, pa.Array] | None:
     changes: list[KvChange] = []
     for run in runs:
-        if not isinstance(run, KvRun) or run.block.decoder is not first.block.decoder:
+        if not isinstance(run, KvRun) or run.block.decoder is not decoder:
             return None
         changes += run.raw()
     if library.in_use:
         starts, data = library.native.pack_changes(changes)
         buffers = [None, pa.py_buffer(starts), pa.py_buffer(data)]
-        return pa.Array.from_buffers(pa.large_binary(), len(changes), buffers).cast(pa.binary())
-    return pa.array(map(_packed, changes), pa.binary())
+        return decoder, pa.Array.from_buffers(pa.large_binary(), len(changes), buffers).cast(pa.binary())
+    return decoder, pa.array(map(_packed, changes), pa.binary())
 
 
 def _packed(change: KvChange) -> bytes:

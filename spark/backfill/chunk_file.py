@@ -57,11 +57,12 @@ class ChunkWriter:
         if self._size >= PIECE_BYTES:
             self._end_piece()
 
-    def add_pairs(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
-        """Add TiKV pairs, which make one piece."""
-        ts = self._plan.piece_ts(self._number, self._blocks)
-        self.rows += len(pairs)
-        self._write([KvChange(ts, ts, PUT, key, value) for key, value in pairs])
+    def add_pairs(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+        """Add rows of TiKV, with the value of each key; they make one piece."""
+        from .tikv_piece import packed_piece
+
+        self.rows += len(keys)
+        self._write([packed_piece(keys, values, self._plan.piece_ts(self._number, self._blocks))])
 
     def finish(self, low: str, high: str) -> ChunkRecord:
         """Make the file durable and return the chunk's record."""

@@ -7,11 +7,9 @@ from itertools import count, repeat
 
 from msgspec.structs import replace
 
+from ...codec.mysql.run import TextRun
 from ...codec.mysql.text_rows import TextRowsDecoder
-from ...codec.tidb.key import record_key
-from ...codec.tidb.table_info import decode_table_info
 from ...events import (
-    PUT,
     Checkpoint,
     Chunk,
     CreateTable,
@@ -19,16 +17,18 @@ from ...events import (
     Item,
     KvChange,
     RowChange,
+    Rows,
+    Run,
     TableProgress,
     Transaction,
     Ts,
 )
-from ...mounter import RowReader, TableAt
 from .chunk_file import ChunkFiles
 from .plan import ChunkPlan, Plan, TablePlan
 from .records import Manifest
 
-_Read = Callable[[list[KvChange], Ts], list[RowChange]]
+_Read = Callable[[list[KvChange], Ts], tuple[Run, Callable[[], RowChange]]]
+"""Maps a piece to its rows, as yet undecoded, and to a function that decodes the last one."""
 
 
 class Replay:
@@ -71,10 +71,10 @@ class Replay:
         numbers = numbers or count(self._plan.first_ts(chunk.number))
         for piece in self._files.pieces(self._plan, table, chunk):
             ts = next(numbers)
-            rows = read(piece, ts)
-            if rows:
-                last = _key(rows[-1]) if table.by_key else ()
-                yield self._transaction(ts, rows, Chunk(name, TableProgress(last)))
+            run, last_row = read(piece, ts)
+            if len(run):
+                last = _key(last_row()) if table.by_key else ()
+                yield self._transaction(ts, [run], Chunk(name, TableProgress(last)))
 
     def _table(self, table: TablePlan, have: TableProgress | None, numbers: Iterator[Ts]) -> Iterator[Item]:
         if have is not None and have.last is None:
@@ -89,8 +89,8 @@ class Replay:
                     yield piece if table.by_key else replace(piece, position="", last=False)
         yield self._transaction(next(ts), [], Chunk(table.table.full_name, TableProgress()))
 
-    def _transaction(self, ts: Ts, rows: list[RowChange], chunk: Chunk) -> Transaction:
-        return Transaction(ts, ts, self._plan.source, rows, self._position, chunk=chunk)
+    def _transaction(self, ts: Ts, runs: list[Run], chunk: Chunk) -> Transaction:
+        return Transaction(ts, ts, self._plan.source, Rows(runs), self._position, chunk=chunk)
 
 
 def _is_within(table: TablePlan, chunk: ChunkPlan, have: TableProgress) -> bool:
@@ -98,6 +98,9 @@ def _is_within(table: TablePlan, chunk: ChunkPlan, have: TableProgress) -> bool:
     if not have.last:
         return False
     if table.info:
+        from ...codec.tidb.key import record_key
+        from ...codec.tidb.table_info import decode_table_info
+
         return chunk.end <= record_key(decode_table_info(table.info).id, int(have.last[0]))
     return chunk.up_to is not None and chunk.up_to < int(have.last[0])
 
@@ -108,13 +111,30 @@ def _key(row: RowChange) -> tuple[int, ...]:
 
 
 def _reader(table: TablePlan) -> _Read:
-    if not table.info:
-        decode = TextRowsDecoder(table.table).decode
-        return lambda piece, ts: [row for raw in piece for row in decode(raw.value, ts, ts)]
-    reader = RowReader(TableAt(table.table.schema, decode_table_info(table.info), 0))
+    if table.info:
+        return _tikv_reader(table)
+    decoder = TextRowsDecoder(table.table)
 
-    def read(piece: list[KvChange], ts: Ts) -> list[RowChange]:
-        stamped = [KvChange(ts, ts, PUT, raw.key, raw.value) for raw in piece]
-        return [row for row in reader.read(stamped) if row is not None]
+    def read(piece: list[KvChange], ts: Ts) -> tuple[Run, Callable[[], RowChange]]:
+        packets = b"".join([raw.value for raw in piece])
+        run = TextRun(ts, ts, decoder.table, "insert", None, decoder, packets)
+        return run, lambda: decoder.decode(packets[run.starts()[-2] :], ts, ts)[0]
+
+    return read
+
+
+def _tikv_reader(table: TablePlan) -> _Read:
+    from ...codec.tidb.changes import ChangesDecoder
+    from ...codec.tidb.packed import PackedRun
+    from ...codec.tidb.table_info import decode_table_info
+    from .tikv_piece import inserts_of
+
+    decoder = ChangesDecoder(table.table.schema, decode_table_info(table.info))
+
+    def read(piece: list[KvChange], ts: Ts) -> tuple[Run, Callable[[], RowChange]]:
+        packed = inserts_of(piece)
+        run = PackedRun(ts, ts, decoder.table, "insert", None, decoder, packed)
+        last = PackedRun(ts, ts, decoder.table, "insert", None, decoder, packed[-1:])
+        return run, lambda: last.changes()[0]
 
     return read

@@ -13,14 +13,13 @@ from ...errors import ConfigError, SourceError
 from ...events import Ts
 from ...failpoint import reach
 from ...puller.tikv.client import TikvClient
-from ...puller.tikv.kv.page import take_page
 from ...puller.tikv.kv.region_bounds import region_bounds
 from ...puller.tikv.options import TikvOptions
 from ...puller.tikv.schema import read_schema
 from ...puller.tikv.span import table_span
 from ...routing import TableFilter
 from ...sources.source import no_table_matches
-from ..snapshot.tikv_reads import RowTables, connected
+from ..snapshot.tikv_reads import RowTables, connected, read_pairs
 from .chunk_file import PIECE_BYTES, ChunkWriter
 from .directory import READ, Directory
 from .options import BackfillOptions
@@ -91,9 +90,9 @@ def read_tikv(options: TikvOptions, directory: Directory, plan: Plan, number: in
             raise SourceError(f"{options.address} isn't {plan.source}, which the backfill is of")
         writer = ChunkWriter(directory, READ, plan, table, number)
         try:
-            found = client.kv.scan(chunk.start, chunk.end, int(plan.position))
-            while pairs := client.run(take_page(found, _PIECE_ROWS, PIECE_BYTES)):
-                writer.add_pairs(pairs)
+            ranges = [(chunk.start, chunk.end)]
+            for pairs in read_pairs(client, ranges, int(plan.position), _PIECE_ROWS, PIECE_BYTES):
+                writer.add_pairs(*pairs)
             reach("snapshot.chunk_read")
             writer.finish(plan.position, plan.position)
         except BaseException:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from random import Random
+from typing import Final, TypeAlias
 
 from ...actors import SystemClock
 from ...codec.tidb.table_info import TableInfo, holds_rows
@@ -13,6 +14,13 @@ from ...puller.tikv.client import TikvClient
 from ...puller.tikv.options import TikvOptions
 from ...puller.tikv.pd.safe_point import SafePoint
 from ...puller.tikv.schema import TableNames, Wanted
+from .key_ranges import RawRange
+
+_GROWTH: Final = 4
+"""Maximum size of a request, in multiples of the option `scan_page`: a scan takes two thirds of the time."""
+
+Pairs: TypeAlias = tuple[list[bytes], list[bytes]]
+"""Keys, and the value of each."""
 
 
 @contextmanager
@@ -55,3 +63,38 @@ class RowTables(TableNames):
     def follow(self, schema: str, info: TableInfo) -> None:
         if holds_rows(info):
             self.tables.append((schema, info))
+
+
+def read_pairs(
+    client: TikvClient, ranges: Sequence[RawRange], ts: Ts, rows: int, max_bytes: int
+) -> Iterator[Pairs]:
+    """Yield the rows of the ranges at `ts` in pieces of about `rows`, or of `max_bytes` of values.
+
+    The next piece is read meanwhile. Raises Retryable and Fatal.
+    """
+    pairs = _scan(client, ranges, ts)
+    following = client.loop.begin(_take(pairs, rows, max_bytes))
+    while taken := following.result():
+        following = client.loop.begin(_take(pairs, rows, max_bytes))
+        yield taken
+
+
+async def _scan(client: TikvClient, ranges: Sequence[RawRange], ts: Ts) -> AsyncIterator[Pairs]:
+    """Yield the pairs of one request after the other."""
+    for start, end in ranges:
+        async for page in client.kv.pages(start, end, ts, _GROWTH):
+            yield page
+
+
+async def _take(found: AsyncIterator[Pairs], rows: int, max_bytes: int) -> Pairs | None:
+    """Return the pairs of a piece; None at the end."""
+    keys: list[bytes] = []
+    values: list[bytes] = []
+    size = 0
+    async for more_keys, more in found:
+        keys += more_keys
+        values += more
+        size += sum(map(len, more))
+        if len(keys) >= rows or size >= max_bytes:
+            break
+    return (keys, values) if keys else None

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Generator, Sequence
+from collections.abc import Generator
 from dataclasses import replace
-from typing import Final, TypeAlias, cast
+from typing import Final, cast
 
 import pyarrow as pa
 
 from ...codec.tidb.row_decoder import RowDecoder
 from ...codec.tidb.run import PairsRun
 from ...errors import SourceError
-from ...events import Table, Ts
-from ...puller.tikv.client import TikvClient
+from ...events import Table
 from ...puller.tikv.options import TikvOptions
 from ..read.options import ReadOptions
 from ..read.pick import Pick
 from ..read.schema_changes import EVOLVE
 from ..read.typed import TypedEncoder
 from .inserts import Inserts
-from .key_ranges import RawRange
 from .partition import TikvPartition
-from .tikv_reads import connected, held
+from .tikv_reads import Pairs, connected, held, read_pairs
 
 _BATCH_ROWS: Final = 4096
 _BATCH_BYTES: Final = 1 << 20
 """Rows, or bytes of values, after which a batch is complete."""
-_GROWTH: Final = 4
-"""Maximum size of a request, in multiples of the option `scan_page`: a scan takes two thirds of the time."""
-
-_Pairs: TypeAlias = tuple[list[bytes], list[bytes]]
-"""Keys, and the value of each."""
 
 
 def rows(options: ReadOptions, part: TikvPartition, table: Table) -> Generator[pa.RecordBatch]:
@@ -47,11 +40,8 @@ def rows(options: ReadOptions, part: TikvPartition, table: Table) -> Generator[p
             raise SourceError(f"{source.address} is {found}, and the read was planned on {part.at.source}")
         with held(client, options.name, part.at.ts):
             encoder = _Encoder(options, part, table)
-            pairs = _scan(client, part.ranges, part.at.ts)
-            following = client.loop.begin(_take(pairs))
-            while taken := following.result():
-                following = client.loop.begin(_take(pairs))
-                yield encoder.batch(taken)
+            for pairs in read_pairs(client, part.ranges, part.at.ts, _BATCH_ROWS, _BATCH_BYTES):
+                yield encoder.batch(pairs)
 
 
 class _Encoder:
@@ -69,29 +59,8 @@ class _Encoder:
         )
         self._inserts = Inserts(self._encoder.schema, part.number, part.at.ts)
 
-    def batch(self, pairs: _Pairs) -> pa.RecordBatch:
+    def batch(self, pairs: Pairs) -> pa.RecordBatch:
         ts, decoder = self._ts, self._rows
         run = PairsRun(ts, ts, decoder.table, "insert", None, decoder, *pairs)
         _, after = self._encoder.images([run])
         return self._inserts.batch(after if after.type.num_fields else pa.nulls(len(run), after.type))
-
-
-async def _scan(client: TikvClient, ranges: Sequence[RawRange], ts: Ts) -> AsyncIterator[_Pairs]:
-    """Yield the pairs of one request after the other."""
-    for start, end in ranges:
-        async for page in client.kv.pages(start, end, ts, _GROWTH):
-            yield page
-
-
-async def _take(found: AsyncIterator[_Pairs]) -> _Pairs | None:
-    """Return the pairs of a batch; None at the end."""
-    keys: list[bytes] = []
-    values: list[bytes] = []
-    size = 0
-    async for more_keys, more in found:
-        keys += more_keys
-        values += more
-        size += sum(map(len, more))
-        if len(keys) >= _BATCH_ROWS or size >= _BATCH_BYTES:
-            break
-    return (keys, values) if keys else None

@@ -72,7 +72,7 @@ def test_rows_of_a_snapshot_are_columns_by_the_native_decoder_only(decoder: str)
         table = layouts.layout(layouts.number_of(vector.table_map)).table
         run = layouts.layout(layouts.add_table(table)).text_run(vector.packets, 7, 7)
         assert len(run) == len(vector.literals)
-        assert (run.decoded is None) == (decoder == "native")
+        assert run.decoded is None
         columnar += check([run])
     assert columnar > 40 if decoder == "native" else columnar == 0
 

@@ -42,6 +42,7 @@ static PyMethodDef functions[] = {
     {"count_rows", count_rows, METH_O, "Count rows of the text protocol."},
     {"text_columns", text_columns, METH_VARARGS, "Read rows of the text protocol as Arrow columns' buffers."},
     {"whole_rows", whole_rows, METH_VARARGS, "Find the whole rows of a result that is being received."},
+    {"row_starts", row_starts, METH_O, "Find where each row of the text protocol begins."},
     {"tidb_rows", tidb_rows, METH_VARARGS, "Read rows of TiDB as tuples."},
     {"tidb_changes", tidb_changes, METH_VARARGS, "Read changes of TiDB's rows."},
     {"pack_changes", pack_changes, METH_O, "Join the bytes of each KvChange, and all of them."},

@@ -5,20 +5,19 @@
 
 enum { EOF_MARK = 0xFE, ERROR_MARK = 0xFF, EOF_BYTES = 5 };
 
-/* True if the payload ends the result: no row begins so. */
-static int is_end(const uint8_t *payload, Py_ssize_t size)
+/* True if the packet at `at` ends the result: no row begins so. */
+static int is_end(const uint8_t *at, const uint8_t *end)
 {
-    return size && (payload[0] == ERROR_MARK || (payload[0] == EOF_MARK && size == EOF_BYTES));
+    const uint8_t *stop = end_of_packet(&at, end);
+    return stop != NULL && stop > at && (*at == ERROR_MARK || (*at == EOF_MARK && stop - at == EOF_BYTES));
 }
 
-/* Return the end of the row that starts at `at`; NULL if it is cut, or is the end of the result. */
+/* Return the end of the row that starts at `at`; NULL if it is cut. */
 static const uint8_t *end_of_row(const uint8_t *at, const uint8_t *end)
 {
-    for (int is_first = 1;; is_first = 0) {
+    for (;;) {
         const uint8_t *stop = end_of_packet(&at, end);
-        if (stop == NULL || (is_first && is_end(at, stop - at)))
-            return NULL;
-        if (stop - at != LONGEST_PAYLOAD)
+        if (stop == NULL || stop - at != LONGEST_PAYLOAD)
             return stop;
         at = stop;
     }
@@ -34,12 +33,31 @@ PyObject *whole_rows(PyObject *module, PyObject *arguments)
         PyBuffer_Release(&data);
         return PyErr_Format(PyExc_ValueError, "the rows start outside the data");
     }
-    const uint8_t *start = data.buf, *at = start + begin, *last = at, *stop;
-    while ((stop = end_of_row(at, start + data.len)) != NULL) {
+    const uint8_t *start = data.buf, *end = start + data.len, *at = start + begin, *last = at, *stop;
+    while (!is_end(at, end) && (stop = end_of_row(at, end)) != NULL) {
         last = at;
         at = stop;
         rows++;
     }
     PyBuffer_Release(&data);
     return Py_BuildValue("nnn", rows, (Py_ssize_t)(last - start), (Py_ssize_t)(at - start));
+}
+
+PyObject *row_starts(PyObject *module, PyObject *packets)
+{
+    if (!PyBytes_Check(packets))
+        return PyErr_Format(PyExc_TypeError, "packets are bytes");
+    const uint8_t *start = (const uint8_t *)PyBytes_AS_STRING(packets), *end = start + PyBytes_GET_SIZE(packets);
+    Py_ssize_t rows = 0;
+    for (const uint8_t *at = start; at < end; rows++)
+        if ((at = end_of_row(at, end)) == NULL)
+            return PyErr_Format(PyExc_ValueError, "row %zd is cut off", rows);
+    PyObject *found = PyBytes_FromStringAndSize(NULL, (rows + 1) * (Py_ssize_t)sizeof(int64_t));
+    if (found == NULL)
+        return NULL;
+    int64_t *into = (int64_t *)PyBytes_AS_STRING(found);
+    for (const uint8_t *at = start; rows--; at = end_of_row(at, end))
+        *into++ = at - start;
+    *into = end - start;
+    return found;
 }

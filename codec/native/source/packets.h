@@ -1,4 +1,4 @@
-/* The module's function of packets. */
+/* The module's functions of packets. */
 #ifndef TIDEMILL_PACKETS_H
 #define TIDEMILL_PACKETS_H
 
@@ -7,5 +7,8 @@
 
 /* (data, start of a row) to the number of whole rows, the start of the last one, and their end. */
 PyObject *whole_rows(PyObject *module, PyObject *arguments);
+
+/* Packets of whole rows to the start of each row and the end of the last one, as int64. */
+PyObject *row_starts(PyObject *module, PyObject *packets);
 
 #endif

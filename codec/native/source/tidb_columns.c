@@ -15,6 +15,8 @@ static int append_row(const Rows *rows, Builder *builders, Py_ssize_t *column)
     Value value;
     for (Py_ssize_t i = 0; i < layout->count; i++) {
         const Cell *cell = &rows->cells[i];
+        if (layout->columns[i].hidden)
+            continue;
         *column = i;
         int failed = cell->form == NOTHING
                          ? append_null(&builders[i])

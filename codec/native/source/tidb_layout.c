@@ -25,7 +25,7 @@ static int get_origin(Origin *origin, const Column *column, PyObject *given)
     }
     if (!PyArg_ParseTuple(given, "LiO", &id, &origin->role, &initial))
         return -1;
-    if (!is_input_of_tidb(column) || column->hidden || origin->role < IN_VALUE || origin->role > REQUIRED ||
+    if (!is_input_of_tidb(column) || origin->role < IN_VALUE || origin->role > REQUIRED ||
         !(initial == Py_None || initial == Py_Ellipsis || PyBytes_CheckExact(initial)) ||
         (origin->role == IN_HANDLE && column->input != TIDB_INT && column->input != TIDB_UINT)) {
         PyErr_SetString(PyExc_ValueError, "a column's origin is invalid");

@@ -11,17 +11,20 @@ static Bytes bytes_of(PyObject *bytes)
 static PyObject *row_of(const Rows *rows)
 {
     const Layout *layout = rows->layout->layout;
-    PyObject *row = PyTuple_New(layout->count);
+    PyObject *row = PyTuple_New(layout->visible);
+    Py_ssize_t place = 0;
     Value value;
     for (Py_ssize_t i = 0; row != NULL && i < layout->count; i++) {
         const Column *column = &layout->columns[i];
+        if (column->hidden)
+            continue;
         const Cell *cell = &rows->cells[i];
         PyObject *made = cell->form == NOTHING ? Py_NewRef(Py_None)
                                                : object_of(column, &value, read_cell(column, cell, &value));
         if (made == NULL)
             Py_CLEAR(row);
         else
-            PyTuple_SET_ITEM(row, i, made);
+            PyTuple_SET_ITEM(row, place++, made);
     }
     if (row != NULL)
         PyObject_GC_UnTrack(row); /* its values contain nothing: the collector needn't look at it */

@@ -95,7 +95,8 @@ def _of_packed(read: RowDecoder, pairs: list[tuple[bytes, bytes]]) -> list[pa.Ar
     others = [KvChange(9, 8, PUT, b"other", b"row"), KvChange(9, 8, PUT, b"", b"")]
     changes = [others[0], *[KvChange(9, 8, DELETE, key, b"", value) for key, value in pairs], others[1]]
     block = KvBlock(ChangesDecoder("s", TableInfo(id=7, name="t")), changes)
-    packed = packed_changes([KvRun(9, 8, read.table, "delete", None, block, 0, len(changes))])
+    run = KvRun(9, 8, block.decoder.table, "delete", None, block, 0, len(changes))
+    _, packed = packed_changes([run]) or (None, None)
     assert packed is not None
     assert read.layout is not None
     return read.layout.packed_columns(packed.slice(1), b"\1" * len(pairs) + b"\0", after=False)

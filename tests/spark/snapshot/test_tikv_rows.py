@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from itertools import groupby
 from random import Random
+from typing import NoReturn
 
 import pyarrow as pa
 import pytest
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 
 from tidemill.codec.native import library
 from tidemill.codec.tidb.changes import ChangesDecoder
+from tidemill.codec.tidb.layout import cells_of, layout_of
 from tidemill.codec.tidb.row_decoder import RowDecoder
 from tidemill.codec.tidb.run import KvBlock, KvRun, PairsRun
 from tidemill.codec.tidb.table import to_table
@@ -55,6 +57,57 @@ def test_rows_that_tidb_wrote_are_the_same(
         found = list(vectors)
         info, pairs = found[0].info, [(vector.key, vector.value) for vector in found]
         check(info, pairs, random)
+
+
+@pytest.mark.skipif(library.native is None, reason="the native decoder isn't built")
+def test_some_columns_of_rows_with_checksums_are_read_natively() -> None:
+    count = 0
+    for _, vectors in groupby(load("rows_checksum"), lambda vector: (vector.info, vector.row_format)):
+        found = list(vectors)
+        info, keys, values = found[0].info, [one.key for one in found], [one.value for one in found]
+        whole = RowDecoder("s", info).layout
+        try:
+            columns = whole.columns(keys, values) if whole else []
+        except ValueError:  # not even all columns are read natively
+            continue
+        for column, array in list(zip(to_table("s", info).columns, columns, strict=bool(columns)))[-1:]:
+            some = RowDecoder("s", info, only=[column.name])
+            assert some.layout is not None
+            names = [one.name for one in some.table.columns]
+            assert some.layout.columns(keys, values)[names.index(column.name)].equals(array)
+            pairs = list(zip(keys, values, strict=True))
+            assert repr(some.layout.rows(pairs, _unread)) == repr([some.row(*pair) for pair in pairs])
+            count += 1
+    assert count > 10
+
+
+def _unread(key: bytes, _value: bytes) -> NoReturn:
+    raise AssertionError(f"the row of {key.hex()} is read by Python")
+
+
+@pytest.mark.parametrize("is_native", [True, False])
+def test_damage_in_a_column_that_is_not_asked_for_is_found(
+    is_native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library, "in_use", is_native and library.native is not None)
+    count = 0
+    for vector in load("rows_checksum"):
+        if vector.row_format != 2 or not vector.checksums:
+            continue
+        layout = layout_of(vector.value)
+        cells = cells_of(layout, vector.value)
+        *_, last = sorted(cells) or [0]
+        names = [column.name for column in vector.info.columns if column.id in cells and column.id != last]
+        if not names or not cells[last]:
+            continue
+        some = RowDecoder("s", vector.info, only=names[:1])
+        assert some.decode([(vector.key, vector.value)])
+        damaged = bytearray(vector.value)
+        damaged[layout.data + sum(map(len, cells.values())) - 1] ^= 1
+        with pytest.raises(SourceError, match="can't be read"):
+            some.decode([(vector.key, bytes(damaged))])
+        count += 1
+    assert count > 3
 
 
 def check(info: TableInfo, pairs: Pairs, random: Random) -> None:

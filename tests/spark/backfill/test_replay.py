@@ -1,0 +1,113 @@
+"""Chunks of TiKV's rows in files, and the transactions that are made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pytest
+
+from tests.codec.native.tidb import cases
+from tidemill.codec.native import library
+from tidemill.codec.tidb.changes import ChangesDecoder
+from tidemill.codec.tidb.table_info import encode_table_info
+from tidemill.errors import SourceError, StoreError
+from tidemill.events import PUT, KvChange, RowChange, Transaction
+from tidemill.spark.backfill.chunk_file import ChunkFiles, ChunkWriter
+from tidemill.spark.backfill.directory import READ, Directory
+from tidemill.spark.backfill.plan import ChunkPlan, Plan, TablePlan
+from tidemill.spark.backfill.records import Manifest
+from tidemill.spark.backfill.replay import Replay
+from tidemill.spark.backfill.tikv_piece import inserts_of, packed_piece
+from tidemill.spark.envelope import Encoder
+
+Write = Callable[[ChunkWriter, list[bytes], list[bytes]], None]
+
+
+def packed(writer: ChunkWriter, keys: list[bytes], values: list[bytes]) -> None:
+    writer.add_pairs(keys, values)
+
+
+def one_by_one(writer: ChunkWriter, keys: list[bytes], values: list[bytes]) -> None:
+    """Write rows as versions did that had a change for each."""
+    writer.rows += len(keys)
+    ts = writer._plan.piece_ts(writer._number, writer._blocks)
+    writer._write([KvChange(ts, ts, PUT, *pair) for pair in zip(keys, values, strict=True)])
+
+
+@dataclass
+class Rows:
+    """Rows of a table of TiDB that can be decoded."""
+
+    decoder: ChangesDecoder
+    keys: list[bytes]
+    values: list[bytes]
+
+    def replayed(self, directory: Path, write: Write) -> list[Transaction]:
+        table = TablePlan(0, self.decoder.table, (ChunkPlan(1),), info=encode_table_info(self.decoder.info))
+        plan = Plan("tikv", 1 << 31, "tikv cluster 1", ("*.*",), "9", "", 1 << 40, (table,), 2)
+        with Directory(directory).held(), TemporaryDirectory() as scratch:
+            writer = ChunkWriter(Directory(directory), READ, plan, table, 1)
+            half = len(self.keys) // 2
+            write(writer, self.keys[:half], self.values[:half])
+            write(writer, self.keys[half:], self.values[half:])
+            record = writer.finish("9", "9")
+            manifest = Manifest(plan, "9", (record,))
+            with ChunkFiles(Directory(directory), [record], Path(scratch)) as files:
+                return list(Replay(manifest, files).chunk(table, table.chunks[0]))
+
+
+def some_rows() -> list[Rows]:
+    found = []
+    for seed in range(12):
+        case = next(iter(cases(seed)))
+        keys, values = zip(*case.pairs * 2, strict=True)
+        rows = Rows(ChangesDecoder("shop", case.info), list(keys), list(values))
+        try:
+            rows.decoder.read([KvChange(1, 1, PUT, *pair) for pair in zip(keys, values, strict=True)])
+        except SourceError:
+            continue
+        found.append(rows)
+    assert len(found) > 3
+    return found
+
+
+@pytest.mark.parametrize("in_use", [False, True], ids=["python", "native"])
+@pytest.mark.parametrize("write", [packed, one_by_one])
+def test_rows_of_both_forms_of_a_file_are_those_that_were_read(
+    write: Write, in_use: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if in_use and library.native is None:
+        pytest.skip("the native decoder isn't built")
+    monkeypatch.setattr(library, "in_use", in_use)
+    for number, rows in enumerate(some_rows()):
+        items = rows.replayed(tmp_path / str(number), write)
+        assert [item.commit_ts for item in items] == [items[0].commit_ts, items[0].commit_ts + 1]
+        batch = Encoder().encode(items)
+        found: list[RowChange] = []
+        for item in items:
+            at, count = item.commit_ts, len(item.rows)
+            pairs = zip(rows.keys[len(found) :], rows.values[len(found) :], strict=True)
+            changes = [KvChange(at, at, PUT, *pair) for pair in pairs][:count]
+            expected = rows.decoder.read(changes)
+            assert repr(list(item.rows)) == repr(expected)  # a NaN equals none
+            found += item.rows
+        assert len(found) == len(rows.keys)
+        decoded = [
+            Transaction(item.commit_ts, item.start_ts, item.source, list(item.rows), "9", chunk=item.chunk)
+            for item in items
+        ]
+        assert batch.drop_columns(["change", "layout"]).equals(
+            Encoder().encode(decoded).drop_columns(["change", "layout"])
+        )
+
+
+def test_a_piece_that_is_no_batch_is_said() -> None:
+    piece = packed_piece([b"k"], [b"v"], 7)
+    assert inserts_of([piece]).to_pylist() == [b"\1\0\0\0\1\0\0\0kv"]
+    for value in (b"", piece.value[:40], pa.schema([]).serialize().to_pybytes()):
+        with pytest.raises(StoreError, match="a piece of rows can't be read"):
+            inserts_of([KvChange(7, 7, PUT, b"", value)])
