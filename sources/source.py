@@ -111,4 +111,4 @@ class Source(Protocol):
 
 def no_table_matches(patterns: Sequence[str]) -> str:
     names = ", ".join(map(repr, patterns))
-    return f"source.tables: no table matches {names}: mend the pattern (or, MariaDB: GRANT SELECT)"
+    return f"source.tables: no table matches {names}: correct the pattern (or, MariaDB: GRANT SELECT)"

@@ -34,6 +34,7 @@ def replay(copies: SchemaCopies, seed: int) -> None:
     """Alternate statements and runs of the feed, each of which may be killed; compare after the last."""
     random = Random(seed)
     history = History(copies.server, copies.schema, seed)
+    copies.execute("CREATE TABLE never_dropped (id INT PRIMARY KEY)")  # a feed begins with a table
     try:
         history.advance(2 * STATEMENTS)
         copies.follow()
@@ -52,6 +53,7 @@ def replay_beside(copies: SchemaCopies, seed: int) -> None:
     """Run statements while the feed loads the tables, and loads some again; it may be killed."""
     random = Random(seed)
     history = History(copies.server, copies.schema, seed)
+    copies.execute("CREATE TABLE never_dropped (id INT PRIMARY KEY)")  # a feed begins with a table
     try:
         history.advance(2 * STATEMENTS)
         for _ in range(ROUNDS):
