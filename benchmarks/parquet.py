@@ -33,7 +33,7 @@ from .runs import Span, _options, _python, _run
 
 _SINKS: Final = {"parquet": "parquet://{}", "directory": "directory://{}?format=parquet"}
 Seconds: TypeAlias = tuple[float, float]
-"""Of the clock, and of CPU time."""
+"""By the clock, and of CPU time."""
 
 
 def run(*, rows: int = 1_000_000, rounds: int = 3) -> dict[str, Any]:
