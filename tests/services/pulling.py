@@ -117,7 +117,8 @@ class Collector(PooledActor):
 class Pulling:
     """A puller at work until the end of the `with` block.
 
-    `hold_once` makes its output full, so that it stops reading, until `release()`.
+    `hold_once` makes its output full, so that it stops reading, until `release()`. `hold_at` may be called
+    before the block, so that nothing is missed.
     """
 
     def __init__(
@@ -179,10 +180,17 @@ class Pulling:
     _expected = False
 
     def hold_once(self, what: Callable[[], object]) -> None:
-        """Hold as soon as `what()` is true, and nothing more comes before."""
+        """Wait until `what()` is true, and hold then."""
+        self.hold_at(what)
+        self.wait_until_held()
+
+    def hold_at(self, what: Callable[[], object]) -> None:
+        """Hold as soon as `what()` is true."""
         with self._changed:
             self._trap = what
             self._spring()
+
+    def wait_until_held(self) -> None:
         self.wait_for(lambda: self._held)
 
     def _spring(self) -> None:

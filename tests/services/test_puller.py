@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tidemill.codec.mysql.entry import COMMIT, ROLLBACK_MARKER, TEXT_ROWS, decode_commit
-from tidemill.events import Checkpoint, Chunk, Ddl, KvChange, Transaction, compose_ts, physical_ms
+from tidemill.events import Checkpoint, Chunk, Ddl, Transaction, compose_ts, physical_ms
 from tidemill.puller.puller import Connected, Retrying, SnapshotReport, Statistics
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.mariadb_client import Client
@@ -292,17 +292,21 @@ def test_a_connection_lost_while_a_table_without_key_is_loaded(sql: Client) -> N
     sql("CREATE TABLE loose (n INT, note VARCHAR(1000))")
     sql("INSERT INTO loose SELECT seq, REPEAT('x', 900) FROM seq_1_to_30000")
     copy = Copy()
-    with follow(sql, copy, max_batch_bytes=50_000) as pulling:
-        for _ in range(2):
-            pulling.hold_once(lambda: last(pulling) and last(pulling)[-1].key[8] == TEXT_ROWS)
-            retries = pulling.count(Retrying)
+    pulling = follow(sql, copy, max_batch_bytes=50_000)
+    pulling.hold_at(lambda: is_reading_rows(pulling))
+    with pulling:
+        for attempt in (1, 2):
+            pulling.wait_until_held()
             kill_queries(sql)
             sql("UPDATE loose SET n = n + 1 LIMIT 10")
+            if attempt == 1:
+                pulling.hold_at(
+                    lambda: kinds(pulling).count(ROLLBACK_MARKER) == 1 and is_reading_rows(pulling)
+                )
             pulling.release()
-            pulling.wait_until_told(Retrying, retries + 1)
+            pulling.wait_until_told(Retrying, attempt)
         pulling.catch_up(binlog_end(sql.server))
-    kinds = [change.key[8] for batch in pulling.batches for change in batch.changes]
-    assert kinds.count(ROLLBACK_MARKER) == 2
+    assert kinds(pulling).count(ROLLBACK_MARKER) == 2
     assert rows_of(copy) == source_rows(sql.server, sql.database)
 
 
@@ -310,21 +314,28 @@ def test_a_server_killed_while_a_table_without_key_is_loaded(own: Client) -> Non
     own("CREATE TABLE loose (n INT, note VARCHAR(1000))", "CREATE TABLE a (id INT PRIMARY KEY)")
     own("INSERT INTO loose SELECT seq, REPEAT('x', 900) FROM seq_1_to_30000", "INSERT INTO a VALUES (1), (2)")
     copy = Copy()
-    with follow(own, copy, max_batch_bytes=50_000, retry_longest_seconds=0.3) as pulling:
-        pulling.hold_once(lambda: last(pulling) and last(pulling)[-1].key[8] == TEXT_ROWS)
+    pulling = follow(own, copy, max_batch_bytes=50_000, retry_longest_seconds=0.3)
+    pulling.hold_at(lambda: is_reading_rows(pulling))
+    with pulling:
+        pulling.wait_until_held()
         own.server.kill()
         own.server.start()
         own.reconnect()
         own("INSERT INTO loose VALUES (0, 'meanwhile')", "DELETE FROM a")
         pulling.release()
         pulling.catch_up(binlog_end(own.server))
-    kinds = {change.key[8] for batch in pulling.batches for change in batch.changes}
-    assert ROLLBACK_MARKER in kinds
+    assert ROLLBACK_MARKER in kinds(pulling)
     assert rows_of(copy) == source_rows(own.server, "shop")
 
 
-def last(pulling: Pulling) -> list[KvChange]:
-    return pulling.batches[-1].changes if pulling.batches else []
+def kinds(pulling: Pulling) -> list[int]:
+    return [change.key[8] for batch in pulling.batches for change in batch.changes]
+
+
+def is_reading_rows(pulling: Pulling) -> bool:
+    """Return True if the last change is rows of a snapshot."""
+    last = pulling.batches[-1].changes[-1:] if pulling.batches else []
+    return [change.key[8] for change in last] == [TEXT_ROWS]
 
 
 def chunks(pulling: Pulling) -> list[Chunk]:
@@ -373,8 +384,10 @@ def test_a_table_altered_before_its_turn_makes_a_new_snapshot(sql: Client, ddl: 
     sql("CREATE TABLE a (id INT PRIMARY KEY, note VARCHAR(1000))", "CREATE TABLE b (id INT PRIMARY KEY)")
     sql("INSERT INTO a SELECT seq, REPEAT('x', 900) FROM seq_1_to_20000", "INSERT INTO b VALUES (1)")
     copy = Copy()
-    with follow(sql, copy, snapshot_workers=0, chunk_rows=1000) as pulling:
-        pulling.hold_once(lambda: pulling.count(SnapshotReport))
+    pulling = follow(sql, copy, snapshot_workers=0, chunk_rows=1000)
+    pulling.hold_at(lambda: pulling.count(SnapshotReport))
+    with pulling:
+        pulling.wait_until_held()
         sql("SET lock_wait_timeout = 60", ddl)
         pulling.release()
         pulling.catch_up(binlog_end(sql.server))
@@ -386,8 +399,10 @@ def test_a_loaded_table_can_be_altered_while_the_next_one_is_loaded(sql: Client)
     sql("CREATE TABLE a (id INT PRIMARY KEY)", "CREATE TABLE b (id INT PRIMARY KEY, note VARCHAR(1000))")
     sql("INSERT INTO b SELECT seq, REPEAT('x', 900) FROM seq_1_to_20000", "INSERT INTO a VALUES (1)")
     copy = Copy()
-    with follow(sql, copy, snapshot_workers=0, chunk_rows=1000) as pulling:
-        pulling.hold_once(lambda: Chunk(f"{sql.database}.a") in chunks(pulling))
+    pulling = follow(sql, copy, snapshot_workers=0, chunk_rows=1000)
+    pulling.hold_at(lambda: Chunk(f"{sql.database}.a") in chunks(pulling))
+    with pulling:
+        pulling.wait_until_held()
         sql("SET lock_wait_timeout = 60", "ALTER TABLE a ADD COLUMN c INT", "INSERT INTO a VALUES (2, 2)")
         pulling.release()
         pulling.catch_up(binlog_end(sql.server))
