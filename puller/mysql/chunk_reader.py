@@ -8,11 +8,12 @@ from threading import Event, Thread
 from typing import Final, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...errors import Retryable
 from ...events import OrderedKey, TableProgress, key_order
 from .connection import Session, Unavailable, connect, disconnect, is_mariadb, query, translated
-from .key_range import chunk_query, last_key
+from .key_range import chunk_query, is_key_of, last_key
 from .log_watch import LogWatch, Mark
 from .options import MysqlOptions
 from .position import Position
@@ -142,6 +143,9 @@ class _ChunkReader:
             return self._gone(session, task, mark)
         if not is_divisible(source):
             return Chunk(task, mark, mark.position, source, has_key=False)
+        if task.after and not is_key_of(source.table, task.after):
+            # Each target that has rows of the former definition will load the table again.
+            task = replace(task, after=())
         found = Chunk(task, mark, self._begin(session, mark), source)
         try:
             with translated(self._options):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import ip_address
+from math import isfinite
 from typing import Final
 
 from ...codec.mysql.text_rows import TextRowsDecoder, select_expression
@@ -10,6 +12,24 @@ from ...events import Column, KeyPart, OrderedKey, Table, float_of, key_order, t
 from .tables import quoted
 
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}")
+_BYTES: Final = re.compile(r"(?:[0-9a-f]{2})*")
+_FORMS: Final = {
+    "decimal": re.compile(r"[01]\d{65}"),
+    "inet4": re.compile(r"[0-9a-f]{8}"),
+    "inet6": re.compile(r"[0-9a-f]{32}"),
+    "date": re.compile(r"\d{4}-\d\d-\d\d"),
+    "datetime": _MOMENT,
+    "timestamp": _MOMENT,
+    "binary": _BYTES,
+    "varbinary": _BYTES,
+    "char": re.compile(".*", re.DOTALL),
+    "varchar": re.compile(".*", re.DOTALL),
+}
+"""Forms of those parts of a key that are texts; the others are integers."""
+_LAST_BYTES: Final = {"ascii": 0x7F, "utf8mb3": 0xEF, "utf8": 0xEF}
+"""The highest byte that a text may have, by character set, where it isn't any."""
+_MAX_TIME: Final = (839 * 3600 - 1) * 1_000_000 + 999_999
 
 
 def has_integer_key(table: Table) -> bool:
@@ -37,13 +57,22 @@ def chunk_query(table: Table, after: OrderedKey | None, limit: int | None) -> st
     return f"{sql} ORDER BY {', '.join(_key(table))} LIMIT {limit}"
 
 
+def is_key_of(table: Table, key: OrderedKey) -> bool:
+    """Return True if a key can be one of the table's, and not only of a definition that it had before."""
+    try:
+        above(table, key)
+    except ValueError:
+        return False
+    return True
+
+
 def above(table: Table, key: OrderedKey) -> str:
-    """Return the condition of the rows after a key."""
+    """Return the condition of the rows after a key. Raises ValueError if it can't be one of the table's."""
     return _beside(table, key, ">", ">")
 
 
 def up_to(table: Table, key: OrderedKey) -> str:
-    """Return the condition of the rows up to and including a key."""
+    """Return the condition of the rows up to and including a key. Raises as `above` does."""
     return _beside(table, key, "<", "<=")
 
 
@@ -62,7 +91,10 @@ def _compared(column: Column, sign: str, part: KeyPart) -> str:
     if column.kind != "enum":
         return f"{name} {sign} {literal(column, part)}"
     # By numbers, of which servers read a list from the index, but no range.
+    _check_form(column, part)
     number = int(part)
+    if number > len(column.members):
+        raise ValueError
     first, last = (number + 1, len(column.members)) if ">" in sign else (0, number - (sign == "<"))
     numbers = ", ".join(map(str, range(first, last + 1)))
     return f"{name} IN ({numbers})" if numbers else "FALSE"
@@ -73,7 +105,8 @@ def _key(table: Table) -> list[str]:
 
 
 def literal(column: Column, part: KeyPart) -> str:
-    """Return a part of a key as SQL of the column's type."""
+    """Return a part of a key as SQL of the column's type. Raises ValueError if it isn't of that type."""
+    _check_form(column, part)
     match column.kind:
         case "decimal":
             number = unscaled(str(part))
@@ -81,13 +114,17 @@ def literal(column: Column, part: KeyPart) -> str:
             sign = "-" if number < 0 else ""
             return f"{sign}{whole}.{fraction:0{max(1, column.scale)}}"
         case "float" | "double":
-            digits = repr(float_of(int(part)))
+            if abs(int(part)) >> 63 or not isfinite(value := float_of(int(part))):
+                raise ValueError
+            digits = repr(value)
             return digits if "e" in digits else f"{digits}e0"  # else it would be a DECIMAL
         case "inet4" | "inet6":
             return f"'{ip_address(bytes.fromhex(str(part)))}'"
         case "date" | "datetime" | "timestamp":
             return f"'{part}'"
         case "time":
+            if abs(int(part)) > _MAX_TIME:
+                raise ValueError
             seconds, micros = divmod(abs(int(part)), 1_000_000)
             sign = "-" if int(part) < 0 else ""
             return f"'{sign}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{micros:06}'"
@@ -95,6 +132,16 @@ def literal(column: Column, part: KeyPart) -> str:
             return f"x'{part}'"
         case "char" | "varchar":
             collation = column.collation or ""
-            return f"_{column.charset} x'{text_of(collation, str(part)).hex()}' COLLATE {collation}"
+            text = text_of(collation, str(part))
+            if max(text, default=0) > _LAST_BYTES.get(column.charset or "", 0xFF):
+                raise ValueError
+            return f"_{column.charset} x'{text.hex()}' COLLATE {collation}"
         case _:
             return str(part)
+
+
+def _check_form(column: Column, part: KeyPart) -> None:
+    form = _FORMS.get(column.kind)
+    is_fit = isinstance(part, int) if form is None else isinstance(part, str) and form.fullmatch(part)
+    if not is_fit:
+        raise ValueError(f"{part!r} is no key of the column {column.name}, a {column.kind}")

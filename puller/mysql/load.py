@@ -12,6 +12,7 @@ from ...codec.mysql.entry import DDL, TEXT_ROWS, Definitions, GoneTable, NewTabl
 from ...codec.mysql.layout import Layouts
 from ...errors import Retryable
 from ...events import (
+    CREATED,
     REST,
     WHOLE,
     Changes,
@@ -23,7 +24,7 @@ from ...events import (
     progress_of,
 )
 from ..puller import SnapshotReport
-from .key_range import last_key
+from .key_range import is_key_of, last_key
 from .snapshot import Snapshot
 from .tables import SourceTable
 from .transactions import Transactions
@@ -114,6 +115,8 @@ class Loader:
             self._out.add(DDL, encode_statement(NewTable(source.known)))
             yield self._commit()
         limit = self._chunk_rows if source.known.has_primary and key_order(table) is not None else None
+        if limit is not None and loaded is not None and loaded.last and not is_key_of(table, loaded.last):
+            loaded = CREATED  # each target that has rows of the former definition will load the table again
         while loaded != WHOLE:
             self._begin()
             try:

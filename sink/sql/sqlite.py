@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, Final
 
 from sqlalchemy import URL, create_engine
@@ -33,6 +34,7 @@ from .sqlite_table import column_text, create_text, quoted
 from .sqlite_types import Encode, compile_encode, declared_type
 from .target import CHECKPOINT_TABLE, MISSING, Comparison, StatementRejected, check_columns
 
+_LOCK_WAIT: Final = 0.01
 _BUSY_SECONDS: Final = 1.0
 """Timeout of a sink's call that waits for another writer; after it the work is retried from the start."""
 
@@ -58,6 +60,7 @@ class SqliteTarget:
         self.feed = feed
         self._table_name = table_name
         self._whole = verify == "before"
+        self._busy_seconds = busy_seconds or _BUSY_SECONDS
         self.identity = f"sqlite:{Path(url.database).absolute().resolve()}"
         self._engine = create_engine(
             url,
@@ -65,7 +68,7 @@ class SqliteTarget:
             # With isolation_level None, sqlite3 doesn't begin or commit transactions by itself.
             connect_args={
                 "isolation_level": None,
-                "timeout": busy_seconds or _BUSY_SECONDS,
+                "timeout": self._busy_seconds,
                 "check_same_thread": False,
             },
         )
@@ -80,12 +83,25 @@ class SqliteTarget:
         pooled = self._engine.raw_connection()
         self._connection = pooled.driver_connection
         pooled.detach()
-        self._execute("PRAGMA journal_mode=WAL")
+        self._use_journal()
         self._execute("PRAGMA synchronous=FULL")
         self._execute(
             f"CREATE TABLE IF NOT EXISTS {CHECKPOINT_TABLE} "
             "(feed TEXT PRIMARY KEY, ts INTEGER NOT NULL, checkpoint TEXT NOT NULL)"
         )
+
+    def _use_journal(self) -> None:
+        """Have the file use a write-ahead log. SQLite doesn't wait for a lock when it changes this."""
+        until = monotonic() + self._busy_seconds
+        while True:
+            try:
+                self._execute("PRAGMA journal_mode=WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or monotonic() >= until:
+                    raise
+                sleep(_LOCK_WAIT)
+            else:
+                return
 
     def close(self) -> None:
         connection, self._connection = self._connection, None

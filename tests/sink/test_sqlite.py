@@ -4,6 +4,7 @@ import signal
 import sqlite3
 import sys
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -267,6 +268,16 @@ def test_a_database_that_another_writes_to_is_waited_for(place, monkeypatch):
     work.run(0)
     sink.close()
     assert place.rows(ORDERS) == [(1, "x")]
+
+
+def test_a_first_start_waits_for_another_one_of_the_same_file(place, monkeypatch):
+    with closing(sqlite3.connect(place.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        monkeypatch.setattr("tidemill.sink.sql.sqlite.sleep", lambda seconds: other.execute("COMMIT"))
+        sink = place.sink()
+        sink.open()
+        sink.close()
+    assert query(place, "PRAGMA journal_mode") == [("wal",)]
 
 
 def test_nobody_is_locked_out_while_nothing_is_written(place):

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from ctypes import CDLL
 from pathlib import Path
 from threading import active_count
 from time import monotonic, process_time, time
@@ -24,6 +25,9 @@ from tidemill.engine.feed import Feed
 from tidemill.engine.options import checkpoint_file, feed_options
 from tidemill.events import Item, Transaction, physical_ms
 from tidemill.sink.python import PythonSink
+
+
+malloc_trim = CDLL(None).malloc_trim
 
 
 class Taken(Struct):
@@ -105,6 +109,8 @@ class Taker:
 
 
 def resident_bytes() -> int:
+    """Return what the process has in memory, without what its allocator keeps of freed memory."""
+    malloc_trim(0)
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
