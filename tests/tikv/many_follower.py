@@ -26,7 +26,6 @@ from tidemill.engine.options import checkpoint_file, feed_options
 from tidemill.events import Item, Transaction, physical_ms
 from tidemill.sink.python import PythonSink
 
-
 malloc_trim = CDLL(None).malloc_trim
 
 
