@@ -24,8 +24,11 @@ from .tier import Tier
 READ_BYTES: Final = 1 << 20
 """Bytes that a Read asks for, about: the first runs can leave while the rest is read."""
 
-SORTED_BYTES: Final = 1 << 20
-"""Bytes of a Sorted, about; more if its changes vary much in size, or one commit ts is larger."""
+SORTED_BYTES: Final = 1 << 18
+"""Bytes of a Sorted, about; more if its changes vary much in size, or one commit ts is larger.
+
+Rows take ten times as much once they are decoded, and 32 of these may wait for a sink.
+"""
 
 
 class Read(Struct, frozen=True):
@@ -330,7 +333,8 @@ class Merger(Part):
         """Send all changes before the bound."""
         changes = join(slices)
         size = sum(s.run.bytes * len(s.changes) // s.run.count for s in slices)
-        step = max(1, len(changes) * SORTED_BYTES // max(size, SORTED_BYTES))
+        count = sum(len(s.changes) for s in slices)  # more than leave, if runs have some in common
+        step = max(1, count * SORTED_BYTES // max(size, 1))
         start = 0
         while len(changes) - start > step:
             end = _cut(changes, start, start + step)

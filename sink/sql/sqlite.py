@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any, Final
 
 from sqlalchemy import URL, create_engine
@@ -34,7 +33,7 @@ from .sqlite_table import column_text, create_text, quoted
 from .sqlite_types import Encode, compile_encode, declared_type
 from .target import CHECKPOINT_TABLE, MISSING, Comparison, StatementRejected, check_columns
 
-_LOCK_WAIT: Final = 0.01
+_ATTEMPTS: Final = 10
 _BUSY_SECONDS: Final = 1.0
 """Timeout of a sink's call that waits for another writer; after it the work is retried from the start."""
 
@@ -60,7 +59,6 @@ class SqliteTarget:
         self.feed = feed
         self._table_name = table_name
         self._whole = verify == "before"
-        self._busy_seconds = busy_seconds or _BUSY_SECONDS
         self.identity = f"sqlite:{Path(url.database).absolute().resolve()}"
         self._engine = create_engine(
             url,
@@ -68,7 +66,7 @@ class SqliteTarget:
             # With isolation_level None, sqlite3 doesn't begin or commit transactions by itself.
             connect_args={
                 "isolation_level": None,
-                "timeout": self._busy_seconds,
+                "timeout": busy_seconds or _BUSY_SECONDS,
                 "check_same_thread": False,
             },
         )
@@ -91,15 +89,15 @@ class SqliteTarget:
         )
 
     def _use_journal(self) -> None:
-        """Have the file use a write-ahead log. SQLite doesn't wait for a lock when it changes this."""
-        until = monotonic() + self._busy_seconds
-        while True:
+        """Have the file use a write-ahead log. SQLite itself doesn't wait for others when it changes this."""
+        for left in range(_ATTEMPTS - 1, -1, -1):
             try:
                 self._execute("PRAGMA journal_mode=WAL")
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or monotonic() >= until:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or not left:
                     raise
-                sleep(_LOCK_WAIT)
+                self._execute("BEGIN EXCLUSIVE")  # this waits
+                self._execute("COMMIT")
             else:
                 return
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from tidemill.errors import CheckpointError, Retryable, SinkError
 from tidemill.events import AddColumn, ChangeColumn, ChangeKey, Column, DropColumn, Table, Transaction
 from tidemill.sink import Delivery, open_sink
+from tidemill.sink.sql.sqlite import SqliteTarget
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import (
     LOOSE,
@@ -273,7 +274,14 @@ def test_a_database_that_another_writes_to_is_waited_for(place, monkeypatch):
 def test_a_first_start_waits_for_another_one_of_the_same_file(place, monkeypatch):
     with closing(sqlite3.connect(place.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        monkeypatch.setattr("tidemill.sink.sql.sqlite.sleep", lambda seconds: other.execute("COMMIT"))
+        execute = SqliteTarget._execute
+
+        def executed(target, statement, *values):
+            if statement == "BEGIN EXCLUSIVE":
+                other.execute("COMMIT")
+            return execute(target, statement, *values)
+
+        monkeypatch.setattr(SqliteTarget, "_execute", executed)
         sink = place.sink()
         sink.open()
         sink.close()
