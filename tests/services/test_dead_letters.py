@@ -178,7 +178,7 @@ def killed_again_and_again(place, folder, seed, times):
     random = Random(seed)
     kills = 0
     for number in count():
-        nth = random.randint(1, 12)
+        nth = random.randint(1, 6)
         point = f"{random.choice(POINTS)}:{nth}" if kills < times and number < 3 * times else ""
         workers = random.choice((1, 4, 16))
         command = [sys.executable, "-m", conflicts.__name__, url_of(place), str(seed), "300", str(workers)]
