@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pymysql
 
-from .mariadb import MariaDb
+from .private_server import PrivateServer
 
 _NAMES: Final = tuple(f"t{number}" for number in range(5))
 _COLUMNS: Final = tuple(f"c{number}" for number in range(6))
@@ -30,7 +30,7 @@ _MOMENTS: Final = ("2024-02-29 12:34:56.789", "1999-12-31", "2001-01-01 00:00:00
 class History:
     """Statements in `schema`, made one after the other by `advance`."""
 
-    def __init__(self, server: MariaDb, schema: str, seed: int, sessions: int = 3) -> None:
+    def __init__(self, server: PrivateServer, schema: str, seed: int, sessions: int = 3) -> None:
         self._random = Random(seed)
         self._schema = schema
         self.log: list[str] = []

@@ -14,8 +14,8 @@ from .child import CLI, Child
 from .compare import Rows, compare, mariadb_rows, postgres_rows, source_columns, sqlite_rows
 from .definition import definition
 from .feed_run import run_to_end
-from .mariadb import MariaDb
 from .postgres import PostgreSql
+from .private_server import PrivateServer
 
 _DEFINITIONS = """
 SELECT table_name, column_name, column_type, is_nullable, column_default, character_set_name, collation_name,
@@ -34,7 +34,7 @@ class SchemaCopies:
 
     def __init__(
         self,
-        server: MariaDb,
+        server: PrivateServer,
         schema: str,
         directory: Path,
         *,
