@@ -236,6 +236,7 @@ def test_a_region_silent_for_an_hour_has_its_stream_made_anew(make):
     still.second()
     first = still.rig.requests[0]
     still.clock.advance(3_590)
+    still.rig.eventually(lambda: still.rig.puller.resolver.next_look > still.clock.now())
     assert still.rig.requests == [first]
     still.clock.advance(30)
     still.rig.eventually(lambda: still.rig.requests and still.rig.requests[0] is not first)
