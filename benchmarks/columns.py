@@ -137,7 +137,7 @@ def _text_runs(packets: Sequence[bytes]) -> Iterator[Run]:
     columns[2] = Column("c2", "decimal", length=12, scale=2)
     layouts = Layouts()
     layout = layouts.layout(layouts.add_table(Table("shop", "t", tuple(columns))))
-    return (layout.text_run(one, 1, 1) for one in packets)
+    return (layout.result_run(one, 1, 1) for one in packets)
 
 
 def _tuples(runs: Sequence[Run]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..events import Run
 from .image import Image
 from .mysql.images import event_images
-from .mysql.run import EventRun, TextRun
+from .mysql.run import EventRun, ResultRun
 
 
 def read_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
@@ -20,7 +20,7 @@ def read_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
     isn't whole.
     """
     first = runs[0]
-    if isinstance(first, EventRun | TextRun):
+    if isinstance(first, EventRun | ResultRun):
         return event_images(runs)
     if type(first) is Run:  # decoded already
         return None

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from ..codec.mysql.text_rows import TextRowsDecoder, select_expression
+from ..codec.mysql.result_rows import ResultRowsDecoder, select_expression
 from ..events import Column, Row, Table, not_a_member
 from ..puller.mysql.connection import Session, is_mariadb, query, translated
 from ..puller.mysql.options import MysqlOptions
@@ -50,7 +50,7 @@ class MySqlReader:
         self._qualified = qualified
         self._hint = hint
         self.is_mariadb = is_mariadb(session)
-        self._decoders = PerTable(TextRowsDecoder)
+        self._decoders = PerTable(ResultRowsDecoder)
         self._keys = PerTable(_only_key)
         with translated(options):  # MySQL needs a database for a query in a query
             query(session, "USE information_schema")
@@ -66,9 +66,8 @@ class MySqlReader:
         """Yield the rows of a SELECT with `rest` after the table's name."""
         columns = ",".join(select_expression(column) for column in table.columns)
         decoder = self._decoders[table]
-        result = Result(
-            self._session, self._options, f"SELECT {columns} FROM {self._qualified(table)} {rest}"
-        )
+        sql = f"SELECT {columns} FROM {self._qualified(table)} {rest}"
+        result = Result(self._session, self._options, table, sql)
         while not result.done:
             if packets := result.read():
                 yield [change.after or () for change in decoder.decode(packets, 0, 0)]
@@ -135,12 +134,23 @@ def _text(table: Table) -> str:
 
 def _parts(column: Column) -> list[str]:
     """Return the expressions for a column. Bytes have their length first: they may contain the separator."""
-    value = select_expression(column)
+    value = _exact(column)
     if column.kind in _TEXTS:
         value = f"CONVERT({value} USING utf8mb4)"
     if column.kind in _DOCUMENTS or (column.kind in ("text", "blob") and column.length > _SHORT):
         return [f"SHA2({value},256)"]
     return [f"LENGTH({value})", value] if column.kind in _BYTES else [value]
+
+
+def _exact(column: Column) -> str:
+    """Return an expression of a column from whose text each value can be told."""
+    match column.kind:
+        case "float":  # otherwise printed with six digits
+            return f"CAST({name(column.name)} AS DOUBLE)"
+        case "bit":  # otherwise bytes
+            return f"{name(column.name)} + 0"
+        case _:
+            return select_expression(column)
 
 
 def _key(table: Table) -> str:

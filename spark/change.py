@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..codec.mysql.layout import Layout
-from ..codec.mysql.run import EventRun, TextRun
-from ..codec.mysql.text_rows import TextRowsDecoder
+from ..codec.mysql.result_rows import ResultRowsDecoder
+from ..codec.mysql.run import EventRun, ResultRun
 from ..codec.row_bytes import RowBytes
 from ..errors import SinkError, SourceError
 from ..events import Chunk, Op, Table, Ts
@@ -30,6 +30,8 @@ NO_LAYOUT: Final = b""
 """The layout of a schema change, whose bytes are complete without one."""
 
 _MAX_LAYOUTS: Final = 1000
+_BINARY: Final = 1
+"""Form of packets in the binary protocol."""
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -39,6 +41,8 @@ class _Layout(msgspec.Struct, frozen=True, array_like=True):
     """A Table; the payload of a Table_map; or a schema with TiDB's description of a table."""
     chunk: Chunk | None = None
     """Set if the rows are part of a snapshot and keep their source's bytes."""
+    form: int = 0
+    """Of a snapshot of MySQL or MariaDB: _BINARY, or 0 for the text protocol, as earlier versions read."""
 
 
 _read_layout = msgspec.msgpack.Decoder(_Layout).decode
@@ -67,24 +71,24 @@ class EventBytes:
         return run
 
 
-class TextBytes:
+class ResultBytes:
     """Decodes rows of a snapshot of MySQL or MariaDB from the packets of a result.
 
     A change has the packets of one row. The layout has the source's identity, the table and the chunk,
     compressed.
     """
 
-    def __init__(self, source: str, rows: TextRowsDecoder, chunk: Chunk) -> None:
+    def __init__(self, source: str, rows: ResultRowsDecoder, chunk: Chunk) -> None:
         self.source = source
         self.rows = rows
         self.table = rows.table
         self.chunk = chunk
 
-    def run(self, changes: pa.Array, op: Op, commit_ts: Ts, start_ts: Ts) -> TextRun:
+    def run(self, changes: pa.Array, op: Op, commit_ts: Ts, start_ts: Ts) -> ResultRun:
         """Return the rows as a run. Raises SinkError if the bytes aren't one row each."""
         if op != "insert":
             raise SinkError(f"the column op is {op} for a row of a snapshot: keep it as it was read, insert")
-        run = TextRun(commit_ts, start_ts, self.table, op, None, self.rows, _joined(changes))
+        run = ResultRun(commit_ts, start_ts, self.table, op, None, self.rows, _joined(changes))
         _check_count(run, len(changes))
         return run
 
@@ -109,11 +113,11 @@ class KvBytes:
         return PackedRun(commit_ts, start_ts, self.table, op, None, self.rows, changes)
 
 
-SourceBytes: TypeAlias = EventBytes | TextBytes | KvBytes
+SourceBytes: TypeAlias = EventBytes | ResultBytes | KvBytes
 """Codecs of rows that keep the bytes of their source."""
 
 
-def _check_count(run: EventRun | TextRun, count: int) -> None:
+def _check_count(run: EventRun | ResultRun, count: int) -> None:
     """Raise SinkError if the run, made of the column's bytes, doesn't have a change for each line."""
     try:
         found = len(run)
@@ -153,9 +157,9 @@ class Layouts:
             found = self._by_event[key] = EventBytes(source, payload)
         return found
 
-    def of_text(self, source: str, table: Table, chunk: Chunk) -> bytes:
+    def of_result(self, source: str, table: Table, chunk: Chunk) -> bytes:
         """Return the layout of a snapshot's rows that keep their packets."""
-        return _layout(source, table, chunk)
+        return _layout(source, table, chunk, _BINARY)
 
     def of_kv(self, source: str, decoder: ChangesDecoder, chunk: Chunk | None) -> bytes:
         """Return the layout of changes that `decoder` reads."""
@@ -200,7 +204,9 @@ class Layouts:
             return KvBytes(source, self._decoder(layout.described, lambda: _changes_decoder(*what)), chunk)
         if chunk is None:
             return RowBytes(source, what)
-        return TextBytes(source, self._decoder(layout.described, lambda: TextRowsDecoder(what)), chunk)
+        if layout.form != _BINARY:
+            raise SourceError("rows of a snapshot that an earlier version read: read the snapshot again")
+        return ResultBytes(source, self._decoder(layout.described, lambda: ResultRowsDecoder(what)), chunk)
 
     def _decoder(self, described: msgspec.Raw, make: Callable[[], Any]) -> Any:
         """Return the decoder of what `described` describes: layouts differ by chunk, too."""
@@ -216,8 +222,9 @@ def _make_room(cache: dict[Any, Any]) -> None:
         cache.clear()
 
 
-def _layout(source: str, described: Any, chunk: Chunk | None = None) -> bytes:
-    return zlib.compress(_encode((source, described) if chunk is None else (source, described, chunk)), 9)
+def _layout(source: str, described: Any, chunk: Chunk | None = None, form: int = 0) -> bytes:
+    parts = source, described, chunk, form
+    return zlib.compress(_encode(parts if form else parts[: 2 if chunk is None else 3]), 9)
 
 
 def _changes_decoder(schema: str, info: msgspec.Raw) -> ChangesDecoder:

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from ..codec.arrow_arrays import counted, int64_array, repeated
 from ..codec.ddl_bytes import decode_ddl, encode_ddl
 from ..codec.images import read_images
-from ..codec.mysql.images import raw_images, text_packets
-from ..codec.mysql.run import EventRun, TextRun
+from ..codec.mysql.images import raw_images, row_packets
+from ..codec.mysql.run import EventRun, ResultRun
 from ..codec.row_bytes import RowBytes
 from ..errors import SinkError, SourceError
 from ..events import Chunk, Ddl, Item, Row, RowChange, Run, Table, Transaction
@@ -198,11 +198,11 @@ class Encoder:
     def _raw(self, source: str, runs: Sequence[Run], chunk: Chunk | None) -> tuple[pa.Array, bytes] | None:
         """Return the source's bytes of each change and their layout; None if they are to be encoded."""
         first, layouts = runs[0], self._layouts
-        if isinstance(first, TextRun):
+        if isinstance(first, ResultRun):
             if chunk is None or first.table is not first.decoder.table:
                 return None
-            packets = text_packets(runs)
-            return None if packets is None else (packets, layouts.of_text(source, first.table, chunk))
+            packets = row_packets(runs)
+            return None if packets is None else (packets, layouts.of_result(source, first.table, chunk))
         if isinstance(first, EventRun):
             images = raw_images(runs) if chunk is None else None
             return None if images is None else (images[1], layouts.of_event(source, images[0]).layout)

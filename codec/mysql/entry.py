@@ -2,12 +2,12 @@
 
 Each change of a transaction is one `KvChange` whose key is its number in the transaction and its
 kind, so the sorter keeps the source's own order. `KvChange.region_id` is the number of the layout
-(`Layouts`) that ROWS and TEXT_ROWS are written in. Every transaction ends with one COMMIT.
+(`Layouts`) that ROWS and RESULT_ROWS are written in. Every transaction ends with one COMMIT.
 
 | kind            | value                                                                        |
 |-----------------|------------------------------------------------------------------------------|
 | ROWS            | a rows event: the 19-byte header and the body, without the checksum          |
-| TEXT_ROWS       | snapshot rows: text-protocol row packets, each with its 4-byte packet header |
+| RESULT_ROWS     | snapshot rows: binary-protocol row packets, each with its 4-byte packet header |
 | DDL             | `Query`, `NewTable`, `GoneTable`, `ChunkRows` or `Definitions`               |
 | COMMIT          | `Commit`                                                                     |
 | ROLLBACK_MARKER | empty; number 0, so it sorts first: the transaction's other changes are void |
@@ -30,10 +30,11 @@ from .collation import Charset
 from .known_table import KnownTable
 
 ROWS: Final = 1
-TEXT_ROWS: Final = 2
 DDL: Final = 3
 COMMIT: Final = 4
 ROLLBACK_MARKER: Final = 5
+RESULT_ROWS: Final = 6
+"""Number 2 was that of rows in the text protocol."""
 
 _key = Packing(">QB").pack
 
@@ -95,7 +96,7 @@ class ChunkRows(Struct, frozen=True, tag="chunk"):
     """The start of a chunk of a table's rows.
 
     ROWS that follow are the table's changes that were logged while the chunk was read. Then come the rows as
-    they were read (TEXT_ROWS), with the effect of some, all or none of these changes.
+    they were read (RESULT_ROWS), with the effect of some, all or none of these changes.
     """
 
     schema: str

@@ -14,8 +14,8 @@ from ...events import Run
 from ..arrow_arrays import bool_array, int64_array
 from ..image import NO_IMAGE, Image
 from .columns import ColumnsDecoder, NotColumnar
-from .run import EventRun, TextRun
-from .text_rows import TextRowsDecoder
+from .result_rows import ResultRowsDecoder
+from .run import EventRun, ResultRun
 from .values import UNREADABLE
 
 _NOT_COLUMNAR: Final = (NotColumnar, pa.ArrowException, *UNREADABLE)
@@ -29,8 +29,8 @@ def event_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
     have a value that the columns' types don't hold. Raises SourceError for an event that isn't whole.
     """
     first = runs[0]
-    if isinstance(first, TextRun):
-        return _text_images(runs, first.decoder)
+    if isinstance(first, ResultRun):
+        return _result_images(runs, first.decoder)
     if not isinstance(first, EventRun):
         return None
     decoder, events, places = first.decoder, [], []
@@ -65,9 +65,9 @@ def _joined(events: Sequence[bytes], places: Sequence[array[int]]) -> Any:
     return starts + np.repeat(np.cumsum(sizes) - sizes, _counts(places))
 
 
-def _text_images(runs: Sequence[Run], decoder: TextRowsDecoder) -> tuple[Image, Image] | None:
+def _result_images(runs: Sequence[Run], decoder: ResultRowsDecoder) -> tuple[Image, Image] | None:
     """Return the rows of a snapshot, if the native decoder is in use."""
-    packets = [run.packets for run in runs if isinstance(run, TextRun) and run.decoder is decoder]
+    packets = [run.packets for run in runs if isinstance(run, ResultRun) and run.decoder is decoder]
     if decoder.layout is None or len(packets) < len(runs):
         return None
     try:
@@ -76,17 +76,17 @@ def _text_images(runs: Sequence[Run], decoder: TextRowsDecoder) -> tuple[Image, 
         return None
 
 
-def text_packets(runs: Sequence[Run]) -> pa.Array | None:
+def row_packets(runs: Sequence[Run]) -> pa.Array | None:
     """The packets of each snapshot row of these runs, as binary; None for runs that aren't all of one layout.
 
     Raises SourceError for a row that is cut off; the values aren't looked at.
     """
     first = runs[0]
-    if not isinstance(first, TextRun):
+    if not isinstance(first, ResultRun):
         return None
     ends, packets, base = [], [], 0
     for run in runs:
-        if not isinstance(run, TextRun) or run.decoder is not first.decoder:
+        if not isinstance(run, ResultRun) or run.decoder is not first.decoder:
             return None
         ends.append(np.frombuffer(run.starts(), np.int64)[:-1] + base)
         packets.append(run.packets)

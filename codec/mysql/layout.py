@@ -14,10 +14,10 @@ from ...events import Op, RowChange, Run, Table, Ts, origin_name
 from .field import TableMap
 from .known import UNTOLD_KINDS
 from .known_table import KnownTable
+from .result_rows import ResultRowsDecoder
 from .rows import RowsDecoder, op_of
-from .run import EventRun, TextRun, unreadable
+from .run import EventRun, ResultRun, unreadable
 from .table_map import has_names, names_of, parse_table_map
-from .text_rows import TextRowsDecoder
 from .versioned import logged, present
 
 
@@ -106,17 +106,17 @@ class Layout:
         event = self._rows.event(images, op)
         return EventRun(commit_ts, start_ts, self.table, op, None, self._rows, event)
 
-    def text_run(self, packets: bytes, commit_ts: Ts, start_ts: Ts) -> Run:
-        """The inserts of a stretch of snapshot rows (TEXT_ROWS), not decoded yet."""
-        return TextRun(commit_ts, start_ts, self.table, "insert", None, self._text_rows, packets)
+    def result_run(self, packets: bytes, commit_ts: Ts, start_ts: Ts) -> Run:
+        """The inserts of a stretch of snapshot rows (RESULT_ROWS), not decoded yet."""
+        return ResultRun(commit_ts, start_ts, self.table, "insert", None, self._result_rows, packets)
 
     def decode_rows(self, event: bytes, commit_ts: Ts, start_ts: Ts) -> list[RowChange]:
         """Return the row changes of one rows event (ROWS), in order; SourceError if it can't be read."""
         return self._rows.decode(event, commit_ts, start_ts)
 
-    def decode_text_rows(self, packets: bytes, commit_ts: Ts, start_ts: Ts) -> list[RowChange]:
-        """Return the inserts of a chunk of snapshot rows (TEXT_ROWS); SourceError if it can't be read."""
-        return self._text_rows.decode(packets, commit_ts, start_ts)
+    def decode_result_rows(self, packets: bytes, commit_ts: Ts, start_ts: Ts) -> list[RowChange]:
+        """Return the inserts of a chunk of snapshot rows (RESULT_ROWS); SourceError if it can't be read."""
+        return self._result_rows.decode(packets, commit_ts, start_ts)
 
     @cached_property
     def _table_map(self) -> TableMap:
@@ -131,8 +131,8 @@ class Layout:
         return RowsDecoder(self._table_map, self._source, needs_schema=self._known is not None)
 
     @cached_property
-    def _text_rows(self) -> TextRowsDecoder:
-        return TextRowsDecoder(self.table)
+    def _result_rows(self) -> ResultRowsDecoder:
+        return ResultRowsDecoder(self.table)
 
 
 class VersionedLayout(Layout):

@@ -7,8 +7,8 @@ from struct import Struct as Packing
 
 from ...errors import SourceError
 from ...events import RowChange, Run, Ts
+from .result_rows import ResultRowsDecoder, row_starts
 from .rows import RowsDecoder
-from .text_rows import TextRowsDecoder, row_starts
 from .values import UNREADABLE
 
 _HEAD_BYTES = 19
@@ -67,10 +67,10 @@ def unreadable(error: SourceError, event: bytes, commit_ts: Ts) -> SourceError:
     return SourceError(f"{error}; {where}")
 
 
-class TextRun(Run, eq=False, gc=False):
-    """A stretch of snapshot rows (TEXT_ROWS)."""
+class ResultRun(Run, eq=False, gc=False):
+    """A stretch of snapshot rows (RESULT_ROWS)."""
 
-    decoder: TextRowsDecoder
+    decoder: ResultRowsDecoder
     packets: bytes
     _starts: array[int] | None = None
 

@@ -5,7 +5,6 @@ The functions raise one of UNREADABLE for bytes that aren't such a value.
 
 from __future__ import annotations
 
-import re
 import struct
 import zlib
 from collections.abc import Callable, Sequence
@@ -17,8 +16,9 @@ from typing import Final
 _inet6_words: Final = struct.Struct(">8H").unpack
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SETS_KEPT: Final = 1024
-_DATE: Final = re.compile(r"\d{4}-(?:0\d|1[0-2])-(?:[0-2]\d|3[01])")
-_DATETIME: Final = re.compile(_DATE.pattern + r" (?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?")
+_MOST_TIME_DAYS: Final = 34
+"""A TIME has up to 838 hours."""
+_sent_day: Final = struct.Struct("<HBB").unpack
 
 UNREADABLE: Final = (struct.error, LookupError, ValueError, ArithmeticError)
 """Exceptions of a row decoder's code for invalid bytes."""
@@ -62,13 +62,6 @@ def old_time(digits: int) -> timedelta:
     """Decode a TIME from before MySQL 5.6: its decimal digits are hhmmss."""
     size = abs(digits)
     return _time(digits < 0, size // 10_000, size // 100 % 100, size % 100, 0)
-
-
-def text_time(text: bytes) -> timedelta:
-    hours, minutes, seconds = text.removeprefix(b"-").split(b":")
-    second, _, fraction = seconds.partition(b".")
-    micros = int(fraction.ljust(6, b"0"))
-    return _time(text.startswith(b"-"), int(hours), int(minutes), int(second), micros)
 
 
 def _time(negative: bool, hours: int, minutes: int, seconds: int, micros: int) -> timedelta:
@@ -157,30 +150,44 @@ def set_printer(members: Sequence[str]) -> Callable[[int], str]:
     return printed
 
 
-def text_date(text: bytes) -> date | str:
+def sent_date(data: bytes) -> date | str:
+    """Decode a DATE of the binary protocol: year, month and day, or nothing if all are 0."""
+    day = _day(data)
     try:
-        return date.fromisoformat(text.decode())
+        return date(*day)
     except ValueError:
-        return _as_printed(_DATE, text)
+        return printed_date(*day)
 
 
-def text_datetime(text: bytes) -> datetime | str:
-    try:
-        return datetime.fromisoformat(text.decode())
-    except ValueError:
-        return _as_printed(_DATETIME, text)
-
-
-def text_timestamp(text: bytes) -> datetime | str:
-    """Parse a TIMESTAMP read with time_zone = '+00:00'."""
-    try:
-        return datetime.fromisoformat(text.decode() + "+00:00")
-    except ValueError:
-        return _as_printed(_DATETIME, text)
-
-
-def _as_printed(pattern: re.Pattern[str], text: bytes) -> str:
-    printed = text.decode()
-    if pattern.fullmatch(printed) is None:
+def sent_datetime(data: bytes, scale: int) -> datetime | str:
+    """Decode a DATETIME of the binary protocol: what is 0 at its end is left out."""
+    if len(data) not in (0, 4, 7, 11):
         raise ValueError
-    return printed
+    day, micros = _day(data[:4]), int.from_bytes(data[7:], "little")
+    hour, minute, second = data[4:7] or (0, 0, 0)
+    try:
+        return datetime(*day, hour, minute, second, micros)  # noqa: DTZ001
+    except ValueError:
+        return printed_datetime(*day, hour, minute, second, micros, scale)
+
+
+def sent_timestamp(data: bytes, scale: int) -> datetime | str:
+    """Decode a TIMESTAMP of the binary protocol, read with time_zone = '+00:00'."""
+    value = sent_datetime(data, scale)
+    return value if isinstance(value, str) else value.replace(tzinfo=UTC)
+
+
+def sent_time(data: bytes) -> timedelta:
+    """Decode a TIME of the binary protocol: its sign, 4 bytes of days, hour, minute, second, microseconds."""
+    if not data:
+        return timedelta()
+    if len(data) not in (8, 12) or data[0] > 1 or data[5] > 23:
+        raise ValueError
+    days, micros = int.from_bytes(data[1:5], "little"), int.from_bytes(data[8:], "little")
+    if days > _MOST_TIME_DAYS:
+        raise ValueError
+    return _time(data[0] == 1, days * 24 + data[5], data[6], data[7], micros)
+
+
+def _day(data: bytes) -> tuple[int, int, int]:
+    return _sent_day(data) if data else (0, 0, 0)

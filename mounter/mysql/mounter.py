@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from ...codec.mysql.entry import (
     COMMIT,
     DDL,
+    RESULT_ROWS,
     ROLLBACK_MARKER,
     ROWS,
-    TEXT_ROWS,
     ChunkRows,
     Commit,
     Definitions,
@@ -151,9 +151,9 @@ class Mounter:
                     runs += runs_of(found.read(change.value, commit_ts, start_ts))
                 else:
                     runs.append(found.run(change.value, commit_ts, start_ts))
-            elif kind == TEXT_ROWS:
+            elif kind == RESULT_ROWS:
                 self._loads = True
-                run = self._layouts.layout(change.region_id).text_run(change.value, commit_ts, start_ts)
+                run = self._layouts.layout(change.region_id).result_run(change.value, commit_ts, start_ts)
                 if self._overlay is not None:
                     run = self._overlay.unchanged(run)
                 runs += run.changes() if decodes else [run]

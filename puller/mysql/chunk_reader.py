@@ -203,7 +203,7 @@ class _ChunkReader:
         task, source = found.task, found.source
         assert source is not None
         table = source.table
-        result = Result(session, self._options, chunk_query(table, task.after or None, task.limit))
+        result = Result(session, self._options, table, chunk_query(table, task.after or None, task.limit))
         while not result.done and found.bytes < self._max_bytes and not self._is_stopped():
             if packets := result.read():
                 found.packets.append(packets)

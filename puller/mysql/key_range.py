@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from math import isfinite
 from typing import Final
 
-from ...codec.mysql.text_rows import TextRowsDecoder, select_expression
+from ...codec.mysql.result_rows import ResultRowsDecoder, select_expression
 from ...events import Column, KeyPart, OrderedKey, Table, float_of, key_order, text_of, unscaled
 from .tables import quoted
 
@@ -40,7 +40,7 @@ def last_key(table: Table, row: bytes) -> OrderedKey:
     """Return the key of a row as it is received."""
     order = key_order(table)
     assert order is not None
-    (change,) = TextRowsDecoder(table).decode(row, 0, 0)
+    (change,) = ResultRowsDecoder(table).decode(row, 0, 0)
     assert change.after is not None
     return order(change.after)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ...codec.mysql.text_rows import TextRowsDecoder
+from ...codec.mysql.result_rows import ResultRowsDecoder
 from ...events import OrderedKey, Table, key_order
 from .key_range import chunk_query
 from .options import MysqlOptions
@@ -50,10 +50,10 @@ class MysqlKeySpace:
     def _read(self, query: str) -> list[OrderedKey]:
         assert self._order is not None
         order, packets = self._order, []
-        result = self._snapshot.run(query)
+        result = self._snapshot.run(self._keys, query)
         while not result.done:
             packets.append(result.read())
-        changes = TextRowsDecoder(self._keys).decode(b"".join(packets), 0, 0)
+        changes = ResultRowsDecoder(self._keys).decode(b"".join(packets), 0, 0)
         return [order(change.after) for change in changes if change.after is not None]
 
 
@@ -65,8 +65,8 @@ class KeySnapshot:
         self._snapshot = Snapshot(options, follows)
         self.spaces = [MysqlKeySpace(source, self, one.table) for one in self._snapshot.tables]
 
-    def run(self, query: str) -> Result:
-        return self._snapshot.run(query)
+    def run(self, table: Table, query: str) -> Result:
+        return self._snapshot.run(table, query)
 
     def close(self) -> None:
         self._snapshot.close()

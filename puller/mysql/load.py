@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from msgspec.structs import replace
 
 from ... import failpoint
-from ...codec.mysql.entry import DDL, TEXT_ROWS, Definitions, GoneTable, NewTable, encode_statement
+from ...codec.mysql.entry import DDL, RESULT_ROWS, Definitions, GoneTable, NewTable, encode_statement
 from ...codec.mysql.layout import Layouts
 from ...errors import Retryable
 from ...events import (
@@ -138,7 +138,7 @@ class Loader:
         told = 0
         while not result.done:
             if packets := result.read():
-                self._out.add(TEXT_ROWS, packets, layout)
+                self._out.add(RESULT_ROWS, packets, layout)
             yield self._out.take(self._position)
             if result.rows - told >= _PROGRESS_ROWS:
                 self._rows += result.rows - told

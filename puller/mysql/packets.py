@@ -87,13 +87,16 @@ class PacketCutter:
 class RowCutter:
     """Cuts one query's result into whole rows, unparsed and with packet headers, many in one chunk.
 
-    The result is the text protocol's: column definitions, an EOF packet, rows, an EOF packet.
+    The result is column definitions, an EOF packet, rows, an EOF packet.
     """
 
     def __init__(self) -> None:
         self._remainder = _Remainder()
-        self._described = False
+        self.is_described = False
+        """True if the column definitions are complete."""
         self._whole_rows = native.whole_rows if library.in_use else whole_rows
+        self.head: list[bytes] = []
+        """The payloads of the packets before the rows: the number of columns, then their definitions."""
         self.rows = 0
         """Number of rows cut."""
         self.last_row = b""
@@ -108,9 +111,9 @@ class RowCutter:
         data = self._remainder.join(data)
         if not data:
             return b""
-        begin = 0 if self._described else self._after_columns(data)
+        begin = 0 if self.is_described else self._after_columns(data)
         first = begin
-        if self._described:
+        if self.is_described:
             rows, last, first = self._whole_rows(data, begin)
             if rows:
                 self.rows += rows
@@ -131,8 +134,9 @@ class RowCutter:
             if _is_end(data, start, stop):
                 if data[start + 4] == _ERROR:
                     break
-                self._described = True
+                self.is_described = True
                 return stop
+            self.head.append(data[start + 4 : stop])
             start = stop
         return start
 
@@ -158,40 +162,7 @@ def _packet_end(data: bytes, start: int) -> int:
 
 
 def _is_end(data: bytes, start: int, stop: int) -> bool:
-    """True for an error or EOF packet.
-
-    A row begins with the length of its first value: 0xFF is no length, and 0xFE announces a length of eight
-    bytes.
-    """
+    """True for an error or EOF packet: a row of the binary protocol begins with a 0."""
     if stop == start + 4 or data[start + 4] < _EOF:
         return False
     return data[start + 4] == _ERROR or stop - start == 4 + _EOF_LENGTH
-
-
-def payload_of(row: bytes) -> bytes:
-    """Return the payload of one row as cut by RowCutter."""
-    parts = []
-    start = 0
-    while start < len(row):
-        length = _header(row, start)[0] & _LENGTH
-        parts.append(row[start + 4 : start + 4 + length])
-        start += 4 + length
-    return b"".join(parts)
-
-
-def text_values(payload: bytes, at: int, most: int) -> list[bytes | None]:
-    """Return the first `most` values of the row that begins at `at`, as the server prints them."""
-    values: list[bytes | None] = []
-    while len(values) < most:
-        length = payload[at]
-        at += 1
-        if length == 0xFB:
-            values.append(None)
-            continue
-        if length > 0xFB:
-            width = {0xFC: 2, 0xFD: 3, 0xFE: 8}[length]
-            length = int.from_bytes(payload[at : at + width], "little")
-            at += width
-        values.append(payload[at : at + length])
-        at += length
-    return values

@@ -15,7 +15,7 @@ from typing import Final
 import pymysql
 from msgspec.structs import replace
 
-from ...codec.mysql.text_rows import SESSION
+from ...codec.mysql.result_rows import SESSION
 from ...errors import Retryable, SourceError
 from ...events import OrderedKey, Table
 from .connection import (
@@ -126,11 +126,11 @@ class Snapshot:
     def select(self, table: Table, after: OrderedKey | None, limit: int | None) -> Result:
         """Select all rows of `table`, or with `limit` at most that many, ordered by key after the key
         `after`."""
-        return self.run(chunk_query(table, after, limit))
+        return self.run(table, chunk_query(table, after, limit))
 
-    def run(self, query: str) -> Result:
-        """Return the rows of a query on the snapshot's tables."""
-        return Result(self._session, self._options, query)
+    def run(self, table: Table, query: str) -> Result:
+        """Return the rows of a query of all columns of `table`, on the snapshot's tables."""
+        return Result(self._session, self._options, table, query)
 
 
 def prepare(session: Session) -> None:

@@ -17,9 +17,16 @@ from zlib import crc32
 
 import pymysql
 from pymysql.constants import ER
-from pymysql.constants.COMMAND import COM_BINLOG_DUMP_GTID, COM_QUERY
+from pymysql.constants.COMMAND import (
+    COM_BINLOG_DUMP_GTID,
+    COM_STMT_CLOSE,
+    COM_STMT_EXECUTE,
+    COM_STMT_PREPARE,
+)
 
+from ...codec.mysql.result_rows import check_types
 from ...errors import SourceError, TidemillError
+from ...events import Table
 from .connection import Session, Unavailable, connect, disconnect, identify, query, translated, translation
 from .failover import check_reached, gtids_at
 from .gtid import MySqlGtids
@@ -34,6 +41,13 @@ POLL_SECONDS: Final = 0.2
 _ERROR: Final = 0xFF
 _DUMP_AFTER: Final = Struct("<HIIQI")
 """Flags, the reader's server id, length of a file's name, offset, length of the set of GTIDs."""
+_PREPARED: Final = Struct("<BIHH")
+"""Status 0, the statement's number, its columns and parameters."""
+_EXECUTE: Final = Struct("<IBI")
+"""The statement's number, no cursor, one iteration."""
+_uint32: Final = Struct("<I")
+_AFTER_TYPE: Final = 5
+"""Bytes of a column definition after the type: flags, decimals and two unused ones."""
 _THROUGH_GTID: Final = 4
 _FILE_START: Final = 4
 _calls = count()
@@ -171,15 +185,22 @@ class Dump:
 
 
 class Result:
-    """The rows of a large query, uncopied, as they are received. Its session can be used again when
-    `done`."""
+    """The rows of a large query in the binary protocol, uncopied, as they are received.
 
-    def __init__(self, session: Session, options: MysqlOptions, sql: str) -> None:
-        """Raises Retryable or SourceError."""
+    Its session can be used again when `done`.
+    """
+
+    def __init__(self, session: Session, options: MysqlOptions, table: Table, sql: str) -> None:
+        """`sql` selects the columns of `table`, as `codec.mysql.result_rows` reads them. Raises Retryable or
+        SourceError."""
         self._options = options
+        self._session = session
+        self._table = table
         self._cutter = RowCutter()
+        self._is_checked = False
         with translated(options):
-            session._execute_command(COM_QUERY, sql)
+            self._statement = _prepared(session, sql)
+            session._execute_command(COM_STMT_EXECUTE, _EXECUTE.pack(self._statement, 0, 1))
             self._socket = _taken_over(session)
 
     @property
@@ -199,10 +220,30 @@ class Result:
     def read(self) -> bytes:
         """Return whole row packets; empty after POLL_SECONDS of silence. Raises Retryable or SourceError."""
         packets = self._cutter.feed(_receive(self._socket, self._options))
-        if self._cutter.error:
+        if self._cutter.is_described and not self._is_checked:
+            check_types(self._table, list(map(_type_of, self._cutter.head[1:])))
+            self._is_checked = True
+        if self._cutter.done:
             with translated(self._options):
-                raise _error(self._cutter.error)
+                if self._cutter.error:
+                    raise _error(self._cutter.error)
+                self._session._execute_command(COM_STMT_CLOSE, _uint32.pack(self._statement))
         return packets
+
+
+def _prepared(session: Session, sql: str) -> int:
+    """Prepare a statement without parameters; return its number. Raises pymysql's errors."""
+    session._execute_command(COM_STMT_PREPARE, sql)
+    statement: int
+    _, statement, columns, _ = _PREPARED.unpack_from(session._read_packet().get_all_data())
+    for _ in range(columns + 1):  # each column, and the packet that ends their list
+        session._read_packet()
+    return statement
+
+
+def _type_of(definition: bytes) -> int:
+    """Return the type of a column: it is followed by 5 bytes at the definition's end."""
+    return definition[-_AFTER_TYPE - 1]
 
 
 def cut(session: Session) -> None:

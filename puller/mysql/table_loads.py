@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ... import failpoint
-from ...codec.mysql.entry import DDL, TEXT_ROWS, ChunkRows, GoneTable, NewTable, encode_statement
+from ...codec.mysql.entry import DDL, RESULT_ROWS, ChunkRows, GoneTable, NewTable, encode_statement
 from ...codec.mysql.layout import Layouts
 from ...events import Chunk as ChunkMark
 from ...events import OrderedKey, SnapshotProgress, progress_of
@@ -246,7 +246,7 @@ class TableLoads:
                     self._out.add(entry.kind, entry.value, entry.layout)
                 layout = self._layouts.add_table(chunk.source.table)
                 for packets in chunk.packets:
-                    self._out.add(TEXT_ROWS, packets, layout)
+                    self._out.add(RESULT_ROWS, packets, layout)
                 self._commit(ChunkMark(load.full_name, chunk.loaded, chunk.task.after))
                 self._loading[load.full_name] = chunk.loaded
         self._progress.add(load.full_name, chunk.rows)

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ...codec.mysql.entry import COMMIT, DDL, ROLLBACK_MARKER, TEXT_ROWS
+from ...codec.mysql.entry import COMMIT, DDL, RESULT_ROWS, ROLLBACK_MARKER
 from ...codec.mysql.layout_file import LayoutRecord
 from ...codec.mysql.rows import RowsDecoder, op_of
 from ...codec.mysql.table_map import map_of_widths
@@ -59,8 +59,8 @@ class BinlogTables:
         if record is None:
             return _UNKNOWN_ROWS
         table = self._ids[record.name]
-        if kind == TEXT_ROWS:
-            return TableRows(table, _text_rows(change.value))
+        if kind == RESULT_ROWS:
+            return TableRows(table, _result_rows(change.value))
         try:
             count = self._event_rows(record.table_map, change)
         except (SourceError, *UNREADABLE):
@@ -77,7 +77,7 @@ class BinlogTables:
         return len(starts) // 2 if op_of(change.value) == "update" else len(starts)
 
 
-def _text_rows(packets: bytes) -> int:
+def _result_rows(packets: bytes) -> int:
     count = at = 0
     while at < len(packets):
         at += _PACKET_HEAD_BYTES + int.from_bytes(packets[at : at + 3], "little")

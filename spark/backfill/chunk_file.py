@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 
 from rocksdict import IngestExternalFileOptions, Options, Rdict, SstFileWriter
 
-from ...codec.mysql.entry import TEXT_ROWS, entry_key
+from ...codec.mysql.entry import RESULT_ROWS, entry_key
 from ...errors import StoreError
 from ...events import PUT, KvChange
 from ...sorter.db.layout import LAYOUTS, read_block
@@ -28,6 +28,7 @@ from .records import ChunkRecord
 PIECE_BYTES: Final = 256 << 10
 """Bytes of a block, about, as in the sorter."""
 
+_BEGIN_AGAIN: Final = "remove its directory to begin again"
 _LAYOUT: Final = LAYOUTS["block"]
 _BOUND: Final = Struct(">IQQ")
 """Prefix of a block's key: uid, table, commit ts."""
@@ -50,7 +51,7 @@ class ChunkWriter:
         self._size = 0
 
     def add_packets(self, packets: bytes, rows: int) -> None:
-        """Add MariaDB rows: packets of the text protocol."""
+        """Add MariaDB rows: packets of the binary protocol."""
         self._packets.append(packets)
         self._size += len(packets)
         self.rows += rows
@@ -84,7 +85,7 @@ class ChunkWriter:
     def _end_piece(self) -> None:
         if self._packets:
             ts = self._plan.piece_ts(self._number, self._blocks)
-            self._write([KvChange(ts, ts, PUT, entry_key(1, TEXT_ROWS), b"".join(self._packets))])
+            self._write([KvChange(ts, ts, PUT, entry_key(1, RESULT_ROWS), b"".join(self._packets))])
             self._packets.clear()
             self._size = 0
 
@@ -135,7 +136,10 @@ class ChunkFiles:
         )
         found = 0
         for key, value in self._store.iterate(self._window, lower, upper):
-            yield read_block(key, value)[0]
+            changes = read_block(key, value)[0]
+            if plan.kind == "mariadb" and changes[0].key[-1] != RESULT_ROWS:
+                raise StoreError(f"{table.table.full_name} was read by an earlier version: {_BEGIN_AGAIN}")
+            yield changes
             found += 1
         if found != self._records[chunk.number].blocks:
             wanted = self._records[chunk.number].blocks
@@ -163,7 +167,7 @@ def _link(path: Path, scratch: Path) -> str:
     try:
         os.link(path, link)
     except FileNotFoundError:
-        raise StoreError(f"{path} is missing: remove its directory to begin again") from None
+        raise StoreError(f"{path} is missing: {_BEGIN_AGAIN}") from None
     except OSError:  # another file system, or one without links
         shutil.copyfile(path, link)
     return str(link)

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from ...codec.mysql.text_rows import TextRowsDecoder
+from ...codec.mysql.result_rows import ResultRowsDecoder
 from ...codec.row_bytes import RowBytes
 from ...errors import InvariantViolated
 from ...events import KvChange, Row, Table
@@ -16,7 +16,7 @@ from .chunk_file import ChunkWriter
 from .errors import NotLoadable
 from .keys import Key, decode_key, key_of
 from .plan import TablePlan
-from .text_row import RowWriter, keyed_rows
+from .row_packets import KeyReader, RowWriter
 
 MOST_CHANGED: Final = 1_000_000
 """Maximum changed rows of a table without an integer key, which are kept in memory."""
@@ -69,11 +69,12 @@ def _state(last: Change, decode: Any, packets: Any) -> tuple[Key, bytes]:
 
 def _by_integers(table: Table, pieces: Pieces, latest: Iterator[tuple[Key, bytes]], out: ChunkWriter) -> None:
     change = next(latest, None)
+    keyed_rows = KeyReader(table).rows
     for piece in pieces:
         for raw in piece:
             packets = raw.value
             kept, rows = 0, 0  # what is passed on unchanged begins at `kept`
-            for key, start, stop in keyed_rows(packets, table.key):
+            for key, start, stop in keyed_rows(packets):
                 while change is not None and change[0] <= key:
                     _pass_on(out, packets[kept:start], rows)
                     kept, rows = start, 0
@@ -100,7 +101,7 @@ def _pass_on(out: ChunkWriter, packets: bytes, rows: int) -> None:
 
 def _by_lookup(table: Table, pieces: Pieces, changed: _ByKey | _ByRow, out: ChunkWriter) -> None:
     writer = RowWriter(table)
-    decoder = TextRowsDecoder(table)
+    decoder = ResultRowsDecoder(table)
     for piece in pieces:
         for raw in piece:
             rows = [change.after for change in decoder.decode(raw.value, 0, 0)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from ...codec.mysql.text_rows import SESSION, select_expression
+from ...codec.mysql.result_rows import SESSION, select_expression
 from ...errors import SourceError
 from ...failpoint import reach
 from ...puller.mysql.connection import Session, connect, disconnect, identify, query, translated
@@ -35,7 +35,7 @@ def read_mysql(options: MysqlOptions, directory: Directory, plan: Plan, number: 
             _check_table(session, table)
         writer = ChunkWriter(directory, READ, plan, table, number)
         try:
-            _copy(Result(session, options, _select(table, chunk)), writer)
+            _copy(Result(session, options, table.table, _select(table, chunk)), writer)
             with translated(options):
                 high = low if table.exact else _end(session)
             reach("snapshot.chunk_read")

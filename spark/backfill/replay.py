@@ -7,8 +7,8 @@ from itertools import count, repeat
 
 from msgspec.structs import replace
 
-from ...codec.mysql.run import TextRun
-from ...codec.mysql.text_rows import TextRowsDecoder
+from ...codec.mysql.result_rows import ResultRowsDecoder
+from ...codec.mysql.run import ResultRun
 from ...events import (
     Checkpoint,
     Chunk,
@@ -113,11 +113,11 @@ def _key(row: RowChange) -> tuple[int, ...]:
 def _reader(table: TablePlan) -> _Read:
     if table.info:
         return _tikv_reader(table)
-    decoder = TextRowsDecoder(table.table)
+    decoder = ResultRowsDecoder(table.table)
 
     def read(piece: list[KvChange], ts: Ts) -> tuple[Run, Callable[[], RowChange]]:
         packets = b"".join([raw.value for raw in piece])
-        run = TextRun(ts, ts, decoder.table, "insert", None, decoder, packets)
+        run = ResultRun(ts, ts, decoder.table, "insert", None, decoder, packets)
         return run, lambda: decoder.decode(packets[run.starts()[-2] :], ts, ts)[0]
 
     return read

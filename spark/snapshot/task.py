@@ -10,8 +10,8 @@ import pyarrow as pa
 import pymysql
 from msgspec.structs import replace
 
-from ...codec.mysql.run import TextRun
-from ...codec.mysql.text_rows import SESSION, TextRowsDecoder, select_expression
+from ...codec.mysql.result_rows import SESSION, ResultRowsDecoder, select_expression
+from ...codec.mysql.run import ResultRun
 from ...errors import SourceError
 from ...events import RowChange, Run, Table
 from ...puller.mysql.connection import Session, connect, disconnect, identify, query, translated
@@ -99,8 +99,8 @@ class _Batches:
     def read(self, session: Session, source: MysqlOptions) -> Generator[pa.RecordBatch]:
         if before := self._earlier():
             yield self._batch(before)
-        decoder = TextRowsDecoder(self._read)
-        result = Result(session, source, _select(self._part, self._read, session))
+        decoder = ResultRowsDecoder(self._read)
+        result = Result(session, source, self._read, _select(self._part, self._read, session))
         packets: list[bytes] = []
         while not result.done or packets:
             if not result.done:
@@ -109,7 +109,7 @@ class _Batches:
                 data, packets = b"".join(packets), []
                 if data:
                     ts = self._part.at.ts
-                    run = TextRun(ts, ts, self._read, "insert", None, decoder, data)
+                    run = ResultRun(ts, ts, self._read, "insert", None, decoder, data)
                     yield self._batch([run], checks_keys=bool(self._undone.rows))
 
     def _earlier(self) -> list[Run]:

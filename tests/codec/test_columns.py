@@ -70,7 +70,7 @@ def test_rows_of_a_snapshot_are_columns_by_the_native_decoder_only(decoder: str)
     for vector in VECTORS:
         layouts = Layouts()
         table = layouts.layout(layouts.number_of(vector.table_map)).table
-        run = layouts.layout(layouts.add_table(table)).text_run(vector.packets, 7, 7)
+        run = layouts.layout(layouts.add_table(table)).result_run(vector.packets, 7, 7)
         assert len(run) == len(vector.literals)
         assert run.decoded is None
         columnar += check([run])

@@ -1,7 +1,7 @@
 """Rows of every type as a MariaDB wrote them, in a file that people can read.
 
 A block of the file is a column's definition and a literal a line; after "----" come the bytes of the
-binlog and of the text protocol, then for each literal the decoded value and what the server prints.
+binlog and of the binary protocol, then for each literal the decoded value and what the server prints.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Vector(Struct):
     events: tuple[bytes, ...] = ()
     """The rows events of one INSERT of all literals."""
     packets: bytes = b""
-    """The rows in the text protocol, selected as a snapshot does."""
+    """The rows in the binary protocol, selected as a snapshot does."""
     printed: tuple[str | bytes | None, ...] = ()
     """The result of SELECT c; bytes for binary and bit columns."""
     outcome: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Vector(Struct):
     def from_snapshot(self) -> list[RowChange]:
         layouts = Layouts()
         table = layouts.layout(layouts.number_of(self.table_map)).table
-        return layouts.layout(layouts.add_table(table)).decode_text_rows(self.packets, 1, 1)
+        return layouts.layout(layouts.add_table(table)).decode_result_rows(self.packets, 1, 1)
 
 
 def load(path: Path = TYPES) -> list[Vector]:

@@ -14,9 +14,9 @@ from tidemill.codec.mysql.collation import Charset
 from tidemill.codec.mysql.entry import (
     COMMIT,
     DDL,
+    RESULT_ROWS,
     ROLLBACK_MARKER,
     ROWS,
-    TEXT_ROWS,
     ChunkRows,
     Commit,
     Definitions,
@@ -51,6 +51,7 @@ from tidemill.mounter import Mounter
 from tidemill.mounter.mysql.catalog import CatalogChange, TableChange
 from tidemill.mounter.mysql.history import History
 from tidemill.routing import TableFilter
+from tidemill.spark.backfill.row_packets import RowWriter
 from tidemill.testing.binlog_events import DELETE, INSERT, INT, rows_event, table_map
 
 TS = 100
@@ -78,8 +79,8 @@ class Bench:
                 row = [int(rest).to_bytes(4, "little")]
                 value = rows_event(INSERT if sign == "+" else DELETE, [row])
             case "=", rest:
-                kind, region = TEXT_ROWS, self.snapshot
-                value = bytes((len(rest) + 1, 0, 0, 0, len(rest))) + rest.encode()
+                kind, region = RESULT_ROWS, self.snapshot
+                value = RowWriter(TABLE).packets((int(rest),))
             case "!", statement:
                 kind, value = (
                     DDL,

@@ -12,7 +12,7 @@ COLUMNS = (
     Column("f", "float"),
     Column("name", "varchar", length=10),
 )
-ALL = "SELECT `a`, `b``c`, `d`, CAST(`f` AS DOUBLE), `name` FROM `shop`.`t`"
+ALL = "SELECT `a`, `b``c`, `d`, `f`, `name` FROM `shop`.`t`"
 
 
 def test_a_table_is_read_whole_or_behind_a_key() -> None:

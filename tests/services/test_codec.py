@@ -6,20 +6,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from ipaddress import IPv4Address, IPv6Address
 from random import Random
+from struct import pack, unpack_from
 from typing import Any
 from uuid import UUID
 
 import pytest
-from pymysql.constants.COMMAND import COM_QUERY
+from pymysql.constants.COMMAND import COM_STMT_EXECUTE, COM_STMT_PREPARE
 
 from tidemill.codec.images import read_images
 from tidemill.codec.mysql.charset import max_bytes, text_decoder
 from tidemill.codec.mysql.collation import collation
 from tidemill.codec.mysql.known_table import KnownTable
 from tidemill.codec.mysql.layout import Layouts
+from tidemill.codec.mysql.result_rows import SESSION, select_expression
 from tidemill.codec.mysql.schema import CHECKS_QUERY, COLUMNS_QUERY, KEY_QUERY, table_from_information_schema
 from tidemill.codec.mysql.table_map import parse_table_map
-from tidemill.codec.mysql.text_rows import SESSION, select_expression
 from tidemill.errors import SourceError
 from tidemill.events import Row, Table
 from tidemill.testing.mariadb import MariaDb
@@ -61,16 +62,19 @@ class Source:
             at += size
 
     def packets(self, statement: str) -> bytes:
-        """The row packets of a result, with their headers."""
+        """The row packets of a result in the binary protocol, with their headers."""
         connection: Any = self._connection
-        connection._execute_command(COM_QUERY, statement)
+        connection._execute_command(COM_STMT_PREPARE, statement)
 
         def packet() -> bytes:
             header = connection._read_bytes(4)
             return bytes(header + connection._read_bytes(int.from_bytes(header[:3], "little")))
 
-        columns = packet()[4]
+        number, columns = unpack_from("<IH", packet(), 5)
         for _ in range(columns + 1):  # and the packet that ends their list
+            packet()
+        connection._execute_command(COM_STMT_EXECUTE, pack("<IBI", number, 0, 1))
+        for _ in range(1 + columns + 1):
             packet()
         rows = []
         while (row := packet())[4] != 0xFE or len(row) > 12:
@@ -194,7 +198,7 @@ def test_both_decoders_agree_on_random_changes_of_every_type(source: Source) -> 
             rows[change.after[0]] = change.after
     table = source.table("t")
     assert table.columns[-1].kind == "json"
-    snapshot = layouts.layout(layouts.add_table(table)).decode_text_rows(
+    snapshot = layouts.layout(layouts.add_table(table)).decode_result_rows(
         source.packets(selection(table)), 1, 1
     )
     assert len(snapshot) == 250
@@ -217,7 +221,7 @@ def test_a_wrong_enum_value_differs_from_an_empty_member(source: Source) -> None
     assert logged == wanted
     table = source.table("t")
     packets = source.packets(selection(table))
-    snapshot = layouts.layout(layouts.add_table(table)).decode_text_rows(packets, 1, 1)
+    snapshot = layouts.layout(layouts.add_table(table)).decode_result_rows(packets, 1, 1)
     assert [change.after for change in snapshot] == wanted
 
 
@@ -286,7 +290,7 @@ def test_types_that_only_the_schema_tells(source: Source) -> None:
                 listed = list(zip(*(column.to_pylist() for column in image.columns), strict=True))
                 assert listed == [getattr(change, of) for change in run.changes()]
     packets = source.packets(selection(table))
-    snapshot = layouts.layout(layouts.add_table(table)).decode_text_rows(packets, 1, 1)
+    snapshot = layouts.layout(layouts.add_table(table)).decode_result_rows(packets, 1, 1)
     assert len(snapshot) == len(rows) > 700
     for change in snapshot:
         assert change.after is not None

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tidemill.codec.mysql.entry import COMMIT, ROLLBACK_MARKER, TEXT_ROWS, decode_commit
+from tidemill.codec.mysql.entry import COMMIT, RESULT_ROWS, ROLLBACK_MARKER, decode_commit
 from tidemill.events import Checkpoint, Chunk, Ddl, Transaction, compose_ts, physical_ms
 from tidemill.puller.puller import Connected, Retrying, SnapshotReport, Statistics
 from tidemill.testing.mariadb import MariaDb
@@ -282,9 +282,9 @@ def test_a_server_that_falls_silent_is_connected_to_again(own: Client) -> None:
 
 
 def kill_queries(sql: Client) -> None:
-    """The connections that have sent a query, other than this one."""
+    """The connections that run a statement, other than this one."""
     for row in sql("SHOW PROCESSLIST"):
-        if row[4] == "Query" and not row[7].startswith("SHOW"):
+        if row[4] in ("Query", "Execute") and not row[7].startswith("SHOW"):
             sql(f"KILL {row[0]}")
 
 
@@ -335,7 +335,7 @@ def kinds(pulling: Pulling) -> list[int]:
 def is_reading_rows(pulling: Pulling) -> bool:
     """Return True if the last change is rows of a snapshot."""
     last = pulling.batches[-1].changes[-1:] if pulling.batches else []
-    return [change.key[8] for change in last] == [TEXT_ROWS]
+    return [change.key[8] for change in last] == [RESULT_ROWS]
 
 
 def chunks(pulling: Pulling) -> list[Chunk]:

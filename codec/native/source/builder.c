@@ -110,7 +110,7 @@ static int append_integer(Builder *builder, int64_t number)
     }
 }
 
-/* True if an integer of that width has the number; of the text protocol it may be any. */
+/* True if an integer of that width has the number; one of TiDB may be any. */
 static int holds(const Column *column, int64_t number)
 {
     int unused = 64 - 8 * column->width;

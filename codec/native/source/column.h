@@ -23,13 +23,12 @@ typedef __int128 int128;
     X(UNIX_SECONDS)       /* 4 bytes, the low one first */                                               \
     X(COUNTED)            /* a length of `size` bytes, the low one first, then as many bytes */          \
     X(FIXED)              /* `size` bytes, read by `reader` */                                           \
-    X(PRINTED_INT)        /* text, as are those that follow */                                           \
-    X(PRINTED_DOUBLE)                                                                                    \
-    X(PRINTED_DECIMAL)                                                                                   \
-    X(PRINTED_DATE)                                                                                      \
-    X(PRINTED_DATETIME)                                                                                  \
-    X(PRINTED_TIME)                                                                                      \
-    X(PRINTED_BYTES)                                                                                     \
+    X(SENT_DECIMAL)       /* counted in a row of the binary protocol, as are those that follow; digits */ \
+    X(SENT_DATE)                                                                                         \
+    X(SENT_MOMENT)        /* a date and time */                                                          \
+    X(SENT_TIME)                                                                                         \
+    X(SENT_BITS)          /* the high byte first */                                                      \
+    X(SENT_BYTES)                                                                                        \
     X(TIDB_INT)           /* a cell of a row of TiDB, as are those that follow */                        \
     X(TIDB_UINT)                                                                                         \
     X(TIDB_FLOAT)                                                                                        \

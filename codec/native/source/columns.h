@@ -11,7 +11,7 @@ PyObject *image_columns(PyObject *module, PyObject *arguments);
 PyObject *image_starts(PyObject *module, PyObject *arguments);
 
 /* (layout, packets) to a list of arrays' buffers. */
-PyObject *text_columns(PyObject *module, PyObject *arguments);
+PyObject *result_columns(PyObject *module, PyObject *arguments);
 
 /* Packets to the number of rows, none of which may have more than one packet. */
 PyObject *count_rows(PyObject *module, PyObject *packets);

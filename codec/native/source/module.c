@@ -25,7 +25,7 @@ static int add_names(PyObject *module)
 
 static int load(PyObject *module)
 {
-    PyTypeObject *types[] = {&LayoutType, &ImageReaderType, &TextReaderType, &TidbLayoutType};
+    PyTypeObject *types[] = {&LayoutType, &ImageReaderType, &ResultReaderType, &TidbLayoutType};
     load_checksums();
     if (load_datetime() < 0 || PyType_Ready(&BufferType) < 0 || add_names(module) < 0)
         return -1;
@@ -39,10 +39,10 @@ static PyMethodDef functions[] = {
     {"change_data", change_data, METH_O, "Read a message of TiKV's change feed as columns."},
     {"image_columns", image_columns, METH_VARARGS, "Read row images as the buffers of Arrow columns."},
     {"image_starts", image_starts, METH_VARARGS, "Find where each row image begins."},
-    {"count_rows", count_rows, METH_O, "Count rows of the text protocol."},
-    {"text_columns", text_columns, METH_VARARGS, "Read rows of the text protocol as Arrow columns' buffers."},
+    {"count_rows", count_rows, METH_O, "Count rows of a result."},
+    {"result_columns", result_columns, METH_VARARGS, "Read rows of a result as Arrow columns' buffers."},
     {"whole_rows", whole_rows, METH_VARARGS, "Find the whole rows of a result that is being received."},
-    {"row_starts", row_starts, METH_O, "Find where each row of the text protocol begins."},
+    {"row_starts", row_starts, METH_O, "Find where each row of a result begins."},
     {"tidb_rows", tidb_rows, METH_VARARGS, "Read rows of TiDB as tuples."},
     {"tidb_changes", tidb_changes, METH_VARARGS, "Read changes of TiDB's rows."},
     {"pack_changes", pack_changes, METH_O, "Join the bytes of each KvChange, and all of them."},

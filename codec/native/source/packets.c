@@ -1,4 +1,4 @@
-/* Rows of a result in the text protocol, as they are received: a row has one packet, or several if it is long. */
+/* Rows of a result as they are received: a row has one packet, or several if it is long. */
 #include "packets.h"
 #include "bytes.h"
 #include "value.h"

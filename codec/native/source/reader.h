@@ -23,6 +23,6 @@ int get_source(Source *source, PyObject *const *arguments, Py_ssize_t count);
 int append_change(const Maker *maker, const Source *source, PyObject *changes, PyObject *before,
                   PyObject *after);
 
-extern PyTypeObject ImageReaderType, TextReaderType;
+extern PyTypeObject ImageReaderType, ResultReaderType;
 
 #endif

@@ -37,17 +37,20 @@ Outcome skip_image_value(const Column *column, const uint8_t **at, const uint8_t
 
 enum { HEADER_BYTES = 4, LONGEST_PAYLOAD = 0xFFFFFF }; /* of a packet; a longer payload goes on in the next */
 
-/* Cut the next value of a row of the text protocol; its stored bytes are NULL for NULL. */
-Outcome next_printed_value(const uint8_t **at, const uint8_t *end, Value *value);
-
 /* Move `at` behind the header of a packet and return the packet's end; NULL if it is cut. */
 const uint8_t *end_of_packet(const uint8_t **at, const uint8_t *end);
 
-/* Read a value from its text, which is in `value`. */
-Outcome read_printed_value(const Column *column, Value *value);
+/* Read a value of a row of the binary protocol that isn't NULL, and move `at` after it. */
+Outcome read_sent_value(const Column *column, const uint8_t **at, const uint8_t *end, Value *value);
 
-/* True if PRINTED_DOUBLE can be read: with the process's locale, a point is one. */
-int has_point(void);
+/* Move `at` after the head of a row of the binary protocol; return its NULL bits, or NULL if it is no such row. */
+const uint8_t *nulls_of_row(const Layout *layout, const uint8_t **at, const uint8_t *end);
+
+/* True if column `i` is NULL. */
+static inline int is_null_in_row(const uint8_t *nulls, Py_ssize_t i)
+{
+    return nulls[(i + 2) / 8] >> (i + 2) % 8 & 1;
+}
 
 /* Return the Python object of a value, or NULL with an exception. */
 PyObject *object_of(const Column *column, const Value *value, Outcome outcome);

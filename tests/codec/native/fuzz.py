@@ -24,7 +24,7 @@ def use(path: str) -> None:
 
 def main(path: str, first: int, count: int) -> None:
     use(path)
-    from tests.codec.native import test_change_data, test_images, test_texts, test_tidb
+    from tests.codec.native import test_change_data, test_images, test_results, test_tidb
     from tidemill.codec.native import library
 
     assert library.native is not None
@@ -33,8 +33,8 @@ def main(path: str, first: int, count: int) -> None:
         test_change_data.compare(seed)
         test_images.compare(seed)
         test_images.compare_columns(seed)
-        test_texts.compare(seed)
-        test_texts.compare_columns(seed)
+        test_results.compare(seed)
+        test_results.compare_columns(seed)
         test_tidb.compare(seed)
         test_tidb.compare_columns(seed)
 

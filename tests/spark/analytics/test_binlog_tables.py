@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tidemill.codec.mysql.entry import COMMIT, ROWS, TEXT_ROWS, entry_key
+from tidemill.codec.mysql.entry import COMMIT, RESULT_ROWS, ROWS, entry_key
 from tidemill.codec.mysql.layout_file import LayoutRecord
 from tidemill.events import PUT, KvChange, compose_ts
 from tidemill.sorter.db.layout import LAYOUTS
@@ -43,7 +43,7 @@ def test_rows_of_events_are_counted_and_belong_to_the_source_of_their_ts() -> No
     assert tables.rows_of(change(101, ROWS, event(DELETE, 5))) == TableRows(ids["south: shop.t"], 5, 5)
     assert tables.rows_of(change(101, ROWS, event(UPDATE, 4))) == TableRows(ids["south: shop.t"], 2)
     packets = b"\2\0\0\1\0017" * 6
-    assert tables.rows_of(change(100, TEXT_ROWS, packets, 2)) == TableRows(ids["north: shop.people"], 6)
+    assert tables.rows_of(change(100, RESULT_ROWS, packets, 2)) == TableRows(ids["north: shop.people"], 6)
 
 
 def test_commits_have_no_rows_and_what_does_not_fit_has_an_unknown_number() -> None:

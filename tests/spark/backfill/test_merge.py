@@ -1,4 +1,4 @@
-"""Chunks brought up to date, beside plain dicts; and rows of the text protocol, there and back."""
+"""Chunks brought up to date, beside plain dicts; and rows of the binary protocol, there and back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tidemill.codec.mysql.text_rows import TextRowsDecoder
+from tidemill.codec.mysql.result_rows import ResultRowsDecoder
 from tidemill.codec.row_bytes import RowBytes
 from tidemill.errors import InvariantViolated, StoreError
 from tidemill.events import Column, Row, Table
@@ -24,7 +24,7 @@ from tidemill.spark.backfill.keys import decode_key, encode_key
 from tidemill.spark.backfill.merge import Change, merge
 from tidemill.spark.backfill.plan import STRIDE, ChunkPlan, Plan, TablePlan
 from tidemill.spark.backfill.records import ChunkRecord
-from tidemill.spark.backfill.text_row import RowWriter, keyed_rows
+from tidemill.spark.backfill.row_packets import KeyReader, RowWriter
 
 COLUMNS = (
     Column("id", "bigint", unsigned=True),
@@ -52,10 +52,10 @@ ROW: Row = (
 
 
 def back(table: Table, packets: bytes) -> list[Row | None]:
-    return [change.after for change in TextRowsDecoder(table).decode(packets, 1, 1)]
+    return [change.after for change in ResultRowsDecoder(table).decode(packets, 1, 1)]
 
 
-def test_every_value_comes_back_from_the_text_protocol() -> None:
+def test_every_value_comes_back_from_the_binary_protocol() -> None:
     packets = RowWriter(ALL).packets
     nothing = (1, *[None] * 12)
     odd = (
@@ -73,7 +73,7 @@ def test_rows_of_any_size_come_back(size: int) -> None:
     rows: list[Row] = [(b"x" * (size - 5), 1), (b"y" * size, 2), (b"", -3)]
     packets = b"".join(map(RowWriter(table).packets, rows))
     assert back(table, packets) == rows
-    found = list(keyed_rows(packets, table.key))
+    found = list(KeyReader(table).rows(packets))
     assert [key for key, _, _ in found] == [(1,), (2,), (-3,)]
     assert back(table, packets[found[1][1] : found[1][2]]) == [rows[1]]
 

@@ -1,43 +1,16 @@
-/* Inserts of a table's rows in the text protocol: packets, each with a header of 4 bytes. A value has its
-   length before it, in 1 byte below 251 or in more. */
+/* Inserts of a table's rows in the binary protocol: packets, each with a header of 4 bytes. A row begins with a
+   byte of 0 and a bit for each NULL. */
 #include "reader.h"
 #include "value.h"
 
 #include <structmember.h>
-
-enum { NULL_VALUE = 0xFB };
 
 typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
     Maker maker;
     PyObject *of_long_rows; /* the reader in Python: it reads on from a row of more than one packet */
-} TextReader;
-
-Outcome next_printed_value(const uint8_t **at, const uint8_t *end, Value *value)
-{
-    if (*at >= end)
-        return CUT;
-    uint64_t size = *(*at)++;
-    value->stored = NULL;
-    if (size == NULL_VALUE)
-        return REGULAR;
-    if (size > NULL_VALUE) {
-        int width = size == 0xFC ? 2 : size == 0xFD ? 3 : size == 0xFE ? 8 : 0;
-        if (!width || end - *at < width)
-            return CUT;
-        size = 0;
-        for (int i = width; i--;)
-            size = size << 8 | (*at)[i];
-        *at += width;
-    }
-    if ((uint64_t)(end - *at) < size)
-        return CUT;
-    value->stored = *at;
-    value->size = (Py_ssize_t)size;
-    *at += size;
-    return REGULAR;
-}
+} ResultReader;
 
 const uint8_t *end_of_packet(const uint8_t **at, const uint8_t *end)
 {
@@ -50,8 +23,21 @@ const uint8_t *end_of_packet(const uint8_t **at, const uint8_t *end)
     return *at + size;
 }
 
-static PyObject *read_row(const Layout *layout, Source *source, const uint8_t *stop, int is_point)
+const uint8_t *nulls_of_row(const Layout *layout, const uint8_t **at, const uint8_t *end)
 {
+    Py_ssize_t size = 1 + (layout->count + 2 + 7) / 8; /* the first byte is 0, two bits aren't used */
+    const uint8_t *row = *at;
+    if (end - row < size || *row)
+        return NULL;
+    *at += size;
+    return row + 1;
+}
+
+static PyObject *read_row(const Layout *layout, Source *source, const uint8_t *stop)
+{
+    const uint8_t *row_start = source->at, *nulls = nulls_of_row(layout, &source->at, stop);
+    if (nulls == NULL)
+        return unreadable(0, row_start - source->start);
     PyObject *row = PyTuple_New(layout->count);
     if (row == NULL)
         return NULL;
@@ -59,17 +45,13 @@ static PyObject *read_row(const Layout *layout, Source *source, const uint8_t *s
     for (Py_ssize_t i = 0; i < layout->count; i++) {
         const Column *column = &layout->columns[i];
         const uint8_t *at = source->at;
-        if (next_printed_value(&source->at, stop, &value) == CUT) {
-            Py_DECREF(row);
-            return unreadable(i, at - source->start);
-        }
         PyObject *made;
-        if (value.stored == NULL)
+        if (is_null_in_row(nulls, i))
             made = Py_NewRef(Py_None);
-        else if (column->input == PRINTED_DOUBLE && !is_point)
-            made = object_of(column, &value, IRREGULAR);
-        else
-            made = object_of(column, &value, read_printed_value(column, &value));
+        else {
+            Outcome outcome = read_sent_value(column, &source->at, stop, &value);
+            made = outcome == CUT ? unreadable(i, at - source->start) : object_of(column, &value, outcome);
+        }
         if (made == NULL) {
             Py_DECREF(row);
             return NULL;
@@ -80,7 +62,7 @@ static PyObject *read_row(const Layout *layout, Source *source, const uint8_t *s
     return row;
 }
 
-static int read_on(TextReader *reader, PyObject *changes, Source *source, PyObject *const *arguments)
+static int read_on(ResultReader *reader, PyObject *changes, Source *source, PyObject *const *arguments)
 {
     PyObject *rest = PyObject_CallFunction(reader->of_long_rows, "OnOOO", arguments[0],
                                            source->at - source->start, arguments[2], arguments[3],
@@ -94,15 +76,14 @@ static int read_on(TextReader *reader, PyObject *changes, Source *source, PyObje
     return failed;
 }
 
-static PyObject *call_text_reader(PyObject *self, PyObject *const *arguments, size_t flags, PyObject *names)
+static PyObject *call_result_reader(PyObject *self, PyObject *const *arguments, size_t flags, PyObject *names)
 {
-    TextReader *reader = (TextReader *)self;
+    ResultReader *reader = (ResultReader *)self;
     Source source;
     if (names != NULL && PyTuple_GET_SIZE(names))
-        return PyErr_Format(PyExc_TypeError, "a TextReader takes no keywords");
+        return PyErr_Format(PyExc_TypeError, "a ResultReader takes no keywords");
     if (get_source(&source, arguments, PyVectorcall_NARGS(flags)) < 0)
         return NULL;
-    int is_point = has_point();
     PyObject *changes = PyList_New(0);
     while (changes != NULL && source.at < source.end) {
         const uint8_t *packet = source.at, *stop = end_of_packet(&source.at, source.end);
@@ -112,7 +93,7 @@ static PyObject *call_text_reader(PyObject *self, PyObject *const *arguments, si
             failed = read_on(reader, changes, &source, arguments);
         } else {
             PyObject *row = stop == NULL ? unreadable(0, packet - source.start)
-                                         : read_row(reader->maker.layout, &source, stop, is_point);
+                                         : read_row(reader->maker.layout, &source, stop);
             if (row != NULL && source.at != stop) {
                 Py_CLEAR(row);
                 unreadable(reader->maker.layout->count, source.at - source.start);
@@ -126,18 +107,18 @@ static PyObject *call_text_reader(PyObject *self, PyObject *const *arguments, si
     return changes;
 }
 
-static PyObject *new_text_reader(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
+static PyObject *new_result_reader(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
     PyObject *layout, *change, *table, *of_long_rows;
     if (keywords != NULL && PyDict_GET_SIZE(keywords))
-        return PyErr_Format(PyExc_TypeError, "TextReader takes no keywords");
-    if (!PyArg_ParseTuple(arguments, "O!OOO:TextReader", &LayoutType, &layout, &change, &table,
+        return PyErr_Format(PyExc_TypeError, "ResultReader takes no keywords");
+    if (!PyArg_ParseTuple(arguments, "O!OOO:ResultReader", &LayoutType, &layout, &change, &table,
                           &of_long_rows))
         return NULL;
-    TextReader *reader = (TextReader *)type->tp_alloc(type, 0);
+    ResultReader *reader = (ResultReader *)type->tp_alloc(type, 0);
     if (reader == NULL)
         return NULL;
-    reader->call = call_text_reader;
+    reader->call = call_result_reader;
     reader->of_long_rows = Py_NewRef(of_long_rows);
     reader->maker = (Maker){(Layout *)Py_NewRef(layout), Py_NewRef(change), Py_NewRef(table),
                             PyUnicode_InternFromString("insert")};
@@ -146,9 +127,9 @@ static PyObject *new_text_reader(PyTypeObject *type, PyObject *arguments, PyObje
     return (PyObject *)reader;
 }
 
-static void free_text_reader(PyObject *self)
+static void free_result_reader(PyObject *self)
 {
-    TextReader *reader = (TextReader *)self;
+    ResultReader *reader = (ResultReader *)self;
     Py_XDECREF(reader->maker.layout);
     Py_XDECREF(reader->maker.change);
     Py_XDECREF(reader->maker.table);
@@ -157,20 +138,20 @@ static void free_text_reader(PyObject *self)
     Py_TYPE(self)->tp_free(self);
 }
 
-static PyMemberDef text_reader_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(TextReader, call), READONLY, NULL},
+static PyMemberDef result_reader_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(ResultReader, call), READONLY, NULL},
     {NULL},
 };
 
-PyTypeObject TextReaderType = {
+PyTypeObject ResultReaderType = {
     PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tidemill.codec.native._native.TextReader",
+    .tp_name = "tidemill.codec.native._native.ResultReader",
     .tp_doc = "Maps (packets, start and end of its rows, commit ts, start ts) to the inserts of the rows.",
-    .tp_basicsize = sizeof(TextReader),
+    .tp_basicsize = sizeof(ResultReader),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
-    .tp_new = new_text_reader,
-    .tp_dealloc = free_text_reader,
+    .tp_new = new_result_reader,
+    .tp_dealloc = free_result_reader,
     .tp_call = PyVectorcall_Call,
-    .tp_vectorcall_offset = offsetof(TextReader, call),
-    .tp_members = text_reader_members,
+    .tp_vectorcall_offset = offsetof(ResultReader, call),
+    .tp_members = result_reader_members,
 };

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from itertools import pairwise
 
+import msgspec
 import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
-from tests.codec.native.test_texts import TEXTS, packet
-from tidemill.codec.mysql.run import TextRun
-from tidemill.codec.mysql.text_rows import TextRowsDecoder, row_starts
+from tests.codec.native.test_results import STORED, packet
+from tidemill.codec.mysql.result_rows import ResultRowsDecoder, row_starts
+from tidemill.codec.mysql.run import ResultRun
 from tidemill.codec.native import library
 from tidemill.errors import SinkError, SourceError
 from tidemill.events import Chunk, Column, RowChange, Rows, Run, Table, TableProgress, Transaction
-from tidemill.spark.backfill.text_row import RowWriter
+from tidemill.spark.backfill.row_packets import RowWriter
 from tidemill.spark.capture.texts import Texts
 from tidemill.spark.envelope import Decoder, Encoder
 from tidemill.spark.read.pick import Pick
@@ -26,6 +28,7 @@ from tidemill.testing import column_kinds as kinds
 EXACT = ["change", "layout"]
 LOADED = Chunk("shop.t", TableProgress((3, "k")))
 ORDERS = Table("shop", "orders", (Column("id", "bigint"), Column("note", "varchar", length=40)), (0,))
+ORDER = RowWriter(ORDERS).packets((1, "a"))
 
 
 @pytest.fixture(params=[False, True], ids=["python", "native"])
@@ -39,8 +42,8 @@ pytestmark = pytest.mark.usefixtures("_decoder")
 
 
 def loaded(table: Table, pieces: Sequence[bytes], chunk: Chunk | None = LOADED) -> Transaction:
-    decoder = TextRowsDecoder(table)
-    runs: list[Run] = [TextRun(7, 6, decoder.table, "insert", None, decoder, piece) for piece in pieces]
+    decoder = ResultRowsDecoder(table)
+    runs: list[Run] = [ResultRun(7, 6, decoder.table, "insert", None, decoder, piece) for piece in pieces]
     return Transaction(7, 6, "mariadb 1", Rows(runs), "log:7", chunk=chunk)
 
 
@@ -51,15 +54,16 @@ def in_rows(item: Transaction) -> Transaction:
     return replace(item, rows=rows)
 
 
-def every_text() -> list[Transaction]:
-    """Return a transaction for each readable text of each kind."""
+def every_value() -> list[Transaction]:
+    """Return a transaction for each readable value of each kind."""
     found = []
-    for kind, texts in TEXTS.items():
-        members = tuple(texts) if kind == "enum" else ()
-        table = Table("shop", "t", (Column("c", kind, length=40, scale=2, members=members),))
-        decoder = TextRowsDecoder(table)
-        for text in texts:
-            data = packet([text.encode("latin1" if kind == "blob" else "utf-8")]) + packet([None])
+    for kind, values in STORED.items():
+        members = tuple(value.decode(errors="replace") for value in values) if kind == "enum" else ()
+        column = Column("c", kind, length=40, scale=2, members=members)
+        table = Table("shop", "t", (column,))
+        decoder = ResultRowsDecoder(table)
+        for value in values:
+            data = packet([column], [value]) + packet([column], [None])
             try:
                 decoder.decode(data, 0, 0)
             except SourceError:
@@ -81,7 +85,7 @@ def of_rows() -> list[Transaction]:
 
 def test_packets_and_rows_make_the_same_lines_and_come_back() -> None:
     count = 0
-    for item in [*every_text(), *of_rows()]:
+    for item in [*every_value(), *of_rows()]:
         try:
             from_rows = Encoder().encode([in_rows(item)])
         except OverflowError:  # a number that no column has
@@ -106,7 +110,7 @@ def test_without_json_no_row_is_decoded() -> None:
 
 def test_typed_columns_of_the_envelope_are_those_of_the_items() -> None:
     count = 0
-    for item in [*every_text(), *of_rows()]:
+    for item in [*every_value(), *of_rows()]:
         table = item.runs[0].table
         try:
             expected = TypedEncoder(table, Pick(), invalid_dates="null").encode([in_rows(item)])
@@ -152,9 +156,9 @@ def test_rows_that_are_not_of_a_chunk_are_encoded() -> None:
     assert Decoder().decode(Encoder().encode([item])) == [in_rows(item)]
 
 
-@pytest.mark.parametrize("change", [None, b"", b"\1\0\0", b"\2\0\0\0\1", packet([b"1", b"a"]) * 2])
+@pytest.mark.parametrize("change", [None, b"", b"\1\0\0", b"\2\0\0\0\1", ORDER * 2])
 def test_a_change_that_is_not_as_it_was_read_is_refused(change: bytes | None) -> None:
-    item = loaded(ORDERS, [packet([b"1", b"a"])])
+    item = loaded(ORDERS, [ORDER])
     batch = Encoder().encode([item])
     damaged = batch.set_column(10, batch.schema.field(10), pa.array([change], pa.binary()))
     with pytest.raises(SinkError, match=r"as it was read|as they were read|holds \d rows"):
@@ -166,8 +170,17 @@ def test_a_change_that_is_not_as_it_was_read_is_refused(change: bytes | None) ->
         Decoder().decode(renamed)
 
 
+def test_rows_that_an_earlier_version_read_are_refused() -> None:
+    batch = Encoder().encode([loaded(ORDERS, [ORDER])])
+    source, table, chunk, _ = msgspec.msgpack.decode(zlib.decompress(batch.column("layout")[0].as_py()))
+    layout = zlib.compress(msgspec.msgpack.encode((source, table, chunk)))
+    earlier = batch.set_column(11, batch.schema.field(11), pa.array([layout], pa.binary()))
+    with pytest.raises(SinkError, match="an earlier version read: read the snapshot again"):
+        Decoder().decode(earlier)
+
+
 def test_both_decoders_find_the_same_rows(monkeypatch) -> None:
-    rows = [packet([b"1"]), packet([None, b"x" * 300]), packet([])]
+    rows = [*map(RowWriter(ORDERS).packets, ((1, "a"), (2, "x" * 300), (3, None)))]
     data = b"".join(rows)
     for end in range(len(data) + 1):
         outcomes = []

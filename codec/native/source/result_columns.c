@@ -1,4 +1,4 @@
-/* Rows of the text protocol as Arrow columns. Only regular values are read here: for any other the functions
+/* Rows of the binary protocol as Arrow columns. Only regular values are read here: for any other the functions
    raise ValueError, and the rows are to be read one by one. */
 #include "columns.h"
 
@@ -13,18 +13,20 @@ static Py_ssize_t count_packets(const uint8_t *at, const uint8_t *end)
     return count;
 }
 
-static int read_text(const Layout *layout, Builder *builders, const uint8_t *start, const uint8_t **at,
-                     const uint8_t *stop, Failure *failure)
+static int read_row(const Layout *layout, Builder *builders, const uint8_t *start, const uint8_t **at,
+                    const uint8_t *stop, Failure *failure)
 {
     Value value;
+    *failure = (Failure){0, *at - start};
+    const uint8_t *nulls = nulls_of_row(layout, at, stop);
+    if (nulls == NULL)
+        return -1;
     for (Py_ssize_t i = 0; i < layout->count; i++) {
-        const Column *column = &layout->columns[i];
         *failure = (Failure){i, *at - start};
-        if (next_printed_value(at, stop, &value) == CUT)
-            return -1;
-        int failed = value.stored == NULL
+        int failed = is_null_in_row(nulls, i)
                          ? append_null(&builders[i])
-                         : append_value(&builders[i], &value, read_printed_value(column, &value));
+                         : append_value(&builders[i], &value,
+                                        read_sent_value(&layout->columns[i], at, stop, &value));
         if (failed)
             return -1;
     }
@@ -40,7 +42,7 @@ PyObject *count_rows(PyObject *module, PyObject *packets)
     return rows < 0 ? unreadable(0, 0) : PyLong_FromSsize_t(rows);
 }
 
-PyObject *text_columns(PyObject *module, PyObject *arguments)
+PyObject *result_columns(PyObject *module, PyObject *arguments)
 {
     Layout *layout;
     Py_buffer data;
@@ -48,7 +50,7 @@ PyObject *text_columns(PyObject *module, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "O!y*", &LayoutType, &layout, &data))
         return NULL;
     const uint8_t *start = data.buf, *at = start, *end = start + data.len;
-    Py_ssize_t rows = has_point() ? count_packets(start, end) : -1;
+    Py_ssize_t rows = count_packets(start, end);
     Failure failure = {0, 0};
     if (rows >= 0) {
         int failed = 0;
@@ -57,7 +59,7 @@ PyObject *text_columns(PyObject *module, PyObject *arguments)
         builders = new_builders(layout, rows);
         while (builders != NULL && at < end && !failed) {
             const uint8_t *stop = end_of_packet(&at, end);
-            failed = read_text(layout, builders, start, &at, stop, &failure) < 0;
+            failed = read_row(layout, builders, start, &at, stop, &failure) < 0;
         }
         Py_END_ALLOW_THREADS
         arrays = builders == NULL || failed ? fail(layout, builders, failure) : arrays_of(layout, builders);

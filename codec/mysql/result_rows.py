@@ -1,0 +1,307 @@
+"""Rows of a table that a server sends as a result, in the binary protocol, and the SELECT for them.
+
+Every value equals the one that the binlog's decoder produces for the same row. Source: the MySQL
+client/server protocol, "Binary Protocol Resultset Row".
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from functools import partial
+from struct import Struct as Packing
+from threading import Lock
+from typing import Any, Final, TypeAlias
+
+from ...errors import SourceError
+from ...events import Column, Kind, RowChange, Table, Ts, not_a_member
+from ..native import library
+from ..native.mysql_result import ResultLayout, result_reader
+from .field import Type
+from .row_code import RowsReader
+from .tokens import quoted
+from .values import UNREADABLE, sent_date, sent_datetime, sent_time, sent_timestamp
+
+SESSION: Final = "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = ''"
+"""Statement that sets up the session in which the rows must be selected."""
+
+HEADER_BYTES: Final = 4
+LONGEST_PAYLOAD: Final = 0xFFFFFF
+"""Length of a packet whose row goes on in the next one."""
+_LENGTH_BYTES: Final = {0xFC: 2, 0xFD: 3, 0xFE: 8}
+_uint32 = Packing("<I").unpack_from
+
+_Convert: TypeAlias = Callable[[bytes], Any]
+_NUMBERS: Final[dict[Kind, tuple[Type, str]]] = {
+    "tinyint": (Type.TINY, "b"),
+    "smallint": (Type.SHORT, "h"),
+    "mediumint": (Type.INT24, "i"),
+    "int": (Type.LONG, "i"),
+    "bigint": (Type.LONGLONG, "q"),
+    "year": (Type.YEAR, "h"),
+    "float": (Type.FLOAT, "f"),
+    "double": (Type.DOUBLE, "d"),
+}
+"""Kinds whose values have a fixed number of bytes: their type in a result, and struct's format if signed."""
+_MOMENTS: Final[dict[Kind, tuple[Type, ...]]] = {
+    "date": (Type.DATE, Type.NEWDATE),
+    "time": (Type.TIME, Type.TIME2),
+    "datetime": (Type.DATETIME, Type.DATETIME2),
+    "timestamp": (Type.TIMESTAMP, Type.TIMESTAMP2),
+}
+_UNCOUNTED: Final = frozenset(kind for kind, _ in _NUMBERS.values())
+_TIMES: Final = frozenset(kind for kinds in _MOMENTS.values() for kind in kinds)
+
+
+def select_expression(column: Column) -> str:
+    """Return the expression to select for `column`'s value."""
+    name = quoted(column.name)
+    if column.kind == "enum" and "" in column.members:  # index 0 is printed as that member otherwise
+        return f"IF({name} + 0 = 0, '{not_a_member(column.members)}', {name})"
+    return name
+
+
+def check_types(table: Table, types: Sequence[int]) -> None:
+    """Raise SourceError if a result's columns have other types than its rows are read by."""
+    if len(types) != len(table.columns):
+        raise SourceError(f"table {table.full_name}: {len(types)} columns came, not {len(table.columns)}")
+    for column, type_ in zip(table.columns, types, strict=True):
+        if column.kind in _NUMBERS:
+            is_fit = type_ == _NUMBERS[column.kind][0]
+        elif column.kind in _MOMENTS:
+            is_fit = type_ in _MOMENTS[column.kind]
+        else:
+            is_fit = type_ not in _UNCOUNTED and type_ not in _TIMES
+        if not is_fit:
+            raise SourceError(
+                f"table {table.full_name}: column {column.name} ({column.kind}) came as type {type_} of the "
+                "protocol, by which its values can't be read"
+            )
+
+
+def number_format(column: Column) -> Packing | None:
+    """Return how a value of a fixed number of bytes is stored; None for values with a length before them."""
+    if column.kind not in _NUMBERS:
+        return None
+    code = _NUMBERS[column.kind][1]
+    is_unsigned = column.unsigned and column.kind not in ("float", "double")
+    return Packing(f"<{code.upper() if is_unsigned else code}")
+
+
+def bitmap_bytes(columns: int) -> int:
+    """Return the size of the NULL bits of a row, of which the first two aren't used."""
+    return (columns + 2 + 7) // 8
+
+
+def _converter(column: Column) -> _Convert | None:
+    """Return the function of the bytes of a value that has its length before it; None for other values."""
+    match column.kind:
+        case "char" | "varchar" | "text" | "enum" | "set" | "json" | "uuid" | "inet4" | "inet6":
+            return bytes.decode
+        case "binary" | "varbinary" | "blob" | "geometry" | "vector":
+            return bytes
+        case "decimal":
+            return _decimal
+        case "bit":
+            return _bits
+        case "date":
+            return sent_date
+        case "time":
+            return sent_time
+        case "datetime":
+            return partial(sent_datetime, scale=column.scale)
+        case "timestamp":
+            return partial(sent_timestamp, scale=column.scale)
+        case _:
+            return None
+
+
+def _decimal(digits: bytes) -> Decimal:
+    return Decimal(digits.decode())
+
+
+def _bits(data: bytes) -> int:
+    if len(data) > 8:
+        raise ValueError
+    return int.from_bytes(data, "big")
+
+
+class ResultRowsDecoder:
+    """Decodes rows selected by `select_expression` of each column of `table`."""
+
+    def __init__(self, table: Table) -> None:
+        self.table: Final = table
+        converters = [_converter(column) for column in table.columns]
+        self.layout: Final = ResultLayout(table) if library.in_use else None
+        """The native layout; None if the native decoder isn't in use."""
+        self.read = compile_rows(table, converters)
+        if library.in_use:
+            self.read = result_reader(table, converters, self.read)
+        self.lock: Final = Lock()
+        """Held to decode a run, which several sinks may ask for at once."""
+
+    def decode(self, packets: bytes, commit_ts: Ts, start_ts: Ts) -> list[RowChange]:
+        """Return an insert for each row of `packets`: consecutive row packets with their headers.
+
+        Raises SourceError, naming the table and if possible the column, for bytes that aren't such rows.
+        """
+        try:
+            return self.read(packets, 0, len(packets), commit_ts, start_ts)
+        except UNREADABLE:
+            found = self._unreadable_column(packets)
+            where = "to its end"
+            if found is not None:
+                column, at = found
+                where = f"at column {column.name} ({column.kind}), byte {at} of its chunk"
+            raise SourceError(
+                f"table {self.table.full_name}: a row of the snapshot can't be read {where}"
+            ) from None
+
+    def _unreadable_column(self, data: bytes) -> tuple[Column, int] | None:
+        """Return the first column that can't be read, and where its value starts; None if the packets
+        themselves are invalid."""
+        at, end = 0, len(data)
+        readers = [_value_reader(column) for column in self.table.columns]
+        bits = bitmap_bytes(len(readers))
+        while at < end - HEADER_BYTES and not data[at + HEADER_BYTES]:
+            at += HEADER_BYTES + 1
+            nulls = int.from_bytes(data[at : at + bits], "little") >> 2
+            at += bits
+            for number, (column, read) in enumerate(zip(self.table.columns, readers, strict=True)):
+                start = at
+                if nulls >> number & 1:
+                    continue
+                try:
+                    at = read(data, at)
+                except UNREADABLE:
+                    return column, start
+                if at > end:
+                    return column, start
+        return None
+
+
+def _value_reader(column: Column) -> Callable[[bytes, int], int]:
+    """Return a function that reads the value at a place and returns its end."""
+    packing, convert = number_format(column), _converter(column)
+    if packing is not None:
+        return lambda _, at: at + packing.size
+
+    def read(data: bytes, at: int) -> int:
+        assert convert is not None
+        size, at = counted(data, at)
+        convert(data[at : at + size])
+        return at + size
+
+    return read
+
+
+def row_starts(packets: bytes) -> array[int]:
+    """Return where the packets of each row begin, and where those of the last one end, as int64.
+
+    Raises ValueError if a row is cut off; the values aren't looked at.
+    """
+    if library.in_use:
+        return array("q", library.native.row_starts(packets))
+    starts, at, end = array("q", (0,)), 0, len(packets)
+    while at < end:
+        at = end_of_row(packets, at)
+        starts.append(at)
+    if at > end:
+        raise ValueError("a row is cut off")
+    return starts
+
+
+def end_of_row(packets: bytes, at: int) -> int:
+    """Return the end of the packets of a row. Raises ValueError if a header is cut off."""
+    size = LONGEST_PAYLOAD
+    while size == LONGEST_PAYLOAD:
+        if at + HEADER_BYTES > len(packets):
+            raise ValueError("a header is cut off")
+        size = _uint32(packets, at)[0] & LONGEST_PAYLOAD
+        at += HEADER_BYTES + size
+    return at
+
+
+def compile_rows(table: Table, converters: Sequence[_Convert | None]) -> RowsReader:
+    """Compile a function that reads the row packets in a range; it raises one of UNREADABLE."""
+    bits = bitmap_bytes(len(table.columns))
+    names: dict[str, Any] = {
+        "uint32": _uint32,
+        "bits": int.from_bytes,
+        "counted": counted,
+        "unsplit": unsplit,
+        "RowChange": RowChange,
+        "table": table,
+    }
+    lines = [
+        "def function(data, p, end, commit_ts, start_ts):",
+        "    changes = []",
+        "    append = changes.append",
+        "    while p < end:",
+        "        stop = (uint32(data, p)[0] & 0xFFFFFF) + p + 4",
+        "        p += 4",
+        f"        if stop - p == {LONGEST_PAYLOAD}:",
+        "            data, stop = unsplit(data, p)",
+        "            p, end = 0, len(data)",
+        "        if data[p]:",
+        "            raise ValueError",
+        f"        nulls = bits(data[p + 1:p + {1 + bits}], 'little')",
+        f"        p += {1 + bits}",
+    ]
+    for i, (column, convert) in enumerate(zip(table.columns, converters, strict=True)):
+        lines += [f"        if nulls & {1 << (i + 2)}:", f"            v{i} = None", "        else:"]
+        packing = number_format(column)
+        if packing is not None:
+            names[f"unpack{i}"] = packing.unpack_from
+            lines += [f"            v{i}, = unpack{i}(data, p)", f"            p += {packing.size}"]
+            continue
+        names[f"convert{i}"] = convert
+        value = "data[p:(p := p + size)]"
+        if convert is not bytes:
+            value = f"convert{i}({value})"
+        lines += [
+            "            size = data[p]",
+            "            p += 1",
+            "            if size >= 251:",
+            "                size, p = counted(data, p - 1)",
+            f"            v{i} = {value}",
+        ]
+    values = "".join(f"v{i}, " for i in range(len(converters)))
+    lines += [
+        "        if p != stop:",
+        "            raise ValueError",
+        f"        append(RowChange(commit_ts, start_ts, table, 'insert', None, ({values})))",
+        "    if p != end:",
+        "        raise ValueError",
+        "    return changes",
+    ]
+    exec(compile("\n".join(lines), "<result rows>", "exec"), names)
+    function: RowsReader = names["function"]
+    return function
+
+
+def counted(data: bytes, at: int) -> tuple[int, int]:
+    """Return the length of the value at a place, and where the value begins. Raises one of UNREADABLE."""
+    first = data[at]
+    at += 1
+    if first < 0xFB:
+        return first, at
+    after = at + _LENGTH_BYTES[first]
+    return int.from_bytes(data[at:after], "little"), after
+
+
+def unsplit(data: bytes, at: int) -> tuple[bytes, int]:
+    """Return the bytes from `at` on with the row of more than 16 MiB that starts there joined, and its
+    end. `at` is after the first packet's header."""
+    pieces = []
+    size = LONGEST_PAYLOAD
+    while True:
+        pieces.append(data[at : at + size])
+        at += size
+        if size < LONGEST_PAYLOAD:
+            break
+        size = _uint32(data, at)[0] & LONGEST_PAYLOAD
+        at += HEADER_BYTES
+    row = b"".join(pieces)
+    return row + data[at:], len(row)
