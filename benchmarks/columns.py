@@ -1,9 +1,9 @@
 """Rows of MariaDB to tuples and to Arrow columns, by the native decoder; rows a second of one core.
 
 The yardstick is the decoder in Python, which makes tuples. `tuples` and `arrow` are of row images in events
-of 1,000 rows with eight columns, ten events in a batch; `text_tuples` and `text_arrow` are of the same rows
-of a snapshot. `mb_per_second` is that of `arrow`, in 10^6 bytes of row images. `threads` and `processes` are
-rows to Arrow by two threads and by two processes in rows a second of the clock, beside one of them.
+of 1,000 rows with eight columns, ten events in a batch; `result_tuples` and `result_arrow` are of the same
+rows of a snapshot. `mb_per_second` is that of `arrow`, in 10^6 bytes of row images. `threads` and `processes`
+are rows to Arrow by two threads and by two processes in rows a second of the clock, beside one of them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from typing import Any
 
 from ..codec.images import read_images
 from ..codec.mysql.layout import Layouts
+from ..codec.mysql.result_writer import ResultWriter
 from ..codec.native import library
-from ..events import Column, Kind, Run, Table
+from ..events import Column, Kind, Row, Run, Table
 from ..testing.binlog_events import (
     BLOB,
     INSERT,
@@ -52,6 +53,9 @@ COLUMNS = (
     ColumnSpec(18, b"\0"), TINY, BLOB._replace(collation=UTF8MB4_BIN),
 )  # fmt: skip
 _KINDS: tuple[Kind, ...] = ("int", "bigint", "decimal", "double", "varchar", "datetime", "tinyint", "text")
+_TABLE = Table(
+    "shop", "t", tuple([Column(kind, kind, length=12, scale=2 * (kind == "decimal")) for kind in _KINDS])
+)
 
 
 def run(*, rows: int = 200_000, rounds: int = 5) -> dict[str, Any]:
@@ -59,10 +63,11 @@ def run(*, rows: int = 200_000, rounds: int = 5) -> dict[str, Any]:
     if library.native is None:
         raise RuntimeError(f"there is nothing to measure: {library.description()}")
     events = _events(rows)
-    packets = [b"".join(map(_packet, batch)) for batch in _numbers(rows)]
+    packet = ResultWriter(_TABLE).packets
+    packets = [b"".join([packet(_values(key)) for key in batch]) for batch in _numbers(rows)]
     made: dict[str, Callable[[], Iterator[Run]]] = {
         "": lambda: _event_runs(events),
-        "text_": lambda: _text_runs(packets),
+        "result_": lambda: _result_runs(packets),
     }
     seconds: dict[str, list[float]] = {}
     for _ in range(rounds):  # in turn, so that drift of the machine affects all
@@ -75,7 +80,7 @@ def run(*, rows: int = 200_000, rounds: int = 5) -> dict[str, Any]:
                 seconds.setdefault(name + figure, []).append(_seconds(runs, work, in_use=in_use))
     figures = {name: rows / statistics.median(taken) for name, taken in seconds.items()}
     python = {name: figures.pop(f"{name}python") for name in made}
-    yardstick = {name: python["text_" * name.startswith("text_")] for name in figures}
+    yardstick = {name: python["result_" * name.startswith("result_")] for name in figures}
     size = sum(map(len, events)) / rows
     clock = {kind: _by_two(rows, rounds, kind) for kind in ("threads", "processes")}
     figures |= {name: two for name, (_, two) in clock.items()}
@@ -132,11 +137,9 @@ def _event_runs(events: Sequence[bytes]) -> Iterator[Run]:
     return (layout.run(event, 1, 1) for event in events)
 
 
-def _text_runs(packets: Sequence[bytes]) -> Iterator[Run]:
-    columns = [Column(f"c{i}", kind) for i, kind in enumerate(_KINDS)]
-    columns[2] = Column("c2", "decimal", length=12, scale=2)
+def _result_runs(packets: Sequence[bytes]) -> Iterator[Run]:
     layouts = Layouts()
-    layout = layouts.layout(layouts.add_table(Table("shop", "t", tuple(columns))))
+    layout = layouts.layout(layouts.add_table(_TABLE))
     return (layout.result_run(one, 1, 1) for one in packets)
 
 
@@ -178,13 +181,10 @@ def image(key: int) -> list[bytes | None]:
     ]
 
 
-def _packet(key: int) -> bytes:
-    moment = f"2026-03-0{key % 9 + 1} 04:05:06"
-    values: tuple[Any, ...] = (
-        key, 2**62 + key, f"{key % 10_000}.25", key / 7, f"name of {key}", moment, key % 100, "n" * 40,
-    )  # fmt: skip
-    payload = b"".join(bytes((len(text),)) + text for text in (str(value).encode() for value in values))
-    return len(payload).to_bytes(3, "little") + b"\0" + payload
+def _values(key: int) -> Row:
+    moment = datetime(2026, 3, key % 9 + 1, 4, 5, 6)  # noqa: DTZ001
+    price = Decimal(f"{key % 10_000}.25")
+    return key, 2**62 + key, price, key / 7, f"name of {key}", moment, key % 100, "n" * 40
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ _UNAVAILABLE: Final = frozenset({
 _RETRYABLE: Final = frozenset({
     ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK, ER.QUERY_INTERRUPTED,
     ER.TABLE_DEF_CHANGED, ER.NO_SUCH_TABLE,  # the table's definition changed since the snapshot began
+    ER.MAX_PREPARED_STMT_COUNT_REACHED,
 })  # fmt: skip
 
 

@@ -166,6 +166,12 @@ def _settings(session: Session, settings: Mapping[str, str]) -> Iterator[Finding
                 f"{name} is {found}: SET GLOBAL {name} = {value}, in the server's configuration too, and "
                 "reconnect the open sessions",
             )
+    if not query(session, "SELECT @@global.max_prepared_stmt_count")[0][0]:
+        yield Finding(
+            "warning",
+            "max_prepared_stmt_count is 0, and tables are loaded by prepared statements: SET GLOBAL "
+            "max_prepared_stmt_count = 16382 (the default), in the server's configuration too",
+        )
 
 
 def _undescribed(

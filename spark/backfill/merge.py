@@ -9,14 +9,15 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from ...codec.mysql.result_rows import ResultRowsDecoder
+from ...codec.mysql.result_writer import ResultWriter
 from ...codec.row_bytes import RowBytes
 from ...errors import InvariantViolated
 from ...events import KvChange, Row, Table
 from .chunk_file import ChunkWriter
 from .errors import NotLoadable
+from .key_reader import KeyReader
 from .keys import Key, decode_key, key_of
 from .plan import TablePlan
-from .row_packets import KeyReader, RowWriter
 
 MOST_CHANGED: Final = 1_000_000
 """Maximum changed rows of a table without an integer key, which are kept in memory."""
@@ -52,7 +53,7 @@ def merge(
 
 def _latest(table: Table, changes: Iterable[Change], decode: Any) -> Iterator[tuple[Key, bytes]]:
     """Yield the last change of each key: its row's packets, or none if it was deleted."""
-    packets = RowWriter(table).packets
+    packets = ResultWriter(table).packets
     last: Change | None = None
     for one in changes:
         if last is not None and last.key != one.key:
@@ -100,7 +101,7 @@ def _pass_on(out: ChunkWriter, packets: bytes, rows: int) -> None:
 
 
 def _by_lookup(table: Table, pieces: Pieces, changed: _ByKey | _ByRow, out: ChunkWriter) -> None:
-    writer = RowWriter(table)
+    writer = ResultWriter(table)
     decoder = ResultRowsDecoder(table)
     for piece in pieces:
         for raw in piece:

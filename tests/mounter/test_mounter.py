@@ -30,6 +30,7 @@ from tidemill.codec.mysql.entry import (
 )
 from tidemill.codec.mysql.known_table import KnownTable
 from tidemill.codec.mysql.layout import Layouts
+from tidemill.codec.mysql.result_writer import ResultWriter
 from tidemill.errors import InvariantViolated, SourceError
 from tidemill.events import (
     PUT,
@@ -51,7 +52,6 @@ from tidemill.mounter import Mounter
 from tidemill.mounter.mysql.catalog import CatalogChange, TableChange
 from tidemill.mounter.mysql.history import History
 from tidemill.routing import TableFilter
-from tidemill.spark.backfill.row_packets import RowWriter
 from tidemill.testing.binlog_events import DELETE, INSERT, INT, rows_event, table_map
 
 TS = 100
@@ -80,7 +80,7 @@ class Bench:
                 value = rows_event(INSERT if sign == "+" else DELETE, [row])
             case "=", rest:
                 kind, region = RESULT_ROWS, self.snapshot
-                value = RowWriter(TABLE).packets((int(rest),))
+                value = ResultWriter(TABLE).packets((int(rest),))
             case "!", statement:
                 kind, value = (
                     DDL,

@@ -310,6 +310,19 @@ def test_a_connection_lost_while_a_table_without_key_is_loaded(sql: Client) -> N
     assert rows_of(copy) == source_rows(sql.server, sql.database)
 
 
+def test_a_load_waits_for_room_for_prepared_statements(own: Client) -> None:
+    own("CREATE TABLE a (id INT PRIMARY KEY)", "INSERT INTO a VALUES (1), (2)")
+    own("SET GLOBAL max_prepared_stmt_count = 0")
+    copy = Copy()
+    pulling = follow(own, copy, retry_longest_seconds=0.3)
+    with pulling:
+        pulling.wait_until_told(Retrying, 2)
+        own("SET GLOBAL max_prepared_stmt_count = 1")
+        own("INSERT INTO a VALUES (3)")
+        pulling.catch_up(binlog_end(own.server))
+    assert rows_of(copy) == source_rows(own.server, "shop")
+
+
 def test_a_server_killed_while_a_table_without_key_is_loaded(own: Client) -> None:
     own("CREATE TABLE loose (n INT, note VARCHAR(1000))", "CREATE TABLE a (id INT PRIMARY KEY)")
     own("INSERT INTO loose SELECT seq, REPEAT('x', 900) FROM seq_1_to_30000", "INSERT INTO a VALUES (1), (2)")

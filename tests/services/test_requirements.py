@@ -152,6 +152,20 @@ def test_binlog_settings(private_mariadb: MariaDb) -> None:
     ]
 
 
+def test_a_server_without_prepared_statements(private_mariadb: MariaDb) -> None:
+    server = private_mariadb.start()
+    execute(
+        server,
+        "CREATE DATABASE shop",
+        "CREATE TABLE shop.t (id INT PRIMARY KEY)",
+        "SET GLOBAL max_prepared_stmt_count = 0",
+    )
+    survey = look(server, "shop")
+    assert errors(survey) == []
+    (warning,) = [finding.text for finding in survey.findings if "prepared" in finding.text]
+    assert warning.startswith("max_prepared_stmt_count is 0, and tables are loaded by prepared statements")
+
+
 def test_a_server_without_binlog(private_mariadb: MariaDb) -> None:
     private_mariadb.options = ("--skip-log-bin",)
     server = private_mariadb.start()

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from tests.codec.native.test_results import STORED, packet
 from tidemill.codec.mysql.result_rows import ResultRowsDecoder, row_starts
+from tidemill.codec.mysql.result_writer import ResultWriter
 from tidemill.codec.mysql.run import ResultRun
 from tidemill.codec.native import library
 from tidemill.errors import SinkError, SourceError
 from tidemill.events import Chunk, Column, RowChange, Rows, Run, Table, TableProgress, Transaction
-from tidemill.spark.backfill.row_packets import RowWriter
 from tidemill.spark.capture.texts import Texts
 from tidemill.spark.envelope import Decoder, Encoder
 from tidemill.spark.read.pick import Pick
@@ -28,7 +28,7 @@ from tidemill.testing import column_kinds as kinds
 EXACT = ["change", "layout"]
 LOADED = Chunk("shop.t", TableProgress((3, "k")))
 ORDERS = Table("shop", "orders", (Column("id", "bigint"), Column("note", "varchar", length=40)), (0,))
-ORDER = RowWriter(ORDERS).packets((1, "a"))
+ORDER = ResultWriter(ORDERS).packets((1, "a"))
 
 
 @pytest.fixture(params=[False, True], ids=["python", "native"])
@@ -77,7 +77,7 @@ def of_rows() -> list[Transaction]:
     """Return rows of tables with all kinds of columns, in several pieces."""
     found = []
     for table in (kinds.KEYED, kinds.KEYLESS):
-        packets = RowWriter(table).packets
+        packets = ResultWriter(table).packets
         rows = [*map(packets, kinds.ROWS), packets(kinds.NULLS)]
         found.append(loaded(table, [b"".join(rows[:2]), b"".join(rows[2:])]))
     return found
@@ -129,7 +129,7 @@ def test_typed_columns_of_the_envelope_are_those_of_the_items() -> None:
 @pytest.mark.parametrize("size", [2**24 - 6, 2**24])
 def test_rows_of_several_packets_come_back(size: int) -> None:
     table = Table("shop", "t", (Column("raw", "blob", length=4), Column("id", "int")), (1,))
-    packets = RowWriter(table).packets
+    packets = ResultWriter(table).packets
     item = loaded(table, [packets((b"a", 1)) + packets((bytes(size), 2)) + packets((b"", 3))])
     batch = Encoder(json=False).encode([item])
     assert batch.num_rows == 3
@@ -137,7 +137,7 @@ def test_rows_of_several_packets_come_back(size: int) -> None:
 
 
 def test_pieces_of_several_chunks_in_one_batch_keep_their_own() -> None:
-    packets = RowWriter(ORDERS).packets
+    packets = ResultWriter(ORDERS).packets
     items = []
     for ts, last in ((5, 2), (6, 4)):
         chunk = Chunk("shop.orders", TableProgress((last,)))
@@ -152,7 +152,7 @@ def test_pieces_of_several_chunks_in_one_batch_keep_their_own() -> None:
 
 
 def test_rows_that_are_not_of_a_chunk_are_encoded() -> None:
-    item = loaded(ORDERS, [RowWriter(ORDERS).packets((1, "a"))], None)
+    item = loaded(ORDERS, [ResultWriter(ORDERS).packets((1, "a"))], None)
     assert Decoder().decode(Encoder().encode([item])) == [in_rows(item)]
 
 
@@ -180,7 +180,7 @@ def test_rows_that_an_earlier_version_read_are_refused() -> None:
 
 
 def test_both_decoders_find_the_same_rows(monkeypatch) -> None:
-    rows = [*map(RowWriter(ORDERS).packets, ((1, "a"), (2, "x" * 300), (3, None)))]
+    rows = [*map(ResultWriter(ORDERS).packets, ((1, "a"), (2, "x" * 300), (3, None)))]
     data = b"".join(rows)
     for end in range(len(data) + 1):
         outcomes = []

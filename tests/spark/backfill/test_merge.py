@@ -15,16 +15,17 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tidemill.codec.mysql.result_rows import ResultRowsDecoder
+from tidemill.codec.mysql.result_writer import ResultWriter
 from tidemill.codec.row_bytes import RowBytes
 from tidemill.errors import InvariantViolated, StoreError
 from tidemill.events import Column, Row, Table
 from tidemill.spark.backfill.chunk_file import ChunkFiles, ChunkWriter
 from tidemill.spark.backfill.directory import MERGED, READ, Directory
+from tidemill.spark.backfill.key_reader import KeyReader
 from tidemill.spark.backfill.keys import decode_key, encode_key
 from tidemill.spark.backfill.merge import Change, merge
 from tidemill.spark.backfill.plan import STRIDE, ChunkPlan, Plan, TablePlan
 from tidemill.spark.backfill.records import ChunkRecord
-from tidemill.spark.backfill.row_packets import KeyReader, RowWriter
 
 COLUMNS = (
     Column("id", "bigint", unsigned=True),
@@ -56,7 +57,7 @@ def back(table: Table, packets: bytes) -> list[Row | None]:
 
 
 def test_every_value_comes_back_from_the_binary_protocol() -> None:
-    packets = RowWriter(ALL).packets
+    packets = ResultWriter(ALL).packets
     nothing = (1, *[None] * 12)
     odd = (
         0, 0, Decimal("0E-4"), -0.0, 5e-324, 0, "", b"", "0000-00-00", "2024-00-00 00:00:00.000",
@@ -71,7 +72,7 @@ def test_every_value_comes_back_from_the_binary_protocol() -> None:
 def test_rows_of_any_size_come_back(size: int) -> None:
     table = Table("shop", "t", (Column("raw", "blob", length=4), Column("id", "int")), (1,))
     rows: list[Row] = [(b"x" * (size - 5), 1), (b"y" * size, 2), (b"", -3)]
-    packets = b"".join(map(RowWriter(table).packets, rows))
+    packets = b"".join(map(ResultWriter(table).packets, rows))
     assert back(table, packets) == rows
     found = list(KeyReader(table).rows(packets))
     assert [key for key, _, _ in found] == [(1,), (2,), (-3,)]
@@ -102,7 +103,7 @@ class World:
         writer = ChunkWriter(self.directory, READ, self.plan, self.plan.tables[0], 1)
         for first in range(0, len(rows), 3):
             part = rows[first : first + 3]
-            writer.add_packets(b"".join(map(RowWriter(self.table).packets, part)), len(part))
+            writer.add_packets(b"".join(map(ResultWriter(self.table).packets, part)), len(part))
             writer._end_piece()  # small ones, so that there are many
         return writer.finish("b.1:5", "b.1:5")
 

@@ -1,31 +1,22 @@
-"""Rows of a result in the binary protocol: values to packets, and keys out of packets."""
+"""Rows of a table as a server sends them in the binary protocol."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from struct import Struct
-from typing import Any
+from typing import Any, TypeAlias
 
-from ...codec.mysql.result_rows import (
-    HEADER_BYTES,
-    LONGEST_PAYLOAD,
-    bitmap_bytes,
-    counted,
-    end_of_row,
-    number_format,
-    unsplit,
-)
 from ...events import Column, Row, Table
-from .keys import Key
+from .result_rows import LONGEST_PAYLOAD, bitmap_bytes, number_format
 
-_Encode = Callable[[Any], bytes]
+_Encode: TypeAlias = Callable[[Any], bytes]
 _day = Struct("<HBB").pack
 _clock = Struct("<BBBI").pack
 _time = Struct("<BIBBBI").pack
 
 
-class RowWriter:
+class ResultWriter:
     """Encodes a table's rows as the packets that the server would send for them."""
 
     def __init__(self, table: Table) -> None:
@@ -103,43 +94,3 @@ def _measured(value: bytes) -> bytes:
     if size < 1 << 24:
         return b"\xfd" + size.to_bytes(3, "little") + value
     return b"\xfe" + size.to_bytes(8, "little") + value
-
-
-class KeyReader:
-    """Reads the keys of rows, which are integers, out of packets."""
-
-    def __init__(self, table: Table) -> None:
-        self._bitmap_bytes = bitmap_bytes(len(table.columns))
-        # Key columns usually come first, so most of a row isn't read.
-        self._formats = [number_format(column) for column in table.columns[: max(table.key) + 1]]
-        self._order = table.key
-
-    def rows(self, packets: bytes) -> Iterator[tuple[Key, int, int]]:
-        """Yield the key of each row, and the row's begin and end."""
-        start = 0
-        while start < len(packets):
-            stop, at = end_of_row(packets, start), start + HEADER_BYTES
-            if stop - start > LONGEST_PAYLOAD:
-                values = self._values(unsplit(packets[start:stop], HEADER_BYTES)[0], 0)
-            else:
-                values = self._values(packets, at)
-            yield tuple([values[index] for index in self._order]), start, stop
-            start = stop
-
-    def _values(self, data: bytes, at: int) -> list[int]:
-        """Return the numbers of a row up to the key's last one; 0 for any other value."""
-        at += 1
-        nulls = int.from_bytes(data[at : at + self._bitmap_bytes], "little") >> 2
-        at += self._bitmap_bytes
-        values = []
-        for number, packing in enumerate(self._formats):
-            value = 0
-            if not nulls >> number & 1:
-                if packing is not None:
-                    (value,) = packing.unpack_from(data, at)
-                    at += packing.size
-                else:
-                    size, at = counted(data, at)
-                    at += size
-            values.append(value)
-        return values
