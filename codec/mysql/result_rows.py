@@ -44,14 +44,15 @@ _NUMBERS: Final[dict[Kind, tuple[Type, str]]] = {
     "double": (Type.DOUBLE, "d"),
 }
 """Kinds whose values have a fixed number of bytes: their type in a result, and struct's format if signed."""
-_MOMENTS: Final[dict[Kind, tuple[Type, ...]]] = {
-    "date": (Type.DATE, Type.NEWDATE),
-    "time": (Type.TIME, Type.TIME2),
-    "datetime": (Type.DATETIME, Type.DATETIME2),
-    "timestamp": (Type.TIMESTAMP, Type.TIMESTAMP2),
+_TYPES: Final[dict[Kind, Type]] = {
+    **{kind: type_ for kind, (type_, _) in _NUMBERS.items()},
+    "date": Type.DATE,
+    "time": Type.TIME,
+    "datetime": Type.DATETIME,
+    "timestamp": Type.TIMESTAMP,
 }
-_UNCOUNTED: Final = frozenset(kind for kind, _ in _NUMBERS.values())
-_TIMES: Final = frozenset(kind for kinds in _MOMENTS.values() for kind in kinds)
+"""Type in a result of each kind whose values aren't stored as text or bytes."""
+_OTHER_FORMS: Final = frozenset(_TYPES.values())
 
 
 def select_expression(column: Column) -> str:
@@ -67,12 +68,8 @@ def check_types(table: Table, types: Sequence[int]) -> None:
     if len(types) != len(table.columns):
         raise SourceError(f"table {table.full_name}: {len(types)} columns came, not {len(table.columns)}")
     for column, type_ in zip(table.columns, types, strict=True):
-        if column.kind in _NUMBERS:
-            is_fit = type_ == _NUMBERS[column.kind][0]
-        elif column.kind in _MOMENTS:
-            is_fit = type_ in _MOMENTS[column.kind]
-        else:
-            is_fit = type_ not in _UNCOUNTED and type_ not in _TIMES
+        wanted = _TYPES.get(column.kind)
+        is_fit = type_ not in _OTHER_FORMS if wanted is None else type_ == wanted
         if not is_fit:
             raise SourceError(
                 f"table {table.full_name}: column {column.name} ({column.kind}) came as type {type_} of the "

@@ -39,6 +39,7 @@ _RETRYABLE: Final = frozenset({
     ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK, ER.QUERY_INTERRUPTED,
     ER.TABLE_DEF_CHANGED, ER.NO_SUCH_TABLE,  # the table's definition changed since the snapshot began
     ER.MAX_PREPARED_STMT_COUNT_REACHED,
+    1615,  # the prepared statement was invalidated again and again by changes of its table
 })  # fmt: skip
 
 
