@@ -228,6 +228,12 @@ def test_each_table_is_as_far_as_the_sink_that_has_least_of_it():
     assert lowest([one, two, place(8)], int) == place(7, {"a": whole, "b": some, "c": some})
 
 
+def test_a_table_whose_key_has_another_type_in_one_sink_is_at_its_start():
+    old, new, whole = TableProgress(("6b",)), TableProgress((5,)), TableProgress()
+    one, two = place(7, {"a": old, "b": whole}), place(9, {"a": new, "b": old})
+    assert lowest([one, two], int) == place(7, {"b": old})
+
+
 def late(ts, **tables):
     return Checkpoint(
         ts, str(ts), None, "s", None, {name: TablePosition(at, str(at)) for name, at in tables.items()}

@@ -98,7 +98,7 @@ def test_a_key_is_used_only_with_columns_that_can_have_it(source: Source) -> Non
     session = connect(options)
 
     def select(table: Table, after: OrderedKey | None = None) -> Result:
-        result = Result(session, options, chunk_query(table, after, 10))
+        result = Result(session, options, table, chunk_query(table, after, 10))
         while not result.done:
             result.read()
         return result
