@@ -116,5 +116,5 @@ def _less(loaded: list[TableProgress | None]) -> TableProgress:
     found = [CREATED if one is None else one for one in loaded]
     try:
         return TableProgress(min((one.last for one in found if one.last is not None), default=None))
-    except TypeError:  # the key has another type in one sink, which loads the table again if its rows are older
+    except TypeError:  # the key has another type in one sink; one with older rows loads the table again
         return CREATED
