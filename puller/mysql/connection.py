@@ -133,12 +133,21 @@ class Server(Struct, frozen=True):
 
 
 def identify(session: Session) -> Server:
-    """Ask the server for its identity. Raises pymysql's errors: use it inside translated()."""
+    """Ask the server for its identity and its zone. Raises pymysql's errors: use it inside translated()."""
+    samples = tuple((int(moment), int(offset)) for moment, offset in query(session, SAMPLES_QUERY))
+    return _identified(session, ServerZone(samples))
+
+
+def source_of(session: Session) -> str:
+    """Ask the server for the source's identity only. Raises as identify() does."""
+    return _identified(session, ServerZone()).source
+
+
+def _identified(session: Session, zone: ServerZone) -> Server:
     vendor: Literal["MariaDB", "MySQL"] = "MariaDB" if is_mariadb(session) else "MySQL"
     variable = "@@server_id" if vendor == "MariaDB" else "@@server_uuid"
     identity, version, seconds = query(session, _IDENTIFY.format(variable))[0]
-    samples = tuple((int(moment), int(offset)) for moment, offset in query(session, SAMPLES_QUERY))
-    return Server(vendor, str(identity), version, float(seconds), ServerZone(samples))
+    return Server(vendor, str(identity), version, float(seconds), zone)
 
 
 @contextlib.contextmanager

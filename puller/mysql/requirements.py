@@ -154,11 +154,13 @@ def survey_session(
 
 
 def _settings(session: Session, settings: Mapping[str, str]) -> Iterator[Finding]:
-    if not query(session, "SELECT @@log_bin")[0][0]:
+    names = ["log_bin", "max_prepared_stmt_count", *settings]
+    values = query(session, f"SELECT {', '.join([f'@@global.{name}' for name in names])}")[0]
+    has_binlog, prepared, *found_values = values
+    if not has_binlog:
         yield Finding("error", "the server writes no binlog: set log_bin in its configuration and restart it")
         return
-    for name, wanted in settings.items():
-        found = query(session, f"SELECT @@global.{name}")[0][0]
+    for (name, wanted), found in zip(settings.items(), found_values, strict=True):
         if found != wanted:
             value = wanted or _EMPTY
             yield Finding(
@@ -166,7 +168,7 @@ def _settings(session: Session, settings: Mapping[str, str]) -> Iterator[Finding
                 f"{name} is {found}: SET GLOBAL {name} = {value}, in the server's configuration too, and "
                 "reconnect the open sessions",
             )
-    if not query(session, "SELECT @@global.max_prepared_stmt_count")[0][0]:
+    if not prepared:
         yield Finding(
             "warning",
             "max_prepared_stmt_count is 0, and tables are loaded by prepared statements: SET GLOBAL "

@@ -135,15 +135,13 @@ class Snapshot:
 
 def prepare(session: Session) -> None:
     """Set up a session for `begin_view`. Raises pymysql's errors: use it inside translated()."""
-    query(session, SESSION)
-    query(session, f"SET lock_wait_timeout = {_LOCK_SECONDS}")
+    settings = f"{SESSION}, lock_wait_timeout = {_LOCK_SECONDS}"
+    query(session, f"{settings}, idle_transaction_timeout = 0" if is_mariadb(session) else settings)
     query(session, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     # A session that may write to the binlog keeps a table's metadata lock after it rolls back to a savepoint:
     # an ALTER of a loaded table would wait for the end of the snapshot.
     with contextlib.suppress(pymysql.err.OperationalError):
         query(session, "SET sql_log_bin = 0")
-    if is_mariadb(session):
-        query(session, "SET idle_transaction_timeout = 0")
 
 
 def begin(session: Session) -> Position:

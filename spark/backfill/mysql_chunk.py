@@ -7,7 +7,7 @@ from contextlib import suppress
 from ...codec.mysql.result_rows import SESSION, select_expression
 from ...errors import SourceError
 from ...failpoint import reach
-from ...puller.mysql.connection import Session, connect, disconnect, identify, query, translated
+from ...puller.mysql.connection import Session, connect, disconnect, query, source_of, translated
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import Position
 from ...puller.mysql.snapshot import begin
@@ -48,9 +48,9 @@ def read_mysql(options: MysqlOptions, directory: Directory, plan: Plan, number: 
 
 
 def _check_server(session: Session, options: MysqlOptions, plan: Plan) -> None:
-    server = identify(session)
-    if server.source != plan.source:
-        raise SourceError(f"{options.address} is {server.source}, and the backfill is of {plan.source}")
+    source = source_of(session)
+    if source != plan.source:
+        raise SourceError(f"{options.address} is {source}, and the backfill is of {plan.source}")
 
 
 def _check_table(session: Session, planned: TablePlan) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from ...codec.mysql.schema import is_user_schema
 from ...errors import CheckpointError, ConfigError, SourceError, TidemillError
 from ...events import Table, Ts, compose_ts, physical_ms
-from ...puller.mysql.connection import Session, connect, disconnect, identify, query, translated
+from ...puller.mysql.connection import Session, connect, disconnect, query, source_of, translated
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import Position
 from ...puller.mysql.requirements import survey_session
@@ -50,7 +50,7 @@ class MysqlOffsets:
         self._oldest: Ts = 0
         """Ts of the first followed change since then; 0: none."""
         with self.connected() as session:
-            self.source = identify(session).source
+            self.source = source_of(session)
 
     def tables(self) -> list[Table]:
         only = FoundTable(*self._given.table.split(".", 1)) if self._given.table else None

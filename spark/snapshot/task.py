@@ -14,7 +14,7 @@ from ...codec.mysql.result_rows import SESSION, ResultRowsDecoder, select_expres
 from ...codec.mysql.run import ResultRun
 from ...errors import SourceError
 from ...events import RowChange, Run, Table
-from ...puller.mysql.connection import Session, connect, disconnect, identify, query, translated
+from ...puller.mysql.connection import Session, connect, disconnect, query, source_of, translated
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import Position
 from ...puller.mysql.snapshot import BEGIN, begin
@@ -49,7 +49,7 @@ def rows(options: ReadOptions, part: MysqlPartition, table: Table) -> Generator[
 
 def _open_view(session: Session, source: MysqlOptions, part: MysqlPartition) -> Position | None:
     """Open a consistent view, under a metadata lock of the table; return its position if it is exact."""
-    if (found := identify(session).source) != part.at.source:
+    if (found := source_of(session)) != part.at.source:
         raise SourceError(f"{source.address} is {found}, and the read was planned on {part.at.source}")
     view = None
     if part.is_exact:
