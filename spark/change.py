@@ -42,7 +42,7 @@ class _Layout(msgspec.Struct, frozen=True, array_like=True):
     chunk: Chunk | None = None
     """Set if the rows are part of a snapshot and keep their source's bytes."""
     form: int = 0
-    """Form of the rows of a snapshot of MySQL or MariaDB: _BINARY, or 0 for text, as earlier versions read."""
+    """Form of snapshot rows of MySQL and MariaDB: _BINARY, or 0 for text, as earlier versions read."""
 
 
 _read_layout = msgspec.msgpack.Decoder(_Layout).decode
