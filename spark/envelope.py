@@ -88,7 +88,7 @@ class Encoder:
         self._json = json
         self._pick = pick or Pick()
         self._layouts = Layouts()
-        self._texts: dict[bytes, _Text] = {}
+        self._texts: dict[Table, _Text] = {}
         self._has_line = False  # the open transaction
         self._withheld: pa.RecordBatch | None = None
 
@@ -175,25 +175,28 @@ class Encoder:
         table, chunk = runs[0].table, item.chunk
         count = sum([size for _, _, _, size in parts])
         raw = self._raw(item.source, runs, chunk)
-        if raw is not None:
-            change, layout = raw
-            exact = [change, repeated([layout], [count], pa.binary())]
-            if not self._json:
-                return [pa.nulls(count, pa.string()), pa.nulls(count, pa.string()), *exact]
-            images = read_images(runs)
-            if images is not None:
-                return [*(json_texts(table, image, count) for image in images), *exact]
-        code = self._layouts.of(item.source, table)
-        text = self._text(code)
-        changes = [change for run in runs for change in run.changes()]
-        texts = [
-            pa.array([text(one.before) for one in changes], pa.string()),
-            pa.array([text(one.after) for one in changes], pa.string()),
-        ]
-        if raw is not None:
-            return [*texts, *exact]
-        encoded = [code.encode(one.before, one.after, chunk) for one in changes]
-        return [*texts, pa.array(encoded, pa.binary()), repeated([code.layout], [count], pa.binary())]
+        texts = self._json_texts(table, runs, count)
+        if raw is None or texts is None:
+            changes = [change for run in runs for change in run.changes()]
+        if texts is None:
+            text = self._text(table)
+            texts = [
+                pa.array([text(one.before) for one in changes], pa.string()),
+                pa.array([text(one.after) for one in changes], pa.string()),
+            ]
+        if raw is None:
+            code = self._layouts.of(item.source, table)
+            encoded = [code.encode(one.before, one.after, chunk) for one in changes]
+            raw = pa.array(encoded, pa.binary()), code.layout
+        change, layout = raw
+        return [*texts, change, repeated([layout], [count], pa.binary())]
+
+    def _json_texts(self, table: Table, runs: Sequence[Run], count: int) -> list[pa.Array] | None:
+        """Return the columns before and after; None if the changes are to be taken one by one."""
+        if not self._json:
+            return [pa.nulls(count, pa.string()), pa.nulls(count, pa.string())]
+        images = read_images(runs)
+        return None if images is None else [json_texts(table, image, count) for image in images]
 
     def _raw(self, source: str, runs: Sequence[Run], chunk: Chunk | None) -> tuple[pa.Array, bytes] | None:
         """Return the source's bytes of each change and their layout; None if they are to be encoded."""
@@ -213,14 +216,12 @@ class Encoder:
         packed = packed_changes(runs)
         return None if packed is None else (packed[1], layouts.of_kv(source, packed[0], chunk))
 
-    def _text(self, code: RowBytes) -> _Text:
-        if not self._json:
-            return _nothing
-        found = self._texts.get(code.layout)
+    def _text(self, table: Table) -> _Text:
+        found = self._texts.get(table)
         if found is None:
             if len(self._texts) >= _MAX_TABLES:
                 self._texts.clear()
-            found = self._texts[code.layout] = row_text(code.table)
+            found = self._texts[table] = row_text(table)
         return found
 
 
@@ -314,10 +315,6 @@ def row_text(table: Table) -> _Text:
         return None if row is None else _to_json(values((row,))[0]).decode()
 
     return text
-
-
-def _nothing(_row: Row | None) -> None:
-    return None
 
 
 def to_batch(lines: list[list[Any]], schema: pa.Schema) -> pa.RecordBatch:

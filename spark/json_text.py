@@ -11,14 +11,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..codec.arrow_arrays import repeated
 from ..codec.image import Image
+from ..codec.native import library
+from ..codec.native.json_texts import Field
+from ..codec.native.json_texts import json_texts as native_texts
 from ..events import Column, Table
 from ..sink.files.parquet_columns import as_text
 
 _SAFE_BITS: Final = 53
 _MOST_PLAIN_DIGITS: Final = 6
 """Maximum decimal places of a decimal that Arrow never prints with an exponent."""
-_NUMBERS: Final = {"tinyint", "smallint", "mediumint", "int", "year"}
+_NUMBERS: Final = {"tinyint", "smallint", "mediumint", "int", "year", "float", "double"}
 _to_json = msgspec.json.Encoder().encode
 
 
@@ -26,22 +30,45 @@ def json_texts(table: Table, image: Image, count: int) -> pa.Array:
     """Return an object for each of `count` changes; null for a change without this image."""
     if image.columns is None:
         return pa.nulls(count, pa.string())
+    if library.in_use:
+        pairs = zip(table.columns, image.columns, strict=True)
+        fields = [Field(_name(column), _is_quoted(column), column.scale, values) for column, values in pairs]
+        try:
+            return native_texts(fields, count, image.absent)
+        except (OverflowError, ValueError):  # what only Python can write, or names as an error
+            pass
+    joined = _joined(table.columns, image.columns, count)
+    if image.absent is not None:
+        joined = pc.if_else(image.absent, pa.scalar(None, pa.string()), joined)
+    return joined
+
+
+def _joined(columns: Sequence[Column], arrays: Sequence[pa.Array], count: int) -> pa.Array:
+    if not columns:
+        return repeated(["{}"], [count], pa.string())
     pieces: list[Any] = []
     before = "{"
-    for column, values in zip(table.columns, image.columns, strict=True):
+    for column, values in zip(columns, arrays, strict=True):
         texts, is_quoted = _texts(column, values)
         quote = '"' if is_quoted else ""
-        before += f"{_to_json(column.name).decode()}:"
+        before += _name(column)
         if texts.null_count:
             texts = pc.binary_join_element_wise(quote, texts, quote, "") if quote else texts
             texts, quote = pc.fill_null(texts, "null"), ""
         pieces += [before + quote, texts]
         before = f"{quote},"
-    last = f"{before[:-1]}}}" if pieces else "{}"
-    joined = pc.binary_join_element_wise(*pieces, last, "")
-    if image.absent is not None:
-        joined = pc.if_else(image.absent, pa.scalar(None, pa.string()), joined)
-    return joined
+    return pc.binary_join_element_wise(*pieces, f"{before[:-1]}}}", "")
+
+
+def _name(column: Column) -> str:
+    return f"{_to_json(column.name).decode()}:"
+
+
+def _is_quoted(column: Column) -> bool:
+    """True if the column's values are strings."""
+    if column.kind == "bit":
+        return column.length > _SAFE_BITS
+    return column.kind not in _NUMBERS
 
 
 def _texts(column: Column, values: pa.Array) -> tuple[pa.Array, bool]:
@@ -57,7 +84,7 @@ def _texts(column: Column, values: pa.Array) -> tuple[pa.Array, bool]:
         case "decimal" | "bigint":
             return values.cast(pa.string()), True
         case "bit":
-            return values.cast(pa.string()), column.length > _SAFE_BITS
+            return values.cast(pa.string()), _is_quoted(column)
         case "binary" | "varbinary" | "blob" | "geometry" | "vector":
             return _each(values, lambda value: b64encode(value).decode()), True
         case kind if kind in _NUMBERS:

@@ -31,11 +31,12 @@ def decimal(digits: int, scale: int) -> ColumnSpec:
     return ColumnSpec(246, bytes((digits, scale)))
 
 
-def table_map(*columns: ColumnSpec, full: bool = True) -> bytes:
-    """The payload for table shop.t with columns c0, c1 ...; the first is the key."""
+def table_map(*columns: ColumnSpec, full: bool = True, table: tuple[str, str] = ("shop", "t")) -> bytes:
+    """The payload for a table with columns c0, c1 ...; the first is the key."""
+    schema, name = (lenenc(len(text)) + text.encode() + b"\0" for text in table)
     names = [f"c{i}".encode() for i in range(len(columns))]
     metadata = b"".join(column.metadata for column in columns)
-    payload = b"\4shop\0\1t\0" + lenenc(len(columns)) + bytes(column.type for column in columns)
+    payload = schema + name + lenenc(len(columns)) + bytes(column.type for column in columns)
     payload += lenenc(len(metadata)) + metadata
     payload += bitmap([column.nullable for column in columns])
     collations = [column.collation for column in columns if column.collation is not None]

@@ -6,6 +6,7 @@ from ...events import KvChange, Op, Row, RowChange, Table
 from ..mysql.row_code import RowsReader
 from .arrow import Buffers
 from .column import Description
+from .json_texts import JsonColumn
 
 NULLABLE: Final[int]
 HIDDEN: Final[int]
@@ -21,6 +22,15 @@ def result_columns(layout: Layout, packets: bytes, /) -> list[Buffers]: ...
 def count_rows(packets: bytes, /) -> int: ...
 def row_starts(packets: bytes, /) -> bytes: ...
 def whole_rows(data: bytes, start: int, /) -> tuple[int, int, int]: ...
+def json_texts(
+    columns: tuple[JsonColumn, ...],
+    rows: int,
+    absent: Any | None,
+    first_absent: int,
+    powers: bytes,
+    most_bytes: int,
+    /,
+) -> Buffers: ...
 def tidb_rows(
     layout: TidbLayout, pairs: Sequence[tuple[bytes, bytes]], python: Callable[[bytes, bytes], Row], /
 ) -> list[Row]: ...

@@ -42,5 +42,11 @@ def test_values_are_repeated_as_often_as_their_sizes(
     assert found.equals(pa.array([value for value, size in pairs for _ in range(size)], kind))
 
 
+def test_a_value_is_repeated_only_as_often_as_an_array_holds_it() -> None:
+    assert repeated([b""], [np.int64(3)], pa.binary()).to_pylist() == [b""] * 3
+    with pytest.raises(pa.ArrowCapacityError, match="2 values of 1073741824 bytes"):
+        repeated([bytes(1 << 30)], [2], pa.binary())
+
+
 def test_numbers_ascend_from_each_first_one() -> None:
     assert counted([7, 0], [2, 3]).to_pylist() == [7, 8, 0, 1, 2]

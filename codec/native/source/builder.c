@@ -216,8 +216,7 @@ typedef struct {
     Py_ssize_t size;
 } Buffer;
 
-/* Return an object that owns the block; it takes it from where it was, without room that isn't used. */
-static PyObject *take(void **block, size_t size)
+PyObject *buffer_of(void **block, size_t size)
 {
     Buffer *buffer = PyObject_New(Buffer, &BufferType);
     if (buffer != NULL) {
@@ -233,10 +232,10 @@ static PyObject *array_of(Builder *builder)
 {
     PyObject *validity = Py_NewRef(Py_None), *offsets = Py_NewRef(Py_None), *values = NULL;
     if (builder->nulls)
-        Py_SETREF(validity, take((void **)&builder->validity, (size_t)builder->count / 8 + 1));
+        Py_SETREF(validity, buffer_of((void **)&builder->validity, (size_t)builder->count / 8 + 1));
     if (builder->offsets != NULL)
-        Py_SETREF(offsets, take((void **)&builder->offsets, ((size_t)builder->count + 1) * 8));
-    values = take((void **)&builder->values, builder->size);
+        Py_SETREF(offsets, buffer_of((void **)&builder->offsets, ((size_t)builder->count + 1) * 8));
+    values = buffer_of((void **)&builder->values, builder->size);
     if (validity == NULL || offsets == NULL || values == NULL) {
         Py_XDECREF(validity);
         Py_XDECREF(offsets);

@@ -42,6 +42,9 @@ PyObject *fail(const Layout *layout, Builder *builders, Failure failure);
 /* Return a list of (validity or None, offsets or None, values), and free the builders. */
 PyObject *arrays_of(const Layout *layout, Builder *builders);
 
+/* Return an object that owns the block, which it takes from where it was, without room that isn't used. */
+PyObject *buffer_of(void **block, size_t size);
+
 extern PyTypeObject BufferType;
 
 #endif

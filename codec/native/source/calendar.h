@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+enum { FIRST_DAY = -719162, LAST_DAY = 2932896 }; /* days since 1970 of 0001-01-01 and of 9999-12-31 */
+
 /* True if the calendar has the date. */
 static inline int is_date(int year, int month, int day)
 {
@@ -24,6 +26,23 @@ static inline int64_t days_of(int year, int month, int day)
     int day_of_year = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1;
     return (int64_t)era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year -
            719468;
+}
+
+/* Find the date of days since 1970; 0 if it isn't in these years. */
+static inline int find_date(int64_t days, int *year, int *month, int *day)
+{
+    if (days < FIRST_DAY || days > LAST_DAY)
+        return 0;
+    days += 719468; /* since the 1st of March of the year 0 */
+    int era = (int)(days / 146097), day_of_era = (int)(days % 146097);
+    int year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+    int day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    int shifted = (5 * day_of_year + 2) / 153;
+    *day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    *month = shifted < 10 ? shifted + 3 : shifted - 9;
+    *year = era * 400 + year_of_era + (*month <= 2);
+    return 1;
 }
 
 #endif

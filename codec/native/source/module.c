@@ -2,6 +2,7 @@
 #include "builder.h"
 #include "change_data.h"
 #include "columns.h"
+#include "json_texts.h"
 #include "packets.h"
 #include "reader.h"
 #include "tidb.h"
@@ -45,6 +46,7 @@ static PyMethodDef functions[] = {
     {"row_starts", row_starts, METH_O, "Find where each row of a result begins."},
     {"tidb_rows", tidb_rows, METH_VARARGS, "Read rows of TiDB as tuples."},
     {"tidb_changes", tidb_changes, METH_VARARGS, "Read changes of TiDB's rows."},
+    {"json_texts", json_texts, METH_VARARGS, "Write rows as JSON objects, from Arrow columns' buffers."},
     {"pack_changes", pack_changes, METH_O, "Join the bytes of each KvChange, and all of them."},
     {"tidb_packed_columns", tidb_packed_columns, METH_VARARGS,
      "Read rows of packed changes as Arrow columns' buffers."},

@@ -1,4 +1,4 @@
-"""Feeds the native decoder, built with sanitisers, with rows and messages: whole, damaged and cut off.
+"""Feeds the native decoder, built with sanitisers, with rows, messages and columns: whole, damaged and cut.
 
 Arguments: the extension module, the first seed, the number of seeds.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from importlib.machinery import ExtensionFileLoader
+from random import Random
 
 NAME = "tidemill.codec.native._native"
 
@@ -24,7 +25,7 @@ def use(path: str) -> None:
 
 def main(path: str, first: int, count: int) -> None:
     use(path)
-    from tests.codec.native import test_change_data, test_images, test_results, test_tidb
+    from tests.codec.native import test_change_data, test_images, test_json_texts, test_results, test_tidb
     from tidemill.codec.native import library
 
     assert library.native is not None
@@ -33,6 +34,9 @@ def main(path: str, first: int, count: int) -> None:
         test_change_data.compare(seed)
         test_images.compare(seed)
         test_images.compare_columns(seed)
+        test_json_texts.compare(seed)
+        test_json_texts.compare_images(seed)
+        test_json_texts.compare_doubles(Random(seed), 1_000)
         test_results.compare(seed)
         test_results.compare_columns(seed)
         test_tidb.compare(seed)

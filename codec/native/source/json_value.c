@@ -1,0 +1,225 @@
+/* Values of Arrow columns as JSON, without the quotes around them. */
+#include "json_value.h"
+#include "calendar.h"
+#include "digits.h"
+#include "double_text.h"
+
+#include <math.h>
+
+enum { MOST_FRACTION = 6 };
+
+int is_json_form(const JsonForm *form)
+{
+    const int width = form->width, scale = form->scale;
+    switch (form->output) {
+    case INT:
+    case UINT:
+        return width == 1 || width == 2 || width == 4 || width == 8;
+    case DOUBLE:
+        return width == 4 || width == 8;
+    case DECIMAL:
+        return width == 16 && scale >= 0 && scale <= MAX_DIGITS;
+    case DATE:
+        return width == 4;
+    case DATETIME:
+    case DURATION:
+        return width == 8 && scale >= 0 && scale <= MOST_FRACTION;
+    default:
+        return (form->output == TEXT || form->output == BYTES) && width == 0;
+    }
+}
+
+/* --- values of fixed width ---------------------------------------------------------------------------- */
+
+static int64_t integer_at(const uint8_t *at, int width)
+{
+    int8_t byte;
+    int16_t word;
+    int32_t half;
+    int64_t number;
+    switch (width) {
+    case 1:
+        return memcpy(&byte, at, 1), byte;
+    case 2:
+        return memcpy(&word, at, 2), word;
+    case 4:
+        return memcpy(&half, at, 4), half;
+    default:
+        return memcpy(&number, at, 8), number;
+    }
+}
+
+static uint64_t unsigned_at(const uint8_t *at, int width)
+{
+    int unused = 64 - 8 * width;
+    return (uint64_t)integer_at(at, width) << unused >> unused;
+}
+
+static uint8_t *put_integer(uint8_t *into, int64_t number)
+{
+    if (number < 0)
+        *into++ = '-';
+    return put_number(into, number < 0 ? -(uint64_t)number : (uint64_t)number);
+}
+
+static uint8_t *put_decimal(uint8_t *into, const uint8_t *at, int scale)
+{
+    static const uint64_t LOW = 10000000000000000000u; /* 19 digits */
+    int128 number;
+    uint8_t room[48], *end = room + sizeof room;
+    memcpy(&number, at, sizeof number);
+    unsigned __int128 rest = number < 0 ? -(unsigned __int128)number : (unsigned __int128)number;
+    uint8_t *digits = rest < LOW ? digits_before(end, (uint64_t)rest, scale + 1)
+                                 : digits_before(digits_before(end, (uint64_t)(rest % LOW), 19),
+                                                 (uint64_t)(rest / LOW), scale + 1 - 19);
+    if (number < 0)
+        *into++ = '-';
+    into = put_bytes(into, digits, (size_t)(end - digits - scale));
+    if (scale)
+        *into++ = '.';
+    return put_bytes(into, end - scale, (size_t)scale);
+}
+
+static uint8_t *put_date(uint8_t *into, int64_t days)
+{
+    int year, month, day;
+    if (!find_date(days, &year, &month, &day))
+        return NULL;
+    into = put_pair(put_pair(into, (unsigned)year / 100), (unsigned)year % 100);
+    *into++ = '-';
+    into = put_pair(into, (unsigned)month);
+    *into++ = '-';
+    return put_pair(into, (unsigned)day);
+}
+
+/* Write hours, minutes and seconds, with `scale` digits of a fraction. */
+static uint8_t *put_clock(uint8_t *into, uint64_t micros, int scale)
+{
+    uint64_t hours = micros / 3600000000u;
+    unsigned seconds = (unsigned)(micros / 1000000 % 3600), fraction = (unsigned)(micros % 1000000);
+    into = hours < 100 ? put_pair(into, (unsigned)hours) : put_number(into, hours);
+    *into++ = ':';
+    into = put_pair(into, seconds / 60);
+    *into++ = ':';
+    into = put_pair(into, seconds % 60);
+    if (!scale)
+        return into;
+    *into++ = '.';
+    put_pair(put_pair(put_pair(into, fraction / 10000), fraction / 100 % 100), fraction % 100);
+    return into + scale;
+}
+
+static uint8_t *put_moment(uint8_t *into, int64_t micros, int scale)
+{
+    const int64_t day = (int64_t)86400 * 1000000;
+    int64_t rest = (micros % day + day) % day;
+    into = put_date(into, micros / day - (micros % day < 0));
+    if (into == NULL)
+        return NULL;
+    *into++ = ' ';
+    return put_clock(into, (uint64_t)rest, scale);
+}
+
+static uint8_t *put_duration(uint8_t *into, int64_t micros, int scale)
+{
+    if (micros < 0)
+        *into++ = '-';
+    return put_clock(into, micros < 0 ? -(uint64_t)micros : (uint64_t)micros, scale);
+}
+
+static double double_at(const uint8_t *at, int width)
+{
+    float single;
+    double number;
+    if (width == sizeof single)
+        return memcpy(&single, at, sizeof single), single;
+    return memcpy(&number, at, sizeof number), number;
+}
+
+static uint8_t *put_real(uint8_t *into, double number, const uint8_t *powers)
+{
+    return isfinite(number) ? put_double(into, number, powers) : put_bytes(into, "null", 4);
+}
+
+uint8_t *put_fixed(uint8_t *into, const JsonForm *form, const uint8_t *at, const uint8_t *powers)
+{
+    switch (form->output) {
+    case INT:
+        return put_integer(into, integer_at(at, form->width));
+    case UINT:
+        return put_number(into, unsigned_at(at, form->width));
+    case DOUBLE:
+        return put_real(into, double_at(at, form->width), powers);
+    case DECIMAL:
+        return put_decimal(into, at, form->scale);
+    case DATE:
+        return put_date(into, integer_at(at, form->width));
+    case DATETIME:
+        return put_moment(into, integer_at(at, form->width), form->scale);
+    default:
+        return put_duration(into, integer_at(at, form->width), form->scale);
+    }
+}
+
+/* --- text and bytes ----------------------------------------------------------------------------------- */
+
+/* True if none of eight bytes is a control character, a quote or a backslash. */
+static int is_plain(uint64_t bytes)
+{
+    const uint64_t ones = 0x0101010101010101u, high = ones << 7;
+    uint64_t quote = bytes ^ ones * '"', backslash = bytes ^ ones * '\\';
+    return !(((bytes - ones * ' ') & ~bytes & high) | ((quote - ones) & ~quote & high) |
+             ((backslash - ones) & ~backslash & high));
+}
+
+static uint8_t *put_character(uint8_t *into, uint8_t byte)
+{
+    static const char DIGITS[] = "0123456789abcdef", SHORT[] = "btn?fr"; /* from 8 on; 11 has none */
+    if (byte >= ' ' && byte != '"' && byte != '\\') {
+        *into++ = byte;
+        return into;
+    }
+    *into++ = '\\';
+    if (byte >= ' ')
+        *into++ = byte;
+    else if (byte >= '\b' && byte <= '\r' && byte != '\v')
+        *into++ = (uint8_t)SHORT[byte - '\b'];
+    else {
+        into = put_bytes(into, "u00", 3);
+        *into++ = (uint8_t)DIGITS[byte >> 4];
+        *into++ = (uint8_t)DIGITS[byte & 15];
+    }
+    return into;
+}
+
+uint8_t *put_text(uint8_t *into, const uint8_t *at, size_t size)
+{
+    const uint8_t *end = at + size;
+    while (at < end) {
+        uint64_t bytes;
+        for (; end - at >= 8; at += 8) {
+            memcpy(&bytes, at, 8);
+            if (!is_plain(bytes))
+                break;
+            into = put_bytes(into, &bytes, 8);
+        }
+        for (const uint8_t *stop = end - at > 8 ? at + 8 : end; at < stop; at++)
+            into = put_character(into, *at);
+    }
+    return into;
+}
+
+uint8_t *put_base64(uint8_t *into, const uint8_t *at, size_t size)
+{
+    static const char LETTERS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < size; i += 3) {
+        uint32_t bits = (uint32_t)at[i] << 16;
+        bits |= i + 1 < size ? (uint32_t)at[i + 1] << 8 : 0;
+        bits |= i + 2 < size ? at[i + 2] : 0;
+        for (int shift = 18; shift >= 0; shift -= 6)
+            *into++ = (uint8_t)LETTERS[bits >> shift & 63];
+    }
+    for (size_t i = size % 3; i && i < 3; i++)
+        into[(Py_ssize_t)i - 3] = '=';
+    return into;
+}
