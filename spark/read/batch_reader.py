@@ -13,6 +13,7 @@ from ..offsets.offset import Offset, Offsets, ts_offset
 from ..offsets.offsets import batch_range, open_offsets
 from ..snapshot.partition import SnapshotPartition
 from ..summary import summarised
+from ..worker import CopiedToWorkers
 from .filters import Pushed
 from .options import ReadOptions
 from .output import Output
@@ -21,7 +22,7 @@ from .parts import WHOLE, Part
 from .pick import Pick
 
 
-class BatchReader(DataSourceReader):
+class BatchReader(CopiedToWorkers, DataSourceReader):
     """Plans the partitions of a batch in a process of the driver; tasks read them."""
 
     def __init__(self, options: ReadOptions, output: Output) -> None:

@@ -20,6 +20,7 @@ from pyspark.sql.streaming.datasource import (
 from ...errors import CheckpointError
 from ..offsets.offset import Limit, Offset, Offsets
 from ..summary import summarised
+from ..worker import CopiedToWorkers
 from .options import ReadOptions
 from .output import Output
 from .partition import TaskPartition
@@ -38,7 +39,7 @@ BOUNDS: Final = "bounds"
 by table names."""
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class StreamReader(CopiedToWorkers, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Lives in a process of the driver as long as the query; tasks only call `read`."""
 
     def __init__(self, options: ReadOptions, output: Output, *, splits_tables: bool = False) -> None:

@@ -19,6 +19,7 @@ from ...errors import ConfigError
 from ..envelope import EXACT
 from ..read.schema import envelope_type
 from ..summary import summarised
+from ..worker import CopiedToWorkers
 from .files import Files, Made
 from .options import WriteOptions, write_options
 from .order import ORDER
@@ -41,7 +42,7 @@ def stream_writer(given: Mapping[str, str], schema: StructType, overwrite: bool)
     return StreamWriter(_checked(given, schema, overwrite))
 
 
-class BatchWriter(DataSourceArrowWriter):
+class BatchWriter(CopiedToWorkers, DataSourceArrowWriter):
     """Created in the driver; tasks get copies."""
 
     def __init__(self, options: WriteOptions) -> None:
@@ -60,7 +61,7 @@ class BatchWriter(DataSourceArrowWriter):
         _abort(self.options, messages)
 
 
-class StreamWriter(DataSourceStreamArrowWriter):
+class StreamWriter(CopiedToWorkers, DataSourceStreamArrowWriter):
     """Created in the driver for each batch; tasks get copies."""
 
     def __init__(self, options: WriteOptions) -> None:
