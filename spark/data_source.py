@@ -19,6 +19,7 @@ from ..events import Table
 from .offsets.offsets import open_offsets
 from .read.options import ReadOptions, of_batch, of_stream, read_options
 from .summary import summarised
+from .worker import CopiedToWorkers, freeze_at_second_use
 
 if TYPE_CHECKING:
     from .read.output import Output
@@ -36,13 +37,17 @@ def register(spark: SparkSession) -> None:
     spark.dataSource.register(PushingSource if pushes else TidemillSource)
 
 
-class TidemillSource(DataSource):
+class TidemillSource(CopiedToWorkers, DataSource):
     """The data source; docs/spark.md describes its options.
 
     Spark calls each method in another process, most of them new ones: a method imports what it needs.
     """
 
     _table: Table | None = None
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        freeze_at_second_use(type(self))
 
     @classmethod
     def name(cls) -> str:

@@ -1,8 +1,10 @@
-"""Acknowledgements of Spark's Python workers."""
+"""Acknowledgements and frozen objects of Spark's Python workers."""
 
 from __future__ import annotations
 
 import fcntl
+import json
+import os
 import socket
 import subprocess
 import sys
@@ -120,3 +122,37 @@ def test_elsewhere_nothing_is_set(
             lack(changed, tmp_path)
             acknowledge()
         assert python.getsockopt(*QUICK) == 0
+
+
+COUNTS = """
+import gc, json
+from pyspark.serializers import CPickleSerializer
+from tidemill.spark.data_source import TidemillSource
+
+pickled = CPickleSerializer().dumps(TidemillSource({}))
+counts = []
+for _ in range(3):
+    copy = CPickleSerializer().loads(pickled)
+    counts.append(gc.get_freeze_count())
+    later = [[] for _ in range(1000)]
+print(json.dumps(counts))
+"""
+
+
+def freeze_counts(**more: str) -> list[int]:
+    """Return the number of frozen objects after each of three copies of a data source, made in a process."""
+    done = subprocess.run(
+        [sys.executable, "-c", COUNTS], env=os.environ | more, capture_output=True, text=True, check=True
+    )
+    counts: list[int] = json.loads(done.stdout)
+    return counts
+
+
+def test_a_reused_worker_freezes_its_objects_once_for_each_class() -> None:
+    first, *later = freeze_counts(SPARK_REUSE_WORKER="1")
+    assert first > 10_000  # the original was the first use
+    assert first - 100 < min(later) <= max(later) <= first
+
+
+def test_other_processes_freeze_nothing() -> None:
+    assert freeze_counts() == [0, 0, 0]
