@@ -8,8 +8,8 @@
   of the session and later ones.
 * `jdbc`: a table of a MariaDB by two tasks, against Spark's JDBC reader; `jdbc_one`: by one task. `jdbc_row`:
   queries per second of one row by its key; `python_row`: the same, against a data source in Python that has
-  only this row, which is what Spark takes for each. Left out if `build/jdbc` has no driver
-  (`tests/services/jdbc`).
+  only this row and doesn't acknowledge at once, which is what Spark takes for each. Left out if `build/jdbc`
+  has no driver (`tests/services/jdbc`).
 * `tikv`: a table of an emulated TiKV, in a process of its own, by two tasks; `tikv_one`: by one task. The
   yardstick is a file of the same batches.
 * The gain of the second core: `cores` is `read` over `one_core`, where the capture, on the same machine, does

@@ -1,5 +1,5 @@
 """Data sources to compare with: of a capture, read as by a stream's task, of a file with the same rows, and
-of one row, which shows what Spark takes for any data source in Python."""
+of one row, which shows what Spark takes for a data source in Python without acknowledgements at once."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ..spark.read.partition import TaskPartition
 from ..spark.read.parts import WHOLE
 from ..spark.read.schema import exact_type
 from ..spark.read.stream_task import batches
+from ..spark.worker import CopiedToWorkers
 from .flight import TABLES, TRANSACTION_ROWS, answer, offset
 
 
@@ -36,7 +37,7 @@ class CaptureSource(DataSource):
         return _CaptureReader(self.options, schema)
 
 
-class _CaptureReader(DataSourceReader):
+class _CaptureReader(CopiedToWorkers, DataSourceReader):
     def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
         self.options = read_options(
             {
@@ -92,7 +93,8 @@ class _FileReader(DataSourceReader):
 
 
 class RowSource(DataSource):
-    """A data source of one row, whose `id` is 5."""
+    """A data source of one row, whose `id` is 5. Its tasks wait for their input, unlike
+    tidemill's; the objects of workers that both use are frozen."""
 
     @classmethod
     def name(cls) -> str:
