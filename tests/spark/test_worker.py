@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import gc
 import json
 import os
 import socket
@@ -19,6 +18,7 @@ from tidemill.spark import worker
 from tidemill.spark.worker import acknowledge
 
 TASKS = 10
+CALLS = 100
 COMMAND, INPUT = b"command", b"input"
 QUICK = (socket.IPPROTO_TCP, socket.TCP_QUICKACK)
 
@@ -87,15 +87,17 @@ def test_no_descriptor_is_opened_closed_or_changed(tmp_path: Path) -> None:
         subprocess.Popen(["cat"], stdin=subprocess.PIPE) as cat,
     ):
         before = descriptors()
-        assert before.keys() >= {each.fileno() for each in (jvm, python, one, other, udp, file, cat.stdin)}
         default = socket.getdefaulttimeout()
         socket.setdefaulttimeout(9)
         try:
-            acknowledge()
+            for _ in range(CALLS):
+                acknowledge()
         finally:
             socket.setdefaulttimeout(default)
-        gc.collect()
-        assert descriptors() == before
+        after = descriptors()
+        for each in (jvm, python, one, other, udp, file, cat.stdin):
+            assert after[each.fileno()] == before[each.fileno()]
+        assert len(after) < len(before) + CALLS  # other threads may open some
         assert python.getsockopt(*QUICK) == 1
 
 
