@@ -24,7 +24,7 @@ _OUTPUTS: Final[Sequence[tuple[Callable[[pa.DataType], bool], str]]] = (
     (pa.types.is_large_string, "AS_TEXT"),
     (pa.types.is_large_binary, "AS_BYTES"),
 )
-"""What arrays hold, by their type."""
+"""Kind of value in an array, by the type of the array."""
 
 
 class Field(NamedTuple):
