@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...codec.mysql.binary_defaults import constant_defaults
 from ...codec.mysql.details import read_details
 from ...codec.mysql.known_table import KnownTable
 from ...codec.mysql.left_out import leave_out_generated
@@ -153,7 +154,7 @@ def table_of(
     statement = show_create_table(session, quoted(found.schema, found.name))
     table = _with_period(table, period_of(statement), has_catalog)
     increments = [row[0] for row in described.columns if "auto_increment" in (row[6] or "").lower()]
-    table = _with_binary_defaults(session, table, is_mariadb=mariadb)
+    table = _with_binary_defaults(table, statement, is_mariadb=mariadb)
     unique = described.unique_indexes
     known = KnownTable(
         table,
@@ -221,10 +222,11 @@ def _details(statement: str, collation: str | None) -> Details:
     return replace(read_details(tokens, is_whole=True), collation=collation or "")
 
 
-def _with_binary_defaults(session: Session, table: Table, *, is_mariadb: bool) -> Table:
-    """Return the table with exact binary defaults.
+def _with_binary_defaults(table: Table, statement: str, *, is_mariadb: bool) -> Table:
+    """Return the table with exact binary defaults, from its SHOW CREATE TABLE.
 
     MySQL's information_schema cuts them at a zero byte, and MariaDB's has "?" for bytes that aren't text.
+    Raises SourceError for a default that the statement doesn't have.
     """
     inexact = _MARIADB_INEXACT if is_mariadb else _MYSQL_INEXACT
     cut = [
@@ -234,11 +236,10 @@ def _with_binary_defaults(session: Session, table: Table, *, is_mariadb: bool) -
     ]
     if not cut:
         return table
-    values = ", ".join(f"HEX(DEFAULT(cut.{quoted(name)}))" for name in cut)
-    name = quoted(table.schema, table.name)
-    # One row, even of an empty table.
-    row = query(session, f"SELECT {values} FROM (SELECT 1) AS one LEFT JOIN {name} AS cut ON FALSE")[0]
-    exact = {name: f"x'{value}'" for name, value in zip(cut, row, strict=True)}
+    written = constant_defaults(statement)
+    if missing := [name for name in cut if name not in written]:
+        raise SourceError(f"{table.full_name}: the default of {', '.join(missing)} can't be read")
+    exact = {name: f"x'{written[name].hex().upper()}'" for name in cut}
     columns = [replace(column, default=exact.get(column.name, column.default)) for column in table.columns]
     return replace(table, columns=tuple(columns))
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from tidemill.actors import SystemClock
+from tidemill.codec.mysql.column_defaults import default_for_existing_rows
 from tidemill.codec.mysql.layout import Layouts
 from tidemill.errors import SourceError
 from tidemill.events import Changes
@@ -74,6 +75,35 @@ def test_definitions_read_at_once_are_those_read_one_by_one(sql: Client) -> None
 
 def test_mysql_s_definitions_read_at_once_are_those_read_one_by_one(mysql_sql: Client) -> None:
     check(mysql_sql, MYSQL)
+
+
+BYTES = bytes(range(256))
+DEFAULTS = {"a": b"\x80", "b": b"\x00?'\\\xff", "c": BYTES, "d": b"why?", "e": b"?\xfe"}
+
+
+def check_defaults(client: Client) -> None:
+    """All bytes are in the default of a binary column, whether it may be NULL or not; the table is empty."""
+    columns = [
+        f"{name} VARBINARY(300) {'NOT NULL' if name in 'abc' else ''} DEFAULT 0x{value.hex()}"
+        for name, value in DEFAULTS.items()
+    ]
+    client(f"CREATE TABLE t (id INT PRIMARY KEY DEFAULT 7, {', '.join(columns)}, n INT DEFAULT 5, KEY (n))")
+    session = connect(MysqlOptions(port=client.server.port, password=PASSWORD))
+    try:
+        found = _read(session, FoundTable(client.database, "t"))
+    finally:
+        disconnect(session)
+    assert isinstance(found, SourceTable)
+    defaults = {column.name: default_for_existing_rows(column, 0.0) for column in found.table.columns}
+    assert defaults == {"id": 7, **DEFAULTS, "n": 5}
+
+
+def test_binary_defaults_are_read_exactly(sql: Client) -> None:
+    check_defaults(sql)
+
+
+def test_mysql_s_binary_defaults_are_read_exactly(mysql_sql: Client) -> None:
+    check_defaults(mysql_sql)
 
 
 def test_without_a_catalog_no_definition_is_held(own: Client) -> None:
