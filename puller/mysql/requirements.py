@@ -155,8 +155,8 @@ def survey_session(
 
 def _settings(session: Session, settings: Mapping[str, str]) -> Iterator[Finding]:
     names = ["log_bin", "max_prepared_stmt_count", *settings]
-    values = query(session, f"SELECT {', '.join([f'@@global.{name}' for name in names])}")[0]
-    has_binlog, prepared, *found_values = values
+    sql = f"SELECT {', '.join([f'@@global.{name}' for name in names])}"
+    has_binlog, prepared, *found_values = query(session, sql)[0]
     if not has_binlog:
         yield Finding("error", "the server writes no binlog: set log_bin in its configuration and restart it")
         return
