@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
-from tidemill.codec.native import library
 from tidemill.errors import SinkError
 from tidemill.events import (
     AddColumn,
@@ -38,15 +37,7 @@ from tidemill.testing.changes import ORDERS, PAIRS, delete, insert, transaction,
 from ..codec.runs import runs_of_rows
 from ..codec.vectors import load
 
-
-@pytest.fixture(params=[False, True], ids=["python", "native"])
-def _decoder(request, monkeypatch) -> None:
-    if request.param and library.native is None:
-        pytest.skip("the native decoder isn't built")
-    monkeypatch.setattr(library, "in_use", request.param)
-
-
-pytestmark = pytest.mark.usefixtures("_decoder")
+pytestmark = pytest.mark.usefixtures("decoder")
 
 
 def at(ts: int, item: Transaction) -> Transaction:

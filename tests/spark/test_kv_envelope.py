@@ -25,14 +25,7 @@ from tidemill.spark.read.typed_batches import TypedBatches
 EXACT = ["change", "layout"]
 
 
-@pytest.fixture(params=[False, True], ids=["python", "native"])
-def _decoder(request, monkeypatch) -> None:
-    if request.param and library.native is None:
-        pytest.skip("the native decoder isn't built")
-    monkeypatch.setattr(library, "in_use", request.param)
-
-
-pytestmark = pytest.mark.usefixtures("_decoder")
+pytestmark = pytest.mark.usefixtures("decoder")
 
 
 def _changes(pairs: list[tuple[bytes, bytes]], random: Random) -> Iterator[tuple[Op, KvChange]]:

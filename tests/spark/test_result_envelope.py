@@ -31,14 +31,7 @@ ORDERS = Table("shop", "orders", (Column("id", "bigint"), Column("note", "varcha
 ORDER = ResultWriter(ORDERS).packets((1, "a"))
 
 
-@pytest.fixture(params=[False, True], ids=["python", "native"])
-def _decoder(request, monkeypatch) -> None:
-    if request.param and library.native is None:
-        pytest.skip("the native decoder isn't built")
-    monkeypatch.setattr(library, "in_use", request.param)
-
-
-pytestmark = pytest.mark.usefixtures("_decoder")
+pytestmark = pytest.mark.usefixtures("decoder")
 
 
 def loaded(table: Table, pieces: Sequence[bytes], chunk: Chunk | None = LOADED) -> Transaction:
