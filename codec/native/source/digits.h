@@ -18,7 +18,7 @@ static inline uint8_t *digits_before(uint8_t *end, uint64_t number, int least)
 {
     for (; number >= 100; number /= 100, least -= 2) {
         end -= 2;
-        put_pair(end, number % 100);
+        put_pair(end, (unsigned)(number % 100));
     }
     for (; number || least > 0; number /= 10, least--)
         *--end = (uint8_t)('0' + number % 10);
