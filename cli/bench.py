@@ -96,7 +96,7 @@ def bench_kafka(
 
 @bench.command("parquet")
 def bench_parquet(
-    rows: Annotated[int, typer.Option(min=1)] = 1_000_000,
+    rows: Annotated[int, typer.Option(min=1)] = 4_000_000,
     as_json: Json = False,
 ) -> None:
     """MariaDB into Parquet files, against a Python callback and Arrow's writer alone."""
