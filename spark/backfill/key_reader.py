@@ -31,7 +31,7 @@ class KeyReader:
         start = 0
         while start < len(packets):
             stop, at = end_of_row(packets, start), start + HEADER_BYTES
-            if stop - start > LONGEST_PAYLOAD:
+            if stop - start > HEADER_BYTES + LONGEST_PAYLOAD:  # of several packets
                 values = self._values(unsplit(packets[start:stop], HEADER_BYTES)[0], 0)
             else:
                 values = self._values(packets, at)

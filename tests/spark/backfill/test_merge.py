@@ -79,6 +79,16 @@ def test_rows_of_any_size_come_back(size: int) -> None:
     assert back(table, packets[found[1][1] : found[1][2]]) == [rows[1]]
 
 
+@pytest.mark.parametrize("payload", range(2**24 - 6, 2**24 + 2))
+def test_keys_are_read_of_rows_about_as_long_as_a_packet(payload: int) -> None:
+    table = Table("shop", "t", (Column("raw", "blob", length=4), Column("id", "int")), (1,))
+    head = 1 + 1 + 4 + 4  # the row's first byte, its NULL bits, the length of the bytes, the number
+    packets = ResultWriter(table).packets((b"x" * (payload - head), 7)) + ResultWriter(table).packets(
+        (b"", 8)
+    )
+    assert [key for key, _, _ in KeyReader(table).rows(packets)] == [(7,), (8,)]
+
+
 @given(st.lists(st.tuples(st.integers(-(2**63), 2**64), st.integers(-(2**63), 2**64))))
 def test_keys_sort_as_bytes_like_integers(keys: list[tuple[int, int]]) -> None:
     assert [decode_key(data) for data in sorted(map(encode_key, keys))] == sorted(keys)
