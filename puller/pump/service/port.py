@@ -9,6 +9,8 @@ import asyncio
 import shutil
 import ssl
 import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -87,20 +89,27 @@ class Port:
         assert self._directory is not None
         return self._directory / "grpc.sock"
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection in a task of its own, which `stop` knows before it has begun."""
+        if len(self._connections) >= MAX_CONNECTIONS:
+            writer.close()
+            return
+        task = asyncio.create_task(self._serve(reader, writer))
         self._connections.add(task)
-        try:
-            if len(self._connections) <= MAX_CONNECTIONS:
-                await self._serve(reader, writer)
-        except (OSError, TimeoutError, asyncio.CancelledError):
-            pass  # the client left or was too slow, or this port is closed
-        finally:
+
+        def ended(_task: object) -> None:
             self._connections.discard(task)
-            await _close(writer)
+            writer.close()  # a task that is cancelled before it has begun hasn't
+
+        task.add_done_callback(ended)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # the client left, or was too slow, or this port is closed
+        with suppress(OSError, TimeoutError, asyncio.CancelledError):
+            async with _closing(writer):
+                await self._answer(reader, writer)
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with asyncio.timeout(REQUEST_SECONDS):
             first = b""
             while len(first) < len(PREFACE) and PREFACE.startswith(first):
@@ -116,18 +125,18 @@ class Port:
 
     async def _copy(self, first: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         inner_reader, inner_writer = await asyncio.open_unix_connection(self._socket)
-        inner_writer.write(first)
-        copies = [
-            asyncio.create_task(_pump(reader, inner_writer)),
-            asyncio.create_task(_pump(inner_reader, writer)),
-        ]
-        try:
-            await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for each in copies:
-                each.cancel()
-            await asyncio.gather(*copies, return_exceptions=True)
-            await _close(inner_writer)
+        async with _closing(inner_writer):
+            inner_writer.write(first)
+            copies = [
+                asyncio.create_task(_pump(reader, inner_writer)),
+                asyncio.create_task(_pump(inner_reader, writer)),
+            ]
+            try:
+                await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for each in copies:
+                    each.cancel()
+                await asyncio.gather(*copies, return_exceptions=True)
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -136,16 +145,20 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         await writer.drain()
 
 
-async def _close(writer: asyncio.StreamWriter) -> None:
-    """Close a connection once what was written to it is sent, or after CLOSE_SECONDS."""
-    writer.close()
+@asynccontextmanager
+async def _closing(writer: asyncio.StreamWriter) -> AsyncIterator[None]:
+    """Close a connection at the end, once what was written to it is sent, or after CLOSE_SECONDS."""
     try:
-        async with asyncio.timeout(CLOSE_SECONDS):
-            await writer.wait_closed()
-    except TimeoutError:
-        writer.transport.abort()
-    except OSError:
-        pass
+        yield
+    finally:
+        writer.close()
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await writer.wait_closed()
+        except TimeoutError:
+            writer.transport.abort()
+        except OSError:
+            pass
 
 
 def _tls(security: Security) -> ssl.SSLContext | None:
