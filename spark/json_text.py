@@ -17,7 +17,7 @@ from ..codec.native import library
 from ..codec.native.json_texts import Field
 from ..codec.native.json_texts import json_texts as native_texts
 from ..events import Column, Table
-from ..sink.files.parquet_columns import as_text
+from ..sink.arrow_text import as_text_by_python
 
 _SAFE_BITS: Final = 53
 _MOST_PLAIN_DIGITS: Final = 6
@@ -75,7 +75,7 @@ def _texts(column: Column, values: pa.Array) -> tuple[pa.Array, bool]:
     """Return the JSON of each value, and True if it has to be quoted."""
     match column.kind:
         case "date" | "time" | "datetime" | "timestamp":
-            return as_text(values, column.scale).cast(pa.string()), True
+            return as_text_by_python(values, column.scale).cast(pa.string()), True
         case "float" | "double":
             texts = _to_json(values.to_pylist()).decode()[1:-1]
             return pa.array(texts.split(",") if len(values) else [], pa.string()), False

@@ -31,6 +31,9 @@ def json_texts(
     most_bytes: int,
     /,
 ) -> Buffers: ...
+def time_texts(
+    output: int, width: int, scale: int, rows: int, validity: Any | None, values: Any, /
+) -> tuple[Any, Any]: ...
 def tidb_rows(
     layout: TidbLayout, pairs: Sequence[tuple[bytes, bytes]], python: Callable[[bytes, bytes], Row], /
 ) -> list[Row]: ...

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...codec.arrow_arrays import counted, repeated
 from ...codec.image import Image
@@ -35,6 +34,7 @@ from ...events import (
     TruncateTable,
     Ts,
 )
+from ..arrow_text import as_text
 from ..text import datetime_text, time_text
 from .names import DDL_FOLDER, table_folder
 
@@ -171,19 +171,6 @@ class Layout:
         except (pa.ArrowException, OverflowError) as error:
             what = f"{self.table.full_name}.{field.name}"
             raise SinkError(f"{what} has a value that {field.type} can't hold: {error}") from error
-
-
-def as_text(values: pa.Array, scale: int) -> pa.Array:
-    """Return dates and times as the source prints them."""
-    if pa.types.is_duration(values.type):
-        texts = [None if value is None else time_text(value, scale) for value in values.to_pylist()]
-        return pa.array(texts, pa.large_string())
-    if pa.types.is_date(values.type):
-        return values.cast(pa.large_string())
-    naive = values.cast(pa.timestamp("us"))
-    if not scale:
-        return naive.cast(pa.timestamp("s"), safe=False).cast(pa.large_string())
-    return pc.utf8_slice_codeunits(naive.cast(pa.large_string()), 0, 20 + scale)
 
 
 def ddl_batch(ddl: Ddl) -> pa.RecordBatch:

@@ -33,15 +33,15 @@ static inline int find_date(int64_t days, int *year, int *month, int *day)
 {
     if (days < FIRST_DAY || days > LAST_DAY)
         return 0;
-    days += 719468; /* since the 1st of March of the year 0 */
-    int era = (int)(days / 146097), day_of_era = (int)(days % 146097);
-    int year_of_era =
+    unsigned shifted_days = (unsigned)(days + 719468); /* since the 1st of March of the year 0 */
+    unsigned era = shifted_days / 146097, day_of_era = shifted_days % 146097;
+    unsigned year_of_era =
         (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
-    int day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    int shifted = (5 * day_of_year + 2) / 153;
-    *day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    *month = shifted < 10 ? shifted + 3 : shifted - 9;
-    *year = era * 400 + year_of_era + (*month <= 2);
+    unsigned day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    unsigned shifted = (5 * day_of_year + 2) / 153;
+    *day = (int)(day_of_year - (153 * shifted + 2) / 5 + 1);
+    *month = (int)(shifted < 10 ? shifted + 3 : shifted - 9);
+    *year = (int)(era * 400 + year_of_era) + (*month <= 2);
     return 1;
 }
 

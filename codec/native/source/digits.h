@@ -8,8 +8,10 @@
 /* Write the two digits of a number below 100, and return their end. */
 static inline uint8_t *put_pair(uint8_t *into, unsigned number)
 {
-    into[0] = (uint8_t)('0' + number / 10);
-    into[1] = (uint8_t)('0' + number % 10);
+    static const char PAIRS[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+                                "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+                                "8081828384858687888990919293949596979899";
+    memcpy(into, PAIRS + 2 * number, 2);
     return into + 2;
 }
 

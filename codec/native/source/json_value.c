@@ -1,12 +1,10 @@
 /* Values of Arrow columns as JSON, without the quotes around them. */
 #include "json_value.h"
-#include "calendar.h"
 #include "digits.h"
 #include "double_text.h"
+#include "time_text.h"
 
 #include <math.h>
-
-enum { MOST_FRACTION = 6 };
 
 int is_json_form(const JsonForm *form)
 {
@@ -20,10 +18,9 @@ int is_json_form(const JsonForm *form)
     case DECIMAL:
         return width == 16 && scale >= 0 && scale <= MAX_DIGITS;
     case DATE:
-        return width == 4;
     case DATETIME:
     case DURATION:
-        return width == 8 && scale >= 0 && scale <= MOST_FRACTION;
+        return is_time_form(form->output, width, scale);
     default:
         return (form->output == TEXT || form->output == BYTES) && width == 0;
     }
@@ -80,53 +77,6 @@ static uint8_t *put_decimal(uint8_t *into, const uint8_t *at, int scale)
     return put_bytes(into, end - scale, (size_t)scale);
 }
 
-static uint8_t *put_date(uint8_t *into, int64_t days)
-{
-    int year, month, day;
-    if (!find_date(days, &year, &month, &day))
-        return NULL;
-    into = put_pair(put_pair(into, (unsigned)year / 100), (unsigned)year % 100);
-    *into++ = '-';
-    into = put_pair(into, (unsigned)month);
-    *into++ = '-';
-    return put_pair(into, (unsigned)day);
-}
-
-/* Write hours, minutes and seconds, with `scale` digits of a fraction. */
-static uint8_t *put_clock(uint8_t *into, uint64_t micros, int scale)
-{
-    uint64_t hours = micros / 3600000000u;
-    unsigned seconds = (unsigned)(micros / 1000000 % 3600), fraction = (unsigned)(micros % 1000000);
-    into = hours < 100 ? put_pair(into, (unsigned)hours) : put_number(into, hours);
-    *into++ = ':';
-    into = put_pair(into, seconds / 60);
-    *into++ = ':';
-    into = put_pair(into, seconds % 60);
-    if (!scale)
-        return into;
-    *into++ = '.';
-    put_pair(put_pair(put_pair(into, fraction / 10000), fraction / 100 % 100), fraction % 100);
-    return into + scale;
-}
-
-static uint8_t *put_moment(uint8_t *into, int64_t micros, int scale)
-{
-    const int64_t day = (int64_t)86400 * 1000000;
-    int64_t rest = (micros % day + day) % day;
-    into = put_date(into, micros / day - (micros % day < 0));
-    if (into == NULL)
-        return NULL;
-    *into++ = ' ';
-    return put_clock(into, (uint64_t)rest, scale);
-}
-
-static uint8_t *put_duration(uint8_t *into, int64_t micros, int scale)
-{
-    if (micros < 0)
-        *into++ = '-';
-    return put_clock(into, micros < 0 ? -(uint64_t)micros : (uint64_t)micros, scale);
-}
-
 static double double_at(const uint8_t *at, int width)
 {
     float single;
@@ -152,12 +102,8 @@ uint8_t *put_fixed(uint8_t *into, const JsonForm *form, const uint8_t *at, const
         return put_real(into, double_at(at, form->width), powers);
     case DECIMAL:
         return put_decimal(into, at, form->scale);
-    case DATE:
-        return put_date(into, integer_at(at, form->width));
-    case DATETIME:
-        return put_moment(into, integer_at(at, form->width), form->scale);
     default:
-        return put_duration(into, integer_at(at, form->width), form->scale);
+        return put_time(into, form->output, integer_at(at, form->width), form->scale);
     }
 }
 

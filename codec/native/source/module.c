@@ -6,6 +6,7 @@
 #include "packets.h"
 #include "reader.h"
 #include "tidb.h"
+#include "time_texts.h"
 
 static int add_names(PyObject *module)
 {
@@ -47,6 +48,7 @@ static PyMethodDef functions[] = {
     {"tidb_rows", tidb_rows, METH_VARARGS, "Read rows of TiDB as tuples."},
     {"tidb_changes", tidb_changes, METH_VARARGS, "Read changes of TiDB's rows."},
     {"json_texts", json_texts, METH_VARARGS, "Write rows as JSON objects, from Arrow columns' buffers."},
+    {"time_texts", time_texts, METH_VARARGS, "Write times as text, from an Arrow column's buffers."},
     {"pack_changes", pack_changes, METH_O, "Join the bytes of each KvChange, and all of them."},
     {"tidb_packed_columns", tidb_packed_columns, METH_VARARGS,
      "Read rows of packed changes as Arrow columns' buffers."},

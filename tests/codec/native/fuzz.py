@@ -25,7 +25,14 @@ def use(path: str) -> None:
 
 def main(path: str, first: int, count: int) -> None:
     use(path)
-    from tests.codec.native import test_change_data, test_images, test_json_texts, test_results, test_tidb
+    from tests.codec.native import (
+        test_change_data,
+        test_images,
+        test_json_texts,
+        test_results,
+        test_tidb,
+        test_time_texts,
+    )
     from tidemill.codec.native import library
 
     assert library.native is not None
@@ -41,6 +48,7 @@ def main(path: str, first: int, count: int) -> None:
         test_results.compare_columns(seed)
         test_tidb.compare(seed)
         test_tidb.compare_columns(seed)
+        test_time_texts.compare(seed)
 
 
 if __name__ == "__main__":
