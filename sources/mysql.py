@@ -26,6 +26,7 @@ from ..puller.mysql.options import MysqlOptions
 from ..puller.mysql.position import Position, Rank
 from ..puller.mysql.probe import probe, probe_any
 from ..puller.mysql.puller import MysqlPuller
+from ..puller.mysql.stop_signal import StopSignal
 from ..puller.puller import PullerStatistics, Statistics
 from ..routing import TableFilter
 from ..sharding.key_space import KeySpace
@@ -137,6 +138,7 @@ class MysqlSource:
         writer = context.sorter.add_table(
             BINLOG_KEYSPACE + self._lane.index, start.ts if start is not None else 0
         )
+        self._stop = StopSignal()
         self._puller = context.blocking.spawn(
             MysqlPuller,
             self._options,
@@ -149,6 +151,7 @@ class MysqlSource:
             lane=self._lane,
             load_barrier=context.load_barrier,
             knows=_known_tables(catalog),
+            stop=self._stop,
             name="puller" if self._lane.count == 1 else self._lane.source,
             supervisor=context.coordinator,
         )
@@ -218,6 +221,7 @@ class MysqlSource:
 
     def stop(self) -> None:
         self._puller.stop(block=False)
+        self._stop.set()
 
     def close(self) -> None:
         if self._history is not None:

@@ -38,6 +38,7 @@ from .probe import probe
 from .reader import BinlogReader
 from .requirements import survey
 from .snapshot import Snapshot
+from .stop_signal import StopSignal
 from .stream import POLL_SECONDS, own_server_id
 from .table_loads import TableLoads
 from .tables import Follows, SourceTable
@@ -69,9 +70,11 @@ class Pull:
         lane: Lane = ALONE,
         load_barrier: LoadBarrier | None = None,
         knows: Follows | None = None,
+        stop: StopSignal | None = None,
     ) -> None:
         """`knows` is True for a table whose definition as of the start the catalog has or gets; None if there
-        is no catalog. Raises CheckpointError if the position of `start` can't be read."""
+        is no catalog. `stop` has a step that waits for the binlog raise Retryable. Raises CheckpointError if
+        the position of `start` can't be read."""
         self.retries = 0
         numbered = replace(options, server_id=options.server_id or own_server_id())
         self._servers = numbered.servers
@@ -82,6 +85,7 @@ class Pull:
         self._lane = lane
         self._load_barrier = load_barrier
         self._knows = knows
+        self._stop = stop
         clock = CommitClock(start.ts if start else 0, sink_checkpoints, lane)
         self._transactions = Transactions(clock, options.max_batch_bytes)
         self._source = ""
@@ -328,7 +332,7 @@ class Pull:
         if decoder.reached:
             return
         had_gtids = self._has_gtids
-        with closing(BinlogReader(self._options, decoder, wants_gtids=True)) as reader:
+        with closing(BinlogReader(self._options, decoder, wants_gtids=True, stop=self._stop)) as reader:
             server = reader.connect()
             yield self._connected(server, had_gtids)
             self._state = "snapshot" if loads else "catching up" if until else "following"

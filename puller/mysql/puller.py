@@ -15,6 +15,7 @@ from ..lane import ALONE, Lane, LoadBarrier
 from ..puller import Connected, PullerStatistics, Retrying, SnapshotReport, Statistics
 from .options import MysqlOptions
 from .pull import Pull, Step
+from .stop_signal import StopSignal
 from .tables import Follows
 
 
@@ -46,20 +47,32 @@ class MysqlPuller(PooledActor):
         lane: Lane = ALONE,
         load_barrier: LoadBarrier | None = None,
         knows: Follows | None = lambda _schema, _table: True,
+        stop: StopSignal,
     ) -> None:
         """`follows` tells by schema and table if a table is followed. `start` is the checkpoint to resume
         from, None for a new feed; `sink_checkpoints` are the checkpoints of all sinks. `coordinator` gets
         Connected, Retrying and SnapshotReport. One of several sources keeps to its `lane`, and waits at the
         `load_barrier`. `knows` tells if the catalog has a table's definition as of the start; None without a
-        catalog. Raises CheckpointError for a position that can't be read."""
+        catalog. `stop`, set after this actor's own stop, ends its turn if it waits for the binlog. Raises
+        CheckpointError for a position that can't be read."""
         super().__init__()
         self._options = options
         self._output = output
         self._coordinator = coordinator
         self._failures = 0
         self._who = lane.source
+        self._signal = stop
         self._pull = Pull(
-            options, follows, layouts, start, sink_checkpoints, self.clock.now, lane, load_barrier, knows
+            options,
+            follows,
+            layouts,
+            start,
+            sink_checkpoints,
+            self.clock.now,
+            lane,
+            load_barrier,
+            knows,
+            self._signal,
         )
         self._steps = self._pull.steps()
 
@@ -72,7 +85,8 @@ class MysqlPuller(PooledActor):
         try:
             step = next(self._steps)
         except Retryable as error:
-            self._retry(error)
+            if not self._signal.is_set:
+                self._retry(error)
         else:
             self._pass_on(step)
             self._read_on()

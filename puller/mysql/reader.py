@@ -5,6 +5,7 @@ from __future__ import annotations
 from .binlog import BinlogDecoder
 from .connection import Server
 from .options import MysqlOptions
+from .stop_signal import StopSignal
 from .stream import POLL_SECONDS, Dump
 
 
@@ -14,9 +15,20 @@ class BinlogReader:
     After an error the connection is closed; `read` opens a new one at the decoder's position.
     """
 
-    def __init__(self, options: MysqlOptions, decoder: BinlogDecoder, *, wants_gtids: bool = False) -> None:
-        """With `wants_gtids`, the decoder's positions have GTIDs if the server can tell them."""
+    def __init__(
+        self,
+        options: MysqlOptions,
+        decoder: BinlogDecoder,
+        *,
+        wants_gtids: bool = False,
+        stop: StopSignal | None = None,
+    ) -> None:
+        """With `wants_gtids`, the decoder's positions have GTIDs if the server can tell them.
+
+        `stop` has `read` raise Retryable.
+        """
         self._options = options
+        self._stop = stop
         self._wants_gtids = wants_gtids
         self._decoder = decoder
         self._dump: Dump | None = None
@@ -35,6 +47,8 @@ class BinlogReader:
                 self._options, decoder.position, wants_gtids=self._wants_gtids and not decoder.has_gtids
             )
             self._dump = dump
+            if self._stop is not None:
+                self._stop.watch(dump.session)
             server = dump.server
             if dump.gtids is not None:
                 decoder.know_gtids(dump.gtids, server.identity)

@@ -86,26 +86,27 @@ class Dump:
         self._wants_gtids = wants_gtids
         self._end = b""
         self._silent_seconds = 0.0
-        self._session = connect(options)
+        self.session = connect(options)
+        """The connection; another thread may `cut` it."""
         try:
             with translated(options):
                 self._start()
-            self._socket = _taken_over(self._session)
+            self._socket = _taken_over(self.session)
         except BaseException:
             self.close()
             raise
 
     def _start(self) -> None:
         options, position = self._options, self._position
-        self.server = identify(self._session)
+        self.server = identify(self.session)
         self.is_by_gtid = position.by_gtid or position.server not in ("", self.server.identity)
         if self.is_by_gtid:
-            check_reached(self._session, options, position)
+            check_reached(self.session, options, position)
         elif self._wants_gtids:
-            self.gtids = gtids_at(self._session, position)
+            self.gtids = gtids_at(self.session, position)
         # A server that no longer writes checksums may have older files with checksums. MySQL has the settings
         # under new names and reads the old ones too.
-        self._session.query("SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'")
+        self.session.query("SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'")
         if self.is_by_gtid and self.server.vendor != "MariaDB":
             self._start_after(MySqlGtids(position.gtid))
             return
@@ -122,7 +123,7 @@ class Dump:
             slave_heartbeat=options.heartbeat_seconds,
             is_mariadb=self.is_by_gtid,  # True requests by GTID only
             enable_logging=False,
-            pymysql_wrapper=lambda **_: self._session,
+            pymysql_wrapper=lambda **_: self.session,
         )
         # This is the first step of fetchone(), which would also connect a second time and reconnect by itself
         # whenever the connection is lost.
@@ -131,12 +132,12 @@ class Dump:
     def _start_after(self, gtids: MySqlGtids) -> None:
         """Request the dump of a MySQL by GTID, which mysql-replication can't with tags in the set."""
         nanoseconds = int(self._options.heartbeat_seconds * 1e9)
-        self._session.query(
+        self.session.query(
             f"SET @master_heartbeat_period = {nanoseconds}, @source_heartbeat_period = {nanoseconds}"
         )
         encoded = gtids.encode()
         request = _DUMP_AFTER.pack(_THROUGH_GTID, self._options.server_id, 0, _FILE_START, len(encoded))
-        self._session._execute_command(COM_BINLOG_DUMP_GTID, request + encoded)
+        self.session._execute_command(COM_BINLOG_DUMP_GTID, request + encoded)
 
     def read(self, wait_seconds: float = POLL_SECONDS) -> list[bytes]:
         """Return the payloads of events; none after `wait_seconds` of silence.
@@ -162,7 +163,7 @@ class Dump:
         return payloads
 
     def close(self) -> None:
-        disconnect(self._session)
+        disconnect(self.session)
 
     def _ended(self) -> TidemillError:
         if self._end[0] != _ERROR:

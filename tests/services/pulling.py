@@ -31,6 +31,7 @@ from tidemill.mounter import Mounter
 from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.puller.mysql.position import Position
 from tidemill.puller.mysql.puller import MysqlPuller
+from tidemill.puller.mysql.stop_signal import StopSignal
 from tidemill.puller.puller import Retrying
 from tidemill.routing import TableFilter
 from tidemill.testing.mariadb import PASSWORD, MariaDb
@@ -152,6 +153,7 @@ class Pulling:
         self._sink_checkpoints = [at for at in found if at is not None and at.position]
 
     def __enter__(self) -> Self:
+        self._stop = StopSignal()
         self._system = ActorSystem("blocking", workers=3)
         coordinator = self._system.spawn(Collector, self, name="coordinator")
         collector = self._system.spawn(Collector, self, capacity=1, supervisor=coordinator, name="output")
@@ -164,6 +166,7 @@ class Pulling:
             coordinator=coordinator,
             start=self._start,
             sink_checkpoints=self._sink_checkpoints,
+            stop=self._stop,
             supervisor=coordinator,
             name="puller",
         )
@@ -173,6 +176,8 @@ class Pulling:
         self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+        self.puller.stop(block=False)
+        self._stop.set()
         self._system.stop(timeout=STALL_SECONDS)
         if error is None and self.error is not None and not self._expected:
             raise self.error

@@ -32,6 +32,19 @@ def transactions(pulling: Pulling) -> list[list[tuple[str, Any, Any]]]:
     ]
 
 
+# --- the stop ------------------------------------------------------------------------------------
+
+
+def test_a_stop_does_not_wait_for_the_server(sql: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidemill.puller.mysql.pull.POLL_SECONDS", 3600.0)
+    sql("CREATE TABLE t (id INT PRIMARY KEY)")
+    with follow(sql, snapshot=False, heartbeat_seconds=3600.0) as pulling:
+        pulling.wait_until_told(Connected)
+        sql("INSERT INTO t VALUES (1)")
+        pulling.wait_for(lambda: transactions(pulling))
+    assert pulling.count(Retrying) == 0
+
+
 # --- transactions --------------------------------------------------------------------------------
 
 
