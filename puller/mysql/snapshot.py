@@ -168,6 +168,20 @@ def begin_view(session: Session) -> Position:
     return position
 
 
+def begin_unlocked(session: Session) -> Position:
+    """Start a read view of the present without a lock, and return a position of the binlog.
+
+    A MariaDB tells that of the view. With a MySQL the view has no changes after the position, and may lack
+    the last ones before it. Raises as `begin` does.
+    """
+    prepare(session)
+    if is_mariadb(session):
+        return begin_view(session)
+    query(session, BEGIN)
+    end = current_end(session)
+    return Position(end.file, end.offset)
+
+
 def current_end(session: Session) -> Position:
     """Return the end of the binlog, without a lock.
 

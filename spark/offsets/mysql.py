@@ -16,7 +16,7 @@ from ...puller.mysql.connection import Session, connect, disconnect, query, sour
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import Position
 from ...puller.mysql.requirements import survey_session
-from ...puller.mysql.snapshot import current_end
+from ...puller.mysql.snapshot import begin, current_end
 from ...puller.mysql.stream import own_server_id
 from ...puller.mysql.tables import FoundTable, find_tables
 from ...routing import TableFilter
@@ -69,10 +69,21 @@ class MysqlOffsets:
 
     def latest(self) -> Offset:
         with self.connected() as session:
-            position = current_end(session)
-            seconds = query(session, _NOW)[0][0]
-            query(session, "COMMIT")
-        return Offset(compose_ts(int(seconds * 1000)), str(position), self.source)
+            return self._now_at(session, current_end(session))
+
+    def settled(self) -> Offset:
+        """Return the end of the log, where every view that begins later has all changes before it.
+
+        A MySQL is locked for it: no transaction commits for a moment.
+        """
+        with self.connected() as session:
+            return self._now_at(session, begin(session))
+
+    def _now_at(self, session: Session, position: Position) -> Offset:
+        seconds = query(session, _NOW)[0][0]
+        query(session, "COMMIT")
+        place = Position(position.file, position.offset)  # without GTIDs: offsets are of one server
+        return Offset(compose_ts(int(seconds * 1000)), str(place), self.source)
 
     def earliest(self) -> Offset:
         return self._beginning(self._files()[0])

@@ -28,8 +28,8 @@ _LEAST_ROWS: Final = 1000
 def plan(options: ReadOptions, filters: Sequence[Filter]) -> list[MysqlPartition] | None:
     """Divide the snapshot of the option `table`; None if its storage engine has no consistent views.
 
-    With an integer key, and a server that tells a view's position, up to `partitions` tasks read the rows as
-    of one position. Otherwise one task reads those of its own time. Raises Retryable and Fatal.
+    With an integer key, up to `partitions` tasks read the rows as of one position. Otherwise, and if one task
+    is enough for a MySQL, it reads the rows of its own time. Raises Retryable and Fatal.
     """
     name = FoundTable(*options.table.split(".", 1))
     with closing(MysqlOffsets(options)) as offsets:
@@ -41,10 +41,12 @@ def plan(options: ReadOptions, filters: Sequence[Filter]) -> list[MysqlPartition
             if one.engine not in _TRANSACTIONAL:
                 return None
             conditions = row_filters(one.table, filters)
-            # The view of a MySQL doesn't tell its position.
-            is_exact = is_mariadb(session) and one.known.has_primary and has_integer_key(one.table)
+            is_exact = one.known.has_primary and has_integer_key(one.table)
             within = key_range(one.table, conditions) if is_exact else KeyRange()
             bounds = _bounds(session, one, within, options.partitions) if is_exact else []
+            if not is_mariadb(session):
+                is_exact = bool(bounds)  # one task needs no lock
+                at = offsets.settled() if is_exact else at
     if within.is_empty:
         return []
     edges = pairwise([within.after, *bounds, within.up_to])

@@ -17,7 +17,7 @@ from ...events import RowChange, Run, Table
 from ...puller.mysql.connection import Session, connect, disconnect, query, source_of, translated
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import Position
-from ...puller.mysql.snapshot import BEGIN, begin
+from ...puller.mysql.snapshot import BEGIN, begin_unlocked
 from ...puller.mysql.stream import Result
 from ...puller.mysql.tables import FoundTable, SourceTable, digest_of, quoted, read_table
 from ..read.options import ReadOptions
@@ -48,12 +48,13 @@ def rows(options: ReadOptions, part: MysqlPartition, table: Table) -> Generator[
 
 
 def _open_view(session: Session, source: MysqlOptions, part: MysqlPartition) -> Position | None:
-    """Open a consistent view, under a metadata lock of the table; return its position if it is exact."""
+    """Open a consistent view, under a metadata lock of the table; for an exact part, return a position of the
+    log that isn't before it."""
     if (found := source_of(session)) != part.at.source:
         raise SourceError(f"{source.address} is {found}, and the read was planned on {part.at.source}")
     view = None
     if part.is_exact:
-        view = begin(session)
+        view = begin_unlocked(session)
     else:
         query(session, SESSION)
         query(session, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")

@@ -37,7 +37,7 @@ class Undo:
 
 
 def undo(options: ReadOptions, table: Table, at: Offset, view: Position) -> Undo:
-    """Read the changes of `table` between `at` and a view.
+    """Read the changes of `table` between `at` and `view`, a position up to which a view may have them.
 
     Raises SourceError if it was altered, Retryable and Fatal.
     """

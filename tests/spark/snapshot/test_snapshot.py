@@ -1,10 +1,11 @@
-"""A table of MariaDB, read by several tasks."""
+"""A table of MariaDB or MySQL, read by several tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
-from typing import TYPE_CHECKING, Any
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 from pyspark.sql import types as t
@@ -15,6 +16,7 @@ from tidemill.spark.data_source import PushingSource
 from tidemill.spark.read.batch_reader import PushingReader
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.mariadb_client import Client
+from tidemill.testing.progress import eventually, joined
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,10 +53,19 @@ def present(sql: Client) -> list[tuple[Any, ...]]:
 
 def made(sql: Client, rows: int = 8000) -> None:
     sql("CREATE TABLE item (a INT, b INT, note VARCHAR(40), PRIMARY KEY (a, b))")
-    sql(f"INSERT INTO item SELECT seq DIV 2, seq, REPEAT('x', 20) FROM seq_1_to_{rows}")
+    values = ", ".join(f"({number // 2}, {number}, '{'x' * 20}')" for number in range(1, rows + 1))
+    sql(f"INSERT INTO item VALUES {values}")
 
 
-def test_all_tasks_read_the_rows_of_one_position(sql: Client, mariadb: MariaDb) -> None:
+@pytest.fixture(params=["sql", "mysql_sql"])
+def either_sql(request: pytest.FixtureRequest) -> Client:
+    """A session on MariaDB, and one on MySQL."""
+    client: Client = request.getfixturevalue(request.param)
+    return client
+
+
+def test_all_tasks_read_the_rows_of_one_position(either_sql: Client) -> None:
+    sql = either_sql
     made(sql)
     found = Snapshot(sql, partitions=3)
     assert len(found.parts) == 3
@@ -76,6 +87,68 @@ def test_all_tasks_read_the_rows_of_one_position(sql: Client, mariadb: MariaDb) 
     assert found.rows() == wanted
     sql("DELETE FROM item WHERE a > 1000")
     assert found.rows() == wanted  # a task that is repeated
+
+
+class Mover(Thread):
+    """Moves amounts from row to row, each in a transaction, until the end of the `with` block."""
+
+    def __init__(self, sql: Client, rows: int, seed: int) -> None:
+        super().__init__()
+        self._sql = Client(sql.server, sql.database)
+        self._rows = rows
+        self._random = Random(seed)
+        self._stop_now = Event()
+        self.moves = 0
+
+    def run(self) -> None:
+        while not self._stop_now.is_set():
+            amount, (less, more) = self._random.randrange(9), self._random.sample(range(self._rows), 2)
+            self._sql(
+                "BEGIN",
+                f"UPDATE item SET amount = amount - {amount} WHERE id = {min(less, more)}",
+                f"UPDATE item SET amount = amount + {amount} WHERE id = {max(less, more)}",
+                "COMMIT",
+            )
+            self.moves += 1
+
+    def move_on(self) -> None:
+        """Wait for ten more moves."""
+        wanted = self.moves + 10
+        eventually(lambda: self.moves >= wanted, sign=lambda: (self.moves, self.is_alive()))
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._stop_now.set()
+        joined(self)
+        self._sql.close()
+
+
+def test_rows_that_change_together_are_read_together(either_sql: Client) -> None:
+    """Amounts move between the ranges of the tasks: the sum stays the same."""
+    sql = either_sql
+    sql("CREATE TABLE item (id INT PRIMARY KEY, amount BIGINT)")
+    sql(f"INSERT INTO item VALUES {', '.join(f'({number}, 100)' for number in range(6000))}")
+    with Mover(sql, 6000, 1) as one, Mover(sql, 6000, 2):
+        for _ in range(8):
+            one.move_on()
+            found = Snapshot(sql, partitions=3)
+            assert len(found.parts) == 3
+            one.move_on()
+            rows = found.rows()
+            assert (len(rows), sum(amount for _, amount in rows)) == (6000, 600_000)
+
+
+def test_one_key_of_mysql_is_read_without_a_lock(mysql_sql: Client) -> None:
+    sql = mysql_sql
+    made(sql)
+    locks = "SELECT variable_value FROM performance_schema.global_status WHERE variable_name = 'Com_flush'"
+    before = sql(locks)
+    found = Snapshot(sql, partitions=3, filters=[EqualTo(("after", "a"), 7)])
+    assert [row[:2] for row in found.rows()] == [(7, 14), (7, 15)]
+    assert sql(locks) == before
 
 
 def test_each_row_has_its_ts_and_a_number_of_its_own(sql: Client, mariadb: MariaDb) -> None:
