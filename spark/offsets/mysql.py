@@ -218,7 +218,7 @@ class MysqlOffsets:
         with self.connected() as session:
             sizes = [
                 int(size)
-                for file, size in query(session, "SHOW BINARY LOGS")
+                for file, size, *_ in query(session, "SHOW BINARY LOGS")
                 if first.rank.number <= Position(file, 0).rank.number < last.rank.number
             ]
         return sum(sizes) - first.offset + last.offset

@@ -1,7 +1,8 @@
-"""Seeded events in a MariaDB: rows of every type, a bank, statements of the server's own kinds."""
+"""Seeded events in a MariaDB or MySQL: rows of every type, a bank, statements of the server's own kinds."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from random import Random
 from typing import Any, Final, Self
@@ -13,17 +14,25 @@ from tidemill.spark.offsets.mysql import MysqlOffsets
 from tidemill.spark.offsets.offset import Limit, Offset
 from tidemill.spark.read.options import read_options
 from tidemill.testing import shop
-from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.private_server import PrivateServer
 from tidemill.testing.shop_rows import every_type
 
 TRANSACTIONS: Final = 60
 ACCOUNTS: Final = 200
 
-STATEMENTS: Final = (
+OF_BOTH: Final = (
     "ALTER TABLE customers ADD c{n} INT DEFAULT {n}",
-    "ALTER TABLE stock ADD `c\r\n{n}` INT DEFAULT {n}",
     "ALTER TABLE every_type ADD c{n} VARCHAR(9) FIRST",
     "ALTER TABLE customers ADD c{n} INT, ADD d{n} DATE AFTER c{n}",
+    "UPDATE accounts SET balance = balance + 1 WHERE id % 3 = {n} % 3",
+    "UPDATE accounts SET id = id + 100000 WHERE id % 50 = {n} % 50",
+    "REPLACE INTO accounts VALUES (1, {n}), (2, {n})",
+    "FLUSH BINARY LOGS",
+)
+"""Statements of both kinds of server. `{n}` is a unique number. All of these can be followed."""
+STATEMENTS: Final = (
+    *OF_BOTH,
+    "ALTER TABLE stock ADD `c\r\n{n}` INT DEFAULT {n}",
     "ALTER TABLE customers DROP COLUMN IF EXISTS nosuch, ADD COLUMN IF NOT EXISTS NAME INT, ADD c{n} INT",
     "SET STATEMENT lock_wait_timeout=60, time_zone='+05:30', timestamp=1700000000 FOR "
     "ALTER TABLE orders ADD c{n} DATETIME DEFAULT NOW()",
@@ -32,19 +41,29 @@ STATEMENTS: Final = (
     "ALTER TABLE customers ADD COLUMN IF NOT EXISTS gone INT",
     "ALTER TABLE customers DROP COLUMN IF EXISTS gone",
     "CREATE TABLE IF NOT EXISTS stock (id INT)",
-    "UPDATE accounts SET balance = balance + 1 WHERE id % 3 = {n} % 3",
-    "UPDATE accounts SET id = id + 100000 WHERE id % 50 = {n} % 50",
-    "REPLACE INTO accounts VALUES (1, {n}), (2, {n})",
-    "FLUSH BINARY LOGS",
 )
-"""`{n}` is a unique number. All of these can be followed."""
+"""Those of MariaDB."""
+MYSQL_STATEMENTS: Final = (
+    *OF_BOTH,
+    "INSERT INTO stock (sku, amount) VALUES ('new {n}', 1) AS n ON DUPLICATE KEY UPDATE amount = n.amount",
+    "SET TIMESTAMP = 1700000000",
+    "UPDATE every_type SET js = JSON_SET(js, '$.a', {n}) WHERE id % 3 = {n} % 3",
+)
 
 
+_ZERO_DATES: Final = (
+    "UPDATE every_type SET da = '0000-00-00', d6 = '0000-00-00 00:00:00', ts = 0 WHERE id < 10"
+)
 ALWAYS: Final = {
-    20: "UPDATE every_type SET da = '0000-00-00', d6 = '0000-00-00 00:00:00', ts = 0 WHERE id < 10",
+    20: _ZERO_DATES,
     40: "INSERT INTO events_log (at, what) SELECT '2026-01-01', seq FROM seq_1_to_700",
 }
 """In every history, before this transaction: dates that no calendar has, and a large transaction."""
+MYSQL_ALWAYS: Final = {
+    20: _ZERO_DATES,
+    40: "INSERT INTO events_log (at, what) WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n "
+    "WHERE i < 700) SELECT '2026-01-01', i FROM n",
+}
 FOLLOWED: Final = (
     "DROP TABLE IF EXISTS nosuch",
     "RENAME TABLE IF EXISTS nosuch TO nosuch2",
@@ -62,8 +81,10 @@ class MariaLife:
     """Made, it has rows; `live` makes the history."""
 
     typed_table = "every_type"
+    statements = STATEMENTS
+    always: Mapping[int, str] = ALWAYS
 
-    def __init__(self, seed: int, server: MariaDb, schema: str) -> None:
+    def __init__(self, seed: int, server: PrivateServer, schema: str) -> None:
         self.random = Random(seed)
         self.schema = schema
         self.url = server.url()
@@ -79,6 +100,11 @@ class MariaLife:
     @staticmethod
     def key_of(row: RowChange) -> None:
         """A partition has whole tables, some without a key: their order is that of all rows."""
+
+    @staticmethod
+    def place(position: str) -> str:
+        """Return what a position has in a batch of a capture, too."""
+        return position
 
     @property
     def bounds(self) -> dict[str, str]:
@@ -122,8 +148,8 @@ class MariaLife:
 
     def live(self) -> None:
         for number in range(TRANSACTIONS):
-            if number in ALWAYS:
-                self.execute(ALWAYS[number])
+            if number in self.always:
+                self.execute(self.always[number])
             with closing(self._connection.cursor()) as cursor, suppress(IntegrityError):
                 if self.random.random() < 0.3:
                     self._run(cursor, number)
@@ -136,8 +162,24 @@ class MariaLife:
         self.until_now()
 
     def _run(self, cursor: Any, number: int) -> None:
-        statement = self.random.choice(STATEMENTS).format(n=10 * number + self.random.randrange(10))
+        statement = self.random.choice(self.statements).format(n=10 * number + self.random.randrange(10))
         cursor.execute(statement)
 
     def _step(self, cursor: Any, number: int) -> None:
         self.random.choice(shop._STEPS)(cursor, self.random, 1000 * number + self.random.randrange(1000))
+
+
+class MysqlLife(MariaLife):
+    """The same of a MySQL."""
+
+    statements = MYSQL_STATEMENTS
+    always = MYSQL_ALWAYS
+
+    @staticmethod
+    def place(position: str) -> str:
+        """The file and the offset: a MySQL doesn't tell the GTIDs of a position, which a capture counts."""
+        return position.partition(" ")[0]
+
+    def live(self) -> None:
+        self.execute("SET sql_mode = 'STRICT_TRANS_TABLES'")  # which allows zero dates
+        super().live()

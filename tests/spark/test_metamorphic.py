@@ -31,11 +31,12 @@ from tidemill.spark.offsets.offset import Offset
 from tidemill.spark.offsets.offsets import open_offsets
 from tidemill.spark.read.options import read_options
 from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.mysql import MySql
 from tidemill.testing.progress import eventually
 
 from ..puller.tikv.test_metamorphic import ORDINARY, SEEDS, SOAK
 from . import history, queries, ways
-from .maria_life import FOLLOWED, MariaLife
+from .maria_life import FOLLOWED, MariaLife, MysqlLife
 from .tikv_life import WORDS, TikvLife, Written, feed_options
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class Compared:
         self._batch = batch
         self._stream = stream
         self._key_of = life.key_of
+        self._place = life.place
         self.borders = life.borders()
         self._bounds = life.bounds
         self._start = {"pollSeconds": 0.01, **life.beginning}
@@ -115,11 +117,11 @@ class Compared:
 
     def whole_by_capture(self) -> None:
         found = self._stream(self._whole | self._start | self._capture, self.borders)
-        ways.check(found, self.borders, self._wanted)
+        ways.check(found, self.borders, self._wanted, self._place)
 
     def parts_by_capture(self) -> None:
         found = self._stream(self._parts | self._start | self._capture, self.borders)
-        ways.check_parts(found, self.borders, self._wanted, self._key_of)
+        ways.check_parts(found, self.borders, self._wanted, self._key_of, self._place)
 
     def typed_by_capture(self) -> None:
         if self.loses_columns:
@@ -213,11 +215,18 @@ def play_tikv(tikv: Any, seed: int) -> Counter[str]:
     return hits
 
 
-def play_mariadb(seed: int, directory: Path, server: MariaDb, database: str) -> None:
-    with MariaLife(seed, server, database) as life, captured(life, directory) as capture:
+def play(life: MariaLife, directory: Path) -> None:
+    with life, captured(life, directory) as capture:
         life.live()
         wanted = history.local(life.url, [life.tables], life.start, life.end, directory / "local")
         by_readers(life, wanted, capture)
+
+
+def play_queries(life: MariaLife, directory: Path, spark: SparkSession) -> None:
+    with life, captured(life, directory) as capture:
+        life.live()
+        wanted = history.local(life.url, [life.tables], life.start, life.end, directory / "local")
+        by_queries(life, wanted, capture, spark, directory)
 
 
 @pytest.mark.parametrize("seed", [6])
@@ -246,18 +255,28 @@ def test_tikv_by_queries(seed: int, tikv: Any, spark: SparkSession, tmp_path: Pa
 def test_mariadb_by_readers(
     seed: int, tmp_path: Path, mariadb: MariaDb, database: str, only: int | None
 ) -> None:
-    play_mariadb(seed if only is None else only, tmp_path, mariadb, database)
+    play(MariaLife(seed if only is None else only, mariadb, database), tmp_path)
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.soak) for n in range(2, 50))])
+def test_mysql_by_readers(
+    seed: int, tmp_path: Path, mysql97: MySql, mysql_database: str, only: int | None
+) -> None:
+    play(MysqlLife(seed if only is None else only, mysql97, mysql_database), tmp_path)
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in range(1, 20))])
 def test_mariadb_by_queries(
     seed: int, tmp_path: Path, mariadb: MariaDb, database: str, spark: SparkSession, only: int | None
 ) -> None:
-    life = MariaLife(seed if only is None else only, mariadb, database)
-    with life, captured(life, tmp_path) as capture:
-        life.live()
-        wanted = history.local(life.url, [life.tables], life.start, life.end, tmp_path / "local")
-        by_queries(life, wanted, capture, spark, tmp_path)
+    play_queries(MariaLife(seed if only is None else only, mariadb, database), tmp_path, spark)
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in range(1, 10))])
+def test_mysql_by_queries(
+    seed: int, tmp_path: Path, mysql97: MySql, mysql_database: str, spark: SparkSession, only: int | None
+) -> None:
+    play_queries(MysqlLife(seed if only is None else only, mysql97, mysql_database), tmp_path, spark)
 
 
 def test_spark_goes_on_where_a_local_feed_is_refused(tmp_path: Path, mariadb: MariaDb, database: str) -> None:

@@ -49,8 +49,8 @@ def test_with_another_tidemill(
         assert ended(loading.process) == 0, loading.log()
     copied.transaction("INSERT INTO {} VALUES (7, 'seventh')")
     other = make_python(tmp_path / "python", wheel)
-    (metadata,) = (tmp_path / "python").glob("lib/*/site-packages/tidemill-*.dist-info/METADATA")
-    metadata.write_text(metadata.read_text().replace("\nVersion: ", "\nVersion: 99.", 1))
+    (package,) = (tmp_path / "python").glob("lib/*/site-packages/tidemill/__init__.py")
+    package.write_text(package.read_text().replace('\n__version__ = "', '\n__version__ = "99.', 1))
     said = refused(cluster, python, other, copied, tmp_path)
     assert re.fullmatch(
         rf"the driver runs tidemill \S+ on Python {HERE}, this worker tidemill 99\.\S+ on Python {HERE}: "
