@@ -187,10 +187,16 @@ def current_end(session: Session) -> Position:
 
     Raises SourceError, or pymysql's errors: use it inside translated().
     """
-    if is_mariadb(session):
-        return begin(session)  # SHOW MASTER STATUS needs a privilege more
-    has_new_name = version_numbers(session.get_server_info()) >= (8, 2)
-    found = query(session, "SHOW BINARY LOG STATUS" if has_new_name else "SHOW MASTER STATUS")
+    # SHOW MASTER STATUS needs a privilege more.
+    return begin(session) if is_mariadb(session) else listed_end(session)
+
+
+def listed_end(session: Session) -> Position:
+    """Return the end of the binlog as the server lists it; a view that begins now may lack the last changes
+    before it. Raises as `current_end` does."""
+    is_named_binary = not is_mariadb(session) and version_numbers(session.get_server_info()) >= (8, 2)
+    found = query(session, "SHOW BINARY LOG STATUS" if is_named_binary else "SHOW MASTER STATUS")
     if not found:
         raise SourceError(_NO_BINLOG)
-    return Position(found[0][0], int(found[0][1]), "".join(found[0][4].split()))
+    gtids = found[0][4] if len(found[0]) > 4 else ""  # of a MySQL
+    return Position(found[0][0], int(found[0][1]), "".join(gtids.split()))

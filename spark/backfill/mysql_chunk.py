@@ -10,7 +10,7 @@ from ...failpoint import reach
 from ...puller.mysql.connection import Session, connect, disconnect, query, source_of, translated
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import Position
-from ...puller.mysql.snapshot import begin
+from ...puller.mysql.snapshot import BEGIN, begin, listed_end
 from ...puller.mysql.stream import Result
 from ...puller.mysql.tables import FoundTable, quoted, read_table
 from .chunk_file import ChunkWriter
@@ -37,7 +37,7 @@ def read_mysql(options: MysqlOptions, directory: Directory, plan: Plan, number: 
         try:
             _copy(Result(session, options, table.table, _select(table, chunk)), writer)
             with translated(options):
-                high = low if table.exact else _end(session)
+                high = low if table.exact else _place(listed_end(session))
             reach("snapshot.chunk_read")
             writer.finish(str(low), str(high))
         except BaseException:
@@ -67,18 +67,13 @@ def _open_view(session: Session, table: TablePlan) -> Position:
     query(session, SESSION)
     with suppress(Exception):  # without this right an ALTER waits until the chunk is read
         query(session, "SET sql_log_bin = 0")
-    low = _end(session)
     query(session, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-    query(session, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
-    return low
+    query(session, BEGIN)
+    return Position.parse(table.since)
 
 
-def _end(session: Session) -> Position:
-    """Return the current end of the binlog."""
-    found = query(session, "SHOW MASTER STATUS")
-    if not found:
-        raise SourceError("the server writes no binlog: start it with log_bin")
-    return Position(found[0][0], int(found[0][1]))
+def _place(position: Position) -> Position:
+    return Position(position.file, position.offset)
 
 
 def _select(planned: TablePlan, chunk: ChunkPlan) -> str:

@@ -14,8 +14,10 @@ from ...events import compose_ts
 from ...puller.mysql.connection import Session, connect, disconnect, query, translated
 from ...puller.mysql.key_range import has_integer_key
 from ...puller.mysql.options import MysqlOptions
+from ...puller.mysql.position import Position
 from ...puller.mysql.probe import probe
 from ...puller.mysql.requirements import survey
+from ...puller.mysql.snapshot import begin
 from ...puller.mysql.tables import SourceTable
 from ...routing import TableFilter
 from ...sources.source import no_table_matches
@@ -37,7 +39,7 @@ def plan_mysql(options: MysqlOptions, wanted: TableFilter, settings: BackfillOpt
         new_uid(),
         found.source,
         wanted.patterns,
-        str(found.end),
+        str(Position(found.end.file, found.end.offset)),
         "",
         compose_ts(int(found.server.epoch_seconds * 1000)),
         (),
@@ -53,7 +55,7 @@ def with_tables(plan: Plan, options: MysqlOptions, wanted: TableFilter, settings
     def lacks(schema: str, name: str) -> bool:
         return is_user_schema(schema) and wanted.matches(schema, name) and f"{schema}.{name}" not in have
 
-    since = str(probe(options).end)
+    since = _settled(options)
     found = survey(
         options,
         lambda schema, name: is_user_schema(schema) and wanted.matches(schema, name),
@@ -73,6 +75,17 @@ def with_tables(plan: Plan, options: MysqlOptions, wanted: TableFilter, settings
     finally:
         disconnect(session)
     return replace(plan, surveyed=since, tables=(*plan.tables, *tables), next_number=next(numbers))
+
+
+def _settled(options: MysqlOptions) -> str:
+    """Return the end of the binlog, where every view that begins later has all changes before it."""
+    session = connect(options)
+    try:
+        with translated(options):
+            end = begin(session)
+    finally:
+        disconnect(session)
+    return str(Position(end.file, end.offset))
 
 
 def _says_positions(session: Session, settings: BackfillOptions) -> bool:

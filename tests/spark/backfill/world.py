@@ -13,14 +13,14 @@ from tidemill.engine.feed import Feed
 from tidemill.engine.options import FeedOptions, feed_options, open_sinks
 from tidemill.spark.backfill.backfilled import Backfilled
 from tidemill.spark.backfill.directory import READ, Directory
-from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.private_server import PrivateServer
 from tidemill.testing.progress import eventually, feed_ended
 
 PAUSE_SECONDS = 0.0015
 """Pause of a writer between two transactions, which makes about 500 per second."""
 
 
-def into_copy(url: str, server: MariaDb, tables: str, copy: str, directory: Path) -> FeedOptions:
+def into_copy(url: str, server: PrivateServer, tables: str, copy: str, directory: Path) -> FeedOptions:
     """A feed of these tables into another schema of the server, up to now."""
     return feed_options(
         {
@@ -46,7 +46,7 @@ def go_on(options: FeedOptions) -> None:
         raise feed.error
 
 
-def rows(server: MariaDb, database: str, table: str) -> list[tuple[Any, ...]]:
+def rows(server: PrivateServer, database: str, table: str) -> list[tuple[Any, ...]]:
     """In an order that is the same for equal rows."""
     with server.connect(database=database) as connection, connection.cursor() as cursor:
         cursor.execute(f"SELECT * FROM {table}")
@@ -64,7 +64,7 @@ def finished(directory: Path) -> set[int]:
 class Writer:
     """Changes rows of the tables `a`, `w` and `k` until it is stopped: a transaction after the other."""
 
-    def __init__(self, server: MariaDb, database: str, rows: int, seed: int = 1) -> None:
+    def __init__(self, server: PrivateServer, database: str, rows: int, seed: int = 1) -> None:
         self.transactions = 0
         self._connection = server.connect(database=database, autocommit=False)
         self._rows = rows
@@ -139,7 +139,7 @@ def processes(session: int) -> list[int]:
 
 
 @contextmanager
-def held_back(server: MariaDb, database: str, table: str) -> Iterator[None]:
+def held_back(server: PrivateServer, database: str, table: str) -> Iterator[None]:
     """Nobody can read `table` meanwhile."""
     with HeldBack(server, database, table) as held:
         held.hold()
@@ -149,7 +149,7 @@ def held_back(server: MariaDb, database: str, table: str) -> Iterator[None]:
 class HeldBack:
     """A report that lets nobody read `table`, from before the first chunk is read until the block ends."""
 
-    def __init__(self, server: MariaDb, database: str, table: str) -> None:
+    def __init__(self, server: PrivateServer, database: str, table: str) -> None:
         self._connection = server.connect(database=database)
         self._table = table
         self._held = Event()
