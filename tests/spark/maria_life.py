@@ -29,7 +29,7 @@ OF_BOTH: Final = (
     "REPLACE INTO accounts VALUES (1, {n}), (2, {n})",
     "FLUSH BINARY LOGS",
 )
-"""Statements of both kinds of server. `{n}` is a unique number. All of these can be followed."""
+"""Statements of MariaDB and MySQL. `{n}` is a unique number. All of these can be followed."""
 STATEMENTS: Final = (
     *OF_BOTH,
     "ALTER TABLE stock ADD `c\r\n{n}` INT DEFAULT {n}",
@@ -42,7 +42,7 @@ STATEMENTS: Final = (
     "ALTER TABLE customers DROP COLUMN IF EXISTS gone",
     "CREATE TABLE IF NOT EXISTS stock (id INT)",
 )
-"""Those of MariaDB."""
+"""Statements of MariaDB."""
 MYSQL_STATEMENTS: Final = (
     *OF_BOTH,
     "INSERT INTO stock (sku, amount) VALUES ('new {n}', 1) AS n ON DUPLICATE KEY UPDATE amount = n.amount",
