@@ -38,6 +38,8 @@ _ORDERED: Final[dict[str, type]] = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), int),
     "decimal": Decimal,
 }
+_DATES: Final = frozenset(("date", "datetime", "timestamp"))
+"""Kinds whose invalid values may be null in Spark, and aren't on the server."""
 _EQUAL: Final = {**_ORDERED, **dict.fromkeys(("char", "varchar", "text"), str)}
 """Kinds with the type of their values. Texts are compared for equality only: a collation has an order of its
 own, in which equal texts are equal, too."""
@@ -116,6 +118,8 @@ def key_range(table: Table, filters: Iterable[RowFilter]) -> KeyRange:
 
 def _condition(column: Column, one: Filter) -> RowFilter | None:
     kind = type(one)
+    if kind is IsNull and column.kind in _DATES:
+        return None
     if kind in _NULLS:
         return RowFilter(column.name, _NULLS[kind])
     if isinstance(one, In):

@@ -28,9 +28,10 @@ COLUMNS = (
     Column("note", "varchar", length=9),
     Column("price", "decimal", length=6, scale=2),
     Column("part", "double"),
+    Column("day", "date"),
 )
 ITEM = Table("shop", "item", COLUMNS, (0,))
-ID, NOTE, PRICE, PART = (("after", column.name) for column in COLUMNS)
+ID, NOTE, PRICE, PART, DAY = (("after", column.name) for column in COLUMNS)
 
 
 def sql(*filters: Filter) -> list[str]:
@@ -45,6 +46,7 @@ def test_conditions_that_the_server_checks_as_spark_does_are_sql() -> None:
         LessThan(PRICE, Decimal("1.50")),
         IsNotNull(PART),
         IsNull(NOTE),
+        IsNotNull(DAY),
     ) == [
         "`id` = 5",
         "`id` >= 3",
@@ -52,6 +54,7 @@ def test_conditions_that_the_server_checks_as_spark_does_are_sql() -> None:
         "`price` < Decimal('1.50')",
         "`part` IS NOT NULL",
         "`note` IS NULL",
+        "`day` IS NOT NULL",
     ]
 
 
@@ -68,6 +71,7 @@ def test_conditions_that_the_server_checks_as_spark_does_are_sql() -> None:
         EqualNullSafe(ID, 5),
         Not(EqualTo(ID, 5)),
         In(NOTE, (None,)),
+        IsNull(DAY),  # also of 0000-00-00, which is null in Spark
     ],
     ids=repr,
 )
