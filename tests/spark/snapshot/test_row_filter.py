@@ -29,9 +29,10 @@ COLUMNS = (
     Column("price", "decimal", length=6, scale=2),
     Column("part", "double"),
     Column("day", "date"),
+    Column("exact", "decimal", length=38, scale=30),
 )
 ITEM = Table("shop", "item", COLUMNS, (0,))
-ID, NOTE, PRICE, PART, DAY = (("after", column.name) for column in COLUMNS)
+ID, NOTE, PRICE, PART, DAY, EXACT = (("after", column.name) for column in COLUMNS)
 
 
 def sql(*filters: Filter) -> list[str]:
@@ -47,6 +48,7 @@ def test_conditions_that_the_server_checks_as_spark_does_are_sql() -> None:
         IsNotNull(PART),
         IsNull(NOTE),
         IsNotNull(DAY),
+        GreaterThan(EXACT, Decimal("0.123456789012345678901234567")),
     ) == [
         "`id` = 5",
         "`id` >= 3",
@@ -55,6 +57,7 @@ def test_conditions_that_the_server_checks_as_spark_does_are_sql() -> None:
         "`part` IS NOT NULL",
         "`note` IS NULL",
         "`day` IS NOT NULL",
+        "`exact` > Decimal('0.123456789012345678901234567')",
     ]
 
 
@@ -72,6 +75,7 @@ def test_conditions_that_the_server_checks_as_spark_does_are_sql() -> None:
         Not(EqualTo(ID, 5)),
         In(NOTE, (None,)),
         IsNull(DAY),  # also of 0000-00-00, which is null in Spark
+        GreaterThan(EXACT, Decimal("0.1234567890123456789012345678")),  # 28 digits: PySpark may have rounded
     ],
     ids=repr,
 )
