@@ -14,7 +14,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from ...errors import CheckpointError, ConfigError
-from .last_changes import KEY, ROW, last_changes
+from .last_changes import KEY, ROW, last_changes, quoted
 
 _VERSION: Final = re.compile(r"version=(\d+)")
 _COMPLETE: Final = "_complete"
@@ -67,7 +67,7 @@ def _unchanged(rows: DataFrame, last: DataFrame, key: Sequence[str]) -> DataFram
     if missing:
         raise ConfigError(f"key: the copy has no column {missing[0]}; merge with the same key as before")
     keys = last.select(KEY)
-    same = [rows[name].eqNullSafe(keys[KEY][name]) for name in key]
+    same = [rows[quoted(name)].eqNullSafe(keys[KEY][name]) for name in key]
     return rows.join(keys, same, "left_anti")
 
 

@@ -79,6 +79,19 @@ def test_a_parquet_copy_follows_inserts_updates_deletes_and_moved_keys(
         merge(4, *last)
 
 
+def test_a_key_may_have_any_name(spark: SparkSession, tmp_path: Path) -> None:
+    table = Table(
+        "shop", "item", (Column("a.b", "int"), Column("c`d", "int"), Column("note", "text")), (0, 1)
+    )
+    path = str(tmp_path / "item")
+    for number, rows in enumerate(
+        ([insert(table, 1, 1, "a"), insert(table, 2, 2, "b")], [update(table, (1, 1, "a"), (1, 1, "later"))])
+    ):
+        frame = changes(spark, transaction(number + 3, *rows))
+        merge_parquet(frame, path, key=["a.b", "c`d"], batch=number)
+    assert rows_of(spark, tmp_path / "item") == [(1, 1, "later"), (2, 2, "b")]
+
+
 def test_keys_that_do_not_exist_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     frame = changes(spark, transaction(3, insert(ITEM, 1, "x", None)))
     with pytest.raises(ConfigError, match=r"key: it has no column id; give columns .* out of a, b, note"):
