@@ -76,6 +76,8 @@ class ReadOptions:
     """Maximum bytes of a micro-batch's changes in the binlog; 0: unlimited."""
     poll_seconds: Annotated[float, Text("pollSeconds", values_of.seconds)] = 0.0
     """Minimum interval between a stream's requests for new changes; 0: 0.2, for TiKV 1.0."""
+    filter_pushdown: Annotated[bool, Text("filterPushdown", values_of.yes_or_no)] = False
+    """True to evaluate a query's filters in the source, too: the frame is then for one query."""
     capture: Annotated[tuple[str, ...], Text("capture", values_of.addresses)] = ()
     """Addresses of the captures that a stream's tasks try before the source."""
     capture_token_file: Annotated[str, Text("captureTokenFile", values_of.any_text)] = ""
@@ -179,6 +181,7 @@ _OF_BATCHES: Final = {
     "toTs": "a stream has no end; with trigger(availableNow=True) it stops where the source ends",
     "fromPosition": "a stream begins at startingPosition",
     "toPosition": "a stream has no end; changes up to there are a batch",
+    "filterPushdown": "Spark pushes no filters to streams; use operations and tables",
 }
 _OF_STREAMS: Final = {
     "startingTs": "a batch of changes begins at fromTs",
