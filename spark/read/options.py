@@ -167,7 +167,8 @@ def _check(options: ReadOptions) -> None:
     if options.ts and options.reads_changes:
         raise ConfigError("option ts: it is of a snapshot; fromTs and fromPosition are of changes")
     if (options.to_ts or options.to_position) and not options.reads_changes:
-        raise ConfigError("option toTs: changes have a beginning, too; give fromTs or fromPosition")
+        name = "toTs" if options.to_ts else "toPosition"
+        raise ConfigError(f"option {name}: changes have a beginning, too; give fromTs or fromPosition")
     if options.from_ts and options.to_ts and options.from_ts > options.to_ts:
         raise ConfigError(f"option toTs = {options.to_ts}: at least fromTs, which is {options.from_ts}")
     if options.from_ts and options.from_position:

@@ -83,6 +83,7 @@ def test_options_of_the_source_go_to_it_as_what_they_are(tmp_path) -> None:
             "option ts: it is of a snapshot; fromTs and fromPosition are of changes",
         ),
         (TIKV | {"toTs": "5"}, "option toTs: changes have a beginning, too"),
+        (MYSQL | {"toPosition": "binlog.000001:4"}, "option toPosition: changes have a beginning, too"),
         (TIKV | {"fromTs": "6", "toTs": "5"}, "option toTs = 5: at least fromTs, which is 6"),
         (
             MYSQL | {"fromTs": "6", "fromPosition": "b.01:4"},
