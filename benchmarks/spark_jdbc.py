@@ -76,7 +76,7 @@ def _fill(server: MariaDb, rows: int) -> None:
 
 
 def _ours(spark: SparkSession, server: MariaDb, tasks: int) -> DataFrame:
-    options = {"source": server.url(), "table": _TABLE, "partitions": str(tasks)}
+    options = {"source": server.url(), "table": _TABLE, "partitions": str(tasks), "filterPushdown": "true"}
     return spark.read.format("tidemill").options(**options).load()
 
 

@@ -17,7 +17,7 @@ __all__ = ["register", "session"]
 def register(spark: SparkSession) -> None:
     """Let `spark` read and write format("tidemill"). Raises ConfigError if a package is missing.
 
-    Filters of a batch are pushed down if spark.sql.python.filterPushdown.enabled is already true.
+    A batch may have the option filterPushdown if spark.sql.python.filterPushdown.enabled is already true.
     """
     try:
         from .data_source import register

@@ -15,6 +15,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from ..errors import ConfigError
 from ..events import Table
 from .offsets.offsets import open_offsets
 from .read.options import ReadOptions, of_batch, of_stream, read_options
@@ -30,8 +31,8 @@ PUSHDOWN: str = "spark.sql.python.filterPushdown.enabled"
 def register(spark: SparkSession) -> None:
     """Let `spark` read and write format("tidemill").
 
-    Filters of a batch are pushed down if spark.sql.python.filterPushdown.enabled is already true; call it
-    again after changing that setting.
+    A batch may have the option filterPushdown if spark.sql.python.filterPushdown.enabled is already true;
+    call it again after changing that setting.
     """
     pushes = str(spark.conf.get(PUSHDOWN, "false")).lower() == "true"
     spark.dataSource.register(PushingSource if pushes else TidemillSource)
@@ -64,7 +65,13 @@ class TidemillSource(CopiedToWorkers, DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         from .read.batch_reader import BatchReader
 
-        return BatchReader(*self._batch(schema))
+        options, output = self._batch(schema)
+        if options.filter_pushdown:
+            raise ConfigError(
+                f"option filterPushdown: Spark pushes no filters in this session: set {PUSHDOWN} to true and "
+                "call tidemill.spark.register again"
+            )
+        return BatchReader(options, output)
 
     @summarised
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
@@ -120,6 +127,7 @@ class PushingSource(TidemillSource):
 
     @summarised
     def reader(self, schema: StructType) -> DataSourceReader:
-        from .read.batch_reader import PushingReader
+        from .read.batch_reader import BatchReader, PushingReader
 
-        return PushingReader(*self._batch(schema))
+        options, output = self._batch(schema)
+        return PushingReader(options, output) if options.filter_pushdown else BatchReader(options, output)

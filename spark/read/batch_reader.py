@@ -103,7 +103,11 @@ class BatchReader(CopiedToWorkers, DataSourceReader):
 
 
 class PushingReader(BatchReader):
-    """A reader for sessions with spark.sql.python.filterPushdown.enabled; Spark rejects it in others."""
+    """A reader for sessions with spark.sql.python.filterPushdown.enabled; Spark rejects it in others.
+
+    Spark keeps the plan that it made with the last pushed filters, and reads by it whatever else is made of
+    the frame that load() returned, also without filters. So it is used only with the option filterPushdown.
+    """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         return self.pushed.push(filters)

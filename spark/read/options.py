@@ -76,6 +76,8 @@ class ReadOptions:
     """Maximum bytes of a micro-batch's changes in the binlog; 0: unlimited."""
     poll_seconds: Annotated[float, Text("pollSeconds", values_of.seconds)] = 0.0
     """Minimum interval between a stream's requests for new changes; 0: 0.2, for TiKV 1.0."""
+    filter_pushdown: Annotated[bool, Text("filterPushdown", values_of.yes_or_no)] = False
+    """True to evaluate a query's filters in the source, too: the frame is then for one query."""
     capture: Annotated[tuple[str, ...], Text("capture", values_of.addresses)] = ()
     """Addresses of the captures that a stream's tasks try before the source."""
     capture_token_file: Annotated[str, Text("captureTokenFile", values_of.any_text)] = ""
@@ -165,7 +167,8 @@ def _check(options: ReadOptions) -> None:
     if options.ts and options.reads_changes:
         raise ConfigError("option ts: it is of a snapshot; fromTs and fromPosition are of changes")
     if (options.to_ts or options.to_position) and not options.reads_changes:
-        raise ConfigError("option toTs: changes have a beginning, too; give fromTs or fromPosition")
+        name = "toTs" if options.to_ts else "toPosition"
+        raise ConfigError(f"option {name}: changes have a beginning, too; give fromTs or fromPosition")
     if options.from_ts and options.to_ts and options.from_ts > options.to_ts:
         raise ConfigError(f"option toTs = {options.to_ts}: at least fromTs, which is {options.from_ts}")
     if options.from_ts and options.from_position:
@@ -179,6 +182,7 @@ _OF_BATCHES: Final = {
     "toTs": "a stream has no end; with trigger(availableNow=True) it stops where the source ends",
     "fromPosition": "a stream begins at startingPosition",
     "toPosition": "a stream has no end; changes up to there are a batch",
+    "filterPushdown": "Spark pushes no filters to streams; use operations and tables",
 }
 _OF_STREAMS: Final = {
     "startingTs": "a batch of changes begins at fromTs",

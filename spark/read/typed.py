@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
+from decimal import Decimal
 from itertools import groupby
 from typing import Any, Final
 
@@ -192,8 +193,8 @@ class TypedEncoder:
     def _conversion(self, column: Column) -> _Values:
         if column.kind in _DATES:
             return lambda values: self._dates(column, values)
-        if column.kind == "decimal" and pa.types.is_string(self._row_type.field(column.name).type):
-            return lambda values: [None if v is None else f"{v:.{column.scale}f}" for v in values]
+        if pa.types.is_string(self._row_type.field(column.name).type):
+            return lambda values: _texts(column.scale, values)
         return _as_they_are
 
     def _dates(self, column: Column, values: Sequence[Any]) -> Sequence[Any]:
@@ -221,6 +222,19 @@ def check_visible(ddl: Ddl) -> None:
 
 def _are_visible(actions: Sequence[Action]) -> bool:
     return all(isinstance(action, (CreateTable, AddColumn, DropColumn)) for action in actions)
+
+
+def _texts(scale: int, values: Sequence[Any]) -> Sequence[Any]:
+    """Convert decimals, which may be of another layout than the column: with its scale, or a larger one."""
+    if not any(type(value) is Decimal for value in values):
+        return values
+    return [_text(scale, value) if type(value) is Decimal else value for value in values]
+
+
+def _text(scale: int, value: Decimal) -> str:
+    exponent = value.as_tuple().exponent
+    own = -exponent if isinstance(exponent, int) else 0  # a letter of NaN
+    return f"{value:.{max(scale, own)}f}"
 
 
 def _as_they_are(values: Sequence[Any]) -> Sequence[Any]:

@@ -38,6 +38,10 @@ _ORDERED: Final[dict[str, type]] = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), int),
     "decimal": Decimal,
 }
+_DATES: Final = frozenset(("date", "datetime", "timestamp"))
+"""Kinds whose invalid values may be null in Spark, and aren't on the server."""
+_EXACT_DIGITS: Final = 27
+"""Digits of a decimal that PySpark surely passes on exactly: it rounds those with more than 28 to 28."""
 _EQUAL: Final = {**_ORDERED, **dict.fromkeys(("char", "varchar", "text"), str)}
 """Kinds with the type of their values. Texts are compared for equality only: a collation has an order of its
 own, in which equal texts are equal, too."""
@@ -116,6 +120,8 @@ def key_range(table: Table, filters: Iterable[RowFilter]) -> KeyRange:
 
 def _condition(column: Column, one: Filter) -> RowFilter | None:
     kind = type(one)
+    if kind is IsNull and column.kind in _DATES:
+        return None
     if kind in _NULLS:
         return RowFilter(column.name, _NULLS[kind])
     if isinstance(one, In):
@@ -126,7 +132,7 @@ def _condition(column: Column, one: Filter) -> RowFilter | None:
         return None
     accepted = (_EQUAL if operator in ("=", "IN") else _ORDERED).get(column.kind)
     values = tuple([int(value) if _is_whole(column, value) else value for value in given])
-    if not values or any(type(value) is not accepted for value in values):
+    if not values or any(type(value) is not accepted or _may_be_rounded(value) for value in values):
         return None
     return RowFilter(column.name, operator, values)
 
@@ -134,3 +140,7 @@ def _condition(column: Column, one: Filter) -> RowFilter | None:
 def _is_whole(column: Column, value: Any) -> bool:
     """True for an integer that Spark has as a decimal: of an unsigned BIGINT."""
     return _EQUAL.get(column.kind) is int and type(value) is Decimal and value == int(value)
+
+
+def _may_be_rounded(value: Any) -> bool:
+    return isinstance(value, Decimal) and len(value.as_tuple().digits) > _EXACT_DIGITS

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from pyspark.sql import DataFrame
 
-from .last_changes import KEY, ROW, last_changes, row_type
+from .last_changes import KEY, ROW, last_changes, quoted, row_type
 
 
 def merge_into(changes: DataFrame, target: str, *, key: Sequence[str]) -> None:
@@ -28,8 +28,8 @@ def merge_into(changes: DataFrame, target: str, *, key: Sequence[str]) -> None:
 
 def merge_statement(target: str, changes: str, columns: Sequence[str], key: Sequence[str]) -> str:
     """Return the statement that merges a view of `last_changes` into a target."""
-    on = " AND ".join(f"t.{_quoted(name)} <=> c.{KEY}.{_quoted(name)}" for name in key)
-    names = [_quoted(name) for name in columns]
+    on = " AND ".join(f"t.{quoted(name)} <=> c.{KEY}.{quoted(name)}" for name in key)
+    names = [quoted(name) for name in columns]
     values = [f"c.{ROW}.{name}" for name in names]
     pairs = ", ".join(f"t.{name} = {value}" for name, value in zip(names, values, strict=True))
     return (
@@ -39,7 +39,3 @@ def merge_statement(target: str, changes: str, columns: Sequence[str], key: Sequ
         f"WHEN NOT MATCHED AND c.{ROW} IS NOT NULL "
         f"THEN INSERT ({', '.join(names)}) VALUES ({', '.join(values)})"
     )
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

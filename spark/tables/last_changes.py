@@ -46,6 +46,11 @@ def row_type(changes: DataFrame) -> StructType:
     return found
 
 
+def quoted(name: str) -> str:
+    """Return a column's name in SQL."""
+    return f"`{name.replace('`', '``')}`"
+
+
 def _key_of(image: str, key: Sequence[str]) -> Column:
     return f.struct(*(f.col(image)[name].alias(name) for name in key))
 

@@ -12,9 +12,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType
 
 from ...errors import CheckpointError, ConfigError
-from .last_changes import KEY, ROW, last_changes
+from ..read.widening import wider_type
+from .last_changes import KEY, ROW, last_changes, quoted
 
 _VERSION: Final = re.compile(r"version=(\d+)")
 _COMPLETE: Final = "_complete"
@@ -25,8 +27,8 @@ def merge_parquet(changes: DataFrame, path: str, *, key: Sequence[str], batch: i
     """Apply the typed changes of one table to its copy, in ascending batches; a repeated one does nothing.
 
     Inserts and updates replace the row of their key, deletes remove it. Columns that the copy lacks are
-    added, and null in its other rows. Raises ConfigError for a key, and CheckpointError if a later batch was
-    merged.
+    added, and null in its other rows; a column has a type that holds the values of both. Raises ConfigError
+    for a key, or if a column has no such type, and CheckpointError if a later batch was merged.
     """
     spark = changes.sparkSession
     folder = _Folder(spark, path)
@@ -42,9 +44,9 @@ def merge_parquet(changes: DataFrame, path: str, *, key: Sequence[str], batch: i
     try:
         rows = last.where(f"{ROW} is not null").select(f"{ROW}.*")
         if versions:
-            rows = _unchanged(folder.read(versions[-1]), last, key).unionByName(
-                rows, allowMissingColumns=True
-            )
+            copy = folder.read(versions[-1])
+            columns = _columns(copy.schema, rows.schema)
+            rows = _unchanged(copy, last, key).to(columns).unionByName(rows.to(columns))
         rows.write.mode("overwrite").parquet(folder.place(batch))
     finally:
         last.unpersist()
@@ -67,8 +69,24 @@ def _unchanged(rows: DataFrame, last: DataFrame, key: Sequence[str]) -> DataFram
     if missing:
         raise ConfigError(f"key: the copy has no column {missing[0]}; merge with the same key as before")
     keys = last.select(KEY)
-    same = [rows[name].eqNullSafe(keys[KEY][name]) for name in key]
+    same = [rows[quoted(name)].eqNullSafe(keys[KEY][name]) for name in key]
     return rows.join(keys, same, "left_anti")
+
+
+def _columns(copy: StructType, rows: StructType) -> StructType:
+    """Return the columns of both, those of the copy first, in types that hold the values of both."""
+    found = {field.name.lower(): field for field in copy}
+    for field in rows:
+        older = found.setdefault(field.name.lower(), field)
+        wider = wider_type(older.dataType, field.dataType)
+        if wider is None:
+            names = [kind.dataType.simpleString() for kind in (older, field)]
+            raise ConfigError(
+                f"column {field.name}: it is {names[0]} in the copy and {names[1]} in the changes, and no "
+                "type holds both; load the table into another path"
+            )
+        found[field.name.lower()] = StructField(older.name, wider)
+    return StructType([*found.values()])
 
 
 class _Folder:

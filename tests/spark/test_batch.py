@@ -106,15 +106,19 @@ def test_columns_are_left_out_that_the_schema_lacks(spark: SparkSession, tidb: T
 
 def test_filters_are_pushed_down(spark: SparkSession, tidb: Tidb) -> None:
     before = history.on_tidb(tidb)
-    frame = read(spark, f"tikv://{tidb.pd_address}", tables="shop.*", fromTs=before, partitions=2)
-    found = frame.filter("table = 'logs' and op = 'insert'")
+
+    def changes() -> DataFrame:
+        where = {"tables": "shop.*", "fromTs": before, "partitions": 2, "filterPushdown": "true"}
+        return read(spark, f"tikv://{tidb.pd_address}", **where)
+
+    found = changes().filter("table = 'logs' and op = 'insert'")
     assert found.count() == 4
     plan = found._jdf.queryExecution().executedPlan().toString()
     assert "Filter (" not in plan
-    last = frame.agg({"commit_ts": "max"}).collect()[0][0]
-    assert frame.filter(f"commit_ts >= {last}").count() == 3
-    assert frame.filter(f"commit_ts < {last} and op = 'delete'").count() == 3
-    assert frame.filter("op = 'insert' and op = 'delete'").count() == 0
+    last = found.agg({"commit_ts": "max"}).collect()[0][0]
+    assert changes().filter(f"commit_ts >= {last}").count() == 3
+    assert changes().filter(f"commit_ts < {last} and op = 'delete'").count() == 3
+    assert changes().filter("op = 'insert' and op = 'delete'").count() == 0
 
 
 def test_stopping_early_leaves_no_thread_and_no_directory(

@@ -131,6 +131,21 @@ def test_a_widened_schema_has_the_columns_of_both() -> None:
         widened(older, schema(Column("id", "text")))
 
 
+@pytest.mark.parametrize(
+    "own", [Column("v", "text"), Column("v", "decimal", length=40, scale=2)], ids=["text", "decimal"]
+)
+def test_decimals_that_spark_has_as_text_keep_their_digits(own: Column) -> None:
+    encoder = TypedEncoder(Table("shop", "item", (own,)), Pick(), widens=True)
+    other = Table("shop", "item", (Column("v", "decimal", length=45, scale=6),))
+    text = Table("shop", "item", (Column("v", "varchar", length=9),))
+    items = [
+        transaction(2, insert(other, Decimal("1.123456")), insert(other, None)),
+        transaction(3, insert(text, "abc")),
+    ]
+    found = encoder.encode(items).column("after").to_pylist()
+    assert [row["v"] for row in found] == ["1.123456", None, "abc"]
+
+
 def change(column: Column, name: str = "id") -> Any:
     actions = (ChangeColumn(name, column),)
     return Ddl(3, 3, "src", "shop", "item", "ALTER …", actions, "log:3")

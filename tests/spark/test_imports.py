@@ -19,7 +19,7 @@ from tidemill.spark.data_source import PushingSource
 from pyspark.sql.datasource import EqualTo
 
 options = json.loads(sys.argv[1])
-source = PushingSource(options)
+source = PushingSource({**options, "filterPushdown": "true"})
 schema = source.schema()
 has("schema")
 reader = source.reader(schema)
@@ -28,7 +28,7 @@ parts = reader.partitions()
 has("plan")
 print(json.dumps(["rows", sum(batch.num_rows for part in parts for batch in reader.read(part))]))
 has("read")
-stream = source.streamReader(schema)
+stream = PushingSource(options).streamReader(schema)
 start = stream.initialOffset()
 stream.latestOffset(start, stream.getDefaultReadLimit())
 stream.stop()

@@ -56,6 +56,7 @@ def test_options_of_the_source_go_to_it_as_what_they_are(tmp_path) -> None:
         ({"tables": "a.*"}, "option source: missing; a URL such as mysql://"),
         ({"source": "kafka://h"}, "option source = 'kafka://h': a URL such as mysql://"),
         ({"source": "tikv://pd:2379"}, "option tables: give either tables, .* or table"),
+        (TIKV | {"filterPushdown": "yes"}, "option filterPushdown = 'yes': accepted: true, false"),
         (TIKV | {"table": "a.b"}, "option tables: give either tables, .* or table"),
         ({"source": "tikv://pd:2379", "table": "shop.*"}, r"option table = 'shop.\*': the name of one table"),
         (TIKV | {"tables": " , "}, "option tables = ' , ': patterns separated by commas"),
@@ -82,6 +83,7 @@ def test_options_of_the_source_go_to_it_as_what_they_are(tmp_path) -> None:
             "option ts: it is of a snapshot; fromTs and fromPosition are of changes",
         ),
         (TIKV | {"toTs": "5"}, "option toTs: changes have a beginning, too"),
+        (MYSQL | {"toPosition": "binlog.000001:4"}, "option toPosition: changes have a beginning, too"),
         (TIKV | {"fromTs": "6", "toTs": "5"}, "option toTs = 5: at least fromTs, which is 6"),
         (
             MYSQL | {"fromTs": "6", "fromPosition": "b.01:4"},
@@ -107,6 +109,7 @@ def test_a_mistake_is_named_with_what_is_accepted(given: dict[str, str], sentenc
     [
         ({"ts": "5"}, "option ts: a stream has changes only"),
         ({"fromTs": "5", "toTs": "6"}, "option fromTs: a stream begins at startingTs"),
+        ({"filterPushdown": "true"}, "option filterPushdown: Spark pushes no filters to streams"),
     ],
 )
 def test_what_only_a_batch_has_is_refused_by_a_stream(given: dict[str, str], sentence: str) -> None:

@@ -28,9 +28,11 @@ COLUMNS = (
     Column("note", "varchar", length=9),
     Column("price", "decimal", length=6, scale=2),
     Column("part", "double"),
+    Column("day", "date"),
+    Column("exact", "decimal", length=38, scale=30),
 )
 ITEM = Table("shop", "item", COLUMNS, (0,))
-ID, NOTE, PRICE, PART = (("after", column.name) for column in COLUMNS)
+ID, NOTE, PRICE, PART, DAY, EXACT = (("after", column.name) for column in COLUMNS)
 
 
 def sql(*filters: Filter) -> list[str]:
@@ -45,6 +47,8 @@ def test_conditions_that_the_server_checks_as_spark_does_are_sql() -> None:
         LessThan(PRICE, Decimal("1.50")),
         IsNotNull(PART),
         IsNull(NOTE),
+        IsNotNull(DAY),
+        GreaterThan(EXACT, Decimal("0.123456789012345678901234567")),
     ) == [
         "`id` = 5",
         "`id` >= 3",
@@ -52,6 +56,8 @@ def test_conditions_that_the_server_checks_as_spark_does_are_sql() -> None:
         "`price` < Decimal('1.50')",
         "`part` IS NOT NULL",
         "`note` IS NULL",
+        "`day` IS NOT NULL",
+        "`exact` > Decimal('0.123456789012345678901234567')",
     ]
 
 
@@ -68,6 +74,8 @@ def test_conditions_that_the_server_checks_as_spark_does_are_sql() -> None:
         EqualNullSafe(ID, 5),
         Not(EqualTo(ID, 5)),
         In(NOTE, (None,)),
+        IsNull(DAY),  # also of 0000-00-00, which is null in Spark
+        GreaterThan(EXACT, Decimal("0.1234567890123456789012345678")),  # 28 digits: PySpark may have rounded
     ],
     ids=repr,
 )

@@ -12,7 +12,7 @@ from pyspark.sql import types as t
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, InputPartition
 
 from tidemill.errors import ConfigError, SourceError
-from tidemill.spark.data_source import PushingSource
+from tidemill.spark.data_source import PushingSource, TidemillSource
 from tidemill.spark.read.batch_reader import PushingReader
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.mariadb_client import Client
@@ -33,7 +33,12 @@ class Snapshot:
         filters: Sequence[Filter] = (),
         row: t.StructType | None = None,
     ) -> None:
-        options = {"source": sql.server.url(), "table": f"{sql.database}.item", "partitions": str(partitions)}
+        options = {
+            "source": sql.server.url(),
+            "table": f"{sql.database}.item",
+            "partitions": str(partitions),
+            "filterPushdown": "true",
+        }
         source = PushingSource(options)
         schema = source.schema() if row is None else t.StructType([t.StructField("after", row)])
         reader = source.reader(schema)
@@ -231,9 +236,32 @@ def test_a_table_without_views_is_read_by_a_feed(sql: Client, mariadb: MariaDb) 
 def test_spark_pushes_conditions_on_columns(spark: SparkSession, sql: Client, mariadb: MariaDb) -> None:
     made(sql)
     reader = spark.read.format("tidemill").options(source=mariadb.url(), table=f"{sql.database}.item")
-    frame = reader.option("partitions", 2).load()
-    assert frame.rdd.getNumPartitions() == 2
+    reader = reader.option("partitions", 2).option("filterPushdown", "true")
+    assert reader.load().rdd.getNumPartitions() == 2
+    frame = reader.load()
     rows_read(sql)
     rows = frame.where("after.a = 7 and op = 'insert'").select("after.*").collect()
     assert sorted(map(tuple, rows)) == [(7, 14, "x" * 20), (7, 15, "x" * 20)]
     assert 2 <= rows_read(sql) < 100
+
+
+def test_a_frame_has_all_rows_after_a_query_with_conditions(
+    spark: SparkSession, sql: Client, mariadb: MariaDb
+) -> None:
+    made(sql, 10)
+    reader = spark.read.format("tidemill").options(source=mariadb.url(), table=f"{sql.database}.item")
+    frame = reader.load()
+    few, other = frame.where("after.a = 2"), frame.where("after.a = 3")
+    assert (few.count(), frame.count(), few.union(other).count()) == (2, 10, 4)
+    assert few.alias("few").join(frame.alias("all"), "op").count() == 2 * 10
+
+
+def test_the_option_for_filters_needs_a_session_that_pushes_them(sql: Client, mariadb: MariaDb) -> None:
+    made(sql, 1)
+    source = TidemillSource(
+        {"source": mariadb.url(), "table": f"{sql.database}.item", "filterPushdown": "true"}
+    )
+    with pytest.raises(
+        ConfigError, match="option filterPushdown: Spark pushes no filters in this session: set"
+    ):
+        source.reader(source.schema())

@@ -329,13 +329,13 @@ def test_versions_that_are_lost_while_they_are_read_are_an_error(tidb: Tidb) -> 
 
 def test_spark_pushes_conditions_and_stops_early(spark: SparkSession, tidb: Tidb) -> None:
     reader = spark.read.format("tidemill").options(source=made(tidb), table="shop.item", partitions="2")
-    frame = reader.load()
-    assert frame.rdd.getNumPartitions() == 2
-    assert frame.where("after.id = 7 and op = 'insert'").rdd.getNumPartitions() == 1
-    rows = frame.where("after.id in (7, 9) and after.note != 'note 9'").select("after.*").collect()
+    reader = reader.option("filterPushdown", "true")
+    assert reader.load().rdd.getNumPartitions() == 2
+    assert reader.load().where("after.id = 7 and op = 'insert'").rdd.getNumPartitions() == 1
+    rows = reader.load().where("after.id in (7, 9) and after.note != 'note 9'").select("after.*").collect()
     assert [tuple(row) for row in rows] == [(7, "note 7", Decimal("1.75"))]
-    assert len(frame.limit(3).collect()) == 3
-    assert frame.where("after.id < 0").count() == 0
+    assert len(reader.load().limit(3).collect()) == 3
+    assert reader.load().where("after.id < 0").count() == 0
     threads = spark.range(4, numPartitions=2).mapInArrow(_threads, "name string").collect()
     assert {row.name for row in threads} == {"MainThread"}
 

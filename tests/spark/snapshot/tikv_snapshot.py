@@ -31,7 +31,7 @@ class Snapshot:
         **options: Any,
     ) -> None:
         """`columns` are those of the schema; none: all."""
-        given = {"source": url, "table": table, "source.scan_page": "7", **options}
+        given = {"source": url, "table": table, "source.scan_page": "7", "filterPushdown": "true", **options}
         source = PushingSource({name: str(value) for name, value in given.items()})
         schema = source.schema()
         if columns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +78,62 @@ def test_a_parquet_copy_follows_inserts_updates_deletes_and_moved_keys(
     assert sorted(one.name for one in path.iterdir()) == ["version=4", "version=5"]
     with pytest.raises(CheckpointError, match="has batch 5 already, and this is batch 4: another query"):
         merge(4, *last)
+
+
+def merge_column(spark: SparkSession, path: Path, number: int, column: Column, value: Any) -> None:
+    """Merge a row whose id is `number`, which is the batch, too."""
+    table = Table("shop", "item", (Column("id", "int"), column), (0,))
+    frame = changes(spark, transaction(number + 3, insert(table, number, value)))
+    merge_parquet(frame, str(path), key=["id"], batch=number)
+
+
+def test_a_key_may_have_any_name(spark: SparkSession, tmp_path: Path) -> None:
+    table = Table(
+        "shop", "item", (Column("a.b", "int"), Column("c`d", "int"), Column("note", "text")), (0, 1)
+    )
+    path = str(tmp_path / "item")
+    for number, rows in enumerate(
+        ([insert(table, 1, 1, "a"), insert(table, 2, 2, "b")], [update(table, (1, 1, "a"), (1, 1, "later"))])
+    ):
+        frame = changes(spark, transaction(number + 3, *rows))
+        merge_parquet(frame, path, key=["a.b", "c`d"], batch=number)
+    assert rows_of(spark, tmp_path / "item") == [(1, 1, "later"), (2, 2, "b")]
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        (
+            (Column("v", "int"), 1),
+            (Column("v", "varchar", length=9), "007"),
+        ),
+        (
+            (Column("v", "decimal", length=38, scale=2), Decimal("1.25")),
+            (Column("v", "decimal", length=38, scale=10), Decimal("0.0000000001")),
+        ),
+        (
+            (Column("v", "bigint"), (1 << 53) + 1),
+            (Column("v", "double"), 0.5),
+        ),
+    ],
+    ids=["text", "digits", "double"],
+)
+def test_a_copys_column_is_never_converted_with_a_loss(
+    spark: SparkSession, tmp_path: Path, was: tuple[Column, Any], now: tuple[Column, Any]
+) -> None:
+    path = tmp_path / "item"
+    merge_column(spark, path, 0, *was)
+    with pytest.raises(ConfigError, match=r"column v: it is .* in the copy and .*, and no type holds both"):
+        merge_column(spark, path, 1, *now)
+    assert rows_of(spark, path) == [(0, was[1])]
+
+
+def test_a_copys_column_becomes_wider(spark: SparkSession, tmp_path: Path) -> None:
+    values = Decimal("12345.5"), Decimal("1.2345")
+    for number, (digits, scale) in enumerate(((6, 1), (6, 4))):
+        column = Column("v", "decimal", length=digits, scale=scale)
+        merge_column(spark, tmp_path / "item", number, column, values[number])
+    assert rows_of(spark, tmp_path / "item") == [*enumerate(values)]
 
 
 def test_keys_that_do_not_exist_are_refused(spark: SparkSession, tmp_path: Path) -> None:
