@@ -17,7 +17,9 @@ from ..sink.per_table import PerTable
 from ..sink.sql.mysql_text import compile_key, key_columns, name
 from .side import Checksum, Key, Range
 
-SESSION: Final = "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = 'NO_BACKSLASH_ESCAPES'"
+SESSION: Final = (
+    "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = 'NO_BACKSLASH_ESCAPES,ALLOW_INVALID_DATES'"
+)
 """Sets up a session for reading; a sink's own sessions are fit for it, too."""
 _PAGE_ROWS: Final = 5_000
 _KEYS: Final = 200

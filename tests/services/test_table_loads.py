@@ -143,8 +143,10 @@ def test_a_load_that_waits_for_a_lock_is_stopped_at_once(
 
 KEYS = {
     "DECIMAL(40,3)": ["-0.001", "0", "1.25", "99999999999999999999999999999999999.5"],
-    "DATE": ["'0000-00-00'", "'0999-01-01'", "'2024-02-29'"],
-    "DATETIME(3)": ["'0000-00-00 00:00:00'", "'2024-02-29 12:00:00.5'", "'2024-02-29 12:00:00.501'"],
+    "DATE": ["'0000-00-00'", "'0999-01-01'", "'2024-02-29'", "'2024-02-31'"],
+    "DATETIME(3)": [
+        "'0000-00-00 00:00:00'", "'2024-02-29 12:00:00.5'", "'2024-02-29 12:00:00.501'", "'2024-02-31'"
+    ],
     "TIMESTAMP(6)": ["'2024-02-29 12:00:00'", "'2024-02-29 12:00:00.000001'"],
     "TIME(2)": ["'-30:00:00.5'", "'-00:00:01'", "'0'", "'100:00:00'"],
     "VARBINARY(9)": ["x''", "x'00'", "x'61'", "x'6100'", "x'ff27'"],
@@ -173,7 +175,7 @@ OF_MYSQL = {"VARCHAR(9) COLLATE utf8mb4_0900_bin": ["'a'", "'a '", "'b'", "'é'"
 
 
 def test_a_load_is_resumed_at_keys_of_other_types(source: Source, cursor: Any) -> None:
-    cursor.execute("SET sql_mode = ''")
+    cursor.execute("SET sql_mode = 'ALLOW_INVALID_DATES'")
     keys = KEYS | (OF_MYSQL if source.is_mysql else {})
     names = {f"t{number}": column for number, column in enumerate(keys)}
     for name, column in names.items():
