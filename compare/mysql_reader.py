@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ..codec.mysql.result_rows import ResultRowsDecoder, select_expression
 from ..events import Column, Row, Table, not_a_member
 from ..puller.mysql.connection import Session, is_mariadb, query, translated
+from ..puller.mysql.key_range import has_ranges
 from ..puller.mysql.options import MysqlOptions
 from ..puller.mysql.stream import Result
 from ..sink.per_table import PerTable
@@ -88,8 +89,9 @@ class MySqlReader:
             within = Range(tuple([rows[-1][i] for i in table.key]), within.upto)
 
     def every(self, table: Table) -> Iterator[list[Row]]:
-        """Yield all rows; those of a table without a key by one long statement."""
-        return self.between(table, Range(None, None), _PAGE_ROWS) if table.key else self.select(table, "")
+        """Yield all rows; those of a table without ranges of a key by one long statement."""
+        by_key = table.key and has_ranges(table)
+        return self.between(table, Range(None, None), _PAGE_ROWS) if by_key else self.select(table, "")
 
     def rows_of(self, table: Table, keys: Sequence[Key], suffix: str = "") -> list[Row]:
         render = compile_key(self._keys[table])

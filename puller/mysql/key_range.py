@@ -36,6 +36,21 @@ def has_integer_key(table: Table) -> bool:
     return bool(table.key) and all(table.columns[i].kind in _INTEGERS for i in table.key)
 
 
+def has_ranges(table: Table) -> bool:
+    """Return True if the server's conditions compare a table's keys as its index does.
+
+    MariaDB compares a CHAR with a collation without padding as if spaces followed in an index, and without
+    them in a condition: "a" comes after "a\\t", and isn't above it.
+    """
+    key = [table.columns[i] for i in table.key]
+    return not any(column.kind == "char" and "_nopad_" in (column.collation or "") for column in key)
+
+
+def is_ordered(table: Table) -> bool:
+    """Return True if chunks of a table can be read by its key."""
+    return key_order(table) is not None and has_ranges(table)
+
+
 def last_key(table: Table, row: bytes) -> OrderedKey:
     """Return the key of a row as it is received."""
     order = key_order(table)

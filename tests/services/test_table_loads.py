@@ -205,6 +205,18 @@ def test_a_load_is_resumed_at_keys_of_other_types(source: Source, cursor: Any) -
 
 
 @pytest.mark.parametrize("workers", [0, 1])
+def test_no_row_is_lost_by_keys_that_a_condition_compares_differently(sql: Client, workers: int) -> None:
+    sql("CREATE TABLE t (k CHAR(9) COLLATE utf8mb4_nopad_bin PRIMARY KEY)")
+    sql("INSERT INTO t VALUES ('a'), ('a\\0'), ('a\t'), ('b'), ('b!'), ('')")
+    copy = Copy()
+    with Pulling(
+        sql.server, f"{sql.database}.*", copies=[copy], chunk_rows=1, snapshot_workers=workers
+    ) as pulling:
+        pulling.catch_up(binlog_end(sql.server))
+    assert rows_of(copy) == source_rows(sql.server, sql.database)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
 def test_the_report_of_a_resumed_load_counts_the_tables_and_rows_of_the_whole_load(
     source: Source, cursor: Any, workers: int
 ) -> None:
