@@ -204,6 +204,33 @@ def test_a_load_is_resumed_at_keys_of_other_types(source: Source, cursor: Any) -
         assert chunks[full_name] >= len(keys[column]), column
 
 
+def test_rows_change_while_they_are_read_in_the_order_of_any_key(
+    source: Source, cursor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cursor.execute("SET sql_mode = 'ALLOW_INVALID_DATES'")
+    keys = KEYS | (OF_MYSQL if source.is_mysql else {})
+    names = {f"t{number}": column for number, column in enumerate(keys)}
+    for name, column in names.items():
+        cursor.execute(f"CREATE TABLE {name} (k {column} PRIMARY KEY, n INT)")
+        cursor.execute(f"INSERT INTO {name} VALUES {', '.join(f'({value}, 0)' for value in keys[column])}")
+    begin = _ChunkReader._begin
+
+    def begin_view(reader: _ChunkReader, *args: Any) -> Position:
+        end = begin(reader, *args)
+        source.execute(cursor, *[f"UPDATE {name} SET n = n + 1" for name in names])
+        return end
+
+    monkeypatch.setattr(_ChunkReader, "_begin", begin_view)
+    copy = Copy()
+    with source.pulling(copy, chunk_rows=3, snapshot_workers=1) as pulling:
+        pulling.wait_for(lambda: any(not report.table for report in _reports(pulling)))
+        pulling.catch_up(source.end())
+    for name, column in names.items():
+        cursor.execute(f"SELECT n FROM {name}")
+        wanted = [n for (n,) in cursor.fetchall()]
+        assert [row[1] for row in rows_of(copy)[f"{source.database}.{name}"].elements()] == wanted, column
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 def test_no_row_is_lost_by_keys_that_a_condition_compares_differently(sql: Client, workers: int) -> None:
     sql("CREATE TABLE t (k CHAR(9) COLLATE utf8mb4_nopad_bin PRIMARY KEY)")
