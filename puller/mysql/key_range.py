@@ -37,13 +37,21 @@ def has_integer_key(table: Table) -> bool:
 
 
 def has_ranges(table: Table) -> bool:
-    """Return True if the server's conditions compare a table's keys as its index does.
+    """Return True if the rows above or below any key can be selected, by the order of the index."""
+    return all(_has_ranges(table.columns[i]) for i in table.key)
 
-    MariaDB compares a CHAR with a collation without padding as if spaces followed in an index, and without
-    them in a condition: "a" comes after "a\\t", and isn't above it.
-    """
-    key = [table.columns[i] for i in table.key]
-    return not any(column.kind == "char" and "_nopad_" in (column.collation or "") for column in key)
+
+def _has_ranges(column: Column) -> bool:
+    match column.kind:
+        case "char":
+            # MariaDB compares it as if spaces followed in an index, and without them in a condition: "a"
+            # comes after "a\t", and isn't above it.
+            return "_nopad_" not in (column.collation or "")
+        case "enum" | "set":
+            # Servers print "?" for a character beyond the 16-bit plane: the member isn't known.
+            return not any("?" in member for member in column.members)
+        case _:
+            return True
 
 
 def is_ordered(table: Table) -> bool:

@@ -232,6 +232,18 @@ def test_rows_change_while_they_are_read_in_the_order_of_any_key(
 
 
 @pytest.mark.parametrize("workers", [0, 1])
+def test_keys_with_members_that_the_server_cannot_print_are_loaded(
+    source: Source, cursor: Any, workers: int
+) -> None:
+    cursor.execute("CREATE TABLE t (k ENUM('b', '\U0001f600', 'a') CHARACTER SET utf8mb4 PRIMARY KEY)")
+    cursor.execute("INSERT INTO t VALUES ('\U0001f600'), ('a'), ('b')")
+    copy = Copy()
+    with source.pulling(copy, chunk_rows=1, snapshot_workers=workers) as pulling:
+        pulling.catch_up(source.end())
+    assert rows_of(copy) == source_rows(source.server, source.database)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
 def test_no_row_is_lost_by_keys_that_a_condition_compares_differently(sql: Client, workers: int) -> None:
     sql("CREATE TABLE t (k CHAR(9) COLLATE utf8mb4_nopad_bin PRIMARY KEY)")
     sql("INSERT INTO t VALUES ('a'), ('a\\0'), ('a\t'), ('b'), ('b!'), ('')")
