@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from ..events import Checkpoint, Row, Table, TableName
 from ..puller.mysql.connection import Session, Unavailable, connect, disconnect, identify, query, translated
 from ..puller.mysql.failover import gtids_at
+from ..puller.mysql.key_range import has_ranges
 from ..puller.mysql.options import MysqlOptions
 from ..puller.mysql.position import Position
 from ..puller.mysql.snapshot import current_end
@@ -129,7 +130,7 @@ class MySqlSource:
         return self._gtids[1]
 
     def is_ordered(self, table: Table) -> bool:
-        return bool(table.key)
+        return bool(table.key) and has_ranges(table)
 
     def page(self, table: Table, after: Key | None, limit: int) -> list[Row]:
         return self._reader.page(table, Range(after, None), limit)

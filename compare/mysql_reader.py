@@ -11,13 +11,16 @@ from msgspec.structs import replace
 from ..codec.mysql.result_rows import ResultRowsDecoder, select_expression
 from ..events import Column, Row, Table, not_a_member
 from ..puller.mysql.connection import Session, is_mariadb, query, translated
+from ..puller.mysql.key_range import has_ranges
 from ..puller.mysql.options import MysqlOptions
 from ..puller.mysql.stream import Result
 from ..sink.per_table import PerTable
 from ..sink.sql.mysql_text import compile_key, key_columns, name
 from .side import Checksum, Key, Range
 
-SESSION: Final = "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = 'NO_BACKSLASH_ESCAPES'"
+SESSION: Final = (
+    "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = 'NO_BACKSLASH_ESCAPES,ALLOW_INVALID_DATES'"
+)
 """Sets up a session for reading; a sink's own sessions are fit for it, too."""
 _PAGE_ROWS: Final = 5_000
 _KEYS: Final = 200
@@ -86,8 +89,9 @@ class MySqlReader:
             within = Range(tuple([rows[-1][i] for i in table.key]), within.upto)
 
     def every(self, table: Table) -> Iterator[list[Row]]:
-        """Yield all rows; those of a table without a key by one long statement."""
-        return self.between(table, Range(None, None), _PAGE_ROWS) if table.key else self.select(table, "")
+        """Yield all rows; those of a table without ranges of a key by one long statement."""
+        by_key = table.key and has_ranges(table)
+        return self.between(table, Range(None, None), _PAGE_ROWS) if by_key else self.select(table, "")
 
     def rows_of(self, table: Table, keys: Sequence[Key], suffix: str = "") -> list[Row]:
         render = compile_key(self._keys[table])

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ..errors import ConfigError
 from ..events import Checkpoint, OrderedKey, Row, Table, key_order
+from ..puller.mysql.key_range import is_ordered
 from .mysql_reader import MySqlReader
 from .side import Checksum, Key, Range, Source, Summing
 
@@ -49,7 +50,7 @@ class Union:
         return sum(part.rows_estimated for part in self._parts)
 
     def is_ordered(self, table: Table) -> bool:
-        return key_order(table) is not None
+        return is_ordered(table)
 
     def page(self, table: Table, after: Key | None, limit: int) -> list[Row]:
         order = key_order(table)

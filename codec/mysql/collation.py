@@ -17,6 +17,7 @@ BINARY: Final = 63
 """The collation id of binary strings."""
 
 _NOPAD: Final = 1024
+_0900_BIN: Final = 309
 
 _OWN: Final = """
 big5 1 chinese_ci 84 bin; latin2 2 czech_cs 9 general_ci 21 hungarian_ci 27 croatian_ci 77 bin;
@@ -60,14 +61,15 @@ class Charset(Struct, frozen=True):
 
 
 def collation(number: int) -> tuple[str, str | None]:
-    """Return the charset and the collation of an id; the collation is None if MariaDB doesn't have it.
+    """Return the charset and the collation of an id; the collation is None for those of MySQL's utf8mb4 that
+    keys can't be compared by.
 
     Raises LookupError for an unknown id.
     """
     if number >= 2048:
         return _uca1400(number - 2048)
     if 255 <= number <= 323:
-        return "utf8mb4", None
+        return "utf8mb4", "utf8mb4_0900_bin" if number == _0900_BIN else None
     charset, name = _COLLATIONS[number & ~_NOPAD]
     if number & _NOPAD:
         stem, _, ending = name.rpartition("_")

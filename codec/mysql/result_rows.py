@@ -23,7 +23,7 @@ from .row_code import RowsReader
 from .tokens import quoted
 from .values import UNREADABLE, sent_date, sent_datetime, sent_time, sent_timestamp
 
-SESSION: Final = "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = ''"
+SESSION: Final = "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES'"
 """Statement that sets up the session in which the rows must be selected."""
 
 HEADER_BYTES: Final = 4

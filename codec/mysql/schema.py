@@ -92,6 +92,8 @@ def _column(
     definition = type_text
     if charset:
         definition += f" CHARACTER SET {charset} COLLATE {collation}"
+    elif type_text.startswith(("enum(", "set(")):  # of binary members; MySQL names no character set
+        definition += " CHARACTER SET binary"
     if nullable == "NO":
         definition += " NOT NULL"
     extra = (extra or "").upper()

@@ -11,9 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...errors import Retryable
-from ...events import OrderedKey, TableProgress, key_order
+from ...events import OrderedKey, TableProgress
 from .connection import Session, Unavailable, connect, disconnect, is_mariadb, query, translated
-from .key_range import chunk_query, is_key_of, last_key
+from .key_range import chunk_query, is_key_of, is_ordered, last_key
 from .log_watch import LogWatch, Mark
 from .options import MysqlOptions
 from .position import Position
@@ -223,7 +223,7 @@ def _stopped() -> Retryable:
 
 def is_divisible(source: SourceTable) -> bool:
     """Return True if a table's rows can be read in chunks, by the order of its primary key."""
-    return source.known.has_primary and key_order(source.table) is not None
+    return source.known.has_primary and is_ordered(source.table)
 
 
 def place(position: Position) -> tuple[int, int]:

@@ -22,10 +22,10 @@ Session: TypeAlias = Any
 """A pymysql Connection; its type stubs lack some of the attributes used here."""
 
 # The server may wait up to a day for reads: backpressure must not cut the connection. Some values of
-# sql_mode change how information_schema writes strings and names. MySQL may hide the keys that it generates,
-# which the binlog has.
+# sql_mode change how information_schema writes strings and names; with this one, MySQL compares dates such as
+# 2024-02-31, which a key may have. MySQL may hide the keys that it generates, which the binlog has.
 _SESSION: Final = """
-SET net_write_timeout = 86400, wait_timeout = 86400, time_zone = '+00:00', sql_mode = ''
+SET net_write_timeout = 86400, wait_timeout = 86400, time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES'
 /*!80030 , show_gipk_in_create_table_and_information_schema = ON */
 """
 _IDENTIFY: Final = "SELECT {}, @@version, UNIX_TIMESTAMP(NOW(6))"

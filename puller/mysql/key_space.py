@@ -7,7 +7,7 @@ from typing import Final
 
 from ...codec.mysql.result_rows import ResultRowsDecoder
 from ...events import OrderedKey, Table, key_order
-from .key_range import chunk_query
+from .key_range import chunk_query, is_ordered
 from .options import MysqlOptions
 from .snapshot import Snapshot
 from .stream import Result
@@ -26,7 +26,7 @@ class MysqlKeySpace:
         self._snapshot = snapshot
         columns = tuple(table.columns[index] for index in table.key)
         self._keys = Table(table.schema, table.name, columns, tuple(range(len(columns))))
-        self._order = key_order(self._keys) if columns else None
+        self._order = key_order(self._keys) if is_ordered(self._keys) else None
 
     def ends(self) -> tuple[OrderedKey, OrderedKey] | None:
         """Return the lowest and highest key; None for an empty table, or if keys can't be compared."""

@@ -20,11 +20,10 @@ from ...events import (
     SnapshotProgress,
     Table,
     TableProgress,
-    key_order,
     progress_of,
 )
 from ..puller import SnapshotReport
-from .key_range import is_key_of, last_key
+from .key_range import is_key_of, is_ordered, last_key
 from .snapshot import Snapshot
 from .tables import SourceTable
 from .transactions import Transactions
@@ -114,7 +113,7 @@ class Loader:
             self._begin()
             self._out.add(DDL, encode_statement(NewTable(source.known)))
             yield self._commit()
-        limit = self._chunk_rows if source.known.has_primary and key_order(table) is not None else None
+        limit = self._chunk_rows if source.known.has_primary and is_ordered(table) else None
         if limit is not None and loaded is not None and loaded.last and not is_key_of(table, loaded.last):
             loaded = CREATED  # each target that has rows of the former definition will load the table again
         while loaded != WHOLE:

@@ -85,3 +85,10 @@ def test_what_is_not_supported_is_named_with_what_is(row: tuple[Any, ...], what:
         table_from_information_schema("shop", "t", [row])
     assert str(raised.value).startswith(f"column c of table shop.t is {row[1]}: {what} isn't supported; ")
     assert str(raised.value).endswith("uuid, inet4, inet6, geometry, vector")
+
+
+@pytest.mark.parametrize("kind", ["enum", "set"])
+def test_binary_members_are_not_supported_though_mysql_names_no_character_set(kind: str) -> None:
+    row = ("c", f"{kind}('a')", None, None, "YES", None, "")
+    with pytest.raises(SourceError, match=f"{kind} with CHARACTER SET binary isn't supported"):
+        table_from_information_schema("shop", "t", [row], is_mariadb=False)

@@ -83,6 +83,7 @@ def test_members_that_a_conversion_left_in_another_charset_are_named() -> None:
         (63, ("binary", "binary")),
         (224, ("utf8mb4", "utf8mb4_unicode_ci")),
         (255, ("utf8mb4", None)),
+        (309, ("utf8mb4", "utf8mb4_0900_bin")),
         (610, ("utf8mb4", "utf8mb4_thai_520_w2")),
         (1070, ("utf8mb4", "utf8mb4_nopad_bin")),
         (2304, ("utf8mb4", "utf8mb4_uca1400_ai_ci")),

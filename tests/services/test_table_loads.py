@@ -143,8 +143,10 @@ def test_a_load_that_waits_for_a_lock_is_stopped_at_once(
 
 KEYS = {
     "DECIMAL(40,3)": ["-0.001", "0", "1.25", "99999999999999999999999999999999999.5"],
-    "DATE": ["'0000-00-00'", "'0999-01-01'", "'2024-02-29'"],
-    "DATETIME(3)": ["'0000-00-00 00:00:00'", "'2024-02-29 12:00:00.5'", "'2024-02-29 12:00:00.501'"],
+    "DATE": ["'0000-00-00'", "'0999-01-01'", "'2024-02-29'", "'2024-02-31'"],
+    "DATETIME(3)": [
+        "'0000-00-00 00:00:00'", "'2024-02-29 12:00:00.5'", "'2024-02-29 12:00:00.501'", "'2024-02-31'"
+    ],
     "TIMESTAMP(6)": ["'2024-02-29 12:00:00'", "'2024-02-29 12:00:00.000001'"],
     "TIME(2)": ["'-30:00:00.5'", "'-00:00:01'", "'0'", "'100:00:00'"],
     "VARBINARY(9)": ["x''", "x'00'", "x'61'", "x'6100'", "x'ff27'"],
@@ -173,7 +175,7 @@ OF_MYSQL = {"VARCHAR(9) COLLATE utf8mb4_0900_bin": ["'a'", "'a '", "'b'", "'é'"
 
 
 def test_a_load_is_resumed_at_keys_of_other_types(source: Source, cursor: Any) -> None:
-    cursor.execute("SET sql_mode = ''")
+    cursor.execute("SET sql_mode = 'ALLOW_INVALID_DATES'")
     keys = KEYS | (OF_MYSQL if source.is_mysql else {})
     names = {f"t{number}": column for number, column in enumerate(keys)}
     for name, column in names.items():
@@ -200,6 +202,57 @@ def test_a_load_is_resumed_at_keys_of_other_types(source: Source, cursor: Any) -
         full_name = f"{source.database}.{name}"
         assert [row[1] for row in rows_of(copy)[full_name].elements()] == [3] * len(keys[column]), column
         assert chunks[full_name] >= len(keys[column]), column
+
+
+def test_rows_change_while_they_are_read_in_the_order_of_any_key(
+    source: Source, cursor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cursor.execute("SET sql_mode = 'ALLOW_INVALID_DATES'")
+    keys = KEYS | (OF_MYSQL if source.is_mysql else {})
+    names = {f"t{number}": column for number, column in enumerate(keys)}
+    for name, column in names.items():
+        cursor.execute(f"CREATE TABLE {name} (k {column} PRIMARY KEY, n INT)")
+        cursor.execute(f"INSERT INTO {name} VALUES {', '.join(f'({value}, 0)' for value in keys[column])}")
+    begin = _ChunkReader._begin
+
+    def begin_view(reader: _ChunkReader, *args: Any) -> Position:
+        end = begin(reader, *args)
+        source.execute(cursor, *[f"UPDATE {name} SET n = n + 1" for name in names])
+        return end
+
+    monkeypatch.setattr(_ChunkReader, "_begin", begin_view)
+    copy = Copy()
+    with source.pulling(copy, chunk_rows=3, snapshot_workers=1) as pulling:
+        pulling.wait_for(lambda: any(not report.table for report in _reports(pulling)))
+        pulling.catch_up(source.end())
+    for name, column in names.items():
+        cursor.execute(f"SELECT n FROM {name}")
+        wanted = [n for (n,) in cursor.fetchall()]
+        assert [row[1] for row in rows_of(copy)[f"{source.database}.{name}"].elements()] == wanted, column
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_keys_with_members_that_the_server_cannot_print_are_loaded(
+    source: Source, cursor: Any, workers: int
+) -> None:
+    cursor.execute("CREATE TABLE t (k ENUM('b', '\U0001f600', 'a') CHARACTER SET utf8mb4 PRIMARY KEY)")
+    cursor.execute("INSERT INTO t VALUES ('\U0001f600'), ('a'), ('b')")
+    copy = Copy()
+    with source.pulling(copy, chunk_rows=1, snapshot_workers=workers) as pulling:
+        pulling.catch_up(source.end())
+    assert rows_of(copy) == source_rows(source.server, source.database)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_no_row_is_lost_by_keys_that_a_condition_compares_differently(sql: Client, workers: int) -> None:
+    sql("CREATE TABLE t (k CHAR(9) COLLATE utf8mb4_nopad_bin PRIMARY KEY)")
+    sql("INSERT INTO t VALUES ('a'), ('a\\0'), ('a\t'), ('b'), ('b!'), ('')")
+    copy = Copy()
+    with Pulling(
+        sql.server, f"{sql.database}.*", copies=[copy], chunk_rows=1, snapshot_workers=workers
+    ) as pulling:
+        pulling.catch_up(binlog_end(sql.server))
+    assert rows_of(copy) == source_rows(sql.server, sql.database)
 
 
 @pytest.mark.parametrize("workers", [0, 1])

@@ -45,12 +45,12 @@ static uint8_t *put_clock(uint8_t *into, uint64_t micros, int scale)
 static uint8_t *put_moment(uint8_t *into, int64_t micros, int scale)
 {
     const int64_t day = (int64_t)86400 * 1000000;
-    int64_t days = micros / day - (micros % day < 0), rest = micros - days * day;
-    into = put_date(into, days);
+    int64_t rest = micros % day;
+    into = put_date(into, micros / day - (rest < 0));
     if (into == NULL)
         return NULL;
     *into++ = ' ';
-    return put_clock(into, (uint64_t)rest, scale);
+    return put_clock(into, (uint64_t)(rest < 0 ? rest + day : rest), scale);
 }
 
 static uint8_t *put_duration(uint8_t *into, int64_t micros, int scale)

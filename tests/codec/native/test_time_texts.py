@@ -19,6 +19,7 @@ DAYS = (-719_162, 2_932_896)
 MOMENTS = (DAYS[0] * DAY, (DAYS[1] + 1) * DAY - 1)
 DURATIONS = (-3_020_399_999_999, 3_020_399_999_999)
 """-838:59:59.999999 and its opposite."""
+LEAST = (-(2**63)).to_bytes(8, "little", signed=True)
 RANGES = {
     pa.date32(): DAYS,
     pa.timestamp("us"): MOMENTS,
@@ -64,7 +65,7 @@ def _damaged(random: Random) -> None:
         random.choice((0, 6, 7, -1)),
         random.choice((rows, -1, 2**63 - 1)),
         random.choice((None, b"", random.randbytes(rows // 8 + 1))),
-        random.randbytes(random.choice((8 * rows, 4 * rows, 3))),
+        random.choice((random.randbytes(random.choice((8 * rows, 4 * rows, 3))), rows * LEAST)),
     ]
     try:
         library.native.time_texts(*given)
