@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from random import Random
 from typing import Any, Final, Self
@@ -46,7 +46,6 @@ STATEMENTS: Final = (
 MYSQL_STATEMENTS: Final = (
     *OF_BOTH,
     "INSERT INTO stock (sku, amount) VALUES ('new {n}', 1) AS n ON DUPLICATE KEY UPDATE amount = n.amount",
-    "SET TIMESTAMP = 1700000000",
     "UPDATE every_type SET js = JSON_SET(js, '$.a', {n}) WHERE id % 3 = {n} % 3",
 )
 
@@ -83,6 +82,8 @@ class MariaLife:
     typed_table = "every_type"
     statements = STATEMENTS
     always: Mapping[int, str] = ALWAYS
+    place: Callable[[str], str] = str
+    """Returns what a position has in a batch of a capture, too."""
 
     def __init__(self, seed: int, server: PrivateServer, schema: str) -> None:
         self.random = Random(seed)
@@ -100,11 +101,6 @@ class MariaLife:
     @staticmethod
     def key_of(row: RowChange) -> None:
         """A partition has whole tables, some without a key: their order is that of all rows."""
-
-    @staticmethod
-    def place(position: str) -> str:
-        """Return what a position has in a batch of a capture, too."""
-        return position
 
     @property
     def bounds(self) -> dict[str, str]:

@@ -108,6 +108,8 @@ class TikvLife:
 
     schema = "shop"
     typed_table = "plain"
+    place: Callable[[str], str] = str
+    """Returns what a position has in a batch of a capture, too."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -161,11 +163,6 @@ class TikvLife:
     def hits(self) -> Counter[str]:
         """How often each fault met something."""
         return self._schedule.hits + self._forced
-
-    @staticmethod
-    def place(position: str) -> str:
-        """Return what a position has in a batch of a capture, too."""
-        return position
 
     @staticmethod
     def key_of(row: RowChange) -> Any:

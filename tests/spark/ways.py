@@ -102,7 +102,11 @@ def check(
 
 
 def _placed(rows: list[dict[str, Any]], place: Callable[[str], str]) -> list[dict[str, Any]]:
-    return [row | {"position": row["position"] and place(row["position"])} for row in rows]
+    """Return the rows with their places. The bytes of a schema change have its position, too."""
+    for row in rows if place is not str else ():
+        row["position"] = row["position"] and place(row["position"])
+        row["change"] = None if row["op"] == "ddl" else row["change"]
+    return rows
 
 
 def check_parts(
