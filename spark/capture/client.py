@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
 from typing import Final, TypeAlias
 
 import pyarrow as pa
@@ -90,7 +92,7 @@ def _from_capture(
     with access.connect(address) as client:
         # This call has a deadline: do_get to an unreachable host couldn't be cancelled while it connects.
         client.list_actions(access.call(silent_seconds))
-        reader = client.do_get(flight.Ticket(tickets.write(ticket)), access.call())
+        reader = _begun(client, ticket, access, ticket.wait_seconds + silent_seconds)
         with Watch(reader.cancel) as watch:
             try:
                 yield from progress.continued(_batches(reader, ticket, watch, silent_seconds))
@@ -100,6 +102,38 @@ def _from_capture(
                 raise
             finally:
                 reader.cancel()  # the reader has stopped; no effect at the stream's end
+
+
+def _begun(
+    client: flight.FlightClient, ticket: Ticket, access: Access, seconds: float
+) -> flight.FlightStreamReader:
+    """Return the answer to a ticket. Raises Short if it doesn't begin within `seconds`.
+
+    `do_get` waits for the first message and can't be cancelled meanwhile; so it is left alone then, and ends
+    with the connection.
+    """
+    answers: SimpleQueue[flight.FlightStreamReader | BaseException] = SimpleQueue()
+    is_late = Event()
+
+    def begin() -> None:
+        try:
+            reader = client.do_get(flight.Ticket(tickets.write(ticket)), access.call())
+        except BaseException as error:
+            answers.put(error)
+        else:
+            answers.put(reader)
+            if is_late.is_set():
+                reader.cancel()
+
+    Thread(target=begin, name="tidemill-do-get", daemon=True).start()
+    try:
+        answer = answers.get(timeout=seconds)
+    except Empty:
+        is_late.set()
+        raise Short(f"sent nothing for {seconds:g} s") from None
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
 
 
 def _batches(

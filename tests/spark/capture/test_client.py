@@ -132,6 +132,27 @@ def test_a_capture_that_hangs_is_left():
     assert len(rest.asked) == 1
 
 
+class Hanging(Scripted):
+    """Answers the first call, and hangs before it begins to answer the second one, until `released`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.released = Event()
+
+    def do_get(self, _context, _asked):
+        self.released.wait()
+        return flight.GeneratorStream(ENVELOPE, iter(()))
+
+
+def test_a_capture_that_hangs_before_its_answer_begins_is_left():
+    rest, capture = Stateless(), Hanging()
+    with serving(capture) as address:
+        found = rows_of(client.read([address], ASKED, rest, json=False, silent_seconds=0.1))
+        capture.released.set()
+    assert found == EVERY
+    assert rest.asked == [ASKED.start]
+
+
 def test_a_capture_that_hangs_is_named():
     over = Event()
     with serving(Scripted(over.wait, WHOLE, END)) as address:
