@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from itertools import count
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -197,14 +198,25 @@ def test_its_status_names_the_cluster_position_and_lag(tidb, tmp_path):
 
 
 def test_a_snapshot_says_how_far_it_is(tidb, tmp_path, monkeypatch):
+    goes_on, chunks = Event(), count()
+
+    def read(_point):
+        """Hold the snapshot at its third row."""
+        if next(chunks) == 2:
+            goes_on.wait()
+
     monkeypatch.setattr("tidemill.sources.tikv_snapshot.CHUNK_ROWS", 1)
+    monkeypatch.setattr("tidemill.sources.tikv_snapshot.reach", read)
     tidb.execute("create table shop.later (id int primary key)")
     insert(tidb, "shop.item", *((number, "x") for number in range(10, 60)))
     with tidemill.open(f"tikv://{tidb.pd_address}", ["shop.*"], data_dir=tmp_path) as feed:
-        next(iter(feed))
-        found = eventually(lambda: feed.status().snapshot)
-        assert (found.table, found.tables, found.tables_done) == ("shop.item", 2, 0)
-        assert feed.status().sinks[0].loading
+        try:
+            next(iter(feed))
+            found = eventually(lambda: feed.status().snapshot)
+            assert (found.table, found.tables, found.tables_done) == ("shop.item", 2, 0)
+            assert feed.status().sinks[0].loading
+        finally:
+            goes_on.set()
 
 
 async def test_an_async_loop_gets_snapshot_and_changes(tidb, tmp_path):
