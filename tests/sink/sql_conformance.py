@@ -11,7 +11,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from tidemill.errors import SinkError
+from tidemill.errors import NotReproducible, SinkError
 from tidemill.events import (
     REST,
     STALE,
@@ -27,7 +27,6 @@ from tidemill.events import (
     RowChange,
     Table,
 )
-from tidemill.sink import NotReproducible
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import (
     LOOSE,
