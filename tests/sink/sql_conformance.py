@@ -151,8 +151,8 @@ class SqlConformance(Conformance):
                 raise Killed
 
         with monkeypatch.context() as patched, suppress(Killed):
-            for module in ("sql", "mysql_changes"):
-                patched.setattr(f"tidemill.sink.sql.{module}.reach", dies)
+            for module in ("sink.sql.sql", "dialects.mysql.changes"):
+                patched.setattr(f"tidemill.{module}.reach", dies)
             feed(place.sink(), items)
         feed(place.sink(), items)
         assert place.rows(ORDERS) == [(1, "fresh")]
