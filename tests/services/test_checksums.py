@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.compare.mysql_reader import SESSION, MySqlReader
 from tidemill.compare.side import Checksum, Range
+from tidemill.dialects.mysql.server_rows import SESSION, MySqlReader
 from tidemill.events import Column, Table
 from tidemill.puller.mysql.options import MysqlOptions
 

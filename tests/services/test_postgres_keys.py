@@ -7,7 +7,7 @@ import pytest
 from tidemill.dialects.address import parsed
 from tidemill.dialects.applied import Applied
 from tidemill.dialects.options import PostgresOptions
-from tidemill.dialects.postgres.postgres import PostgresTarget
+from tidemill.dialects.postgres.postgres import PostgresDatabase
 from tidemill.dialects.worker import Advance, Start
 from tidemill.errors import Retryable
 from tidemill.testing.conflicts import ITEMS, LINES, NOTES, POSTGRES_COPY
@@ -15,7 +15,7 @@ from tidemill.testing.conflicts import ITEMS, LINES, NOTES, POSTGRES_COPY
 
 @pytest.fixture
 def target(postgresql, postgres_database):
-    made = PostgresTarget(parsed(postgresql.url(postgres_database)), "test", PostgresOptions())
+    made = PostgresDatabase(parsed(postgresql.url(postgres_database)), "test", PostgresOptions())
     made.connect()
     for statement in POSTGRES_COPY:
         made.session.execute(statement)

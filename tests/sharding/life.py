@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import make_url
 
-from tidemill.dialects.sqlite.sqlite import SqliteTarget
+from tidemill.dialects.sqlite.sqlite import SqliteDatabase
 from tidemill.engine.checkpoint import lowest
 from tidemill.errors import Retryable
 from tidemill.events import Ddl, Item, TablePosition
@@ -38,7 +38,7 @@ POINTS = (
 )
 
 
-class QuickTarget(SqliteTarget):
+class QuickTarget(SqliteDatabase):
     """Not durable if the machine fails, which no test does."""
 
     is_altered = False

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tidemill.dialects.sqlite.sqlite import SqliteTarget
+from tidemill.dialects.sqlite.sqlite import SqliteDatabase
 from tidemill.errors import CheckpointError, Retryable, SinkError
 from tidemill.events import AddColumn, ChangeColumn, ChangeKey, Column, DropColumn, Table, Transaction
 from tidemill.sink import Delivery, open_sink
@@ -274,14 +274,14 @@ def test_a_database_that_another_writes_to_is_waited_for(place, monkeypatch):
 def test_a_first_start_waits_for_another_one_of_the_same_file(place, monkeypatch):
     with closing(sqlite3.connect(place.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        execute = SqliteTarget._execute
+        execute = SqliteDatabase._execute
 
         def executed(target, statement, *values):
             if statement == "BEGIN EXCLUSIVE":
                 other.execute("COMMIT")
             return execute(target, statement, *values)
 
-        monkeypatch.setattr(SqliteTarget, "_execute", executed)
+        monkeypatch.setattr(SqliteDatabase, "_execute", executed)
         sink = place.sink()
         sink.open()
         sink.close()
