@@ -69,7 +69,7 @@ class Applier:
     ) -> None:
         """`letters` keeps rejected changes; without it one raises. `now` is in Unix seconds. With `merges`
         the changes of a row are applied as one."""
-        self._merger = Merger(target) if merges else None
+        self._merger = Merger(target.rows) if merges else None
         self._after_start = after_start
         self._target = target
         self._safe_mode = safe_mode

@@ -33,14 +33,6 @@ def sink_kind(dialect: Dialect) -> SinkKind:
     )
 
 
-BUILT_IN: Final = tuple(map(sink_kind, DIALECTS.built_in))
-
-
-def all_kinds() -> Iterator[SinkKind]:
-    """Yield the kinds of all dialects, also of installed packages."""
-    return map(sink_kind, DIALECTS)
-
-
 def _later(name: str, dialect: Dialect) -> Callable[..., Any]:
     """Return a function of `opening` that imports it, with the drivers, at the first call."""
 
@@ -50,3 +42,11 @@ def _later(name: str, dialect: Dialect) -> Callable[..., Any]:
         return partial(getattr(opening, name), dialect)(*arguments)
 
     return call
+
+
+BUILT_IN: Final = tuple(map(sink_kind, DIALECTS.built_in))
+
+
+def all_kinds() -> Iterator[SinkKind]:
+    """Yield the kinds of all dialects, also of installed packages."""
+    return map(sink_kind, DIALECTS)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from ...dialects.database import Database
+from ...dialects.database import Applier
 from ...dialects.groups import LINKED, Group, cut_groups
 from ...dialects.keys import Key, KeyPart, TableKeys
 from ...events import Op, Row, RowChange, Run, Table
@@ -29,9 +29,9 @@ class Merger:
     unmerged.
     """
 
-    def __init__(self, target: Database) -> None:
-        self._is_linked = target.rows.is_linked
-        self._keys = PerTable(target.rows.keys_of)
+    def __init__(self, target: Applier) -> None:
+        self._is_linked = target.is_linked
+        self._keys = PerTable(target.keys_of)
         self._row_keys = PerTable(self._known_keys)
 
     def groups(self, runs: Iterable[Run], max_rows: int) -> list[Group]:

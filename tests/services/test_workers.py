@@ -488,7 +488,7 @@ def test_connections_share_what_is_expensive_to_make(on_mariadb):
 def test_a_packet_is_rendered_while_the_server_works_on_the_one_before(on_mariadb):
     place = on_mariadb
     loaded(place, ORDERS, rows=[(1, "a"), (2, "b")])
-    target = MySqlDatabase(make_url(place.server.url(place.database)), "other")
+    target = MySqlDatabase(make_url(place.server.url(place.database)), "other", MySqlOptions())
     with closing(target), place.server.connect(database=place.database) as other, other.cursor() as cursor:
         target.connect_worker()
         cursor.execute("START TRANSACTION")
