@@ -20,8 +20,6 @@ def survey_sql(dialect: Dialect, url: str, options: RowOptions, context: SinkCon
     for finding in dialect.survey(url, options):
         yield finding
         is_usable &= finding.level != "error"
-    if not is_usable:
-        return
     if isinstance(options, MySqlOptions) and options.checkpoint != "tidemill":
         yield Finding("ok", _elsewhere(options, context.feed))
         if options.checkpoint != "dm":
@@ -32,7 +30,8 @@ def survey_sql(dialect: Dialect, url: str, options: RowOptions, context: SinkCon
             with closing(reader):
                 yield begins(reader.checkpoint())
     except TidemillError as error:
-        yield Finding("error", str(error))
+        if is_usable:  # else the reason is told already
+            yield Finding("error", str(error))
 
 
 def _elsewhere(options: MySqlOptions, feed: str) -> str:

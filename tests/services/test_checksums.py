@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.compare.side import Checksum, Range
+from tidemill.dialects.read import Checksum, Range
 from tidemill.dialects.mysql.server_rows import SESSION, ServerRows
 from tidemill.events import Column, Table
 from tidemill.puller.mysql.options import MysqlOptions

@@ -502,7 +502,7 @@ def test_a_packet_is_rendered_while_the_server_works_on_the_one_before(on_mariad
 
         name = f"`{place.database}`.orders"
         target.begin()
-        target._send_all(statements())
+        target.rows._send_all(statements())
         target.commit()
     assert place.rows(ORDERS) == [(1, "z")]
 
