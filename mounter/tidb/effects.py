@@ -13,7 +13,6 @@ from ...codec.tidb.info_json import decode
 from ...codec.tidb.job import Job
 from ...codec.tidb.table_info import DbInfo, TableInfo, decode_table_info, partition_ids
 
-
 _NULL: Final = Raw(b"null")
 
 
