@@ -19,7 +19,7 @@ _PIECE_BYTES: Final = 1 << 16
 
 
 class Answer(Struct):
-    """What statements that match `pattern` get: an error, or the answer to another statement."""
+    """An error, or the answer to another statement, for statements that match `pattern`."""
 
     pattern: str
     """A regular expression, in any letters, for a part of a packet of statements."""

@@ -11,9 +11,9 @@ import pymysql
 import pytest
 
 from tidemill.compare import Difference
-from tidemill.errors import Retryable, SinkError
+from tidemill.errors import NotReproducible, Retryable, SinkError
 from tidemill.events import ChangeKey, Column, Table
-from tidemill.sink import Delivery, DeliveryOptions, NotReproducible
+from tidemill.sink import Delivery, DeliveryOptions
 from tidemill.sink.registry import open_dead_letters
 from tidemill.testing import tidb_answers as tidb
 from tidemill.testing.answers import Answer, Gate
