@@ -85,7 +85,7 @@ class MySqlReader:
         return self._checkpoint.load()
 
     def reading(self) -> AbstractContextManager[Checkpoint]:
-        return self._checkpoint.reading("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        return self._checkpoint.reading("START TRANSACTION WITH CONSISTENT SNAPSHOT")
 
     # --- tables
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.dialects.read import Checksum, Range
 from tidemill.dialects.mysql.server_rows import SESSION, ServerRows
+from tidemill.dialects.read import Checksum, Range
 from tidemill.events import Column, Table
 from tidemill.puller.mysql.options import MysqlOptions
 
