@@ -14,7 +14,7 @@ from .read import Reader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialectTraits:
-    """What a kind of database can do."""
+    """Abilities of a kind of database."""
 
     has_workers: bool = False
     """True if `Dialect.connect` returns a WorkerDatabase, so that several connections can apply rows."""
