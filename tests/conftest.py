@@ -199,6 +199,12 @@ def database(mariadb: MariaDb) -> Iterator[str]:
 
 
 @pytest.fixture
+def target_mariadb(mariadb: MariaDb, database: str) -> tuple[MariaDb, str]:
+    """A server and the name of a fresh, empty database, for a target."""
+    return mariadb, database
+
+
+@pytest.fixture
 def sql(mariadb: MariaDb, database: str) -> Iterator[Client]:
     client = Client(mariadb, database)
     yield client

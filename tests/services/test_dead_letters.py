@@ -21,9 +21,9 @@ from tidemill.testing.child import Child
 from tidemill.testing.conflicts import COPY, COUNTED, TABLES, Conflicts, deliver, triggers
 from tidemill.testing.progress import eventually, happened, joined
 
+from ..dialects.places import MariaDbPlace, PostgresPlace
 from ..sink.letter_cases import CASES, Play, box_of
-from .test_sink_mariadb import MariaDbPlace, place_of
-from .test_sink_postgres import PostgresPlace
+from .test_sink_mariadb import place_of
 from .test_workers import POINTS
 
 REJECTED = {

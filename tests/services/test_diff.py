@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing, suppress
+import re
+from contextlib import suppress
 from itertools import zip_longest
-from math import copysign
 from random import Random
 from threading import Event, Thread
 
@@ -16,20 +15,16 @@ from tidemill.compare import Difference, chunks, diff, open_diff
 from tidemill.compare.pace import Stopped
 from tidemill.compare.report import line_of
 from tidemill.dialects.mysql import server_rows as mysql_reader
-from tidemill.dialects.mysql import text as mysql_text
-from tidemill.dialects.mysql.modes import STRICT
-from tidemill.dialects.postgres import text as postgres_text
-from tidemill.dialects.sqlite.types import compile_encode
 from tidemill.engine.feed import Feed
 from tidemill.engine.options import feed_options, open_sinks
 from tidemill.testing import column_kinds as kinds
+from tidemill.testing.changes import delete, insert, update
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.progress import eventually, feed_ended, joined
 from tidemill.testing.shop_copies import log_end, place
 
+from ..dialects.places import MAKERS, MariaDbPlace, SqlitePlace
 from ..sink.sql_conformance import loaded
-from .test_sink_mariadb import MariaDbPlace
-from .test_sink_postgres import storable
 
 
 class Copy:
@@ -62,105 +57,20 @@ class Copy:
             return [found.apply() for one in found if isinstance(one, Difference)]
 
 
-class IntoSqlite(Copy):
-    name = "sqlite"
+class IntoPlace(Copy):
+    """A copy in a place, whose rows can be changed by hand."""
 
-    def __init__(self, directory, mariadb, database, tables):
-        self.file = directory / "copy.db"
-        self.database = database
-        super().__init__(directory, mariadb, database, f"sqlite:///{self.file}", tables)
-
-    def execute(self, *statements):
-        """Run statements, with {} for the schema's place in a table's name: `{}item`."""
-        with closing(sqlite3.connect(self.file)) as connection:
-            for statement in statements:
-                rows = connection.execute(statement.replace("`{}", f"`{self.database}.")).fetchall()
-            connection.commit()
-            return rows
-
-    def change(self, table, changes):
-        """Set values by key and column's index."""
-        with closing(sqlite3.connect(self.file)) as connection:
-            for key, index, value in changes:
-                ((stored,),) = compile_encode(table.columns, [index])([tuple(value for _ in table.columns)])
-                name = f'"{self.database}.{table.name}"'
-                column = table.columns[index].name
-                connection.execute(f'UPDATE {name} SET "{column}"=? WHERE id=?', (stored, key))
-            connection.commit()
-
-    def insert(self, table, *rows):
-        with closing(sqlite3.connect(self.file)) as connection:
-            marks = ",".join("?" * len(table.columns))
-            values = compile_encode(table.columns, range(len(table.columns)))(rows)
-            connection.executemany(f'INSERT INTO "{self.database}.{table.name}" VALUES ({marks})', values)
-            connection.commit()
-
-    def tells_apart(self, one, other):
-        return one != other
-
-
-class IntoServer(Copy):
-    def __init__(self, directory, mariadb, database, tables, server, schema, name, **sink):
-        self.server, self.schema, self.name = server, schema, name
-        super().__init__(directory, mariadb, database, server.url(schema), tables, **sink)
+    def __init__(self, directory, server, database, tables, place, name=""):
+        self.place, self.database, self.name = place, database, name
+        super().__init__(directory, server, database, place.url, tables, **place.options)
 
     def execute(self, *statements):
-        with self.server.connect(database=self.schema) as connection, connection.cursor() as cursor:
-            cursor.execute(
-                f"SET sql_mode='{STRICT},NO_BACKSLASH_ESCAPES', time_zone='+00:00', foreign_key_checks=0"
-            )
-            for statement in statements:
-                cursor.execute(statement.replace("`{}", "`"))
-            return list(cursor.fetchall())
-
-    def change(self, table, changes):
-        """Set values by key and column's index."""
-        texts = []
-        for key, index, value in changes:
-            (text,) = mysql_text.compile_set(table, [index])([tuple(value for _ in table.columns)])
-            texts.append(f"UPDATE `{table.name}` SET {text} WHERE id={key}")
-        self.execute(*texts)
-
-    def insert(self, table, *rows):
-        values = ",".join(mysql_text.compile_values(table)(rows))
-        self.execute(f"INSERT INTO `{table.name}` VALUES {values}")
-
-    def tells_apart(self, one, other):
-        if one == other == 0 and isinstance(one, float):  # MariaDB has no negative zero
-            return self.name == "mysql" and copysign(1, one) != copysign(1, other)
-        return one != other
-
-
-class IntoPostgres(Copy):
-    name = "postgresql"
-
-    def __init__(self, directory, mariadb, database, tables, server, into):
-        self.server, self.database, self.into = server, database, into
-        super().__init__(directory, mariadb, database, server.url(into), tables)
-
-    def execute(self, *statements):
-        with self.server.connect(dbname=self.into) as connection:
-            connection.execute(f"SET TimeZone = 'UTC'; SET search_path = {self.database}")
-            for statement in statements:
-                cursor = connection.execute(statement.replace("`{}", "`").replace("`", '"'))
-            return cursor.fetchall() if cursor.description else []
-
-    def change(self, table, changes):
-        """Set values by key and column's index."""
-        texts = []
-        for key, index, value in changes:
-            (text,) = postgres_text.compile_set(table.columns, [index])([tuple(value for _ in table.columns)])
-            texts.append(f'UPDATE "{table.name}" SET {text} WHERE id={key}')
-        self.execute(*texts)
-
-    def insert(self, table, *rows):
-        values = ",".join(postgres_text.compile_values(table.columns)(rows))
-        self.execute(f'INSERT INTO "{table.name}" VALUES {values}')
-
-    def tells_apart(self, one, other):
-        if one == other == 0 and isinstance(one, float):
-            return copysign(1, one) != copysign(1, other)
-        return one != other
+        """Run statements, with `{}item` for the name of a table; return the rows of the last one."""
+        rows = []
+        for statement in statements:
+            named = re.sub(r"`\{\}(\w+)`", lambda found: self.place.named(self.database, found[1]), statement)
+            rows = self.place.query(named)
+        return rows
 
 
 @pytest.fixture(scope="module")
@@ -170,22 +80,20 @@ def other_mariadb(tmp_path_factory, mariadb_template):
         yield server
 
 
-@pytest.fixture(params=["sqlite", "mariadb", "mysql", "postgresql"])
+@pytest.fixture
+def target_mariadb(other_mariadb, database):
+    schema = f"{database}_copy"
+    with other_mariadb.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {schema}")
+        yield other_mariadb, schema
+        cursor.execute(f"DROP DATABASE {schema}")
+
+
+@pytest.fixture(params=MAKERS)
 def copy_of(request, tmp_path, mariadb, database):
     """Returns a function of the tables' names that makes the feed."""
-    if request.param == "sqlite":
-        yield lambda *tables: IntoSqlite(tmp_path, mariadb, database, tables)
-        return
-    if request.param == "postgresql":
-        server, into = map(request.getfixturevalue, ("postgresql", "postgres_database"))
-        yield lambda *tables: IntoPostgres(tmp_path, mariadb, database, tables, server, into)
-        return
-    server = request.getfixturevalue("other_mariadb" if request.param == "mariadb" else "mysql97")
-    schema = f"{database}_copy"
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(f"CREATE DATABASE {schema}")
-        yield lambda *tables: IntoServer(tmp_path, mariadb, database, tables, server, schema, request.param)
-        cursor.execute(f"DROP DATABASE {schema}")
+    place = MAKERS[request.param](request)
+    return lambda *tables: IntoPlace(tmp_path, mariadb, database, tables, place, request.param)
 
 
 def table_of_every_kind(name, database, copy):
@@ -205,32 +113,29 @@ def rows_of(random, count, first=1, values=VALUES):
 
 def values_in(copy):
     """The values of each column that the target can hold."""
-    if copy.name != "postgresql":
-        return VALUES
-    rows = [storable((0, *row)) for row in zip_longest(*VALUES)]
-    return [list(dict.fromkeys(column)) for column in list(zip(*rows, strict=True))[1:]]
+    rows = [copy.place.storable((0, *row)) for row in zip_longest(*VALUES)]
+    columns = list(zip(*rows, strict=True))[1:]
+    return [list({repr(value): value for value in column}.values()) for column in columns]
 
 
 def plant(copy, random, table, rows, count):
     """Plant differences in rows of their own; return them as (kind, id, column)."""
     planted = set()
-    gone, changes = [], []
+    changes = []
     for row in random.sample(rows, count):
         if random.randrange(5) == 0:
-            gone.append(row[0])
+            changes.append(delete(table, *row))
             planted.add(("missing", row[0], ""))
             continue
         index = random.randrange(1, len(row))
         values = [value for value in values_in(copy)[index - 1] if value is not None]
         if table.columns[index].kind == "double":
             values.append(-0.0)
-        others = [value for value in values if copy.tells_apart(value, row[index])]
-        changes.append((row[0], index, random.choice(others)))
+        others = [value for value in values if copy.place.tells_apart(value, row[index])]
+        changes.append(update(table, row, (*row[:index], random.choice(others), *row[index + 1 :])))
         planted.add(("changed", row[0], table.columns[index].name))
-    copy.change(table, changes)
-    copy.execute(f"DELETE FROM `{{}}{table.name}` WHERE id IN ({','.join(map(str, gone))})")
     extra = rows_of(random, count // 5, len(rows) + 1, values_in(copy))
-    copy.insert(table, *extra)
+    copy.place.apply(*changes, *[insert(table, *row) for row in extra])
     return planted | {("extra", row[0], "") for row in extra}
 
 
@@ -349,7 +254,7 @@ def test_keys_of_every_kind_bound_ranges(copy_of, sql, monkeypatch, definition, 
     monkeypatch.setattr(mysql_reader, "_PAGE_ROWS", 1)
     values = ", ".join(f"('{key}', {number})" for number, key in enumerate(keys))
     copy = copy_of("t")
-    if copy.name == "postgresql" and definition == "DATETIME":
+    if copy.name in ("postgresql", "duckdb, native dates") and definition == "DATETIME":
         copy.given["sink"][0]["dates"] = "text"
     if copy.name == "mysql" and "nopad" in definition:
         copy.given["sink"][0]["collations"] = {"utf8mb4_nopad_bin": "utf8mb4_0900_bin"}
@@ -380,13 +285,9 @@ def test_tables_and_columns_that_one_side_lacks_are_named(copy_of, sql, database
     assert (b.table, b.state) == (f"{database}.b", "missing")
 
 
-@pytest.mark.parametrize("into", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("into", MAKERS)
 def test_a_mysql_source_is_compared(tmp_path, request, mysql97, mysql_database, into):
-    if into == "sqlite":
-        copy = IntoSqlite(tmp_path, mysql97, mysql_database, ["every", "loose"])
-    else:
-        server, own = map(request.getfixturevalue, ("postgresql", "postgres_database"))
-        copy = IntoPostgres(tmp_path, mysql97, mysql_database, ["every", "loose"], server, own)
+    copy = IntoPlace(tmp_path, mysql97, mysql_database, ["every", "loose"], MAKERS[into](request))
     with mysql97.connect(database=mysql_database) as connection, connection.cursor() as cursor:
         cursor.execute(
             "CREATE TABLE every (id BIGINT UNSIGNED PRIMARY KEY, d DOUBLE, j JSON, t TIMESTAMP(3) NULL, "
@@ -444,7 +345,7 @@ def test_tables_of_several_sources_are_compared_with_their_own(
         cursor.execute(f"CREATE DATABASE {database}")
         cursor.execute(f"CREATE TABLE {database}.there (id INT PRIMARY KEY, n INT)")
         cursor.execute(f"INSERT INTO {database}.there VALUES (1, 1), (2, 2), (3, 3)")
-    copy = IntoSqlite(tmp_path, mariadb, database, [])
+    copy = IntoPlace(tmp_path, mariadb, database, [], SqlitePlace(tmp_path / "copy.db"))
     copy.given["source"] = [
         {"name": "a", "url": mariadb.url(), "tables": [f"{database}.here"]},
         {"name": "b", "url": other_mariadb.url(), "tables": [f"{database}.there"]},

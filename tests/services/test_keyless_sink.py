@@ -15,9 +15,9 @@ from tidemill.errors import SinkError
 from tidemill.events import Column, Table, runs_of
 from tidemill.testing.changes import LOOSE, batch, delete, insert, transaction, update
 
+from ..dialects.places import MariaDbPlace
 from ..sink.conformance import feed
 from ..sink.sql_conformance import loaded
-from .test_sink_mariadb import MariaDbPlace
 
 BATCH = 10_000
 

@@ -14,9 +14,9 @@ from tidemill.events import compose_ts
 from tidemill.sink import Delivery
 from tidemill.testing.changes import LOOSE, ORDERS, PAIRS, batch, delete, insert, transaction, update
 
+from ..dialects.places import MariaDbPlace
 from ..sink.conformance import feed
 from ..sink.sql_conformance import loaded
-from .test_sink_mariadb import MariaDbPlace
 
 LATER = compose_ts(int(time() * 1000) + 3_600_000)
 

@@ -32,36 +32,10 @@ from tidemill.testing.changes import (
 )
 from tidemill.testing.progress import eventually
 
+from ..dialects.places import MariaDbPlace
 from ..sink.conformance import HISTORY, STATES, expected, feed
 from ..sink.sql_conformance import assert_refused, loaded
 from .server_conformance import ServerConformance
-
-
-class MariaDbPlace:
-    at_least_once = False
-    url = ""
-
-    def __init__(self, server, database, feed="test"):
-        self.server = server
-        self.database = database
-        self.feed = feed
-
-    def sink(self, **options):
-        url = self.url or self.server.url(self.database)
-        return open_sink("copy", url, feed=self.feed, store=MemoryStore(), options=options)
-
-    def query(self, sql):
-        with self.server.connect(database=self.database) as connection, connection.cursor() as cursor:
-            cursor.execute("SET time_zone='+00:00'")
-            cursor.execute(sql)
-            return list(cursor.fetchall())
-
-    def kill(self, session):
-        self.query(f"KILL {session.rows('SELECT CONNECTION_ID()')[0][0]}")
-
-    def rows(self, table: Table):
-        names = ", ".join(f"`{column.name}`" for column in table.columns)
-        return self.query(f"SELECT {names} FROM `{table.name}`")
 
 
 @pytest.fixture(params=["mariadb", "mysql"])

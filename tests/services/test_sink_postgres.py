@@ -6,12 +6,10 @@ from collections import Counter
 from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal
-from ipaddress import ip_address
 
 import pytest
 from msgspec.structs import replace
 
-from tidemill.dialects.postgres.types import DATES, TEXTS
 from tidemill.errors import CheckpointError, Retryable, SinkError
 from tidemill.events import (
     AddColumn,
@@ -42,58 +40,15 @@ from tidemill.testing.changes import (
     transaction,
     update,
 )
-from tidemill.testing.postgres_values import from_postgres
 from tidemill.testing.progress import eventually
 
+from ..dialects.places import PostgresPlace, storable
 from ..sink.conformance import HISTORY, STATES, expected, feed
 from ..sink.sql_conformance import assert_refused, loaded
 from .server_conformance import ServerConformance
 
-
-def storable(row, *, dates=False):
-    """Return a row of kinds.KEYED without what PostgreSQL lacks: NUL in texts, and dates that don't exist."""
-    values = []
-    for column, value in zip(kinds.KEYED.columns, row, strict=True):
-        if isinstance(value, str) and column.kind in TEXTS:
-            value = value.replace("\0", "|")
-        if value is not None and column.kind == "inet6":
-            value = str(ip_address(value))
-        if isinstance(value, str) and column.kind in DATES and not dates:
-            value = None
-        values.append(value)
-    return tuple(values)
-
-
 EVERY = tuple(storable(row) for row in (*kinds.ROWS, kinds.NULLS))
 EVERY_DATE = tuple(storable(row, dates=True) for row in (*kinds.ROWS, kinds.NULLS))
-
-
-class PostgresPlace:
-    at_least_once = False
-
-    def __init__(self, server, database, feed="test", **options):
-        self.server = server
-        self.database = database
-        self.feed = feed
-        self.options = options
-
-    def sink(self, **options):
-        url = self.server.url(self.database)
-        return open_sink("copy", url, feed=self.feed, store=MemoryStore(), options=self.options | options)
-
-    def query(self, sql):
-        with self.server.connect(dbname=self.database) as connection:
-            connection.execute("SET TimeZone='UTC'")
-            cursor = connection.execute(sql)
-            return cursor.fetchall() if cursor.description else []
-
-    def kill(self, session):
-        self.query(f"SELECT pg_terminate_backend({session.rows('SELECT pg_backend_pid()')[0][0]}, 10000)")
-
-    def rows(self, table: Table):
-        names = ", ".join(f'"{column.name}"::text' for column in table.columns)
-        rows = self.query(f'SELECT {names} FROM "{table.schema}"."{table.name}"')
-        return [tuple(map(from_postgres, table.columns, row)) for row in rows]
 
 
 @pytest.fixture
@@ -102,8 +57,6 @@ def place(postgresql, postgres_database):
 
 
 class TestPostgres(ServerConformance):
-    every_row = EVERY
-
     @pytest.fixture
     def place(self, postgresql, postgres_database):
         return PostgresPlace(postgresql, postgres_database)

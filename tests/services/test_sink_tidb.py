@@ -20,11 +20,11 @@ from tidemill.testing.answers import Answer, Gate
 from tidemill.testing.changes import LOOSE, ORDERS, alter, batch, create, delete, insert, transaction, update
 from tidemill.testing.progress import eventually
 
+from ..dialects.places import MariaDbPlace
 from ..sink.conformance import feed
-from ..sink.sql_conformance import loaded
+from ..sink.sql_conformance import SqlConformance, loaded
 from .server_conformance import ServerConformance
 from .test_diff import Copy
-from .test_sink_mariadb import MariaDbPlace
 
 COLLATIONS = {
     "latin1_swedish_ci": "latin1_bin",
@@ -53,7 +53,7 @@ def place(gate, mysql97, mysql_database) -> TidbPlace:
     return TidbPlace(gate, mysql97, mysql_database)
 
 
-class TestTidb(ServerConformance):
+class TestTidb(ServerConformance, SqlConformance):
     words = (*ServerConformance.words, "a\0")
 
     @pytest.fixture

@@ -38,10 +38,10 @@ from tidemill.testing.conflicts import (
 )
 from tidemill.testing.progress import eventually
 
+from ..dialects.places import MariaDbPlace, PostgresPlace
 from ..sink.conformance import feed
 from ..sink.sql_conformance import loaded
-from .test_sink_mariadb import MariaDbPlace, place_of
-from .test_sink_postgres import PostgresPlace
+from .test_sink_mariadb import place_of
 
 SEEDS = range(3)
 POINTS = ("sink.mid_batch", "sink.before_commit", "sink.committed")

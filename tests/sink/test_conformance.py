@@ -1,36 +1,15 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import Counter
 
 import pytest
 
-from tidemill.dialects.sqlite.types import from_sqlite
 from tidemill.events import Item, Table
 from tidemill.sink import open_sink
 from tidemill.testing.changes import MemoryStore
 
 from .conformance import Conformance, apply
-from .sql_conformance import SqlConformance
-
-
-class SqlitePlace:
-    at_least_once = False
-
-    def __init__(self, path):
-        self.path = path
-
-    def sink(self, **options):
-        url = f"sqlite:///{self.path}"
-        return open_sink("copy", url, feed="test", store=MemoryStore(), options=options)
-
-    def rows(self, table: Table):
-        names = ", ".join(f'"{column.name}"' for column in table.columns)
-        with sqlite3.connect(self.path) as connection:
-            rows = connection.execute(f'SELECT {names} FROM "{table.full_name}"').fetchall()
-        connection.close()
-        return [tuple(map(from_sqlite, table.columns, row)) for row in rows]
 
 
 class FilePlace:
@@ -105,12 +84,6 @@ class PythonPlace:
 
     def rows(self, table: Table):
         return list(self.tables[table.full_name].elements())
-
-
-class TestSqlite(SqlConformance):
-    @pytest.fixture
-    def place(self, tmp_path):
-        return SqlitePlace(tmp_path / "copy.db")
 
 
 class TestFile(Conformance):

@@ -20,8 +20,8 @@ from tidemill.testing import column_kinds as kinds
 from tidemill.testing.cases import title
 from tidemill.testing.changes import LOOSE, ORDERS, alter, create, insert, transaction, update
 
+from ..dialects.places import SqlitePlace
 from .letter_cases import CASES, Play, box_of
-from .test_conformance import SqlitePlace
 
 
 class LetterPlace(SqlitePlace):

@@ -11,7 +11,6 @@ import duckdb
 import pytest
 from msgspec.structs import replace
 
-from tidemill.dialects.sqlite.types import from_sqlite
 from tidemill.errors import ConfigError, Retryable, SinkError
 from tidemill.events import (
     AddColumn,
@@ -39,30 +38,9 @@ from tidemill.testing.changes import (
 )
 from tidemill.testing.child import Child
 
+from ..dialects.places import DuckDbPlace
 from .conformance import HISTORY, STATES, expected, feed
-from .sql_conformance import SqlConformance, assert_refused, loaded
-
-
-class DuckDbPlace:
-    at_least_once = False
-
-    def __init__(self, path):
-        self.path = path
-        self.options = {"dates": "text"}
-
-    def sink(self, **options):
-        url = f"duckdb:///{self.path}"
-        return open_sink("copy", url, feed="test", store=MemoryStore(), options={**self.options, **options})
-
-    def rows(self, table: Table):
-        names = ", ".join(f'"{column.name}"' for column in table.columns)
-        rows = query(self, f'SELECT {names} FROM copy."{table.schema}"."{table.name}"')
-        return [tuple(map(read, table.columns, row)) for row in rows]
-
-
-def read(column, value):
-    """Return the value of the source for one that DuckDB stores, some of them as SQLite does."""
-    return from_sqlite(column, value) if isinstance(value, str) else value
+from .sql_conformance import assert_refused, loaded
 
 
 def query(place, sql):
@@ -73,15 +51,6 @@ def query(place, sql):
 @pytest.fixture
 def place(tmp_path):
     return DuckDbPlace(tmp_path / "copy.duckdb")
-
-
-class TestDuckDb(SqlConformance):
-    @pytest.fixture
-    def place(self, tmp_path):
-        """A file that this process has open already, which is faster to connect to."""
-        path = tmp_path / "copy.duckdb"
-        with duckdb.connect(str(path)):
-            yield DuckDbPlace(path)
 
 
 # --- values and tables ------------------------------------------------------------------------------
@@ -259,7 +228,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from tests.sink.conformance import HISTORY, feed
-from tests.sink.test_duckdb import DuckDbPlace
+from tests.dialects.places import DuckDbPlace
 feed(DuckDbPlace(Path(sys.argv[2])).sink(), HISTORY)
 """
 

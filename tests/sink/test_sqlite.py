@@ -30,9 +30,9 @@ from tidemill.testing.changes import (
 )
 from tidemill.testing.child import Child
 
+from ..dialects.places import SqlitePlace
 from .conformance import HISTORY, STATES, expected, feed
 from .sql_conformance import assert_refused, loaded
-from .test_conformance import SqlitePlace
 
 
 @pytest.fixture
@@ -355,7 +355,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from tests.sink.conformance import HISTORY, feed
-from tests.sink.test_conformance import SqlitePlace
+from tests.dialects.places import SqlitePlace
 feed(SqlitePlace(Path(sys.argv[2])).sink(), HISTORY)
 """
 
