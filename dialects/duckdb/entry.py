@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ...config import Finding
+from ...events import Table
 from ..database import Database
 from ..dialect import Dialect, DialectTraits
 from ..options import DuckDbOptions
@@ -35,6 +36,12 @@ def _survey(url: str, options: DuckDbOptions) -> Iterator[Finding]:  # noqa: ARG
     return survey(parsed(url))
 
 
+def _misfits(options: DuckDbOptions, table: Table) -> Iterator[Finding]:  # noqa: ARG001
+    from .survey import misfits
+
+    return misfits(table)
+
+
 DUCKDB: Final = Dialect(
     name="DuckDB",
     schemes=("duckdb",),
@@ -44,5 +51,6 @@ DUCKDB: Final = Dialect(
     read=_read,
     survey=_survey,
     traits=DialectTraits(is_shared=False, is_local=True),
+    misfits=_misfits,
     extra="duckdb",
 )

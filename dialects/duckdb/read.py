@@ -32,6 +32,7 @@ _SORTED: Final = frozenset({
 """Kinds whose stored values sort as in the source."""
 _PAGE_ROWS: Final = 5_000
 _KEYS: Final = 200
+_HERE: Final = "database_name=current_catalog()"
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 # wall-clock time, as DATETIME is
 
 
@@ -50,12 +51,15 @@ class DuckDbReader:
         self._encoders = PerTable(lambda table: Encoder(table.columns, dates_as_text=self._texts))
         self._connection = self._open(read_only=True)
         self._writes = False
+        self._catalog = self._rows("SELECT current_catalog()")[0][0]
 
     def _open(self, *, read_only: bool) -> duckdb.DuckDBPyConnection:
         try:
             return duckdb.connect(str(self._file), read_only=read_only)
-        except duckdb.IOException as error:
-            raise Retryable(f"{self.identity}: {error}") from error
+        except (duckdb.IOException, duckdb.ConnectionException) as error:
+            raise Retryable(
+                f"{self.identity}: {error}: stop the feed and whatever else has the file open"
+            ) from error
 
     def close(self) -> None:
         self._connection.close()
@@ -72,7 +76,7 @@ class DuckDbReader:
     # --- the checkpoint
 
     def _load_checkpoint(self) -> str | None:
-        if not self._rows("SELECT 1 FROM duckdb_tables() WHERE table_name=?", CHECKPOINT_TABLE):
+        if not self._rows(f"SELECT 1 FROM duckdb_tables() WHERE {_HERE} AND table_name=?", CHECKPOINT_TABLE):
             return None
         rows = self._rows(f"SELECT checkpoint FROM {CHECKPOINT_TABLE} WHERE feed=?", self._feed)
         return rows[0][0] if rows else None
@@ -86,19 +90,22 @@ class DuckDbReader:
     # --- tables
 
     def _qualified(self, table: Table) -> str:
-        return f"{quoted(self._schema or table.schema)}.{quoted(table.name)}"
+        return ".".join(map(quoted, (self._catalog, self._schema or table.schema, table.name)))
 
     def names(self) -> list[TableName]:
         """Return the tables if each is in its own schema; else the source's schema isn't known."""
         if self._schema:
             return []
-        return self._rows("SELECT schema_name, table_name FROM duckdb_tables() WHERE schema_name <> 'main'")
+        return self._rows(
+            f"SELECT schema_name, table_name FROM duckdb_tables() WHERE {_HERE} AND schema_name <> 'main'"
+        )
 
     def _columns(self, table: Table) -> dict[str, str]:
         return dict(
             self._rows(
                 "SELECT column_name, data_type FROM duckdb_columns() "
-                "WHERE lower(schema_name)=lower(?) AND lower(table_name)=lower(?) ORDER BY column_index",
+                f"WHERE {_HERE} AND lower(schema_name)=lower(?) AND lower(table_name)=lower(?) "
+                "ORDER BY column_index",
                 self._schema or table.schema,
                 table.name,
             )

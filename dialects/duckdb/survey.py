@@ -8,9 +8,18 @@ from sqlalchemy import URL
 
 from ...config import Finding
 from ...config.survey import writable_file
+from ...events import Table
 from .duckdb import file_of
+from .tables import unindexed
 
 
 def survey(url: URL) -> Iterator[Finding]:
     """Yield findings about a file, which isn't created."""
     yield writable_file(file_of(url))
+
+
+def misfits(table: Table) -> Iterator[Finding]:
+    """Yield an error if the table has a key that DuckDB can't have."""
+    columns = [table.columns[i] for i in table.key]
+    if problem := unindexed([column.name for column in columns if column.kind == "time"]):
+        yield Finding("error", f"table {table.full_name}: {problem}")

@@ -72,6 +72,8 @@ class Tables:
         self._create(place, columns, [table.columns[index].name for index in table.key])
 
     def _create(self, place: TableName, columns: Sequence[Declared], key: Sequence[str]) -> None:
+        if problems := unindexed([one.name for one in columns if one.type == "INTERVAL" and one.name in key]):
+            raise SinkError(f"{self._session.path}: table {'.'.join(place)}: {problems}")
         schema = ".".join(map(quoted, (self._session.catalog, place[0])))
         self._session.change(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         lines = [f"  {quoted(one.name)} {one.type}{' NOT NULL' * one.is_required}" for one in columns]
@@ -118,6 +120,13 @@ class Tables:
         )
         self._session.change(f"DROP TABLE {self.qualified(old)}")
         self._session.change(f"ALTER TABLE {self.qualified(passing)} RENAME TO {quoted(new[1])}")
+
+
+def unindexed(columns: Sequence[str]) -> str:
+    """Return why columns of INTERVAL can't be in a key; empty without such columns."""
+    if not columns:
+        return ""
+    return f"column {columns[0]}: DuckDB has no keys of INTERVAL, its type for TIME: leave the table out"
 
 
 def quoted(identifier: str) -> str:

@@ -23,6 +23,7 @@ from tidemill.events import (
     TruncateTable,
 )
 from tidemill.sink import open_sink
+from tidemill.sink.registry import given_sink
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import (
     LOOSE,
@@ -92,6 +93,18 @@ def test_a_date_that_does_not_exist_is_refused_by_name(place, bad):
     ):
         feed(place.sink(), [transaction(30, insert(table, 1, bad))])
     assert place.rows(table) == []
+
+
+def test_a_time_in_a_key_is_refused_by_name(place):
+    columns = (Column("id", "int", nullable=False), Column("at", "time", nullable=False))
+    table = Table("shop", "starts", columns, key=(0, 1))
+    said = "table shop.starts: column at: DuckDB has no keys of INTERVAL"
+    with pytest.raises(SinkError, match=said):
+        feed(place.sink(), [create(1, table)])
+    given = given_sink("copy", place.url)
+    (finding,) = given.kind.misfits(given.options, table)
+    assert finding.text.startswith(said)
+    feed(place.sink(), [create(1, replace(table, key=(0,)))])
 
 
 def test_the_sign_of_zero_tells_rows_without_a_key_apart(place):

@@ -25,6 +25,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 import tidemill.spark
+from tidemill.dialects.dialect import Dialect
+from tidemill.dialects.registry import DIALECTS
 from tidemill.spark import worker
 from tidemill.spark.data_source import PushingSource, TidemillSource
 from tidemill.spark.read.batch_reader import BatchReader, PushingReader
@@ -71,6 +73,15 @@ def test_a_copy_acknowledges_and_has_the_same_options(kind: type, monkeypatch: p
     assert type(copy) is kind
     assert copy.options == made.options
     assert copy.__dict__.keys() == made.__dict__.keys()
+
+
+@pytest.mark.parametrize("dialect", [dialect for dialect in DIALECTS if dialect.traits.is_shared])
+def test_writers_to_every_dialect_are_copied(dialect: Dialect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "acknowledge", lambda: None)
+    options = write_options({"sink": dialect.examples[0].replace("user@host", "127.0.0.1:1")})
+    for kind in WRITERS:
+        copy = CPickleSerializer().loads(CPickleSerializer().dumps(kind(options)))
+        assert copy.options == options
 
 
 def test_every_class_that_spark_copies_is_among_them() -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tidemill.dialects.registry import DIALECTS
 from tidemill.errors import ConfigError, SinkError
 from tidemill.events import AddColumn, Chunk, Column, CreateTable, Ddl, Item, RowChange, Table, Transaction
 from tidemill.spark.envelope import Encoder
@@ -23,16 +23,14 @@ from tidemill.spark.write.options import WriteOptions, write_options
 from tidemill.spark.write.place import Place
 from tidemill.spark.write.task import write_partition
 from tidemill.spark.write.writer import batch_writer
-from tidemill.testing.mariadb import MariaDb
-from tidemill.testing.mariadb_client import Client
-from tidemill.testing.postgres import PostgreSql
 from tidemill.testing.progress import happened, joined
+
+from ..dialects.places import SHARED, SqlitePlace
 
 QUERY = str(uuid4())
 LOG = Table("shop", "log", (Column("id", "int"), Column("note", "varchar", length=20)))
 """Without a key: what is written twice is there twice."""
 WIDE = Table("shop", "log", (*LOG.columns, Column("size", "int")))
-COUNT = "SELECT id, COUNT(*) FROM {} GROUP BY id ORDER BY id"
 
 
 def insert(ts: int, *ids: int, table: Table = LOG) -> Transaction:
@@ -60,13 +58,17 @@ def place(epoch: int = 0, query: str = QUERY) -> Place:
 
 
 class Target:
-    """One to write to, and what is in its table."""
+    """A database to write to, and the content of its table."""
 
-    def __init__(self, url: str, look: Callable[[], list[tuple[Any, ...]]], **sink: str) -> None:
-        self.options = WriteOptions(url=url, sink=sink)
-        self.counts = look
+    def __init__(self, place: Any) -> None:
+        self._place = place
+        self.options = WriteOptions(url=place.url, sink=place.options)
         self.query = str(uuid4())
         self.write(-1, [create(1)], query="snapshot")
+
+    def counts(self) -> list[tuple[int, int]]:
+        """Return the ids with the number of their rows."""
+        return sorted(Counter(number for number, _ in self._place.rows(LOG)).items())
 
     def write(self, epoch: int, *groups: Iterable[Item], query: str = "") -> None:
         its = query or self.query
@@ -76,27 +78,22 @@ class Target:
         write_partition(self.options, Place(f"{self.query}/0", self.query, epoch, 0), found)
 
 
-@pytest.fixture(params=["sqlite", "mariadb", "postgres"])
-def target(request: pytest.FixtureRequest, tmp_path: Path) -> Target:
-    if request.param == "sqlite":
+@pytest.fixture(params=SHARED)
+def target(request: pytest.FixtureRequest) -> Target:
+    return Target(SHARED[request.param](request))
 
-        def look() -> list[tuple[Any, ...]]:
-            with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
-                return list(connection.execute(COUNT.format('"shop.log"')))
 
-        return Target(f"sqlite:///{tmp_path}/a.db", look)
-    if request.param == "postgres":
-        postgres: PostgreSql = request.getfixturevalue("postgresql")
-        database: str = request.getfixturevalue("postgres_database")
+@pytest.fixture
+def in_sqlite(tmp_path: Path) -> Target:
+    return Target(SqlitePlace(tmp_path / "a.db"))
 
-        def look_there() -> list[tuple[Any, ...]]:
-            with postgres.connect(dbname=database) as connection:
-                return connection.execute(COUNT.format("shop.log")).fetchall()
 
-        return Target(postgres.url(database), look_there)
-    server: MariaDb = request.getfixturevalue("mariadb")
-    sql: Client = request.getfixturevalue("sql")
-    return Target(server.url(), lambda: sql(COUNT.format("log")), schema=sql.database)
+def test_databases_for_one_process_are_refused(tmp_path: Path) -> None:
+    dialects = [dialect for dialect in DIALECTS if not dialect.traits.is_shared]
+    assert dialects
+    for dialect in dialects:
+        with pytest.raises(ConfigError, match=f"Spark can't write to {dialect.name}: one process writes"):
+            write_options({"sink": f"{dialect.schemes[0]}:///{tmp_path}/copy"})
 
 
 def once(*ids: int) -> list[tuple[int, int]]:
@@ -112,13 +109,12 @@ def test_a_batch_that_comes_again_changes_nothing(target: Target) -> None:
     assert target.counts() == once(1, 2, 3, 4, 5)
 
 
-def test_a_column_whose_values_only_the_source_knows_stops_the_task(tmp_path: Path) -> None:
-    target = Target(f"sqlite:///{tmp_path}/a.db", list)
-    target.write(0, [insert(10, 1)])
+def test_a_column_whose_values_only_the_source_knows_stops_the_task(in_sqlite: Target) -> None:
+    in_sqlite.write(0, [insert(10, 1)])
     column = AddColumn(Column("token", "varchar", length=36, default="uuid()"))
     ddl = Ddl(20, 20, "somewhere", "shop", "log", "ALTER TABLE log ADD token …", (column,), "at 20")
     with pytest.raises(SinkError, match=r"DEFAULT uuid\(\) .* give the query an empty target and load"):
-        target.write(1, [ddl])
+        in_sqlite.write(1, [ddl])
 
 
 def test_a_batch_that_was_half_applied_goes_on_behind_it(target: Target) -> None:
@@ -245,30 +241,27 @@ def test_a_job_of_the_same_name_goes_on_where_the_last_one_ended(target: Target)
     ],
 )
 def test_rows_that_cannot_be_right_are_refused_with_a_sentence(
-    tmp_path: Path, epoch: int, items: list[Item], sentence: str
+    in_sqlite: Target, epoch: int, items: list[Item], sentence: str
 ) -> None:
-    target = Target(f"sqlite:///{tmp_path}/a.db", list)
-    target.write(0, [insert(10, 1), insert(20, 2)])
+    in_sqlite.write(0, [insert(10, 1), insert(20, 2)])
     with pytest.raises(SinkError, match=sentence):
-        target.write(epoch, items)
+        in_sqlite.write(epoch, items)
 
 
-def test_rows_that_come_twice_are_refused(tmp_path: Path) -> None:
-    target = Target(f"sqlite:///{tmp_path}/a.db", list)
+def test_rows_that_come_twice_are_refused(in_sqlite: Target) -> None:
     with pytest.raises(SinkError, match="each of them once"):
-        target.attempt(0, batches([insert(10, 1), insert(20, 2)]) * 2)
+        in_sqlite.attempt(0, batches([insert(10, 1), insert(20, 2)]) * 2)
 
 
 @pytest.mark.parametrize("name", ["commit_ts", "start_ts", "sequence"])
-def test_rows_without_their_order_are_refused(tmp_path: Path, name: str) -> None:
-    target = Target(f"sqlite:///{tmp_path}/a.db", list)
+def test_rows_without_their_order_are_refused(in_sqlite: Target, name: str) -> None:
     (batch,) = batches([insert(10, 1)])
     number = batch.schema.get_field_index(name)
     columns = batch.columns
     columns[number] = pa.nulls(1, columns[number].type)
     schema = batch.schema.set(number, batch.schema.field(number).with_nullable(True))
     with pytest.raises(SinkError, match=f"the column {name} has nulls"):
-        target.attempt(0, [pa.RecordBatch.from_arrays(columns, schema=schema)])
+        in_sqlite.attempt(0, [pa.RecordBatch.from_arrays(columns, schema=schema)])
 
 
 def test_a_large_transaction_between_others_of_its_commit_ts_is_whole(target: Target) -> None:
@@ -281,7 +274,7 @@ def test_a_large_transaction_between_others_of_its_commit_ts_is_whole(target: Ta
     assert target.counts() == once(*range(102))
 
 
-def test_a_snapshot_that_is_read_anew_is_refused(tmp_path: Path) -> None:
+def test_a_snapshot_that_is_read_anew_is_refused(in_sqlite: Target) -> None:
     """As MariaDB's is when a task is repeated: it is of another moment."""
 
     def load(ts: int, *numbers: int) -> list[list[Item]]:
@@ -290,10 +283,9 @@ def test_a_snapshot_that_is_read_anew_is_refused(tmp_path: Path) -> None:
         other = Table("shop", "other", LOG.columns)
         return [[create(ts, other)], *([_loading(row, other, chunk)] for row in rows)]
 
-    target = Target(f"sqlite:///{tmp_path}/a.db", list)
-    target.write(0, *load(10, 1, 2))
+    in_sqlite.write(0, *load(10, 1, 2))
     with pytest.raises(SinkError, match="a snapshot of MariaDB is another one each time"):
-        target.write(0, *load(100, 1, 2, 3))
+        in_sqlite.write(0, *load(100, 1, 2, 3))
 
 
 def _loading(item: Transaction, table: Table, chunk: Chunk) -> Transaction:
