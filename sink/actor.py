@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from ..actors import ActorSystem, PooledActor, PooledRef, Restart, Timer
-from ..errors import Retryable
+from ..errors import Retryable, SinkError
 from ..events import Checkpoint, TablePosition
 from .delivery import Delivery, ReplayRequired
 from .messages import Acknowledged, Deliver, Flush, LoadAgain, Review, Seek
@@ -73,7 +73,8 @@ class SinkActor(PooledActor):
 
     def on_failure(self, exc_type: Any, exc: Any, tb: Any) -> None:  # noqa: ARG002
         if not isinstance(exc, Retryable):
-            self._delivery.close()
+            with suppress(SinkError):  # the first error is the one that is reported
+                self._delivery.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
