@@ -137,8 +137,8 @@ class ParquetSink:
                 self._roll(None)
             except OSError as error:
                 raise SinkError(
-                    f"can't write {self._directory}: {_reason(error)}; acknowledged rows wait in its journal, "
-                    "and the next start writes their files"
+                    f"can't write {self._directory}: {_reason(error)}; acknowledged rows wait in its "
+                    "journal, and the next start writes their files"
                 ) from error
             finally:
                 self._let_go()
