@@ -365,7 +365,7 @@ def source_context(options: FeedOptions, clock: Clock) -> SourceContext:
         clock=clock,
         on_ddl=policy,
         routes=options.merging,
-        details=any(getattr(sink.given.options, "copy", "") == "definition" for sink in options.sinks),
+        details=any(sink.given.kind.has_definitions(sink.given.options) for sink in options.sinks),
     )
 
 

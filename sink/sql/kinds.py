@@ -57,6 +57,7 @@ MYSQL: Final = SinkKind(
     on_spark=ByRows(opener="tidemill.spark.write.mysql:open_mysql"),
     dead_letters=_later("mysql_letters"),
     revisions=_later("mysql_revisions"),
+    has_definitions=lambda options: options.copy == "definition",
     on_diff="tidemill.compare.mysql:open_target",
 )
 

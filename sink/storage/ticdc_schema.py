@@ -15,6 +15,7 @@ from ..encoding.json_text import html
 from ..encoding.sql_default import spelled
 
 _VERSION: Final = 1
+_SCALED: Final = ("float", "double", "time", "datetime", "timestamp")
 _LENGTHS: Final = (0xFF, 0xFFFF, 0xFF_FFFF, 0xFFFF_FFFF)
 """Longest texts and blobs, by the bytes of their length, from 1."""
 
@@ -81,7 +82,7 @@ def _column(table: Table, place: int, column: Column) -> dict[str, str]:
         found["ColumnDefault"] = spelled(column)
     if precision := _precision(column):
         found["ColumnPrecision"] = str(precision)
-    if column.kind == "decimal" or (column.kind in ("time", "datetime", "timestamp") and column.scale):
+    if column.kind == "decimal" or (column.kind in _SCALED and column.scale):
         found["ColumnScale"] = str(column.scale)
     if not column.nullable:
         found["ColumnNullable"] = "false"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import fastavro
@@ -255,3 +256,15 @@ def test_debezium_writes_defaults_as_ticdc_does() -> None:
         "1970-01-01 00:00:00", "2024-01-02 03:04:05", "101", "000000000101", "1.50", "ab", "01:02:03", None,
         "it's",
     ]  # fmt: skip
+
+
+def test_a_timestamp_of_the_repeated_hour_is_exact() -> None:
+    table = Table("s", "t", (ID, Column("at", "timestamp")), (0,))
+    options = {"time-zone": "Europe/Berlin", "debezium-disable-schema": True}
+    encoder = make_encoder("debezium", options, lambda: 0)
+    hours = [datetime(2024, 10, 27, hour, 30, tzinfo=UTC) for hour in (0, 1)]  # both are 02:30 there
+    found = encoder.rows([RowChange(1, 1, table, "insert", None, (1, hour)) for hour in hours])
+    assert [json.loads(message.value or b"")["payload"]["after"]["at"] for message in found] == [
+        "2024-10-27T00:30:00Z",
+        "2024-10-27T01:30:00Z",
+    ]
