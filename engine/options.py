@@ -365,7 +365,8 @@ def source_context(options: FeedOptions, clock: Clock) -> SourceContext:
         clock=clock,
         on_ddl=policy,
         routes=options.merging,
-        details=any(sink.given.kind.has_definitions(sink.given.options) for sink in options.sinks),
+        details=not options.routes
+        and any(sink.given.kind.has_definitions(sink.given.options) for sink in options.sinks),
     )
 
 

@@ -51,7 +51,7 @@ class FileSink:
         self._durable: Checkpoint | None = None
         self._reached: Checkpoint | None = None
         self._lines = lines or NdjsonLines()
-        self.copies_definitions = self._lines.has_definitions
+        self.tells_definitions = self._lines.has_definitions
 
     def open(self) -> Checkpoint | None:
         stored = self._store.load()

@@ -46,7 +46,7 @@ class KafkaSink:
 
     reads_rows = True
 
-    copies_definitions = True
+    tells_definitions = True
 
     def __init__(
         self,

@@ -59,6 +59,19 @@ def test_statements_without_effect_on_rows_are_messages(
     ]
 
 
+def test_a_transformed_table_has_no_messages_of_its_definition(
+    config: dict[str, Any], tmp_path: Path, sql: Any, database: str
+) -> None:
+    config["transform"] = [{"tables": [f"{database}.t"], "drop": ["f"]}]
+    run_to_end(config, [])
+    for statement in STATEMENTS:
+        sql(statement)
+    run_to_end(config, [])
+    assert [one["sql"] for one in lines(tmp_path, "canal-json") if one["isDdl"]] == [STATEMENTS[3]]
+    [altered] = [one for one in lines(tmp_path, "simple") if "sql" in one]
+    assert "tableSchema" not in altered  # the table before it isn't known
+
+
 def test_types_are_those_of_the_definition(config: dict[str, Any], tmp_path: Path, sql: Any) -> None:
     run_to_end(config, [])
     for statement in STATEMENTS:
