@@ -358,6 +358,10 @@ def source_context(options: FeedOptions, clock: Clock) -> SourceContext:
     directory = options.data_dir / f"scratch-{options.source_kind.name}"
     skipped = RequestFile(options.data_dir).load().skip
     policy = Policy(options.on_ddl, skipped, filters=options.filters.statements)
+    details = not options.routes and any(
+        sink.given.kind.has_definitions(sink.given.options) for sink in options.sinks
+    )
+    copies = any(getattr(sink.given.options, "copy", "") == "definition" for sink in options.sinks)
     return SourceContext(
         tables=options.tables,
         feed=options.name,
@@ -365,8 +369,8 @@ def source_context(options: FeedOptions, clock: Clock) -> SourceContext:
         clock=clock,
         on_ddl=policy,
         routes=options.merging,
-        details=not options.routes
-        and any(sink.given.kind.has_definitions(sink.given.options) for sink in options.sinks),
+        details=details,
+        tells_details=details and not copies,
     )
 
 
