@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ...events import Ddl, Op, RowChange, Table, Ts, physical_ms
-from ..per_table import PerTable
+from ...events.per_table import PerTable
 from .columns import Fields, Parts, joined
 from .compression import compressor
 from .debezium_changes import table_changes

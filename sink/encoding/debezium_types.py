@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
+from ...codec.text import datetime_text
 from ...events import Column, Kind, Table
-from ..text import datetime_text
 from .columns import Values
 from .definition import has_digits
 from .encoder import refuse
