@@ -29,7 +29,7 @@ class Definition(Struct, frozen=True):
     """Places of the columns by which consumers identify a row: the primary key, or a unique one."""
     indexes: tuple[TableIndex, ...] = ()
     details: Details = Details()
-    """What a statement tells besides; nothing is known of a table that no statement told."""
+    """Indexes and the like, as statements told them; empty for a table that no statement told."""
     table_id: int = 0
     version: int = 0
     """Version of the definition; 0 if the source has none."""
