@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from ...codec.mysql.tls import TlsFiles
 from ...errors import ConfigError
 
 
@@ -17,15 +18,16 @@ class MysqlOptions:
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=1, le=65535)] = 3306
     user: str = "root"
-    password: str = ""
+    password: str = field(default="", repr=False)
     ssl_ca: str | None = None
     """File of the certificate authority that must have signed the server's certificate. Without it, TLS is
     used if the server offers it, and nothing is verified."""
     ssl_cert: str | None = None
     """File of the client certificate, if the server requires one; with `ssl_key`."""
     ssl_key: str | None = None
-    ssl_verify_identity: bool = False
-    """Verify that the server's certificate is for `host`."""
+    ssl_verify_identity: bool = True
+    """With `ssl_ca`, verify that the server's certificate is for `host`; false accepts every certificate that
+    the authority signed."""
     server_id: Annotated[int, Meta(ge=0, le=0xFFFFFFFF)] = 0
     """Server id of this replica; two replicas with the same id disconnect each other. 0 derives one from the
     process id and host name that is unlikely to collide."""
@@ -66,6 +68,10 @@ class MysqlOptions:
 
     def __post_init__(self) -> None:
         """Raises ConfigError."""
+        try:
+            _ = self.tls
+        except ConfigError as error:
+            raise ConfigError(f"source.{error}") from None
         for address in self.failover:
             _host_and_port(address)
 
@@ -74,6 +80,13 @@ class MysqlOptions:
         """The options of each server, in the order in which they are tried."""
         others = [_host_and_port(address) for address in self.failover]
         return [self, *(replace(self, host=host, port=port) for host, port in others)]
+
+    @property
+    def tls(self) -> TlsFiles:
+        """The files of TLS, and the checks of the server's certificate."""
+        return TlsFiles(
+            ca=self.ssl_ca, cert=self.ssl_cert, key=self.ssl_key, verify_identity=self.ssl_verify_identity
+        )
 
     @property
     def loads(self) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
@@ -16,6 +15,7 @@ from sqlalchemy.pool import NullPool
 
 from ...codec.checkpoint import decode_checkpoint
 from ...config import Finding
+from ...errors import ConfigError
 from ...events import Checkpoint
 from ..dm.layout import SCHEMA, table_of
 from ..survey import begins, writable_file
@@ -37,7 +37,7 @@ def survey_sqlite(url: URL, feed: str) -> Iterator[Finding]:
     if not file.exists():
         return
     try:
-        with _connected(_read_only(file)) as copy:
+        with create_engine(_read_only(file), poolclass=NullPool).connect() as copy:
             yield begins(_stored(copy, feed, CHECKPOINT_TABLE))
     except DBAPIError as error:
         yield _refusal(error)
@@ -45,10 +45,14 @@ def survey_sqlite(url: URL, feed: str) -> Iterator[Finding]:
 
 def survey_mysql(url: URL, options: MySqlOptions, feed: str) -> Iterator[Finding]:
     """Yield findings about a server."""
+    from .mysql_connection import engine  # needs PyMySQL, which other targets don't
+
     schema = options.schema or url.database
     try:
-        with _connected(url.set(drivername="mysql+pymysql", database="")) as server:
+        with engine(url).connect() as server:
             yield Finding("ok", f"{url.host} answers")
+            if warning := server.connection.driver_connection.tls_warning:  # type: ignore[union-attr]
+                yield Finding("warning", warning)
             if options.copy == "definition":
                 yield Finding("ok", f'copy = "definition" leaves out {_NOT_COPIED}')
             yield from _rights(server, schema)
@@ -63,6 +67,8 @@ def survey_mysql(url: URL, options: MySqlOptions, feed: str) -> Iterator[Finding
                 yield begins(_stored(server, feed, f"`{schema or OWN_SCHEMA}`.{CHECKPOINT_TABLE}"))
     except DBAPIError as error:
         yield _refusal(error)
+    except ConfigError as error:
+        yield Finding("error", str(error))
 
 
 def _refusal(error: DBAPIError) -> Finding:
@@ -75,12 +81,6 @@ def _read_only(file: Path) -> URL:
     if not file.with_name(f"{file.name}-wal").exists():
         reading["immutable"] = "1"  # else SQLite creates files beside it, even for reading
     return URL.create("sqlite", database=f"file:{quote(str(file))}", query=reading)
-
-
-@contextmanager
-def _connected(url: URL) -> Iterator[Connection]:
-    with create_engine(url, poolclass=NullPool).connect() as connection:
-        yield connection
 
 
 def _rights(server: Connection, schema: str | None) -> Iterator[Finding]:
