@@ -27,6 +27,7 @@ from ..sources.kind import SourceContext, SourceKind, SourceOptions
 from ..sources.registry import OF_ANY, missing_url, open_kind, source_options
 from ..sources.several_options import SEVERAL, several_options
 from ..sources.source import Source
+from ..store import disk
 from .checkpoint import CheckpointFile
 from .filters import NO_FILTERS, Filters, filters_of
 from .requests import RequestFile
@@ -51,7 +52,7 @@ class SinkOptions:
     """Options of one sink."""
 
     name: str
-    url: str
+    url: str = field(repr=False)
     tables: TableFilter | None = None
     """Patterns of the feed's tables for this sink; None: all."""
     rows: tuple[RowFilter, ...] = ()
@@ -60,7 +61,7 @@ class SinkOptions:
     """Durable copy of what the sink is about to apply; None: none."""
     omissions: OmissionOptions = field(default_factory=OmissionOptions)
     """Transactions and schema changes that the sink isn't to get."""
-    section: Mapping[str, Any] = field(default_factory=dict)
+    section: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The rest of its section, unparsed."""
     given: GivenSink
     """Its kind, with the section as options of that kind."""
@@ -379,9 +380,9 @@ def sink_context(options: FeedOptions, sink: str) -> SinkContext:
 
 
 def make_data_dir(options: FeedOptions) -> None:
-    """Create the data directory. Raises ConfigError if it can't be created."""
+    """Create the data directory, for this user only. Raises ConfigError if it can't be created."""
     try:
-        options.data_dir.mkdir(parents=True, exist_ok=True)
+        disk.make_private(options.data_dir)
     except OSError as error:
         raise ConfigError(f"data_dir: {options.data_dir}: {error.strerror}") from None
 

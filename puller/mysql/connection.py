@@ -14,7 +14,7 @@ from pymysql.constants import CR, ER
 
 from ...codec.mysql.tls import Guarded, rejected_certificate
 from ...errors import Retryable, SourceError, TidemillError
-from .options import MysqlOptions
+from .options import MysqlOptions, tls_of
 from .zone import SAMPLES_QUERY, ServerZone
 
 Session: TypeAlias = Any
@@ -65,7 +65,7 @@ def connect(options: MysqlOptions) -> Session:
             write_timeout=options.timeout_seconds,
             init_command=_SESSION,
             program_name="tidemill",
-            ssl=options.tls.context(),
+            ssl=tls_of(options).context(),
         )
 
 

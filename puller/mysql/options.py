@@ -69,7 +69,7 @@ class MysqlOptions:
     def __post_init__(self) -> None:
         """Raises ConfigError."""
         try:
-            _ = self.tls
+            tls_of(self)
         except ConfigError as error:
             raise ConfigError(f"source.{error}") from None
         for address in self.failover:
@@ -80,13 +80,6 @@ class MysqlOptions:
         """The options of each server, in the order in which they are tried."""
         others = [_host_and_port(address) for address in self.failover]
         return [self, *(replace(self, host=host, port=port) for host, port in others)]
-
-    @property
-    def tls(self) -> TlsFiles:
-        """The files of TLS, and the checks of the server's certificate."""
-        return TlsFiles(
-            ca=self.ssl_ca, cert=self.ssl_cert, key=self.ssl_key, verify_identity=self.ssl_verify_identity
-        )
 
     @property
     def loads(self) -> bool:
@@ -101,6 +94,16 @@ class MysqlOptions:
     @property
     def address(self) -> str:
         return f"{self.host}:{self.port}"
+
+
+def tls_of(options: MysqlOptions) -> TlsFiles:
+    """Return the files of TLS, and the checks of the server's certificate."""
+    return TlsFiles(
+        ca=options.ssl_ca,
+        cert=options.ssl_cert,
+        key=options.ssl_key,
+        verify_identity=options.ssl_verify_identity,
+    )
 
 
 def _host_and_port(address: str) -> tuple[str, int]:

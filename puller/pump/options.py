@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from ...errors import ConfigError
-from ..tikv.options import TikvOptions, check_address
+from ..tikv.options import TikvOptions, check_address, reject_login
 from .service.options import DEFAULT_PORT, DrainerOptions
 
 PUMP_PORT = 8250
@@ -97,6 +97,7 @@ class PumpOptions(TikvOptions):
 def pump_addresses(url: str) -> tuple[str, ...]:
     """Return the addresses of `pump://host:8250,host`. Raises ConfigError naming a part that isn't one."""
     rest = url.strip().removeprefix("pump://").rstrip("/")
+    reject_login("url", rest)
     found = []
     for part in filter(None, (part.strip() for part in rest.split(","))):
         last = part.rpartition("]")[2]
