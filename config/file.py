@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,8 +14,10 @@ from ..errors import ConfigError
 _VARIABLE: Final = re.compile(r"(\$)?\$\{(?:([A-Za-z_][A-Za-z0-9_]*)\})?")
 
 
-def read(path: Path) -> dict[str, Any]:
+def read(path: Path, only: Collection[str] | None = None) -> dict[str, Any]:
     """Read the tables of a TOML file; `${NAME}` in strings is replaced from the environment, `$${` is `${`.
+
+    With `only`, the result has no other keys, and their variables needn't be set.
 
     Raises ConfigError if the file can't be read or isn't TOML, or for an unset or unclosed variable.
     """
@@ -24,6 +27,8 @@ def read(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not TOML: {error}") from None
+    if only is not None:
+        tables = {key: value for key, value in tables.items() if key in only}
     expanded: dict[str, Any] = _expand(tables, "")
     return expanded
 

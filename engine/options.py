@@ -139,8 +139,11 @@ class FeedOptions:
 
 
 def feed_directory(found: Mapping[str, Any]) -> Path:
-    """Return the data directory of a feed with these tables."""
-    return Path(found.get("data_dir", DATA_DIR))
+    """Return the data directory of a feed with these tables. Raises ConfigError."""
+    directory = found.get("data_dir", "")
+    if not isinstance(directory, str):
+        raise ConfigError("data_dir: expected a string")
+    return Path(directory) if directory else DATA_DIR
 
 
 def feed_options(
@@ -153,7 +156,7 @@ def feed_options(
     `source_form` is the form of the source's options. `source_given` has precedence over them.
     """
     config.reject_unknown(found, KEYS, "")
-    for key, kind in (("name", str), ("data_dir", str), ("until", str), ("sorter", dict)):
+    for key, kind in (("name", str), ("until", str), ("sorter", dict)):
         if key in found and not isinstance(found[key], kind):
             raise ConfigError(f"{key}: expected a {'table' if kind is dict else 'string'}")
     if not _NAME.fullmatch(found.get("name", DEFAULT_NAME)):

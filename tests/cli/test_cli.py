@@ -7,6 +7,7 @@ import sqlite3
 import msgspec
 import pytest
 
+import tidemill
 from tidemill.codec.native import library
 from tidemill.engine.status import FeedStatus, SinkStatus, StatusFile
 from tidemill.events import Chunk, Wait
@@ -143,6 +144,21 @@ def test_the_status_of_a_feed_that_failed_is_1_and_says_why(call, config, tmp_pa
     status, out, _ = call("status", config)
     assert (status, "the disk is full" in out) == (1, True)
     assert call("explain", config) == (0, "feed shop: failed: the disk is full\n", "")
+
+
+def test_the_version_is_printed(call):
+    assert call("--version") == (0, f"tidemill {tidemill.__version__}\n", "")
+
+
+@pytest.mark.parametrize("command", ["status", "explain", "locks"])
+def test_reading_a_status_needs_no_password(call, config, tmp_path, command):
+    StatusFile(tmp_path).save(STATUS)
+    config.write_text(config.read_text().replace("nobody@", "repl:${NO_SUCH_PASSWORD}@"))
+    status, out, err = call(command, config)
+    assert (status, err) == (0, "")
+    assert out
+    config.write_text(config.read_text().replace(f'"{tmp_path}"', "5", 1))
+    assert call(command, config) == (2, "", "tidemill: data_dir: expected a string\n")
 
 
 def test_explain_is_sentences_or_a_list_of_them(call, tmp_path):
