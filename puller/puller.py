@@ -49,6 +49,9 @@ class SnapshotReport(Struct, frozen=True):
     tables: int
 
 
+SourceReport: TypeAlias = Connected | Retrying | StopRequested | SnapshotReport
+"""What a source tells the coordinator."""
+
 State: TypeAlias = Literal["connecting", "snapshot", "catching up", "following"]
 
 
