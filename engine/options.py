@@ -155,6 +155,13 @@ def feed_options(
 
     `source_form` is the form of the source's options. `source_given` has precedence over them.
     """
+    if isinstance(found.get("source"), str):
+        raise ConfigError(
+            'source: expected a table: write [source], and below it url = "…" and tables = ["…"]'
+        )
+    for key in OF_ANY:
+        if key in found:
+            raise ConfigError(f"{key}: it is a key of [source] or of a [[sink]]: write it below one of them")
     config.reject_unknown(found, KEYS, "")
     for key, kind in (("name", str), ("until", str), ("sorter", dict)):
         if key in found and not isinstance(found[key], kind):

@@ -29,6 +29,8 @@ class PumpOptions(TikvOptions):
     drainer.
     """
 
+    pd: tuple[str, ...] = ()
+    """Addresses of placement drivers; with `pump://` they must be given."""
     pumps: tuple[str, ...] = ()
     """Addresses of pumps, "host:port"; without any, they are found in the `registry`."""
     compression: str = "none"
@@ -63,6 +65,11 @@ class PumpOptions(TikvOptions):
     """Interval of pushes."""
 
     def __post_init__(self) -> None:
+        if not self.pd:
+            raise ConfigError(
+                "source.pd: missing: pump:// names the pumps only, and the schema is read from TiKV: give "
+                'the addresses of the placement drivers, pd = ["pd1:2379"]'
+            )
         TikvOptions.__post_init__(self)
         for address in self.pumps:
             check_address("pumps", address)

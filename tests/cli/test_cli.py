@@ -99,6 +99,38 @@ def test_a_mistake_is_one_sentence_and_status_2(call, arguments, sentence):
     assert call(*arguments) == (2, "", f"tidemill: {sentence}\n")
 
 
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            'source = "mysql://db"\ntables = ["shop.*"]\n',
+            'source: expected a table: write [source], and below it url = "…" and tables = ["…"]',
+        ),
+        (
+            'tables = ["shop.*"]\n[source]\nurl = "mysql://db"\n',
+            "tables: it is a key of [source] or of a [[sink]]: write it below one of them",
+        ),
+        (
+            '[source]\nurl = "pump://p1"\ntables = ["shop.*"]\n',
+            "source.pd: missing: pump:// names the pumps only, and the schema is read from TiKV: give the "
+            'addresses of the placement drivers, pd = ["pd1:2379"]',
+        ),
+        (
+            '[source]\nurl = "mysql://u:p@db:x"\ntables = ["shop.*"]\n',
+            "source.url: 'x', the port of db, is not a number from 1 to 65535",
+        ),
+    ],
+)
+def test_a_mistake_in_a_file_says_what_to_write(call, config, text, sentence):
+    config.write_text(text)
+    assert call("check", config) == (2, "", f"tidemill: {sentence}\n")
+
+
+def test_a_mistyped_mode_of_a_bench_is_one_sentence(call):
+    sentence = "--mode: no mode 'boht'; accepted: write, fetch, both, latency, tables"
+    assert call("bench", "sorter", "--mode", "boht") == (2, "", f"tidemill: {sentence}\n")
+
+
 def test_flags_go_before_the_file(call, config):
     assert call("run", config, "--source", "oracle://db")[2].startswith(
         "tidemill: source.url: no source 'oracle'"
