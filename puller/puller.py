@@ -50,7 +50,7 @@ class SnapshotReport(Struct, frozen=True):
 
 
 SourceReport: TypeAlias = Connected | Retrying | StopRequested | SnapshotReport
-"""What a source tells the coordinator."""
+"""Messages of a source to the coordinator."""
 
 State: TypeAlias = Literal["connecting", "snapshot", "catching up", "following"]
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from .registry import open_sink as open_sink
     from .resume_filter import ResumeFilter as ResumeFilter
     from .sink import CheckpointStore as CheckpointStore
-    from .sink import NotReproducible as NotReproducible
     from .sink import Sink as Sink
 
 _NAMES = Names(
@@ -42,7 +41,6 @@ _NAMES = Names(
         "FromSink": ".messages",
         "LoadAgain": ".messages",
         "LoadRequired": ".delivery",
-        "NotReproducible": ".sink",
         "ReplayRequired": ".delivery",
         "ResumeFilter": ".resume_filter",
         "RetryDelay": ".actor",

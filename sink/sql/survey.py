@@ -15,12 +15,12 @@ from sqlalchemy.pool import NullPool
 
 from ...codec.checkpoint import decode_checkpoint
 from ...config import Finding
+from ...dialects.options import MySqlOptions
+from ...dialects.target import CHECKPOINT_TABLE, OWN_SCHEMA
 from ...errors import ConfigError
 from ...events import Checkpoint
 from ..dm.layout import SCHEMA, table_of
 from ..survey import begins, writable_file
-from .options import MySqlOptions
-from .target import CHECKPOINT_TABLE, OWN_SCHEMA
 
 _RIGHTS: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP")
 """Privileges that a feed needs on its target schemas."""
@@ -45,7 +45,7 @@ def survey_sqlite(url: URL, feed: str) -> Iterator[Finding]:
 
 def survey_mysql(url: URL, options: MySqlOptions, feed: str) -> Iterator[Finding]:
     """Yield findings about a server."""
-    from .mysql_connection import engine  # needs PyMySQL, which other targets don't
+    from ...dialects.mysql.connection import engine  # needs PyMySQL, which other targets don't
 
     schema = options.schema or url.database
     try:
