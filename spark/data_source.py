@@ -57,9 +57,10 @@ class TidemillSource(CopiedToWorkers, DataSource):
     @summarised
     def schema(self) -> StructType:
         """Return the columns. Raises ConfigError for an option, Retryable and Fatal for the source."""
-        from .read.schema import full_type
+        from .read.schema import full_type, with_operations
 
-        return full_type(self._found_table(read_options(self.options)))
+        options = read_options(self.options)
+        return with_operations(full_type(self._found_table(options)), options.operations)
 
     @summarised
     def reader(self, schema: StructType) -> DataSourceReader:
