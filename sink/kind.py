@@ -31,7 +31,8 @@ class ByRows:
 
     opener: str
     """ "module:function", imported in the tasks; called with the URL, the options, the task's
-    `spark.write.place.Place` and the driver's host name, and returns a Sink."""
+    `spark.write.place.Place`, the driver's host name and the longest wait for a lock in the target in whole
+    seconds, and returns a Sink."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

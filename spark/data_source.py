@@ -29,13 +29,17 @@ PUSHDOWN: str = "spark.sql.python.filterPushdown.enabled"
 
 
 def register(spark: SparkSession) -> None:
-    """Let `spark` read and write format("tidemill").
+    """Let `spark` read and write format("tidemill"), and make it the active session of this thread.
+
+    Spark looks for the format of a `writeStream` only in the thread's active session, and a new thread has
+    none: call this there, too.
 
     A batch may have the option filterPushdown if spark.sql.python.filterPushdown.enabled is already true;
     call it again after changing that setting.
     """
     pushes = str(spark.conf.get(PUSHDOWN, "false")).lower() == "true"
     spark.dataSource.register(PushingSource if pushes else TidemillSource)
+    spark._jvm.SparkSession.setActiveSession(spark._jsparkSession)  # type: ignore[union-attr]
 
 
 class TidemillSource(CopiedToWorkers, DataSource):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Final
 
 from sqlalchemy import URL
 
@@ -17,23 +16,26 @@ from .options import NAME
 from .place import Overtaken, Place
 from .sql import SharedSqlSink, reject_letters
 
-DDL_SECONDS: Final = 30
-"""Timeout for another attempt's schema change, after which this attempt is retried from the start."""
-
 
 class SharedMySql(MySqlTarget):
     """A target of one partition, to which several attempts at its task may be connected."""
 
-    def __init__(self, place: Place, url: URL, options: MySqlOptions) -> None:
+    def __init__(self, place: Place, url: URL, options: MySqlOptions, lock_seconds: int) -> None:
         if options.copy == "definition":
             raise ConfigError("copy = 'definition' isn't supported on Spark: leave it out")
         super().__init__(url, place.feed, options.schema or None, options.collations, options.verify)
         self._place = place
+        self._lock_seconds = lock_seconds
         self._start = encode_checkpoint(place.start).replace("'", "''")
         self._known = ""
         self._is_alone = False
         self._table = self.home.checkpoints
         self._lock = f"'tidemill {sha256(f'{self.home.name} {self.feed}'.encode()).hexdigest()[:40]}'"
+
+    def connect(self) -> None:
+        super().connect()
+        seconds = self._lock_seconds
+        self.session.execute(f"SET lock_wait_timeout={seconds}, innodb_lock_wait_timeout={seconds}")
 
     def load_checkpoint(self) -> str | None:
         found = super().load_checkpoint()
@@ -62,7 +64,7 @@ class SharedMySql(MySqlTarget):
     def alone(self) -> None:
         """Take a lock of the connection: a schema change commits, which would release row locks."""
         if not self._is_alone:
-            if self.session.rows(f"SELECT GET_LOCK({self._lock}, {DDL_SECONDS})")[0][0] != 1:
+            if self.session.rows(f"SELECT GET_LOCK({self._lock}, {self._lock_seconds})")[0][0] != 1:
                 raise Retryable(f"{self.identity}: another attempt at {self.feed} changes a table")
             self._is_alone = True
         self._check("")
@@ -78,9 +80,15 @@ class SharedMySql(MySqlTarget):
         super().close()
 
 
-def open_mysql(url: str, options: MySqlOptions, place: Place, host: str) -> SqlSink:  # noqa: ARG001
+def open_mysql(
+    url: str,
+    options: MySqlOptions,
+    place: Place,
+    host: str,  # noqa: ARG001
+    lock_seconds: int,
+) -> SqlSink:
     """Return the sink, not opened yet. Raises ConfigError."""
     reject_letters(options)
     if options.checkpoint != "tidemill":
         raise ConfigError("checkpoint: Spark stores checkpoints of its own; remove the option")
-    return SharedSqlSink(NAME, SharedMySql(place, parsed(url), options), options)
+    return SharedSqlSink(NAME, SharedMySql(place, parsed(url), options, lock_seconds), options)

@@ -17,11 +17,16 @@ from .sql import SharedSqlSink, reject_letters
 class SharedPostgres(PostgresTarget):
     """A target of one partition, to which several attempts at its task may be connected."""
 
-    def __init__(self, place: Place, url: URL, options: PostgresOptions) -> None:
+    def __init__(self, place: Place, url: URL, options: PostgresOptions, lock_seconds: int) -> None:
         super().__init__(url, place.feed, options)
         self._place = place
+        self._lock_seconds = lock_seconds
         self._start = encode_checkpoint(place.start)
         self._known: str | None = None
+
+    def connect(self) -> None:
+        super().connect()
+        self.session.execute(f"SET lock_timeout='{self._lock_seconds}s'")
 
     def load_checkpoint(self) -> str | None:
         if super().load_checkpoint() is None:
@@ -43,7 +48,13 @@ class SharedPostgres(PostgresTarget):
         """Do nothing: a schema change is part of the transaction, which has locked the checkpoint."""
 
 
-def open_postgres(url: str, options: PostgresOptions, place: Place, host: str) -> SqlSink:  # noqa: ARG001
+def open_postgres(
+    url: str,
+    options: PostgresOptions,
+    place: Place,
+    host: str,  # noqa: ARG001
+    lock_seconds: int,
+) -> SqlSink:
     """Return the sink, not opened yet. Raises ConfigError."""
     reject_letters(options)
-    return SharedSqlSink(NAME, SharedPostgres(place, parsed(url), options), options)
+    return SharedSqlSink(NAME, SharedPostgres(place, parsed(url), options, lock_seconds), options)

@@ -8,7 +8,7 @@ rows. So attempts take turns, and neither makes the other fail.
 from __future__ import annotations
 
 import socket
-from typing import Final, Protocol
+from typing import Protocol
 
 from sqlalchemy import URL
 
@@ -25,9 +25,6 @@ from ...sink.sql.target import Target
 from .options import NAME
 from .place import Overtaken, Place
 
-BUSY_SECONDS: Final = 30
-"""Timeout for the write lock of SQLite, which has one writer at a time."""
-
 
 class Shared(Target, Protocol):
     """A target that several attempts at a task share."""
@@ -37,15 +34,16 @@ class Shared(Target, Protocol):
 
 
 class SharedSqlite(SqliteTarget):
-    def __init__(self, place: Place, url: URL, options: SqliteOptions) -> None:
+    def __init__(self, place: Place, url: URL, options: SqliteOptions, lock_seconds: int) -> None:
         super().__init__(url, place.feed, options.table_name, options.verify)
         self._place = place
+        self._lock_seconds = lock_seconds
         self._start = encode_checkpoint(place.start)
         self._known: str | None = None
 
     def connect(self) -> None:
         super().connect()
-        self._execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
+        self._execute(f"PRAGMA busy_timeout={self._lock_seconds * 1000}")
 
     def load_checkpoint(self) -> str | None:
         if super().load_checkpoint() is None:
@@ -103,7 +101,7 @@ def reject_letters(options: RowOptions) -> None:
         )
 
 
-def open_sqlite(url: str, options: SqliteOptions, place: Place, host: str) -> SqlSink:
+def open_sqlite(url: str, options: SqliteOptions, place: Place, host: str, lock_seconds: int) -> SqlSink:
     """Return the sink, not opened yet. Raises SinkError if this host isn't the driver's."""
     reject_letters(options)
     if socket.gethostname() != host:
@@ -111,4 +109,4 @@ def open_sqlite(url: str, options: SqliteOptions, place: Place, host: str) -> Sq
             f"{url} is a file of the driver's host {host}, and this task runs on {socket.gethostname()}: "
             "SQLite is for masters such as local[2]; name a server's database"
         )
-    return SharedSqlSink(NAME, SharedSqlite(place, parsed(url), options), options)
+    return SharedSqlSink(NAME, SharedSqlite(place, parsed(url), options, lock_seconds), options)
