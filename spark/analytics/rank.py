@@ -9,8 +9,8 @@ from ...events import Ts
 from ...store.plan import VERSION, Plan, Step
 from .report import WindowFigures
 
-LEAST_SHARE: Final = 10
-"""A generation is skipped while less than 1/10 of it can be freed."""
+LEAST_SHARE: Final = 2
+"""A generation is skipped while less than 1/2 of it can be freed: more would be written than freed."""
 
 
 def plan_of(windows: Iterable[WindowFigures], acknowledged: Ts) -> Plan:
