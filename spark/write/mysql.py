@@ -7,10 +7,10 @@ from hashlib import sha256
 from sqlalchemy import URL
 
 from ...codec.checkpoint import encode_checkpoint
+from ...dialects.address import parsed
+from ...dialects.mysql.mysql import MySqlTarget
+from ...dialects.options import MySqlOptions
 from ...errors import ConfigError, Retryable
-from ...sink.sql.address import parsed
-from ...sink.sql.mysql import MySqlTarget
-from ...sink.sql.options import MySqlOptions
 from ...sink.sql.sql import SqlSink
 from .options import NAME
 from .place import Overtaken, Place
