@@ -14,6 +14,7 @@ from pyspark.sql import types as t
 from ...codec.mysql.column_defaults import NotComputable, default_for_existing_rows
 from ...codec.mysql.entry import Query
 from ...codec.mysql.known_table import KnownTable
+from ...dialects.conversion import keeps_values
 from ...errors import SourceError
 from ...events import (
     Action,
@@ -25,18 +26,21 @@ from ...events import (
     CreateTable,
     Ddl,
     DropColumn,
+    RenameTables,
     Table,
     TruncateTable,
 )
 from ...mounter.mysql.catalog import Catalog
 from ...mounter.mysql.ddl import Statements
-from ...sink.sql.conversion import keeps_values
 from ..read.schema import column_type
 from ..read.typed import text_of
 from ..read.widening import holds
 
 _HARMLESS: Final = re.compile(r"\s*CREATE\s+(TABLE|((UNIQUE|FULLTEXT|SPATIAL)\s+)?INDEX)\b", re.IGNORECASE)
 """Statements that change no row of a table that exists."""
+_BRINGS_ROWS: Final = re.compile(r"\b(EXCHANGE|CONVERT|IMPORT|RENAME)\b", re.IGNORECASE)
+"""Words of an ALTER TABLE that puts rows into a table without logging them."""
+_ALTER: Final = re.compile(r"\s*ALTER\s", re.IGNORECASE)
 _QUOTED_CHARACTERS: Final = 200
 
 
@@ -90,6 +94,17 @@ class Alteration(NamedTuple):
 
 
 NONE: Final = Alteration()
+
+
+def check_creation(ddl: Ddl) -> None:
+    """Check a schema change before a copy's first rows. Raises SourceError if it may put rows into the table
+    that aren't among the changes."""
+    is_known = not (ddl.refusal or ddl.reload)
+    if is_known and not any(isinstance(action, RenameTables) for action in ddl.actions):
+        return
+    is_alter = _ALTER.match(ddl.query) and not _BRINGS_ROWS.search(ddl.query)
+    if is_known or ddl.refusal or not (is_alter or _HARMLESS.match(ddl.query)):
+        raise _cannot(ddl, "there is no copy, and it may have put rows into the table")
 
 
 def alteration(ddl: Ddl, known: Table | None, columns: Collection[str]) -> Alteration:

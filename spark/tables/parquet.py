@@ -21,7 +21,7 @@ from pyspark.sql import functions as f
 from ...errors import CheckpointError, ConfigError, SourceError
 from ...events import Ddl, Table
 from ..read.schema import column_type
-from .alteration import NONE, Alteration, alteration
+from .alteration import NONE, Alteration, alteration, check_creation
 from .columns import check_columns
 from .last_changes import KEY, ROW, last_changes, quoted
 from .table_changes import Order, Rows, TableChanges, changes_of, check_key, key_of
@@ -123,6 +123,7 @@ class _Copy:
         """Apply a schema change. Raises SourceError if its effect on the copy isn't known exactly."""
         frame = self.frame
         if frame is None:  # later rows have the columns
+            check_creation(ddl)
             return
         effect = alteration(ddl, self.table, frame.columns)
         check_key(self._key, effect)

@@ -89,13 +89,20 @@ class TypedTables(Mapping[str, DataFrame]):
         """The changes for merges, by the full names of all tables that have rows or schema changes.
 
         Raises ConfigError if the batch was read without schema changes, and SourceError if a table's columns
-        changed without one.
+        changed without one, or for a change of a whole schema.
         """
         if lacks_schema_changes(self.raw.schema):
             raise ConfigError(
                 "operations: without ddl a copy would miss a TRUNCATE or a RENAME; leave the option out, or "
                 "give it ddl too"
             )
+        for found in self._tables.values():
+            for statement in found.statements:
+                if not statement.ddl.table:
+                    raise SourceError(
+                        f"schema {statement.ddl.schema} was changed as a whole, and copies of its tables "
+                        f"can't follow that: {statement.ddl.query[:200]}; load them into other copies"
+                    )
         return {name: self._changes(name) for name in self._tables}
 
     def _changes(self, name: str) -> TableChanges:

@@ -227,6 +227,38 @@ def test_a_statement_with_an_unknown_effect_is_an_error_before_anything_is_writt
     assert copy.rows() == before
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        ddl(3, "RENAME TABLE new TO item", RenameTables(((("shop", "new"), ("shop", "item")),))),
+        unread(3, "ALTER TABLE item EXCHANGE PARTITION p WITH TABLE other"),
+        unread(3, "FLASHBACK TABLE item"),
+        ddl(3, "RECOVER TABLE item", refusal="no"),
+    ],
+)
+def test_rows_that_come_from_elsewhere_are_an_error_without_a_copy(
+    spark: SparkSession, tmp_path: Path, statement: Ddl
+) -> None:
+    changes = TypedTables(envelope(spark, [statement, transaction(4, insert(ITEM, 1, "x"))])).changes
+    with pytest.raises(SourceError, match="there is no copy, and it may have put rows into the table"):
+        merge_parquet(changes["shop.item"], f"{tmp_path}/item", batch=0)
+
+
+def test_a_new_table_begins_with_its_first_rows(spark: SparkSession, tmp_path: Path) -> None:
+    made = Copy(spark, tmp_path)
+    made.merge(ddl(3, "CREATE TABLE item (id INT)", CreateTable(ITEM)))
+    made.merge(unread(4, "ALTER TABLE item MODIFY note VARCHAR(10)"), transaction(5, insert(ITEM, 1, "x")))
+    assert made.rows() == [{"id": 1, "note": "x"}]
+
+
+def test_a_change_of_a_whole_schema_is_an_error(spark: SparkSession) -> None:
+    dropped = replace(ddl(3, "DROP DATABASE shop", refusal="no"), table="")
+    with pytest.raises(
+        SourceError, match=r"schema shop was changed as a whole.*: DROP DATABASE shop; load them"
+    ):
+        _ = TypedTables(envelope(spark, [LOAD, dropped])).changes
+
+
 def test_null_that_becomes_not_null_is_an_error_if_a_row_has_it(copy: Copy) -> None:
     required = replace(NOTE, nullable=False)
     statement = unread(4, "ALTER TABLE item MODIFY note VARCHAR(10) NOT NULL")
