@@ -19,9 +19,7 @@ from .store_words import growth_words, overlap_words, skew_words, windows_words
 
 MOST_ROWS: Final = 30
 """Maximum tables, generations and steps shown; the report has all."""
-_NOTHING_TO_DO: Final = (
-    "Nothing: no generation has half of its bytes or more to free, and no sink is awaited."
-)
+_NOTHING_TO_DO: Final = "Nothing: no generation is worth compacting, and no sink is awaited."
 EMPTY: Final = (
     "A feed puts changes here that don't fit into its memory, until they are delivered. There are none now: "
     "all are in memory, or delivered and dropped, so there is nothing to measure, and nothing to do. Analyze "

@@ -164,9 +164,12 @@ def test_the_plan_has_what_pays_most_first():
     ]
 
 
-def test_a_generation_that_frees_less_than_it_rewrites_is_left():
+def test_a_small_plan_rewrites_nothing_larger_than_what_it_frees():
     windows = [WindowFigures("store-1", f"window-{n}", 1000, n, n, 0, 5 << 18, 1, 0, 0) for n in (415, 500)]
     assert [step.window for step in plan_of(windows, 5).steps] == ["window-500"]
+    large = WindowFigures("store-1", "window-1", 100 << 20, 40 << 20, 40 << 20, 0, 5 << 18, 1, 0, 0)
+    steps = plan_of([*windows, large], 5).steps
+    assert [step.window for step in steps] == ["window-500", "window-415", "window-1"]
 
 
 def test_names_of_tables_break_in_no_column_narrower_than_a_word(text):
