@@ -67,7 +67,7 @@ class Changed(NamedTuple):
 
 
 class Alteration(NamedTuple):
-    """What to do with a copy, in this order."""
+    """Effects on a copy, applied in the order of the fields."""
 
     empties: bool = False
     drops: tuple[str, ...] = ()

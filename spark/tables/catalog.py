@@ -32,13 +32,13 @@ PROPERTY: Final = "tidemill"
 
 
 class Merged(Struct, frozen=True):
-    """What the target has."""
+    """State of the target: its last batch, and the table's definition."""
 
     batch: int
     end: Order
     """Order of the batch's last change."""
     driver: str = ""
-    """Of the attempt that merged it last."""
+    """Random name of the attempt that merged it last."""
     before: Table | None = None
     """The table's definition before the batch; None if it isn't known."""
     after: Table | None = None

@@ -32,7 +32,7 @@ _KEPT: Final = 2
 
 
 class _Version(Struct, frozen=True):
-    """What a marker says."""
+    """Content of a marker."""
 
     directory: str
     base: int | None

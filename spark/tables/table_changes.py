@@ -15,7 +15,7 @@ from .alteration import Alteration
 from .last_changes import ORDER, row_type
 
 Order: TypeAlias = tuple[int, int, int]
-"""Of a change: commit_ts, start_ts and sequence."""
+"""A change's commit_ts, start_ts and sequence."""
 
 NOTHING: Final = (0, 0, 0)
 """Order before every change."""

@@ -32,7 +32,7 @@ class _Statement(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """What the batch has of one table."""
+    """The part of the batch that is about one table."""
 
     versions: list[Table]
     """The tables of its rows' layouts, by their last rows."""
