@@ -215,6 +215,8 @@ def _changed(ddl: Ddl, action: ChangeColumn, known: Table | None) -> Changed:
         before = next((one for one in known.columns if one.name.lower() == action.name.lower()), None)
     if before is None:
         raise _cannot(ddl, f"column {action.name}: its type before the statement isn't known")
+    if after.generated or before.generated:
+        raise _cannot(ddl, f"column {action.name}: only the source computes its values")
     kinds = column_type(before), column_type(after)
     if before.charset != after.charset or not keeps_values(before, after) or not holds(kinds[1], kinds[0]):
         names = f"from {before.kind}({before.length}) to {after.kind}({after.length})"

@@ -196,6 +196,10 @@ REFUSED = {
         unread(3, "ALTER TABLE item MODIFY note INT"),
         r"may not stay the same from varchar\(10\) to int",
     ),
+    "computed": (
+        ddl(3, "ALTER TABLE item MODIFY note …", ChangeColumn("note", replace(NOTE, generated=True), NOTE)),
+        "column note: only the source computes its values",
+    ),
     "partition": (unread(3, "ALTER TABLE item DROP PARTITION p"), "what it does to the rows isn't known"),
     "expression": (
         ddl(3, "ALTER TABLE item ADD COLUMN v …", AddColumn(Column("v", "varchar", default="uuid()"))),
