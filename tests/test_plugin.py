@@ -160,7 +160,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
     [
         ("nowhere_at_all:KIND", "can't be loaded: ModuleNotFoundError: No module named 'nowhere_at_all'"),
         ("tidemill.sink.registry:GROUP", "can't be used: tidemill.sink.registry:GROUP is no SinkKind"),
-        ("tidemill.sink.sql.kinds:SQLITE", "can't be used: sqlite: is taken by another"),
+        ("tidemill.sink.kafka.kinds:KAFKA", "can't be used: kafka: is taken by another"),
     ],
 )
 def test_a_broken_package_is_named_and_others_can_be_used(

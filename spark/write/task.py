@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from itertools import chain
-from pkgutil import resolve_name
 from threading import Event
 from typing import Final, TypeVar
 
@@ -21,13 +20,14 @@ from .files import Files, Made
 from .options import WriteOptions
 from .order import Ordered
 from .place import Overtaken, Place, Progress
+from .sql import open_shared
 
 log = logging.getLogger("tidemill.spark")
 
 AGAIN_SECONDS: Final = 0.2
 """Pause between attempts, unless the error names another."""
 
-LOCK_SECONDS: Final = 10
+LOCK_SECONDS: Final = 10.0
 """Longest wait for a lock of somebody else in the target, before it is reported and the attempt repeated."""
 
 T = TypeVar("T")
@@ -60,9 +60,12 @@ def _open(options: WriteOptions, place: Place) -> Sink:
     """
     way, given = options.way, options.given
     assert isinstance(way, ByRows)
-    seconds = max(1, min(LOCK_SECONDS, int(options.timeout / 4)))
-    sink: Sink = resolve_name(way.opener)(given.target, given.options, place, options.host, seconds)
-    return sink
+    assert isinstance(given.target, str)
+    if way.open is not None:
+        return way.open(given.target, given.options, place, options.host)
+    assert given.kind.dialect is not None
+    seconds = min(LOCK_SECONDS, options.timeout / 4)
+    return open_shared(given.kind.dialect, given.target, given.options, place, options.host, seconds)
 
 
 def _into_files(files: Files, place: Place, items: Iterable[list[Item]], loads: bool) -> Made:
