@@ -63,6 +63,11 @@ class Position(Struct, frozen=True):
             ) from None
 
     @property
+    def without_gtids(self) -> Position:
+        """File and offset alone, which are those of one server."""
+        return Position(self.file, self.offset)
+
+    @property
     def rank(self) -> Rank:
         """Sort key: file and offset on one server, the GTIDs where the servers differ."""
         return Rank(file_number(self.file), self.offset, self.gtid, self.server, self.by_gtid)
