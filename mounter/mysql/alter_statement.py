@@ -40,8 +40,7 @@ def alter(scope: Scope, tokens: Tokens, query: Query) -> Iterator[Change]:
     is_ignore = False
     while word := tokens.accept_any("ONLINE", "IGNORE"):
         is_ignore = is_ignore or word == "IGNORE"
-    if not tokens.accept("TABLE"):
-        return
+    tokens.expect("TABLE")
     if_exists = skip_condition(tokens)
     name = tokens.qualified_name(query.schema)
     if not scope.follows(name):

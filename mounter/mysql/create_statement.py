@@ -22,7 +22,7 @@ from .scope import Scope, check_settings
 def create(scope: Scope, tokens: Tokens, query: Query) -> Iterator[Change]:
     """Yield the effects of a statement that begins with CREATE."""
     replaces = tokens.accept("OR", "REPLACE")
-    kind = tokens.accept_any("UNIQUE", "FULLTEXT", "SPATIAL")
+    kind = tokens.accept_any("UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR")
     match tokens.accept_any("TABLE", "DATABASE", "SCHEMA", "INDEX"):
         case "INDEX":
             index = tokens.next
@@ -53,6 +53,8 @@ def create(scope: Scope, tokens: Tokens, query: Query) -> Iterator[Change]:
             elif unless_exists and database in scope.catalog.databases:
                 return
             scope.set_database(tokens, database, query.server_charset)
+        case _:
+            raise tokens.unexpected()
 
 
 def _create_table(
