@@ -16,7 +16,7 @@ from .alter_statement import alter_table
 from .change import Change
 from .creation import created, like
 from .drop_statement import drop_database
-from .scope import Scope, check_settings
+from .scope import Scope, check_readable
 
 
 def create(scope: Scope, tokens: Tokens, query: Query) -> Iterator[Change]:
@@ -74,7 +74,7 @@ def _create_table(
             yield scope.reload(name, why, query, "create table")
             return
     try:
-        check_settings(tokens)
+        check_readable(tokens, query)
         start = tokens.next
         made = read_table(tokens, query.schema, explicit_timestamps=query.explicit_timestamps)
         if made.is_sequence:
