@@ -34,6 +34,7 @@ _PATTERN: Final = r"""
 _WORD: Final = r"0-9A-Za-z_$\x80-\x9f\xa1-\U0010ffff"
 """Characters of names without quotes: outside ASCII all but the no-break space, which only some character sets
 take for a space."""
+_MAX_DIGITS: Final = 100
 _READING: Final = {"SQL_MODE", "CHARACTER_SET_CONNECTION", "COLLATION_CONNECTION"}
 """Settings that change how a statement is parsed."""
 _UNCLOSED: Final = {"/*": "a comment isn't closed", "\xa0": "a no-break space outside quotes"}
@@ -136,7 +137,7 @@ class Tokens:
 
     def number(self) -> int:
         token = self.take()
-        if token.kind != "number" or not token.value.isdecimal():
+        if token.kind != "number" or not token.value.isdecimal() or len(token.value) > _MAX_DIGITS:
             raise NotUnderstood(f"a number is missing before {token.text}")
         return int(token.value)
 
