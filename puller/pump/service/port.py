@@ -9,7 +9,7 @@ import asyncio
 import shutil
 import ssl
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +23,7 @@ from .http import Routes, serve
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 """First bytes of a connection with HTTP/2 (RFC 9113, 3.4)."""
 MAX_CONNECTIONS: Final = 128
-"""Maximum number of open connections; one more is closed at once."""
+"""Maximum number of open connections; one more takes the place of the one that was idle longest."""
 REQUEST_SECONDS: Final = 10.0
 """Timeout for the first bytes of a connection, and for an HTTP request and its answer."""
 CLOSE_SECONDS: Final = 2.0
@@ -45,6 +45,8 @@ class Port:
         self._routes = routes
         self._tls = _tls(security)
         self._connections: set[asyncio.Task[None]] = set()
+        self._active: dict[asyncio.StreamReader, tuple[asyncio.Task[None], asyncio.StreamWriter]] = {}
+        """Connections that weren't evicted; those that sent something last come last."""
         self._server: asyncio.Server | None = None
         self._grpc: aio.Server | None = None
         self._directory: Path | None = None
@@ -59,7 +61,14 @@ class Port:
         """Listen. Raises ConfigError if the address can't be used."""
         self._directory = Path(tempfile.mkdtemp(prefix="tidemill-"))
         try:
-            self._server = await asyncio.start_server(self._accept, self._host, self._port, ssl=self._tls)
+            handshake_seconds = REQUEST_SECONDS if self._tls is not None else None
+            self._server = await asyncio.start_server(
+                self._accept,
+                self._host,
+                self._port,
+                ssl=self._tls,
+                ssl_handshake_timeout=handshake_seconds,
+            )
         except OSError as error:
             await self.stop()
             raise ConfigError(f"source.listen = {self.address!r}: {error.strerror or error}") from None
@@ -91,17 +100,30 @@ class Port:
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve a connection in a task of its own, which `stop` knows before it has begun."""
-        if len(self._connections) >= MAX_CONNECTIONS:
-            writer.close()
-            return
+        if len(self._active) >= MAX_CONNECTIONS:
+            self._evict(next(iter(self._active)))
         task = asyncio.create_task(self._serve(reader, writer))
         self._connections.add(task)
+        self._active[reader] = task, writer
 
         def ended(_task: object) -> None:
             self._connections.discard(task)
+            self._active.pop(reader, None)
             writer.close()  # a task that is cancelled before it has begun hasn't
 
         task.add_done_callback(ended)
+
+    def _evict(self, reader: asyncio.StreamReader) -> None:
+        task, writer = self._active.pop(reader)
+        writer.transport.abort()
+        task.cancel()
+
+    async def _read(self, reader: asyncio.StreamReader) -> bytes:
+        """Return what the client sent next; empty at the end."""
+        data = await reader.read(_CHUNK_BYTES)
+        if reader in self._active:
+            self._active[reader] = self._active.pop(reader)
+        return data
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # the client left, or was too slow, or this port is closed
@@ -113,12 +135,12 @@ class Port:
         async with asyncio.timeout(REQUEST_SECONDS):
             first = b""
             while len(first) < len(PREFACE) and PREFACE.startswith(first):
-                data = await reader.read(_CHUNK_BYTES)
+                data = await self._read(reader)
                 if not data:
                     return
                 first += data
             if not first.startswith(PREFACE):
-                await serve(first, reader, writer, self._routes)
+                await serve(first, lambda: self._read(reader), writer, self._routes)
                 await writer.drain()
                 return
         await self._copy(first, reader, writer)
@@ -128,8 +150,8 @@ class Port:
         async with _closing(inner_writer):
             inner_writer.write(first)
             copies = [
-                asyncio.create_task(_pump(reader, inner_writer)),
-                asyncio.create_task(_pump(inner_reader, writer)),
+                asyncio.create_task(_copy(lambda: self._read(reader), inner_writer)),
+                asyncio.create_task(_copy(lambda: inner_reader.read(_CHUNK_BYTES), writer)),
             ]
             try:
                 await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
@@ -139,8 +161,8 @@ class Port:
                 await asyncio.gather(*copies, return_exceptions=True)
 
 
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(_CHUNK_BYTES):
+async def _copy(read: Callable[[], Awaitable[bytes]], writer: asyncio.StreamWriter) -> None:
+    while data := await read():
         writer.write(data)
         await writer.drain()
 
