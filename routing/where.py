@@ -140,7 +140,7 @@ class _Tests:
 def _expression(pattern: str, letters: Callable[[str], str], where: str) -> str:
     """Return LIKE's pattern as a regular expression on the letters of a text.
 
-    What is between two "%" is at its first place after what precedes it, or nowhere; so no place is tried again.
+    A part between two "%" matches at its first place after the part before, or nowhere; none is tried twice.
     """
     parts, characters = [""], iter(pattern)
     for character in characters:

@@ -1,6 +1,6 @@
 """Regular expressions on long texts that are made against them: none takes more than linear time.
 
-A pattern that is linear takes some milliseconds; the limit is a hundred times that, of the process's own time.
+A linear pattern takes some milliseconds. The limit is a hundred times as much, of the process's own time.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def attacks(pattern: re.Pattern[Any]) -> Iterator[Any]:
     flags = pattern.flags & ~re.UNICODE
     found = set(_attacks(parser.parse(pattern.pattern, flags), ""))
     for before, body in sorted(found):
-        for text in (f"{before}{body * (REPEATS // len(body))}\0", f"{body * (REPEATS // len(body))}\0{body}"):
+        repeated = body * (REPEATS // len(body))
+        for text in (f"{before}{repeated}\0", f"{repeated}\0{body}"):
             yield text if isinstance(pattern.pattern, str) else text.encode("latin-1")
 
 

@@ -19,7 +19,9 @@ _ESCAPES: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "
 
 _NOW: Final = re.compile(r"(?:current_timestamp|now|localtimestamp|localtime)(?:\((\d*)\))?", re.IGNORECASE)
 _TODAY: Final = re.compile(r"(?:current_date|curdate)(?:\(\))?", re.IGNORECASE)
-_STRING: Final = re.compile(r"(?:_\w+\s*|n|date\s*|time\s*|timestamp\s*)?'((?:[^'\\]++|''|\\.)*+)'", re.I | re.S)
+_STRING: Final = re.compile(
+    r"(?:_\w+\s*|n|date\s*|time\s*|timestamp\s*)?'((?:[^'\\]++|''|\\.)*+)'", re.I | re.S
+)
 _HEX_STRING: Final = re.compile(r"x'([0-9a-f]*)'", re.IGNORECASE)
 _HEX: Final = re.compile(r"0x([0-9a-f]+)", re.IGNORECASE)
 _BITS: Final = re.compile(r"b'([01]*)'|0b([01]+)", re.IGNORECASE)

@@ -240,11 +240,12 @@ def _read_constraint(tokens: Tokens, name: str, details: dict[str, Any]) -> bool
 
 def _checks_json(tokens: Tokens, start: Token, name: str) -> bool:
     """Return True if the condition read since `start` is (json_valid(`name`))."""
-    read = [*islice(tokens.since(start), 7)]
-    if len(read) != 6 or [token.value for token in (*read[:3], *read[4:])] != ["(", "JSON_VALID", "(", ")", ")"]:
-        return False
-    column = read[3]
-    return (column.value if column.kind == "name" else column.text).lower() == name.lower()
+    match [*islice(tokens.since(start), 7)]:
+        case [first, function, opening, column, *closing] if [
+            token.value for token in (first, function, opening)
+        ] == ["(", "JSON_VALID", "("] and [token.value for token in closing] == [")", ")"]:
+            return (column.value if column.kind == "name" else column.text).lower() == name.lower()
+    return False
 
 
 def _skip_attribute(tokens: Tokens) -> bool:

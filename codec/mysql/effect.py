@@ -22,8 +22,8 @@ _OF_TABLES: Final = frozenset({"ANALYZE", "CHECK", "CHECKSUM", "OPTIMIZE", "REPA
 _WITHOUT_EFFECT: Final = frozenset({"FLUSH", "GRANT", "INSTALL", "REVOKE", "UNINSTALL"})
 _OTHER_OBJECTS: Final = frozenset({
     "AGGREGATE", "ALGORITHM", "DEFINER", "EVENT", "FUNCTION", "JSON", "LIBRARY", "LOGFILE", "PACKAGE",
-    "PROCEDURE", "RESOURCE", "ROLE", "SEQUENCE", "SERVER", "SQL", "TABLESPACE", "TEMPORARY", "TRIGGER", "UNDO",
-    "USER", "VIEW",
+    "PROCEDURE", "RESOURCE", "ROLE", "SEQUENCE", "SERVER", "SQL", "TABLESPACE", "TEMPORARY", "TRIGGER",
+    "UNDO", "USER", "VIEW",
 })  # fmt: skip
 """What a CREATE, ALTER or DROP without effect is of, or its first option."""
 _OBJECTS: Final[dict[str, tuple[frozenset[str], frozenset[str]]]] = {

@@ -32,8 +32,8 @@ _PATTERN: Final = r"""
   | (?P<mark> . )
 """
 _WORD: Final = r"0-9A-Za-z_$\x80-\x9f\xa1-\U0010ffff"
-"""Characters of names without quotes: outside ASCII all but the no-break space, which only some character sets
-take for a space."""
+"""Characters of names without quotes: outside ASCII all but the no-break space, which is a space in some
+character sets."""
 _MAX_DIGITS: Final = 100
 _READING: Final = {"SQL_MODE", "CHARACTER_SET_CONNECTION", "COLLATION_CONNECTION"}
 """Settings that change how a statement is parsed."""
@@ -60,8 +60,8 @@ class Token(NamedTuple):
 
 
 class Tokens:
-    """Reads a statement token by token, and no further than it is asked for. Comments are skipped, except those
-    that the server executes."""
+    """Reads a statement token by token, and only as far as needed. Comments are skipped, except those that
+    the server executes."""
 
     def __init__(
         self, statement: str, sql_mode: int = 0, *, folds_names: bool = False, of_mysql: bool = False
@@ -217,8 +217,8 @@ class Tokens:
         statement = self._statement
         while at < len(statement):
             match = self._match(statement, at)
-            assert match is not None and match.lastgroup is not None  # a mark is any character
-            start, at, kind, text = at, match.end(), match.lastgroup, match[0]
+            assert match is not None  # a mark is any character
+            start, at, kind, text = at, match.end(), match.lastgroup or "", match[0]
             if kind == "closing" and not executed:
                 kind, text, at = "mark", "*", start + 1
             if kind in ("opening", "closing"):

@@ -20,8 +20,8 @@ from .catalog import Catalog
 from .change import Change, cascading, reloaded
 
 _MAX_CHARACTERS: Final = 1 << 20
-"""Maximum length of a statement whose clauses are read: they take about 100 bytes a character. A table has at most
-8,192 partitions, half of that."""
+"""Maximum length of a statement whose clauses are read, which takes about 100 bytes a character. The largest
+number of partitions, 8,192, needs half of that."""
 _OTHER_SETTINGS: Final = "SET STATEMENT of sql_mode or a character set"
 
 

@@ -46,8 +46,7 @@ def uncompress_rows(event: bytes) -> bytes:
 def events_of_payload(body: bytes) -> Iterator[bytes]:
     """Yield the events of a TRANSACTION_PAYLOAD, which have no checksums, while they are uncompressed.
 
-    Raises SourceError for a payload that is damaged, or is longer than it says, or is compressed by an unknown
-    algorithm.
+    Raises SourceError for a payload that is damaged, longer than it says, or compressed by another algorithm.
     """
     fields = {_ALGORITHM: _NONE}
     at = 0

@@ -22,8 +22,7 @@ _ENDS: Final = {"UPDATE": frozenset({"SET"}), "DELETE": frozenset({"WHERE", "ORD
 def changes_definitions(
     logged: LoggedStatement, of_mysql: bool, follows: Callable[[str, str], bool], after: object
 ) -> bool:
-    """Return True if a statement may change definitions, or isn't understood: the mounter refuses such a one and
-    knows how to go on without it.
+    """Return True if a statement may change definitions, or isn't understood: then the mounter refuses it.
 
     Raises SourceError if it may change rows of followed tables that aren't logged; `after` is its position.
     """

@@ -24,6 +24,7 @@ from ...store.scratch import Scratch
 from .access import Doorkeeper, read_token
 from .answer import Answers
 from .buffer import ChangeBuffer
+from .guard import Guard
 from .lease import Lease
 from .options import CaptureOptions
 from .place import rank_of
@@ -83,7 +84,9 @@ class Capture:
         self._store = CheckpointFile(options.data_dir / "capture.checkpoint")
         sink = CaptureSink(capture.listen, self._store, self.buffer, rank)
         answers = Answers(options, self.buffer, rank, capture.wait_seconds)
-        location, protection = _location(capture), _protection(capture)
+        protection = _protection(capture)
+        self._guard = Guard(capture) if capture.token_file is not None else None
+        location = _location(capture) if self._guard is None else self._guard.location
         try:
             self.server = CaptureServer(
                 location,
@@ -97,9 +100,11 @@ class Capture:
                 **protection,
             )
         except (pa.ArrowException, OSError) as error:
+            if self._guard is not None:
+                self._guard.close()
             what = "tls_cert" if capture.tls_cert is not None else "listen"
             raise ConfigError(f"capture.{what}: {location}: {error}") from None
-        self.port: int = self.server.port
+        self.port: int = self.server.port if self._guard is None else self._guard.port
         sink.target = f"flight://{capture.listen.rpartition(':')[0]}:{self.port}"
         # Tasks have no catalog: with one, a capture would leave out statements that change nothing.
         self.feed = Feed(options, [sink], clock, keeps_state=False)
@@ -132,6 +137,8 @@ class Capture:
         self.buffer.close(ENDED)
         if self._started:
             self.feed.wait()
+        if self._guard is not None:
+            self._guard.close()
         self.server.shutdown()
         self._thread.join()
         if self._scratch is not None:
@@ -171,7 +178,7 @@ def _protection(capture: CaptureOptions) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if capture.token_file is not None:
         found["middleware"] = {"token": Doorkeeper(read_token(capture.token_file))}
-    if capture.tls_cert is not None and capture.tls_key is not None:
+    elif capture.tls_cert is not None and capture.tls_key is not None:
         try:
             pair = flight.CertKeyPair(capture.tls_cert.read_bytes(), capture.tls_key.read_bytes())
         except OSError as error:

@@ -48,8 +48,9 @@ STATEMENTS = {
 }
 UNKNOWN = (
     "FROBNICATE t", "CREATE FROBNICATOR t", "ALTER", "ANALYZED UPDATE", "CHECK t", "`DROP` TABLE t", "'DROP'",
-    "SET @a = f()", "SET STATEMENT a = 1 TRUNCATE t", "RENAME COLUMN", "DROP 'TABLE'", "; DROP TABLE t", "-DROP",
-    "--DROP TABLE t", "/* TRUNCATE t", "ROLLBACK /* x */", "\xa0TRUNCATE t", "\u2003TRUNCATE t", "ＤROP TABLE t",
+    "SET @a = f()", "SET STATEMENT a = 1 TRUNCATE t", "RENAME COLUMN", "DROP 'TABLE'", "; DROP TABLE t",
+    "-DROP", "--DROP TABLE t", "/* TRUNCATE t", "ROLLBACK /* x */", "\xa0TRUNCATE t", "\u2003TRUNCATE t",
+    "\uff24ROP TABLE t",
     "*/ TRUNCATE t", "/*!1 */TRUNCATE t", "/*!0500030 */TRUNCATE t", "\0TRUNCATE t", "\x1cTRUNCATE t",
 )  # fmt: skip
 

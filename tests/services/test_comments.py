@@ -14,7 +14,8 @@ from tidemill.testing.schemas_at_once import SchemasAtOnce
 from .pulling import Pulling
 
 COMMENTS = (
-    "--\n", "--\r\n", "--\t\n", "--\x01\n", "--\x7f x\n", "-- x\n", "--\n-- Table structure\n--\n", "#\n", "#x\n",
+    "--\n", "--\r\n", "--\t\n", "--\x01\n", "--\x7f x\n", "-- x\n", "--\n-- Table structure\n--\n", "#\n",
+    "#x\n",
     "/**/", "/***/", "/* a /* b */", "/* a\0 */", "/*+ x */", "/*!*/", "/*! /* x */ */", "/*! -- x */\n */",
     "/*!50003 */", "/*!050003 */", "/*!999999 x */", "/*!99999 a /* b */ c */", "/*M!999999 x */", "/*M! */",
     " \t\v\f\r\n", "/**/" * 40,

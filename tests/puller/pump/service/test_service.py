@@ -15,6 +15,7 @@ import pytest
 from tidemill.actors import SystemClock
 from tidemill.codec.proto import CISTERN
 from tidemill.errors import ConfigError, Retryable
+from tidemill.puller.grpc import frames, front
 from tidemill.puller.grpc.security import Security
 from tidemill.puller.pump.registry.location import open_registry
 from tidemill.puller.pump.registry.node import PUMPS, NodeStatus
@@ -129,14 +130,14 @@ def test_bytes_that_are_no_request_are_refused(drainer):
 
 
 def test_a_client_that_says_nothing_is_disconnected(drainer, monkeypatch):
-    monkeypatch.setattr(port, "REQUEST_SECONDS", 0.05)
+    monkeypatch.setattr(front, "REQUEST_SECONDS", 0.05)
     assert raw(drainer(), b"PRI *") == b""
 
 
-@pytest.mark.parametrize("said", [b"", b"PRI * HT", port.PREFACE], ids=["nothing", "a part", "HTTP/2"])
+@pytest.mark.parametrize("said", [b"", b"PRI * HT", frames.PREFACE], ids=["nothing", "a part", "HTTP/2"])
 def test_idle_connections_make_room_for_others(drainer, monkeypatch, said):
     monkeypatch.setattr(port, "MAX_CONNECTIONS", 3)
-    monkeypatch.setattr(port, "REQUEST_SECONDS", 600.0)
+    monkeypatch.setattr(front, "REQUEST_SECONDS", 600.0)
     one = drainer()
     host, _, number = one.drainer.address.rpartition(":")
     with ExitStack() as stack:
@@ -156,10 +157,10 @@ def test_a_connection_that_is_used_stays_where_others_are_idle(drainer, monkeypa
     one = drainer()
     host, _, number = one.drainer.address.rpartition(":")
     with closing(socket.create_connection((host, int(number)), timeout=60)) as used:
-        used.sendall(port.PREFACE + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))  # SETTINGS
+        used.sendall(frames.PREFACE + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))  # SETTINGS
         _ping(used)
         with closing(socket.create_connection((host, int(number)), timeout=60)) as idle:
-            idle.sendall(port.PREFACE + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+            idle.sendall(frames.PREFACE + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
             _ping(idle)
             _ping(used)
             assert one.request("GET", "/commit_ts")[0] == 200
