@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import resource
-import shutil
 import ssl
-import tempfile
-from pathlib import Path
+from contextlib import ExitStack
 from typing import Final
 
 from ...errors import ConfigError
 from ...puller.grpc.front import Front
 from ...puller.grpc.loop import LoopThread
+from ...store.temporary import temporary_directory
 from .options import CaptureOptions
 
 MAX_REQUEST_BYTES: Final = 4 << 20
@@ -26,8 +25,8 @@ class Guard:
     def __init__(self, options: CaptureOptions) -> None:
         """Listen. Raises ConfigError."""
         tls = _tls(options)
-        self._directory = Path(tempfile.mkdtemp(prefix="tidemill-"))
-        inner = self._directory / "flight.sock"
+        self._stack = ExitStack()
+        inner = self._stack.enter_context(temporary_directory("capture")) / "flight.sock"
         self.location: Final = f"grpc+unix://{inner}"
         self._front = Front(
             options.listen,
@@ -39,6 +38,8 @@ class Guard:
         )
         self._loop = LoopThread("tidemill-capture-port")
         self._loop.start()
+        self._stack.callback(self._loop.stop)
+        self._stack.callback(lambda: self._loop.run(self._front.stop()))
         try:
             self._loop.run(self._front.start())
         except OSError as error:
@@ -51,10 +52,7 @@ class Guard:
 
     def close(self) -> None:
         """Close the port and its connections. Idempotent."""
-        if self._directory.exists():
-            self._loop.run(self._front.stop())
-            self._loop.stop()
-            shutil.rmtree(self._directory, ignore_errors=True)
+        self._stack.close()
 
 
 def _tls(options: CaptureOptions) -> ssl.SSLContext | None:

@@ -6,15 +6,14 @@ Pumps call a drainer, and TiDB-Binlog's tools send it HTTP requests, at the one 
 from __future__ import annotations
 
 import asyncio
-import shutil
 import ssl
-import tempfile
-from pathlib import Path
+from contextlib import ExitStack
 from typing import Any, Final
 
 from grpc import GenericRpcHandler, aio
 
 from ....errors import ConfigError
+from ....store.temporary import temporary_directory
 from ...grpc.front import Front, Read
 from ...grpc.security import Security
 from .http import Routes, serve
@@ -40,7 +39,7 @@ class Port:
         self._tls = _tls(security)
         self._front: Front | None = None
         self._grpc: aio.Server | None = None
-        self._directory: Path | None = None
+        self._stack = ExitStack()
 
     @property
     def address(self) -> str:
@@ -49,8 +48,7 @@ class Port:
 
     async def start(self) -> None:
         """Listen. Raises ConfigError if the address can't be used."""
-        self._directory = Path(tempfile.mkdtemp(prefix="tidemill-"))
-        inner = self._directory / "grpc.sock"
+        inner = self._stack.enter_context(temporary_directory("port")) / "grpc.sock"
         self._front = Front(
             self._listen,
             inner,
@@ -77,8 +75,7 @@ class Port:
         grpc_server, self._grpc = self._grpc, None
         if grpc_server is not None:
             await grpc_server.stop(None)
-        if self._directory is not None:
-            shutil.rmtree(self._directory, ignore_errors=True)
+        self._stack.close()
 
     async def _answer(self, head: bytes, read: Read, writer: asyncio.StreamWriter) -> None:
         await serve(head, read, writer, self._routes)
