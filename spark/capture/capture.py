@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -86,28 +86,30 @@ class Capture:
         answers = Answers(options, self.buffer, rank, capture.wait_seconds)
         protection = _protection(capture)
         self._guard = Guard(capture) if capture.token_file is not None else None
-        location = _location(capture) if self._guard is None else self._guard.location
-        try:
-            self.server = CaptureServer(
-                location,
-                answers,
-                self.buffer,
-                Lease(capture.lease_seconds, clock),
-                rank,
-                tuple(options.tables.patterns),
-                lambda: sink.source,
-                lambda: self.feed.flush(),
-                **protection,
-            )
-        except (pa.ArrowException, OSError) as error:
+        with ExitStack() as undo:
             if self._guard is not None:
-                self._guard.close()
-            what = "tls_cert" if capture.tls_cert is not None else "listen"
-            raise ConfigError(f"capture.{what}: {location}: {error}") from None
-        self.port: int = self.server.port if self._guard is None else self._guard.port
-        sink.target = f"flight://{capture.listen.rpartition(':')[0]}:{self.port}"
-        # Tasks have no catalog: with one, a capture would leave out statements that change nothing.
-        self.feed = Feed(options, [sink], clock, keeps_state=False)
+                undo.callback(self._guard.close)
+            location = _location(capture) if self._guard is None else self._guard.location
+            try:
+                self.server = CaptureServer(
+                    location,
+                    answers,
+                    self.buffer,
+                    Lease(capture.lease_seconds, clock),
+                    rank,
+                    tuple(options.tables.patterns),
+                    lambda: sink.source,
+                    lambda: self.feed.flush(),
+                    **protection,
+                )
+            except (pa.ArrowException, OSError) as error:
+                what = "tls_cert" if capture.tls_cert is not None else "listen"
+                raise ConfigError(f"capture.{what}: {location}: {error}") from None
+            self.port: int = self.server.port if self._guard is None else self._guard.port
+            sink.target = f"flight://{capture.listen.rpartition(':')[0]}:{self.port}"
+            # Tasks have no catalog: with one, a capture would leave out statements that change nothing.
+            self.feed = Feed(options, [sink], clock, keeps_state=False)
+            undo.pop_all()
         self._thread = Thread(target=self.server.serve, name="tidemill-capture", daemon=True)
         self._thread.start()
 

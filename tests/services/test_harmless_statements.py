@@ -1,0 +1,158 @@
+"""Statements that change no followed table, live: a feed goes on after whatever of them a server logs."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from tidemill.testing.private_server import PrivateServer
+from tidemill.testing.schemas_at_once import SchemasAtOnce
+
+STATEMENTS = """
+CREATE USER u1 IDENTIFIED BY 'x'
+ALTER USER u1 IDENTIFIED BY 'y'
+RENAME USER u1 TO u2
+SET PASSWORD FOR u2 = 'z'
+SET PASSWORD FOR u2 = PASSWORD('z')
+CREATE ROLE r1
+GRANT r1 TO u2
+SET DEFAULT ROLE r1 TO u2
+SET DEFAULT ROLE r1 FOR u2
+GRANT SELECT ON *.* TO u2
+REVOKE SELECT ON *.* FROM u2
+REVOKE ALL PRIVILEGES, GRANT OPTION FROM u2
+DROP ROLE r1
+DROP USER u2
+CREATE FUNCTION f() RETURNS INT DETERMINISTIC NO SQL RETURN 1
+ALTER FUNCTION f COMMENT 'x'
+CREATE AGGREGATE FUNCTION g(a INT) RETURNS INT BEGIN DECLARE CONTINUE HANDLER FOR NOT FOUND RETURN 1; LOOP FETCH GROUP NEXT ROW; END LOOP; END
+CREATE OR REPLACE DEFINER = CURRENT_USER PROCEDURE p() DELETE FROM t
+CREATE PROCEDURE q() UPDATE t SET a = 3
+CALL q()
+DROP PROCEDURE IF EXISTS q
+DROP FUNCTION f
+CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET NEW.a = 1
+DROP TRIGGER tr
+CREATE EVENT e ON SCHEDULE EVERY 1 YEAR DO DELETE FROM t
+ALTER EVENT e DISABLE
+ALTER DEFINER = root@localhost EVENT e COMMENT 'x'
+DROP EVENT e
+CREATE VIEW v AS SELECT * FROM t
+CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY INVOKER VIEW v AS SELECT 1
+ALTER SQL SECURITY DEFINER VIEW v AS SELECT 2
+REPAIR VIEW v
+DROP VIEW v
+CREATE SERVER s FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'x')
+ALTER SERVER s OPTIONS (USER 'y')
+DROP SERVER s
+CREATE TABLESPACE ts ADD DATAFILE 'ts.ibd'
+ALTER TABLESPACE ts RENAME TO ts2
+DROP TABLESPACE ts2
+CREATE UNDO TABLESPACE ut ADD DATAFILE 'ut.ibu'
+ALTER UNDO TABLESPACE ut SET INACTIVE
+DROP UNDO TABLESPACE ut
+CREATE SPATIAL REFERENCE SYSTEM 4711 NAME 'x' DEFINITION 'GEOGCS["x",DATUM["x",SPHEROID["x",6378137,298.257223563]],PRIMEM["x",0],UNIT["x",0.017453292519943278],AXIS["Lat",NORTH],AXIS["Lon",EAST]]'
+DROP SPATIAL REFERENCE SYSTEM 4711
+CREATE RESOURCE GROUP rg TYPE = USER
+DROP RESOURCE GROUP rg
+ALTER INSTANCE ROTATE INNODB MASTER KEY
+ALTER INSTANCE RELOAD TLS
+CREATE LIBRARY l LANGUAGE JAVASCRIPT AS 'export function f() { return 1 }'
+DROP LIBRARY l
+CREATE PACKAGE pk PROCEDURE x(); END
+DROP PACKAGE pk
+CREATE TEMPORARY TABLE tt (a INT)
+INSERT INTO tt VALUES (1)
+ALTER TABLE tt ADD b INT
+DROP TEMPORARY TABLE tt
+CREATE TEMPORARY TABLE tu SELECT * FROM t
+DROP TABLE tu
+ANALYZE TABLE t
+ANALYZE NO_WRITE_TO_BINLOG TABLE t
+ANALYZE TABLE t UPDATE HISTOGRAM ON a
+ANALYZE TABLE t PERSISTENT FOR ALL
+ANALYZE UPDATE t SET a = 2
+EXPLAIN ANALYZE SELECT 1
+OPTIMIZE TABLE t
+OPTIMIZE LOCAL TABLE t
+REPAIR TABLE t
+CHECK TABLE t
+CHECKSUM TABLE t
+CACHE INDEX t IN x
+LOAD INDEX INTO CACHE t
+FLUSH TABLES
+FLUSH PRIVILEGES
+FLUSH BINARY LOGS
+FLUSH STATUS
+INSTALL PLUGIN example SONAME 'ha_example.so'
+INSTALL SONAME 'ha_example'
+UNINSTALL PLUGIN example
+INSTALL COMPONENT 'file://component_validate_password'
+UNINSTALL COMPONENT 'file://component_validate_password'
+LOCK TABLES t WRITE
+UNLOCK TABLES
+LOCK INSTANCE FOR BACKUP
+UNLOCK INSTANCE
+BACKUP STAGE START
+BACKUP STAGE END
+SET SESSION sort_buffer_size = 100000
+SET @a = 1
+SET ROLE NONE
+RESET PERSIST
+HANDLER t OPEN
+HANDLER t CLOSE
+START TRANSACTION
+SAVEPOINT s1
+UPDATE t SET a = 5
+ROLLBACK TO SAVEPOINT s1
+RELEASE SAVEPOINT s1
+COMMIT
+XA START 'x'
+UPDATE t SET a = 6
+XA END 'x'
+XA PREPARE 'x'
+XA COMMIT 'x'
+XA START 'y'
+UPDATE t SET a = 7
+XA END 'y'
+XA ROLLBACK 'y'
+BEGIN NOT ATOMIC UPDATE t SET a = 8; END
+IF 1 THEN UPDATE t SET a = 9; END IF
+PREPARE ps FROM 'UPDATE t SET a = 10'
+EXECUTE ps
+DEALLOCATE PREPARE ps
+EXECUTE IMMEDIATE '/* x */ UPDATE t SET a = 11'
+SIGNAL SQLSTATE '01000'
+DO 1
+SELECT 1
+VALUES ROW(1)
+TABLE t
+WITH c AS (SELECT 1) SELECT * FROM c
+SHOW TABLES
+USE {schema}
+HELP 'x'
+"""
+
+
+@pytest.mark.parametrize("kind", ["mariadb", "mysql97"])
+def test_a_feed_goes_on_after_them(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    server: PrivateServer = request.getfixturevalue(kind)
+    copies = SchemasAtOnce(server, "harmless", tmp_path, {})
+    try:
+        copies.create(1, ["CREATE TABLE t (id INT PRIMARY KEY, a INT)", "INSERT INTO t VALUES (1, 1)"])
+        schema = copies.schema(0)
+        with server.connect(database=schema) as connection, connection.cursor() as cursor:
+            for statement in STATEMENTS.replace("{schema}", schema).strip().splitlines():
+                with suppress(pymysql.MySQLError):  # each vendor has statements that the other lacks
+                    cursor.execute(statement)
+                    cursor.fetchall()
+            cursor.execute("UPDATE t SET a = 100")
+            connection.commit()
+        copies.follow()
+        assert copies.differences(0) == []
+        assert not copies.loads
+    finally:
+        copies.drop(1)
