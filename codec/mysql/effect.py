@@ -1,4 +1,4 @@
-"""What a logged statement may change, told by its first words.
+"""The effect of a logged statement, as far as its first words tell.
 
 Statements that MariaDB 10.5 to 11.8 and MySQL 8.0 to 9.7 log are listed; what isn't listed isn't understood.
 """
@@ -25,7 +25,7 @@ _OTHER_OBJECTS: Final = frozenset({
     "PROCEDURE", "RESOURCE", "ROLE", "SEQUENCE", "SERVER", "SQL", "TABLESPACE", "TEMPORARY", "TRIGGER",
     "UNDO", "USER", "VIEW",
 })  # fmt: skip
-"""What a CREATE, ALTER or DROP without effect is of, or its first option."""
+"""Objects of a CREATE, ALTER or DROP without effect, or its first option."""
 _OBJECTS: Final[dict[str, tuple[frozenset[str], frozenset[str]]]] = {
     "CREATE": (
         frozenset({"TABLE", "DATABASE", "SCHEMA", "INDEX", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"}),

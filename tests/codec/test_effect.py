@@ -1,4 +1,4 @@
-"""What a statement may change, by its first words."""
+"""Effects of statements, by their first words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COMMENTS = (
     "/*!*/", "/*! */", "/*! /* x */ */", "/*! -- x */\n */", "/*! # x */\n */", "/*!50003 */", "/*!050003 */",
     "/*M 999999 x */", "/* 99999 x (* y *) z */", "/*!50003", "/*!100100 ", " \t\v\f\r\n",
 )  # fmt: skip
-"""What both servers skip before a word."""
+"""Comments and spaces that both servers skip before a word."""
 OF_MARIADB = ("/*M!*/", "/*M!100100 */", "/*M! /* x */ */", "/*M!100100")
 OF_MYSQL = ("/*M!999999 x */", "/*M! DROP */", "/*M! /* x */")
 STATEMENTS = {
