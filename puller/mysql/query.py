@@ -11,8 +11,8 @@ from pymysql.charset import charset_by_id
 from ...codec.mysql.collation import Charset, collation
 from ...codec.mysql.entry import Query
 from ...codec.mysql.tokens import Tokens
+from ...dialects.mysql.zone import ServerZone, offset_of
 from .compression import uncompress
-from .zone import ServerZone, offset_of
 
 _head = Struct("<IIBHH").unpack_from  # thread, duration in seconds, length of schema, error, length of status
 _STATUS_WIDTHS: Final = {

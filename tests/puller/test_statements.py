@@ -9,10 +9,10 @@ import pytest
 
 from tidemill.codec.mysql.effect import read_effect
 from tidemill.codec.mysql.tokens import Tokens
+from tidemill.dialects.mysql.zone import ServerZone
 from tidemill.errors import SourceError
 from tidemill.puller.mysql.dml import changed_tables
 from tidemill.puller.mysql.query import LoggedStatement
-from tidemill.puller.mysql.zone import ServerZone
 
 
 @pytest.mark.parametrize(
