@@ -15,7 +15,7 @@ from ...events import Checkpoint, TablePosition, Ts, compose_ts
 from ..lane import ALONE, Lane
 from .gtid import parse_gtids
 
-_PLACE = r"(.+?\.\d+):(\d+)"
+_PLACE = r"(.{1,512}?\.\d+):(\d+)"
 _POSITION = re.compile(rf"{_PLACE}(?: gtid=(\S+))?(?: server=(\S+))?( by=gtid)?(?: prepared {_PLACE})?")
 
 
