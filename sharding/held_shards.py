@@ -75,12 +75,6 @@ class HeldShards:
         del self._held[shard]
         return [] if shard.origin_name in self._late else [Lag(shard.origin_name, None)]
 
-    def clear(self) -> None:
-        """Drop all items: they come again after a restart."""
-        self._held.clear()
-        self._changed.clear()
-        self._rows = 0
-
     def lag(self, lag: Lag) -> list[Element]:
         """Note that a stage before this one no longer lags; a shard that waits here still does."""
         self._late.discard(lag.table)
