@@ -36,7 +36,7 @@ class Connection(SharedTls, pymysql.connections.Connection):
         """Connect, and don't wait for an answer of the handshake either for more than `connect_timeout`."""
         patience, self._read_timeout = self._read_timeout, self.connect_timeout
         try:
-            super().connect(sock)  # type: ignore[no-untyped-call]
+            super().connect(sock)
         finally:
             self._read_timeout = patience
 

@@ -10,17 +10,17 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Final
 
 from sqlalchemy import URL, create_engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from ...errors import ConfigError, Retryable, SinkError
+from ...errors import Retryable, SinkError
 from ...events import Ddl, Details, Row, RowChange, Table
 from ...failpoint import reach
 from ..per_table import PerTable
+from .address import path_of
 from .groups import Group
 from .options import Verify
 from .parallel.keys import TableKeys
@@ -54,12 +54,11 @@ class SqliteTarget:
         busy_seconds: float | None = None,
     ) -> None:
         """`busy_seconds` is the timeout of a call that waits for another writer."""
-        if not url.database or url.database == ":memory:":
-            raise ConfigError("an SQLite sink needs a file: sqlite:///here.db or sqlite:////var/lib/here.db")
+        path = path_of(url, "an SQLite sink needs a file: sqlite:///here.db or sqlite:////var/lib/here.db")
         self.feed = feed
         self._table_name = table_name
         self._whole = verify == "before"
-        self.identity = f"sqlite:{Path(url.database).absolute().resolve()}"
+        self.identity = f"sqlite:{path}"
         self._engine = create_engine(
             url,
             poolclass=NullPool,

@@ -1,4 +1,4 @@
-"""A target that gives no answer for longer than a pipeline takes to stop, while another one loads a table again."""
+"""A target that gives no answer while another one loads a table again."""
 
 from __future__ import annotations
 
