@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidemill.dialects.groups import cut_groups
+from tidemill.dialects.net import net_of
 from tidemill.errors import SinkError
 from tidemill.events import Column, Table, runs_of
-from tidemill.sink.sql.groups import cut_groups
-from tidemill.sink.sql.net import net_of
 from tidemill.testing.changes import LOOSE, batch, delete, insert, transaction, update
 
 from ..sink.conformance import feed

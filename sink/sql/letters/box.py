@@ -10,11 +10,11 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
+from ....dialects.groups import cut_groups
+from ....dialects.target import StatementRejected, Target, describe_row
 from ....errors import Retryable, SinkError, TidemillError
 from ....events import runs_of
 from ...dead_letters import DeadLetter, Retried
-from ..groups import cut_groups
-from ..target import StatementRejected, Target, describe_row
 from .letter import Letter
 from .rows import LetterRows, Version
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from ....codec.exact_json import decode_values, encode_values
+from ....dialects.own_tables import OwnTables
 from ....errors import CheckpointError
 from ....events import Row, Table
 from .keys import Head
@@ -19,32 +20,6 @@ VERSIONS_TABLE: Final = "tidemill_dead_letters_version"
 """One row per feed, which who changes its letters locks."""
 
 _COLUMNS: Final = "id,tbl,op,before_row,after_row,ts,position,reason,statement,time,definition,altered"
-
-
-class OwnTables(Protocol):
-    """Tables of a feed beside its checkpoint, in the connection of a target."""
-
-    home: str
-    """Text before a table's name in statements: a quoted schema with a point, or nothing."""
-    name_type: str
-    """Type of a column for names that are compared to the byte and may be in a key."""
-    text_type: str
-    """Type of a column for texts of any length."""
-    table_options: str
-    """Text after a table's columns in CREATE TABLE."""
-    for_update: str
-    """Text after a SELECT that locks the rows it finds, and reads their last committed values."""
-    unix_time: str
-    """Expression of the server's time, in whole seconds since 1970."""
-
-    def has(self, table: str) -> bool:
-        """Return True if there is a table of that name."""
-
-    def create(self, table: str, columns: str) -> None:
-        """Create a table unless it is there, in an open transaction; other processes may do the same."""
-
-    def query(self, statement: str, *values: str | int | None) -> list[Sequence[Any]]:
-        """Run a statement, in which each ? stands for a value; return its rows."""
 
 
 class Version(NamedTuple):
