@@ -17,7 +17,7 @@ from ..errors import CheckpointError
 from ..events import Checkpoint, SparkQuery, TablePosition, Ts, Wait, room_wait, source_and_table
 from ..puller.puller import PullerStatistics
 from ..sharding import LockStatus, Unlock
-from ..sink import Delivery, Flush, LoadAgain, Review, Sink, SinkActor, SinkFactory, spawn_sink
+from ..sink import Delivery, Flush, LoadAgain, Review, Sink, SinkFactory, ToSink, spawn_sink
 from ..sorter import open_sorter
 from ..sources.source import Source, SourceInfo, StartContext
 from .abandoned import AbandonedSink
@@ -106,7 +106,7 @@ class Pipeline:
         """True if a sink is asked to load tables again: then this pipeline ends by LoadRequired."""
         self._is_started = False
         self.deliveries: list[Delivery] = []
-        self._sinks: list[PooledRef[SinkActor]] = []
+        self._sinks: list[PooledRef[ToSink]] = []
         self._teardown = Teardown()
         try:
             self._start(self._teardown, made)
