@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..chain import Element, Lag
-from ..events import Ddl, Run, TablePosition, Transaction, Wait
+from ..events import Checkpoint, Ddl, Run, TablePosition, Transaction, Ts, Wait
 from ..failpoint import reach
 from .held import Held
 from .merged_table import MergedTable
@@ -33,9 +33,14 @@ class HeldShards:
     def __getitem__(self, shard: Shard) -> Held:
         return self._held[shard]
 
-    def begin(self, shard: Shard, since: float, before: TablePosition | None) -> list[Element]:
-        """Hold a shard from its change on; `before` is the position before it, None if the shard is late."""
-        self._held[shard] = Held(since)
+    def begin(
+        self, shard: Shard, since: float, before: TablePosition | None, conflict: str = ""
+    ) -> list[Element]:
+        """Hold a shard from its change on; `before` is the position before it, None if the shard is late.
+
+        `conflict` is the reason if others needn't make the change.
+        """
+        self._held[shard] = Held(since, conflict)
         reach("shard.held")
         return [] if before is None else [Lag(shard.origin_name, before)]
 
@@ -55,6 +60,23 @@ class HeldShards:
     def add_ddl(self, shard: Shard, ddl: Ddl) -> None:
         self._held[shard].add_ddl(ddl)
         self._changed.add(shard)
+
+    def read_again(self, shard: Shard, after: TablePosition, needs: tuple[str, Ts]) -> None:
+        """Forget what a shard has: the source is read again from there, once the change of the other table
+        by which the shard can go on is durable."""
+        held = self._held[shard]
+        self._rows -= held.rows
+        held.forget()
+        held.sought, held.needs = after, needs
+
+    def is_sought_by(self, checkpoint: Checkpoint) -> bool:
+        """Return True if the source is to be read again, and the durable checkpoint allows it."""
+        sought = self.sought
+        return bool(sought) and all(
+            checkpoint.tables.get(shard.origin_name) == at
+            and ((needs := self._held[shard].needs) is None or checkpoint.covers(*needs))
+            for shard, at in sought.items()
+        )
 
     def end(self, at: TablePosition) -> None:
         """Note that the source's transaction has ended."""
@@ -112,7 +134,7 @@ class HeldShards:
                 now - held.since,
                 table=shard.origin_name,
                 count=held.rows,
-                reason=f"it waits until all shards have made its schema change{others}",
+                reason=held.conflict or f"it waits until all shards have made its schema change{others}",
             )
             for shard, held in self._held.copy().items()
         ]

@@ -78,7 +78,9 @@ class ShardStage:
         self._tables = RoutedTables(self._routes, self._sources, merged, held)
         self._coordination: Coordination
         if options.mode == "optimistic":
-            self._coordination = Optimistic()
+            self._coordination = Optimistic(
+                held, at.tables, context.now, self._tell_wait, options.conflict_seconds
+            )
         else:
             for one in merged:
                 one.reject_differing()
@@ -175,7 +177,11 @@ class ShardStage:
         self._unlocks = tuple(requests)
 
     def durable(self, checkpoint: Checkpoint) -> Sequence[Element]:
-        """Read the source again from the first forgotten item that can pass now."""
+        """Read the source again from the first forgotten item that can pass now.
+
+        Raises SinkError if a shard has waited too long.
+        """
+        self._coordination.check()
         if self._is_open:
             passed: list[Element] = []
         else:
@@ -184,11 +190,9 @@ class ShardStage:
             if self._agreement.look(checkpoint) and not self._seeks:
                 self._seeks = True
                 self._context.seek(TablePosition(checkpoint.ts, checkpoint.position))
-        sought = self._held.sought
-        lags = [checkpoint.tables.get(shard.origin_name) for shard in sought]
-        if sought and lags == list(sought.values()):
+        if self._held.is_sought_by(checkpoint):
             reach("shard.sought")
-            self._context.seek(min(sought.values(), key=lambda at: at.ts))
+            self._context.seek(min(self._held.sought.values(), key=lambda at: at.ts))
         if not self._is_open:
             passed += self._resolution.settle()
         return passed

@@ -262,6 +262,43 @@ def test_shards_that_made_different_changes_are_named_with_the_position_to_skip(
     assert (status.state, status.detail) == ("failed", str(feed.error))
 
 
+def test_a_shard_in_a_conflict_waits_until_another_one_undoes_its_change(shards):
+    shards.sharding = {"mode": "optimistic"}
+    shards.run()
+    shards.execute(
+        "ALTER TABLE item_1 ADD COLUMN c INT",
+        "INSERT INTO item_1 VALUES (50, 1, 1)",
+        "ALTER TABLE item_2 ADD COLUMN c DATETIME",
+        "INSERT INTO item_2 VALUES (150, 1, '2024-01-02 03:04:05')",
+        "INSERT INTO item_3 VALUES (250, 1)",
+    )
+    shards.run()
+    said = call(shards, "locks")
+    assert "column c is int in north: " in said
+    assert "undo the change in one of them" in said
+    assert f"waits for: north: {shards.schema}.item_2\n" in said
+    assert [id_ for (id_,) in shards.select("id") if id_ in (50, 150, 250)] == [50, 250]
+    shards.execute("ALTER TABLE item_1 DROP COLUMN c")
+    shards.run()
+    assert shards.select("id, v") == shards.union("id, v")
+    assert [row for row in shards.select("id, c") if row[1] is not None] == [(150, "2024-01-02 03:04:05")]
+
+
+def test_a_conflict_that_lasts_stops_the_feed_and_undoing_it_lets_it_go_on(shards):
+    shards.sharding = {"mode": "optimistic", "conflict_seconds": 0}
+    shards.run()
+    shards.execute(
+        "ALTER TABLE item_1 ADD COLUMN c INT",
+        "ALTER TABLE item_2 ADD COLUMN c DATETIME",
+    )
+    with pytest.raises(SinkError, match=r"column c is int in north: .* undo the change in one of them"):
+        shards.run()
+    shards.execute("ALTER TABLE item_1 DROP COLUMN c")
+    shards.sharding["conflict_seconds"] = 60
+    shards.run()
+    assert shards.select("id, v") == shards.union("id, v")
+
+
 def test_a_person_unlocks_a_change_that_a_shard_never_makes(shards):
     shards.run()
     shards.execute("ALTER TABLE item_1 ADD COLUMN c INT DEFAULT 5", "INSERT INTO item_1 VALUES (50, 1, 1)")
