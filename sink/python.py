@@ -36,7 +36,7 @@ class Stamped(Protocol):
 
 
 class Acknowledgements:
-    """What a program has processed, of all items that the sinks of its feed have passed to it. Any thread."""
+    """Items that a program has processed, of those that its feed has passed to it. Any thread."""
 
     def __init__(self) -> None:
         self.last: _Stamp = _NOTHING

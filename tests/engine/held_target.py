@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Condition, Lock, get_ident
 
+from tidemill.errors import Retryable
 from tidemill.events import Batch, Checkpoint, Row
 from tidemill.sink import SinkFactory
 from tidemill.testing.progress import changed_to
@@ -24,6 +25,8 @@ class HeldTarget:
         self.user: HeldSink | None = None
         """The open sink."""
         self.opened = 0
+        self.failures = 0
+        """Number of calls of `write` to come that find the target busy."""
         self.factory = SinkFactory(lambda: HeldSink(self))
 
     def hold(self, call: str) -> None:
@@ -84,6 +87,11 @@ class HeldSink:
 
     def write(self, batch: Batch) -> None:
         with self._alone("write"):
+            assert self._of.user is self, "a sink was used after it was closed"
+            if self._of.failures:
+                self._of.failures -= 1
+                self._written, self._at = {}, None
+                raise Retryable("busy")
             for item in batch.items:
                 for row in getattr(item, "rows", ()):
                     if row.after is not None:

@@ -6,19 +6,70 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
+import pykka
 import pytest
 
+from tidemill.actors import PooledActor, SeededSystem
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine import pipeline
+from tidemill.engine.abandoned import AbandonedSink
 from tidemill.engine.feed import Feed
 from tidemill.engine.options import FeedOptions, feed_options, open_sinks
 from tidemill.engine.requests import RequestFile
 from tidemill.errors import ConfigError
-from tidemill.sink import SinkFactory
-from tidemill.testing.changes import MemoryStore
+from tidemill.events import Checkpoint
+from tidemill.sink import Deliver, Delivery, SinkFactory, spawn_sink
+from tidemill.sink.python import PythonSink
+from tidemill.testing.changes import ORDERS, MemoryStore, insert, transaction
 from tidemill.testing.progress import eventually, feed_ended
 
 from .held_target import HeldTarget
+
+
+class Silent(SeededSystem):
+    """A system in which some actors get no turn, as if their threads waited in a driver."""
+
+    silent: frozenset[str] = frozenset()
+
+    def step(self) -> bool:
+        ready = self._ready.processes
+        away = [process for process in ready if process.name in self.silent]
+        ready[:] = [process for process in ready if process.name not in self.silent]
+        try:
+            return super().step()
+        finally:
+            ready += away
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_an_abandoned_sink_belongs_to_its_actor_until_that_has_stopped(seed):
+    random, target, system = Random(seed), HeldTarget(), Silent(seed)
+    target.checkpoint = Checkpoint(0, "0", None, "src")
+    sink = target.factory.new()
+    delivery = Delivery(sink, sink.open(), "src")
+    ref = spawn_sink(system, delivery, system.spawn(PooledActor))
+    items = [transaction(ts, insert(ORDERS, ts, "x")) for ts in range(1, 40)]
+    while items and random.random() < 0.9:
+        ref.tell(Deliver(tuple(items[:3])))
+        del items[:3]
+        target.failures = random.choice([0, 0, 1])
+        for _ in range(random.randrange(4)):
+            system.step()
+    system.silent = frozenset({ref.name})
+    stopped = ref.stop(block=False)
+    with pytest.raises(pykka.Timeout):
+        system.stop(timeout=1.0)
+    abandoned = AbandonedSink(delivery, stopped)
+    told: list[bool] = []
+    abandoned.when_ended(lambda: told.append(True))
+    assert not abandoned.has_ended(5.0)
+    assert (target.user, told) == (sink, [])
+    system.silent = frozenset()
+    assert abandoned.has_ended(60.0)
+    assert (target.user, told) == (None, [True])
+    assert sorted(target.rows) == [*range(1, target.checkpoint.ts + 1)]
+    again = target.factory.new()
+    assert again.open() == target.checkpoint
 
 
 @pytest.fixture
@@ -26,7 +77,7 @@ def tidb() -> Iterator[Tidb]:
     with Tidb(stores=1, tick_seconds=0.02) as made:
         made.execute("create database shop")
         made.execute("create table shop.item (id int primary key, name varchar(40))")
-        insert(made, 0)
+        put(made, 0)
         yield made
 
 
@@ -35,7 +86,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "STOP_SECONDS", 0.1)
 
 
-def insert(tidb: Tidb, *ids: int) -> None:
+def put(tidb: Tidb, *ids: int) -> None:
     for id_ in ids:
         with tidb.transaction() as txn:
             txn.insert("shop.item", (id_, "x"))
@@ -67,7 +118,7 @@ def test_no_sink_has_two_threads_whenever_its_target_is_silent(tidb, tmp_path, s
     for round_ in range(1, 3):
         opened = target.opened
         target.hold(random.choice(["write", "flush"]))
-        insert(tidb, 2 * round_ - 1)
+        put(tidb, 2 * round_ - 1)
         target.until_waiting()
         load_again(feed)
         eventually(lambda: feed.error or feed.status().state == "warning")
@@ -76,7 +127,7 @@ def test_no_sink_has_two_threads_whenever_its_target_is_silent(tidb, tmp_path, s
         assert (wait.stage, wait.kind, wait.on) == ("sink held", "answer", "held target")
         assert target.opened == opened
         target.answer()
-        insert(tidb, 2 * round_)
+        put(tidb, 2 * round_)
         eventually(lambda: feed.error or len(target.rows) == 1 + 2 * round_)  # noqa: B023
         assert feed.error is None
         assert target.opened > opened
@@ -93,7 +144,7 @@ def test_a_feed_that_ends_keeps_its_directory_until_its_last_sink_is_closed(tidb
     feed.start()
     eventually(lambda: feed.error or len(target.rows) == 1)
     target.hold("write")
-    insert(tidb, 1)
+    put(tidb, 1)
     target.until_waiting()
     load_again(feed)
     until_abandoned(feed)
@@ -121,8 +172,6 @@ def starts(feed: Feed) -> bool:
 
 
 def test_a_function_that_returns_the_same_sink_twice_is_refused():
-    from tidemill.sink.python import PythonSink
-
     sink = PythonSink("own", print, MemoryStore())
     with pytest.raises(ConfigError, match="sink own: its function returned the same sink twice"):
         SinkFactory(lambda: sink).new()
