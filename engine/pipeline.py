@@ -291,14 +291,11 @@ class Pipeline:
 
         Doesn't raise: an error becomes the course's, unless the pipeline has ended by another one.
         """
-        self._teardown.add(self._stop)
+        self._teardown.add(self._stop_sinks)
+        self._teardown.add(lambda: self.decoder.stop(block=False))
+        self._teardown.add(self._source.stop)
         if (error := self._teardown.run()) is not None:
             self.course.note(error)
-
-    def _stop(self) -> None:
-        self._teardown.add(self._stop_sinks)
-        self.decoder.stop(block=False)
-        self._source.stop()
 
     def _stop_sinks(self) -> None:
         until = self._clock.now() + STOP_SECONDS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Self
 
 log = logging.getLogger("tidemill")
 
@@ -11,7 +12,8 @@ log = logging.getLogger("tidemill")
 class Teardown:
     """Calls to make at the end, the last added first.
 
-    Unlike an ExitStack it raises nothing: the error that led to the end must not be replaced.
+    Unlike an ExitStack it doesn't replace the error that led to the end. Also a context manager, which makes
+    the calls, and raises their error unless the body has raised.
     """
 
     def __init__(self) -> None:
@@ -19,6 +21,16 @@ class Teardown:
 
     def add(self, call: Callable[[], object]) -> None:
         self._calls.append(call)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, cause: BaseException | None, trace: object) -> None:
+        error = self.run()
+        if error is not None and cause is None:
+            raise error
+        if error is not None:
+            log.error("after %r", cause, exc_info=error)
 
     def run(self) -> BaseException | None:
         """Make every call once; return the first error, and log further ones."""

@@ -104,3 +104,17 @@ def test_every_call_of_a_teardown_is_made_and_its_first_error_returned():
     error = teardown.run()
     assert (made, repr(error)) == ([3, 2, 1], "ValueError(3)")
     assert teardown.run() is None
+
+
+def test_a_teardown_raises_its_error_unless_the_body_has_raised(caplog):
+    def undone(body: type[Exception] | None) -> None:
+        with Teardown() as teardown:
+            teardown.add(lambda: 1 // 0)
+            if body is not None:
+                raise body
+
+    with pytest.raises(ZeroDivisionError):
+        undone(None)
+    with pytest.raises(KeyError):
+        undone(KeyError)
+    assert "ZeroDivisionError" in caplog.text
