@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ..actors import ActorSystem, Clock, MailboxFull, PooledRef
 from ..chain import Stage
 from ..errors import CheckpointError
-from ..events import Checkpoint, SparkQuery, TablePosition, Ts, Wait, room_wait, source_and_table
+from ..events import Checkpoint, SparkQuery, TablePosition, Ts, Wait, source_and_table
 from ..puller.puller import PullerStatistics
 from ..sharding import LockStatus, Unlock
 from ..sink import Delivery, Flush, LoadAgain, Review, Sink, SinkFactory, ToSink, spawn_sink
@@ -29,9 +29,10 @@ from .decode import Counts, DecodeActor
 from .merge import check_merge, with_shards
 from .options import FeedOptions, open_source
 from .patterns import check_patterns, reject_unmatched
-from .startup import BUSY_SECONDS, Startup
+from .startup import Startup
 from .teardown import Teardown
 from .unavailable import blamed
+from .waits import waits_of
 
 log = logging.getLogger("tidemill")
 
@@ -368,44 +369,21 @@ class Pipeline:
         """Return the last of the positions in the source's order; empty if all are."""
         return max(filter(None, positions), key=self._source.rank, default="")
 
-    def _turns(self) -> Iterator[tuple[str, str, float]]:
-        """Return the waits of actors for answers of drivers."""
-        places = {f"sink {delivery.sink.name}": delivery.sink.target for delivery in self.deliveries}
-        for actor in self.blocking.statistics().actors:
-            if actor.turn_since is not None:
-                who = actor.name if actor.name in places else "source"
-                yield who, places.get(who, self._source.address), actor.turn_since
-
     def waits(self) -> list[Wait]:
         """Return all waits, from the source to the sinks."""
-        now = self._clock.now()
-        found = [retry.wait(now) for retry in self.course.retries.values()]
-        found += [
-            Wait(str(who), "answer", now - since, on=where)
-            for who, where, since in self._turns()
-            if now - since > BUSY_SECONDS
-        ]
-        found += [
-            room_wait(wait.name, wait.waiting_on, now - wait.since, count=wait.depth, limit=wait.capacity)
-            for system in (self.compute, self.blocking)
-            for wait in system.waiting()
-        ]
-        for delivery in self.deliveries:
-            found += delivery.waits()
-        found += self._source.waits()
-        known = {wait.stage for wait in found}
-        found += [wait for wait in self.sorter.explain() if wait.stage not in known]
-        return [self._named(wait) for wait in found]
+        return waits_of(
+            self._clock.now(),
+            self.course,
+            self._source,
+            self.sorter,
+            self.deliveries,
+            compute=self.compute,
+            blocking=self.blocking,
+        )
 
     def locks(self) -> list[LockStatus]:
         """Return the schema changes of merged tables that wait for shards."""
         return [lock for stage in self._chains.shards.values() for lock in stage.locks()]
-
-    def _named(self, wait: Wait) -> Wait:
-        """Return the wait with its table's name, if the source knows it."""
-        if wait.table or wait.table_id is None:
-            return wait
-        return replace(wait, table=self._source.table_name(wait.table_id))
 
 
 def _stop_system(system: ActorSystem, seconds: float) -> None:
