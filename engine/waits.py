@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ..actors import ActorSystem
 from ..events import Wait, room_wait
 from ..sink import Delivery
-from ..sorter import Sorter
+from ..sorter import EventSorter
 from ..sources.source import Source
 from .coordinator import Course
 from .startup import BUSY_SECONDS
@@ -19,7 +19,7 @@ def waits_of(
     now: float,
     course: Course,
     source: Source,
-    sorter: Sorter,
+    sorter: EventSorter,
     deliveries: Sequence[Delivery],
     *,
     compute: ActorSystem,
