@@ -105,7 +105,6 @@ MYSQL: Final = SourceKind(
     ddl_policies=True,
     routable=True,
     combines=True,
-    on_diff="tidemill.compare.mysql:open_source",
 )
 
 TIKV: Final = SourceKind(
@@ -117,7 +116,6 @@ TIKV: Final = SourceKind(
     open=_open_tikv,
     survey=_survey_tikv,
     url_only=frozenset({"pd"}),
-    on_diff="tidemill.compare.tikv:open_source",
 )
 
 PUMP: Final = SourceKind(
