@@ -238,9 +238,12 @@ class Feed:
     def _release(self) -> None:
         """Let other feeds use the data directory once nothing of this one writes any more. Any thread."""
         while self._abandoned:
-            if not self._abandoned[-1].has_ended():
-                self._abandoned[-1].when_ended(self._release)
-                return
+            try:
+                if not self._abandoned[-1].has_ended():
+                    self._abandoned[-1].when_ended(self._release)
+                    return
+            except TidemillError as error:  # of its closing
+                log.error("after the feed's end: %s", error)
             self._abandoned.pop()
         self._file.release()
 

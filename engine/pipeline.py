@@ -236,7 +236,12 @@ class Pipeline:
                 sink,
                 at,
                 source,
-                stages=self._chains.chain(sink.name, at, needs_key=getattr(sink, "needs_key", True)),
+                stages=self._chains.chain(
+                    sink.name,
+                    at,
+                    needs_key=getattr(sink, "needs_key", True),
+                    copies_definitions=getattr(sink, "copies_definitions", False),
+                ),
                 feed=self._options.name,
                 now=self._clock.now,
                 can_reload=self._can_reload,
