@@ -6,12 +6,12 @@ import fcntl
 import os
 import re
 import shutil
-import sys
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
 from ..errors import StoreError
+from . import disk
 
 _LOCK = "tidemill.lock"
 _PREFIX = "store-"
@@ -32,7 +32,7 @@ class Scratch:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            disk.make_private(directory)
             foreign = [] if (directory / _LOCK).exists() else self._left()
             if foreign:
                 raise StoreError(
@@ -75,12 +75,12 @@ def _remove(left: Path) -> None:
 
 
 def _lock(path: Path) -> int:
-    """Take the lock file and write into it who holds it; the system lets go when a process ends."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    """Take the lock file and write its holder into it; the system lets go when a process ends."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"pid {os.getpid()} ({' '.join(sys.argv)[:200]})".encode())
+        os.write(descriptor, f"pid {os.getpid()}".encode())  # its command line may have a password
     except BlockingIOError:
         holder = os.pread(descriptor, 300, 0).decode(errors="replace") or "another process"
         os.close(descriptor)
