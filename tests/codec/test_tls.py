@@ -11,8 +11,8 @@ from threading import Thread
 import pytest
 
 from tidemill.codec.mysql.tls import TlsFiles
+from tidemill.dialects.mysql.client import Connection, connect
 from tidemill.errors import ConfigError
-from tidemill.puller.mysql.connection import Connection, connect
 from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.sink import open_sink
 from tidemill.testing.certificates import Authority

@@ -10,11 +10,11 @@ import pytest
 
 from tidemill.codec.mysql.tls import Guarded
 from tidemill.config import Finding
+from tidemill.dialects.mysql.client import connect, disconnect, query
 from tidemill.engine.options import feed_options
 from tidemill.engine.preflight import check_feed
 from tidemill.errors import SinkError, SourceError
 from tidemill.events import Chunk
-from tidemill.puller.mysql.connection import connect, disconnect, query
 from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.sink import open_sink
 from tidemill.testing.certificates import Authority
