@@ -18,13 +18,14 @@ from ..engine.options import FeedOptions, checkpoint_file
 from ..engine.status import FeedStatus
 from ..errors import ConfigError, UsageError
 from ..events import Checkpoint, Ddl, Item, Transaction, Wait
-from ..sink import Sink
-from ..sink.python import PythonSink
+from ..sink import CheckpointStore, SinkFactory
+from ..sink.python import Acknowledgements, PythonSink, Receiver
 from ..sorter import SorterOptions
 from .arguments import SinkArgument, SourceArgument, read_arguments
 from .arrow_batch import ArrowBatch, InvalidDates
 
 T_co = TypeVar("T_co", bound=Item, covariant=True)
+B_co = TypeVar("B_co", bound=ArrowBatch | Ddl, covariant=True)
 
 
 @overload
@@ -107,20 +108,24 @@ class OpenFeed(Generic[T_co]):
     def __init__(
         self,
         options: FeedOptions,
-        sinks: Sequence[Sink],
+        sinks: Sequence[SinkFactory],
         *,
         ddl: bool,
         stages: Sequence[Stage],
         arrow: bool = False,
     ) -> None:
         store = checkpoint_file(options, "python")
-        self._sink = _Sink("python", self._receive, store, explicit=True, ddl=ddl, reads_rows=not arrow)
+        self._processed = _Processed()
+        self._is_arrow = arrow
+        python = SinkFactory(
+            lambda: _Sink("python", self._receive, store, self._processed, ddl=ddl, reads_rows=not arrow)
+        )
         self._clock = SystemClock()
         self._handed_out = 0, 0  # commit and start ts of the last item
         self._sources: set[str] = set()
         self._acknowledged = 0  # the ts of the last item
         self._unacknowledged_since = 0.0
-        self._feed = Feed(options, [self._sink, *sinks], stages={self._sink.name: stages})
+        self._feed = Feed(options, [python, *sinks], stages={python.name: stages})
         self._handover: Handover | None = None
         self._stream: Stream[Sequence[Item]] | None = None
 
@@ -136,19 +141,25 @@ class OpenFeed(Generic[T_co]):
             raise UsageError(f"ack: the transaction of ts {item.commit_ts} didn't come from this feed")
         if item.last:
             self._acknowledged = max(self._acknowledged, item.commit_ts)
-            self._sink.acknowledge(item)
-            if not self._sink.flush_is_due:
-                self._sink.flush_is_due = True
+            self._processed.add(item)
+            if not self._processed.flush_is_due:
+                self._processed.flush_is_due = True
                 self._feed.flush()
 
-    def arrow_batches(self, *, invalid_dates: InvalidDates = "fail") -> ArrowBatches:
+    @overload
+    def arrow_batches(
+        self: OpenFeed[Transaction], *, invalid_dates: InvalidDates = ...
+    ) -> ArrowBatches[ArrowBatch]: ...
+    @overload
+    def arrow_batches(self, *, invalid_dates: InvalidDates = ...) -> ArrowBatches[ArrowBatch | Ddl]: ...
+    def arrow_batches(self, *, invalid_dates: InvalidDates = "fail") -> ArrowBatches[Any]:
         """Return the changes as pyarrow RecordBatches, for `for` or `async for`; with `ddl` each Ddl too.
 
         Needs `arrow=True` of `open`. Rows that are still the source's bytes become columns without a Python
         object for each. With `invalid_dates="null"`, dates that Arrow can't represent (0000-00-00) are null;
         otherwise they raise SourceError.
         """
-        if self._sink.reads_rows:
+        if not self._is_arrow:
             raise UsageError("arrow_batches: open the feed with arrow=True")
         if invalid_dates not in ("fail", "null"):
             raise UsageError(f"invalid_dates: {invalid_dates!r} is neither 'fail' nor 'null'")
@@ -259,7 +270,7 @@ class OpenFeed(Generic[T_co]):
         self._raise_error()
 
 
-class ArrowBatches:
+class ArrowBatches(Generic[B_co]):
     """Changes as Arrow batches, in commit order, for one reader; made by `OpenFeed.arrow_batches`."""
 
     def __init__(self, feed: OpenFeed[Any], invalid_dates: InvalidDates) -> None:
@@ -268,27 +279,44 @@ class ArrowBatches:
         self._feed = feed
         self._encode = ArrowEncoder(invalid_dates).encode
 
-    def __iter__(self) -> Iterator[ArrowBatch | Ddl]:
+    def __iter__(self) -> Iterator[B_co]:
         """Yield each batch. Raises the feed's error at its end."""
         if self._feed._handover is None:
             raise UsageError("iterate over a feed inside `with tidemill.open(...) as feed`")
         return self._encoded(self._feed._handover)
 
-    def _encoded(self, handover: Handover) -> Iterator[ArrowBatch | Ddl]:
+    def _encoded(self, handover: Handover) -> Iterator[B_co]:
         for items in self._feed._received(handover):
-            yield from self._encode(items)
+            yield from cast("Iterator[B_co]", self._encode(items))
 
-    async def __aiter__(self) -> AsyncIterator[ArrowBatch | Ddl]:
+    async def __aiter__(self) -> AsyncIterator[B_co]:
         async for items in self._feed.batches():
-            for batch in self._encode(items):
+            for batch in cast("Iterator[B_co]", self._encode(items)):
                 yield batch
 
 
-class _Sink(PythonSink):
-    """Requests flushes; many acknowledgements share one."""
+class _Processed(Acknowledgements):
+    """Acknowledgements that request flushes; many of them share one."""
 
     flush_is_due = False
 
+
+class _Sink(PythonSink):
+    """Notes that the requested flush is made."""
+
+    def __init__(
+        self,
+        name: str,
+        receive: Receiver,
+        store: CheckpointStore,
+        processed: _Processed,
+        *,
+        ddl: bool,
+        reads_rows: bool,
+    ) -> None:
+        super().__init__(name, receive, store, acknowledgements=processed, ddl=ddl, reads_rows=reads_rows)
+        self._processed = processed
+
     def flush(self) -> Checkpoint | None:
-        self.flush_is_due = False
+        self._processed.flush_is_due = False
         return super().flush()

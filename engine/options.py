@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .. import config
 from ..actors import Clock
-from ..dialects.options import MARK_SCHEMA, MARK_TABLE, MARKS
+from ..dialects.options import MARK_SCHEMA, MARK_TABLE, MARKS, RowOptions
 from ..errors import ConfigError
 from ..mounter import Policy, Rule
 from ..mounter.mysql.change import KINDS as DDL_KINDS
@@ -18,7 +19,7 @@ from ..mounter.mysql.policy import ACTIONS as DDL_ACTIONS
 from ..routing import CanalFilter, RowFilter, TableFilter, Transform
 from ..sharding import Routes
 from ..sharding.options import RouteRule, ShardingOptions, sharding_options
-from ..sink import Sink
+from ..sink import SinkFactory
 from ..sink.kind import SinkContext
 from ..sink.omissions import OmissionOptions
 from ..sink.registry import GivenSink, given_sink, open_given
@@ -28,6 +29,7 @@ from ..sources.kind import SourceContext, SourceKind, SourceOptions
 from ..sources.registry import OF_ANY, missing_url, open_kind, source_options
 from ..sources.several_options import SEVERAL, several_options
 from ..sources.source import Source
+from ..store import disk
 from .checkpoint import CheckpointFile
 from .filters import NO_FILTERS, Filters, filters_of
 from .requests import RequestFile
@@ -52,7 +54,7 @@ class SinkOptions:
     """Options of one sink."""
 
     name: str
-    url: str
+    url: str = field(repr=False)
     tables: TableFilter | None = None
     """Patterns of the feed's tables for this sink; None: all."""
     rows: tuple[RowFilter, ...] = ()
@@ -61,7 +63,7 @@ class SinkOptions:
     """Durable copy of what the sink is about to apply; None: none."""
     omissions: OmissionOptions = field(default_factory=OmissionOptions)
     """Transactions and schema changes that the sink isn't to get."""
-    section: Mapping[str, Any] = field(default_factory=dict)
+    section: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The rest of its section, unparsed."""
     given: GivenSink
     """Its kind, with the section as options of that kind."""
@@ -139,8 +141,11 @@ class FeedOptions:
 
 
 def feed_directory(found: Mapping[str, Any]) -> Path:
-    """Return the data directory of a feed with these tables."""
-    return Path(found.get("data_dir", DATA_DIR))
+    """Return the data directory of a feed with these tables. Raises ConfigError."""
+    directory = found.get("data_dir", "")
+    if not isinstance(directory, str):
+        raise ConfigError("data_dir: expected a string")
+    return Path(directory) if directory else DATA_DIR
 
 
 def feed_options(
@@ -152,8 +157,15 @@ def feed_options(
 
     `source_form` is the form of the source's options. `source_given` has precedence over them.
     """
+    if isinstance(found.get("source"), str):
+        raise ConfigError(
+            'source: expected a table: write [source], and below it url = "…" and tables = ["…"]'
+        )
+    for key in OF_ANY:
+        if key in found:
+            raise ConfigError(f"{key}: it is a key of [source] or of a [[sink]]: write it below one of them")
     config.reject_unknown(found, KEYS, "")
-    for key, kind in (("name", str), ("data_dir", str), ("until", str), ("sorter", dict)):
+    for key, kind in (("name", str), ("until", str), ("sorter", dict)):
         if key in found and not isinstance(found[key], kind):
             raise ConfigError(f"{key}: expected a {'table' if kind is dict else 'string'}")
     if not _NAME.fullmatch(found.get("name", DEFAULT_NAME)):
@@ -196,11 +208,16 @@ def _reject_unroutable(source: SourceKind, sinks: Sequence[SinkOptions]) -> None
     if not source.routable:
         raise ConfigError(f"route: tables of a {source.name} source can't be merged: only MySQL's")
     for sink in sinks:
-        if getattr(sink.given.options, "copy", "") == "definition":
+        if _copies_definitions(sink):
             raise ConfigError(
                 f'sink {sink.name}: copy = "definition": indexes of shards may not be those of a merged '
                 'table: use copy = "columns" with [[route]], and create the indexes yourself'
             )
+
+
+def _copies_definitions(sink: SinkOptions) -> bool:
+    options = sink.given.options
+    return isinstance(options, RowOptions) and options.copies_definitions
 
 
 def _rules(sections: Any) -> Iterator[Rule]:
@@ -359,6 +376,10 @@ def source_context(options: FeedOptions, clock: Clock) -> SourceContext:
     directory = options.data_dir / f"scratch-{options.source_kind.name}"
     skipped = RequestFile(options.data_dir).load().skip
     policy = Policy(options.on_ddl, skipped, filters=options.filters.statements)
+    details = not options.routes and any(
+        sink.given.kind.has_definitions(sink.given.options) for sink in options.sinks
+    )
+    copies = any(map(_copies_definitions, options.sinks))
     return SourceContext(
         tables=options.tables,
         feed=options.name,
@@ -366,13 +387,17 @@ def source_context(options: FeedOptions, clock: Clock) -> SourceContext:
         clock=clock,
         on_ddl=policy,
         routes=options.merging,
-        details=any(getattr(sink.given.options, "copy", "") == "definition" for sink in options.sinks),
+        details=details,
+        tells_details=details and not copies,
     )
 
 
-def open_sinks(options: FeedOptions) -> list[Sink]:
-    """Return the sinks that the options name, not opened yet. Raises ConfigError."""
-    return [open_given(sink.given, sink_context(options, sink.name)) for sink in options.sinks]
+def open_sinks(options: FeedOptions) -> list[SinkFactory]:
+    """Return factories of the sinks that the options name. Raises ConfigError."""
+    return [
+        SinkFactory(partial(open_given, sink.given, sink_context(options, sink.name)))
+        for sink in options.sinks
+    ]
 
 
 def sink_context(options: FeedOptions, sink: str) -> SinkContext:
@@ -380,9 +405,9 @@ def sink_context(options: FeedOptions, sink: str) -> SinkContext:
 
 
 def make_data_dir(options: FeedOptions) -> None:
-    """Create the data directory. Raises ConfigError if it can't be created."""
+    """Create the data directory, for this user only. Raises ConfigError if it can't be created."""
     try:
-        options.data_dir.mkdir(parents=True, exist_ok=True)
+        disk.make_private(options.data_dir)
     except OSError as error:
         raise ConfigError(f"data_dir: {options.data_dir}: {error.strerror}") from None
 

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 from ..errors import ConfigError
-from ..routing import TableFilter
+from ..routing import TableFilter, named
 from ..sources.source import SourceInfo, no_table_matches
+from ..store.disk import replace
 from .options import FeedOptions
 
 
@@ -15,11 +16,11 @@ def reject_unmatched(options: FeedOptions, found: SourceInfo) -> None:
     """Raise ConfigError for a pattern that matches no table, which would otherwise be missing silently."""
     unmatched = options.tables.unmatched(found.tables)
     if unmatched:
-        raise ConfigError(no_table_matches(unmatched))
+        raise ConfigError(no_table_matches(unmatched, found.tables))
     followed = [table for table in found.tables if options.tables.matches(*table)]
     for sink in options.sinks:
         if sink.tables is not None and (unmatched := sink.tables.unmatched(followed)):
-            names = ", ".join(map(repr, unmatched))
+            names = named(unmatched, followed)
             raise ConfigError(
                 f"sink {sink.name}: tables: no table of this feed matches {names}: fix the pattern, or let "
                 "source.tables follow the table"
@@ -40,10 +41,12 @@ def check_patterns(options: FeedOptions, *, is_new: bool) -> None:
 
 def _keep(path: Path, tables: TableFilter, what: str, *, is_new: bool) -> None:
     patterns = json.dumps(tables.patterns)
-    if not is_new and path.exists() and (before := path.read_text()) != patterns:
+    before = path.read_text() if path.exists() else None
+    if not is_new and before not in (None, patterns):
         raise ConfigError(
             f"{what} {before} so far, and what happened to other tables "
             "is missing in its targets: give a feed with other patterns a new name and target, or remove "
             f"{path} to go on all the same"
         )
-    path.write_text(patterns)
+    if before != patterns:
+        replace(path, patterns.encode())

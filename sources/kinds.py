@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from ..config import Finding
-from ..config.url import PERCENT_ENCODE
+from ..config.url import PERCENT_ENCODE, port_problem
 from ..errors import ConfigError
 from ..puller.mysql.options import MysqlOptions
 from ..puller.pump.options import PumpOptions, pump_addresses
@@ -22,11 +22,12 @@ def _address(url: str) -> dict[str, Any]:
     """Return host, port, user and password, as far as they are given."""
     try:
         parts = urlsplit(url)
+    except ValueError:  # a bracket that is not of an IPv6 address
+        raise ConfigError(f"source.url: {PERCENT_ENCODE}") from None
+    try:
         port = parts.port
-    except ValueError as error:
-        # The error's own text could contain a part of the password.
-        reason = PERCENT_ENCODE if "@" in url else str(error)
-        raise ConfigError(f"source.url: {reason}") from None
+    except ValueError:  # its own text could contain a part of the password
+        raise ConfigError(f"source.url: {port_problem(url)}") from None
     rest = parts.path.strip("/") + parts.query + parts.fragment
     if "@" in rest:
         raise ConfigError(f"source.url: {PERCENT_ENCODE}")
@@ -63,7 +64,8 @@ def _survey_mysql(options: MysqlOptions, context: SourceContext) -> Iterator[Fin
 def _open_tikv(options: TikvOptions, context: SourceContext) -> Source:
     from .tikv import TikvSource
 
-    return TikvSource(options, context.tables, context.feed, context.directory, context.clock)
+    where = context.feed, context.directory, context.clock
+    return TikvSource(options, context.tables, *where, details=context.tells_details)
 
 
 def _survey_tikv(options: TikvOptions, context: SourceContext) -> Iterator[Finding]:
@@ -83,7 +85,8 @@ def _pumps(url: str) -> dict[str, Any]:
 def _open_pump(options: PumpOptions, context: SourceContext) -> Source:
     from .pump import PumpSource
 
-    return PumpSource(options, context.tables, context.feed, context.directory, context.clock)
+    where = context.feed, context.directory, context.clock
+    return PumpSource(options, context.tables, *where, details=context.tells_details)
 
 
 def _survey_pump(options: PumpOptions, context: SourceContext) -> Iterator[Finding]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final
 
 from msgspec import Struct
@@ -15,11 +15,11 @@ from ...events import Column
 from .charset import max_bytes, text_decoder
 from .charset_name import read_charset, read_collation
 from .collation import Charset
-from .column_type import bytes_of_length, read_type
+from .column_type import bytes_of_length, read_type, shown_width
 from .constant import read_default, read_expression
 from .details import in_parentheses
 from .field import BYTES_KINDS
-from .tokens import MAXDB, ORACLE, STRICT, NotUnderstood, Tokens
+from .tokens import MAXDB, ORACLE, STRICT, NotUnderstood, Token, Tokens
 
 _UNSUPPORTED: Final = {
     "COMPRESSED": "COMPRESSED",
@@ -30,7 +30,6 @@ _UNSUPPORTED: Final = {
 }
 """Attributes beyond a plain column's, with what they make of it."""
 _TEXT_KINDS: Final = frozenset({"char", "varchar", "text", "enum", "set"})
-_JSON_CHECK: Final = re.compile(r"\(\s*json_valid\s*\(\s*`?((?:[^`)]|``)+?)`?\s*\)\s*\)", re.IGNORECASE)
 _UNKNOWN: Final[Mapping[str, str]] = {}
 _MAX_VARCHAR_BYTES: Final = 0xFFFF
 
@@ -97,6 +96,8 @@ def _read_definition(name: str, tokens: Tokens, explicit_timestamps: bool) -> De
         details |= {"charset": None, "collation": None}
     while _read_attribute(tokens, name, details):
         pass
+    if "width" in details:
+        details["width"] = shown_width(details, of_mysql=tokens.of_mysql)
     implicit = False
     if details["kind"] == "timestamp" and not explicit_timestamps:
         nullable = details.setdefault("nullable", False)
@@ -157,9 +158,10 @@ def _make_text_of_what_is_too_long(details: dict[str, Any], strict: bool) -> Non
 
 def _round(details: dict[str, Any]) -> None:
     """Round the default of a FLOAT(m,d) or DOUBLE(m,d) to its d digits, as the server does."""
-    digits, default = details.pop("digits", None), details.get("default")
-    if digits is None or default is None:
+    default = details.get("default")
+    if details["kind"] not in ("float", "double") or not details.get("length") or default is None:
         return
+    digits = details["scale"]
     try:
         value = float(Decimal(default.strip("'")))
     except ArithmeticError:
@@ -170,8 +172,10 @@ def _round(details: dict[str, Any]) -> None:
 
 def _read_attribute(tokens: Tokens, name: str, details: dict[str, Any]) -> bool:
     """Read the next attribute; False if there is none."""
-    if tokens.accept("UNSIGNED") or tokens.accept("ZEROFILL"):
+    if tokens.accept("UNSIGNED"):
         details["unsigned"] = True
+    elif tokens.accept("ZEROFILL"):
+        details |= {"unsigned": True, "zerofill": True}
     elif tokens.accept("BYTE"):  # CHAR BYTE is BINARY
         details["charset"] = "binary"
     elif tokens.accept("BINARY"):
@@ -221,8 +225,7 @@ def _read_constraint(tokens: Tokens, name: str, details: dict[str, Any]) -> bool
         start = tokens.next
         tokens.expect("(")
         tokens.skip_to_closing()
-        check = _JSON_CHECK.fullmatch(tokens.text_since(start))
-        if check and details["kind"] == "text" and check[1].lower() == name.lower():
+        if details["kind"] == "text" and _checks_json(tokens, start, name):
             details["is_json"] = True  # MariaDB's JSON is a LONGTEXT with such a check
         tokens.accept("NOT")
         tokens.accept("ENFORCED")
@@ -238,6 +241,16 @@ def _read_constraint(tokens: Tokens, name: str, details: dict[str, Any]) -> bool
         tokens.accept_any("SET", "NO")
         tokens.take()
     return True
+
+
+def _checks_json(tokens: Tokens, start: Token, name: str) -> bool:
+    """Return True if the condition read since `start` is (json_valid(`name`))."""
+    match [*islice(tokens.since(start), 7)]:
+        case [first, function, opening, column, *closing] if [
+            token.value for token in (first, function, opening)
+        ] == ["(", "JSON_VALID", "("] and [token.value for token in closing] == [")", ")"]:
+            return (column.value if column.kind == "name" else column.text).lower() == name.lower()
+    return False
 
 
 def _skip_attribute(tokens: Tokens) -> bool:

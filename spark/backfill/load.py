@@ -8,8 +8,9 @@ from typing import Final, TypeAlias
 from ...actors import SystemClock
 from ...errors import CheckpointError, Retryable
 from ...events import Checkpoint, Item, row_count
-from ...sink import Delivery, Sink
+from ...sink import Delivery, Sink, SinkFactory
 from ...sink.delivery import ReplayRequired
+from ...sink.sink import closing
 from ..offsets.offset import Offset
 from .replay import Replay
 from .retry_deadline import RetryDeadline
@@ -20,22 +21,24 @@ PATIENCE_SECONDS: Final = 600.0
 _BATCH_ROWS: Final = 5_000
 
 
-def load_sink(replay: Replay, end: Offset, sink: Sink, told: Told | None, patience_seconds: float) -> None:
-    """Bring the sink to `end` unless it is at or after it. Opens and closes it.
+def load_sink(
+    replay: Replay, end: Offset, factory: SinkFactory, told: Told | None, patience_seconds: float
+) -> None:
+    """Bring a target to `end` unless it is at or after it.
 
     Raises CheckpointError if it holds something else, Retryable and Fatal as sinks do.
     """
     patience = RetryDeadline(patience_seconds)
     while True:
-        try:
-            at = sink.open()
-            if at is None or not _is_loaded(sink, at, end):
-                _deliver(replay, sink, at, end, patience, told)
-            return
-        except Retryable as error:  # ReplayRequired among them: it begins again at the sink's checkpoint
-            patience.wait(error)
-        finally:
-            sink.close()
+        sink = factory.new()
+        with closing(sink):
+            try:
+                at = sink.open()
+                if at is None or not _is_loaded(sink, at, end):
+                    _deliver(replay, sink, at, end, patience, told)
+                return
+            except Retryable as error:  # ReplayRequired among them: it begins again at the sink's checkpoint
+                patience.wait(error)
 
 
 def _is_loaded(sink: Sink, at: Checkpoint, end: Offset) -> bool:
