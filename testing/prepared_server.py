@@ -21,7 +21,7 @@ _PRELOADED: Final = (
     _CLI, "tidemill.engine.feed", "tidemill.engine.options", "tidemill.sources.mysql",
     "tidemill.sources.pump", "tidemill.sources.tikv", "tidemill.dialects.mysql.mysql",
     "tidemill.dialects.sqlite.sqlite", "tidemill.sink.sql.opening", "tidemill.sink.sql.parallel.sink",
-    "tidemill.sorter.db.sorter", "sqlalchemy.dialects.mysql.pymysql", "sqlalchemy.dialects.sqlite",
+    "tidemill.sorter.db.sorter",
     "typer._adapters",
 )  # fmt: skip
 _REQUEST_BYTES: Final = 1 << 17

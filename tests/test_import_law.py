@@ -41,7 +41,7 @@ FOREIGN = {
     "codec": {"msgspec", "google", "numpy", "pyarrow"},
     "config": {"msgspec"},
     "chain": {"msgspec"},
-    "dialects": {"msgspec", "sqlalchemy", "pymysql", "psycopg", "duckdb", "pyarrow"},
+    "dialects": {"msgspec", "pymysql", "psycopg", "duckdb", "pyarrow"},
     "timeline": {"msgspec"},
     "sorter": {"msgspec"},
     "mounter": {"msgspec"},
@@ -49,7 +49,7 @@ FOREIGN = {
     "sharding": {"msgspec"},
     "puller": {"msgspec", "pymysql", "pymysqlreplication", "grpc", "zstandard", "etcd3", "prometheus_client"},
     "emulator": {"msgspec", "grpc"},
-    "sink": {"msgspec", "sqlalchemy", "pymysql", "psycopg", "pyarrow", "numpy", "duckdb", "confluent_kafka"},
+    "sink": {"msgspec", "pymysql", "psycopg", "pyarrow", "numpy", "duckdb", "confluent_kafka"},
 }
 
 

@@ -51,14 +51,14 @@ def test_the_root_imports_no_stage_by_itself():
 
 
 def test_the_command_line_starts_without_what_only_feeds_need():
-    heavy = "'grpc', 'google.protobuf', 'rocksdict', 'sqlalchemy', 'pymysql', 'pyarrow', 'pyspark'"
+    heavy = "'grpc', 'google.protobuf', 'rocksdict', 'pymysql', 'pyarrow', 'pyspark'"
     code = f"import sys, tidemill.cli; print([name for name in ({heavy}) if name in sys.modules])"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert output == "[]\n"
 
 
 def test_a_feeds_options_are_read_without_the_drivers_of_its_sinks():
-    heavy = "'sqlalchemy', 'pymysql', 'pyarrow', 'http.client'"
+    heavy = "'pymysql', 'pyarrow', 'http.client'"
     code = f"import sys, tidemill.engine.options; print([name for name in ({heavy}) if name in sys.modules])"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert output == "[]\n"

@@ -8,10 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import duckdb
-from sqlalchemy import URL
 
 from ...errors import Retryable, SinkError
-from ..address import path_of
+from ..address import Address, path_of
 from ..database import CHECKPOINT_TABLE, StatementRejected
 from ..options import DuckDbOptions
 from .apply import DuckDbApplier
@@ -29,8 +28,8 @@ _REJECTED = (
 
 
 class DuckDbDatabase:
-    def __init__(self, url: URL, feed: str, options: DuckDbOptions) -> None:
-        path = file_of(url)
+    def __init__(self, address: Address, feed: str, options: DuckDbOptions) -> None:
+        path = file_of(address)
         self.feed = feed
         self.identity = f"duckdb:{path}"
         self.session = session = DuckDbSession(path)
@@ -92,6 +91,8 @@ class DuckDbDatabase:
         return SinkError(said)
 
 
-def file_of(url: URL) -> Path:
+def file_of(address: Address) -> Path:
     """Return the file of a URL. Raises ConfigError."""
-    return path_of(url, "a DuckDB sink needs a file: duckdb:///here.duckdb or duckdb:////var/lib/here.duckdb")
+    return path_of(
+        address, "a DuckDB sink needs a file: duckdb:///here.duckdb or duckdb:////var/lib/here.duckdb"
+    )

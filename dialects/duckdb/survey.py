@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlalchemy import URL
-
 from ...config import Finding
 from ...config.survey import writable_file
 from ...events import Table
+from ..address import Address
 from .duckdb import file_of
 from .tables import unindexed
 
 
-def survey(url: URL) -> Iterator[Finding]:
+def survey(address: Address) -> Iterator[Finding]:
     """Yield findings about a file, which isn't created."""
-    yield writable_file(file_of(url))
+    yield writable_file(file_of(address))
 
 
 def misfits(table: Table) -> Iterator[Finding]:

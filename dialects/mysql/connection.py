@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import pymysql.connections
 from pymysql.constants import COMMAND
-from sqlalchemy import URL, Engine, create_engine, event
-from sqlalchemy.pool import NullPool
 
 from ...codec.mysql.tls import Guarded, TlsFiles
 from ...errors import ConfigError
+from ..address import Address
 
 _DUPLICATES: Final = re.compile(rb"Duplicates: (\d+)")
 _PIECE_BYTES: Final = 1 << 18
 """Bytes of a packet of rows, which the server reads while the next one is made."""
-_TLS: Final = "ssl"
-"""Prefix of the URL's options for TLS."""
-_OPTIONS: Final = {
+_TLS: Final = {
     "ssl_ca": "ca",
     "ssl_cert": "cert",
     "ssl_key": "key",
     "ssl_verify_identity": "verify_identity",
 }
+"""Options of a URL for TLS."""
+_PATHS: Final = ("unix_socket", "bind_address", "read_default_file", "read_default_group")
+_SECONDS: Final = ("connect_timeout", "read_timeout", "write_timeout")
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
@@ -84,38 +85,46 @@ class Connection(Guarded, pymysql.connections.Connection):
         return outcomes
 
 
-def engine(url: URL, **options: Any) -> Engine:
-    """Return an engine that makes such connections with PyMySQL's `options`, and keeps none of them.
+def connector(address: Address, **options: Any) -> Callable[[], Connection]:
+    """Return a function that connects, with PyMySQL's `options` and those of the URL.
 
-    The URL may have options for TLS. Raises ConfigError for others that begin with "ssl".
+    Raises ConfigError for unknown options of the URL.
     """
-    tls = tls_of(url)
-    others = [name for name in url.query if name.startswith(_TLS)]
-    # The database is created if it is missing.
-    place = url.difference_update_query(others).set(drivername="mysql+pymysql", database="")
-    made = create_engine(place, poolclass=NullPool, connect_args=options)
-
-    def connect(_dialect: object, _record: object, args: list[Any], given: dict[str, Any]) -> Connection:
-        return Connection(*args, **given, ssl=tls.context())
-
-    event.listen(made, "do_connect", connect)
-    return made
+    tls = tls_of(address)
+    given = options | _driver_options(address)
+    for name, value in (("host", address.host), ("port", address.port), ("user", address.user)):
+        if value:
+            given[name] = value
+    given["password"] = address.password or ""
+    # The database is created if it is missing, so none is chosen.
+    return lambda: Connection(**given, ssl=tls.context())
 
 
-def tls_of(url: URL) -> TlsFiles:
-    """Return a URL's options for TLS. Raises ConfigError for unknown ones."""
+def _driver_options(address: Address) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    for name, value in address.query.items():
+        if name in _SECONDS:
+            if not value.isdecimal():
+                raise ConfigError(f"{name} = {value!r} in the URL: accepted: a whole number of seconds")
+            options[name] = int(value)
+        elif name in _PATHS:
+            options[name] = value
+        elif name not in _TLS:
+            accepted = ", ".join([*_TLS, *_PATHS, *_SECONDS])
+            raise ConfigError(f"unknown option {name!r} in the URL; accepted: {accepted}")
+    return options
+
+
+def tls_of(address: Address) -> TlsFiles:
+    """Return a URL's options for TLS. Raises ConfigError for unknown values."""
     given: dict[str, Any] = {}
-    for name, value in url.query.items():
-        if name not in _OPTIONS:
-            if name.startswith(_TLS):
-                accepted = ", ".join(_OPTIONS)
-                raise ConfigError(f"unknown option {name!r} in the URL; accepted for TLS: {accepted}")
-        elif not isinstance(value, str):
-            raise ConfigError(f"{name} is given twice in the URL")
-        elif name != "ssl_verify_identity":
-            given[_OPTIONS[name]] = value
+    for name, value in address.query.items():
+        if name not in _TLS:
+            continue
+        if name != "ssl_verify_identity":
+            given[_TLS[name]] = value
         elif value in _BOOLEANS:
-            given[_OPTIONS[name]] = _BOOLEANS[value]
+            given[_TLS[name]] = _BOOLEANS[value]
         else:
             raise ConfigError(f"{name} = {value!r} in the URL: accepted: {', '.join(_BOOLEANS)}")
     return TlsFiles(**given)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from sqlalchemy import URL
-
 from ...errors import Retryable, SinkError
+from ..address import Address
 from ..database import OWN_SCHEMA, StatementRejected
 from ..options import MySqlOptions
 from ..worker import Start
@@ -31,7 +30,7 @@ class MySqlDatabase:
 
     def __init__(
         self,
-        url: URL,
+        address: Address,
         feed: str,
         options: MySqlOptions,
         busy_seconds: float | None = None,
@@ -42,13 +41,13 @@ class MySqlDatabase:
         `make_home` returns the feed's own tables, from a session, their schema and the feed's name.
         """
         self.feed = feed
-        self._made_with = url, feed, options
+        self._made_with = address, feed, options
         self._busy_seconds = busy_seconds
-        schema = options.schema or url.database
-        host = "127.0.0.1" if url.host in (None, "localhost") else url.host
-        server = url.query.get("unix_socket") or f"{host}:{url.port or 3306}"
+        schema = options.schema or address.database
+        host = "127.0.0.1" if address.host in ("", "localhost") else address.host
+        server = address.query.get("unix_socket") or f"{host}:{address.port or 3306}"
         self.identity = f"mysql://{server}/{schema or ''}"
-        self.session = session = MySqlSession(url, self.identity)
+        self.session = session = MySqlSession(address, self.identity)
         own = schema or OWN_SCHEMA
         self.own_tables = MySqlOwnTables(session, own)
         self.home = make_home(session, own, feed)

@@ -9,9 +9,9 @@ from math import copysign
 from typing import Any, Final
 
 from msgspec.structs import replace
-from sqlalchemy import URL
 
 from ...events import Checkpoint, Row, Table, TableName
+from ..address import Address
 from ..checkpoint import FeedCheckpoint, explained
 from ..database import CHECKPOINT_TABLE, OWN_SCHEMA, difference
 from ..options import MySqlOptions
@@ -35,7 +35,7 @@ class MySqlReader:
     """The stored form of a row is the source's, except for a negative zero, which is text, and for documents
     of another source, which are printed in one way."""
 
-    def __init__(self, address: URL, options: MySqlOptions, feed: str) -> None:
+    def __init__(self, address: Address, options: MySqlOptions, feed: str) -> None:
         schema = options.schema or address.database
         self._schema = schema
         server = ServerOptions(

@@ -10,15 +10,14 @@ from typing import Any, Final
 
 import pymysql
 from pymysql.constants import CLIENT
-from sqlalchemy import URL
-from sqlalchemy.exc import DBAPIError
 
 from ...codec.mysql.tls import rejected_certificate
 from ...errors import Retryable, SinkError
+from ..address import Address
 from ..database import StatementRejected
 from . import text as text
 from . import tidb
-from .connection import Connection, Outcome, engine
+from .connection import Connection, Outcome, connector
 from .modes import STRICT, WITHOUT_STRICT
 
 UTC: Final = "+00:00"
@@ -82,10 +81,10 @@ class MySqlSession:
     errors; `explain` converts them to ours. `identity` names the server in them.
     """
 
-    def __init__(self, url: URL, identity: str) -> None:
+    def __init__(self, address: Address, identity: str) -> None:
         self._identity = identity
-        self._engine = engine(
-            url,
+        self._connect = connector(
+            address,
             client_flag=CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS | CLIENT.LOCAL_FILES,
             charset="utf8mb4",
             autocommit=True,  # transactions are explicit; none is opened by accident
@@ -103,11 +102,9 @@ class MySqlSession:
 
     def connect(self) -> None:
         try:
-            pooled = self._engine.raw_connection()
+            self._connection = self._connect()
         except RuntimeError as error:  # PyMySQL lacks a package that the server's login needs
             raise SinkError(f"{self._identity}: {error}") from error
-        self._connection = pooled.driver_connection
-        pooled.detach()
         ((version, packet_bytes, lower_case),) = self.rows(
             "SELECT VERSION(), @@max_allowed_packet, @@lower_case_table_names"
         )
@@ -226,8 +223,6 @@ class MySqlSession:
 
     def explain(self, error: Exception, doing: str) -> StatementRejected | Retryable | SinkError | None:
         """Return tidemill's error for a driver's error; None for any other."""
-        if isinstance(error, DBAPIError) and isinstance(error.orig, Exception):
-            error = error.orig
         if not isinstance(error, pymysql.MySQLError):
             return None
         code = error.args[0] if error.args else 0

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import URL, Connection, text
-from sqlalchemy.exc import DBAPIError
+import pymysql
 
 from ...config import Finding
 from ...errors import ConfigError
+from ..address import Address
 from ..options import MySqlOptions
-from .connection import engine
+from .connection import Connection, connector
 
 _RIGHTS: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP")
 """Privileges that a feed needs on its target schemas."""
@@ -24,35 +24,34 @@ _NOT_COPIED: Final = (
 )
 
 
-def survey(url: URL, options: MySqlOptions) -> Iterator[Finding]:
+def survey(address: Address, options: MySqlOptions) -> Iterator[Finding]:
     """Yield findings about a server."""
     try:
-        with engine(url).connect() as server:
-            yield Finding("ok", f"{url.host} answers")
-            if warning := server.connection.driver_connection.tls_warning:  # type: ignore[union-attr]
+        with connector(address)() as server:
+            yield Finding("ok", f"{address.host} answers")
+            if warning := server.tls_warning:
                 yield Finding("warning", warning)
             if options.copy == "definition":
                 yield Finding("ok", f'copy = "definition" leaves out {_NOT_COPIED}')
-            yield from _rights(server, options.schema or url.database)
-    except DBAPIError as error:
-        reason = error.orig.args[-1] if error.orig is not None and error.orig.args else error
-        yield Finding("error", str(reason))
+            yield from _rights(server, options.schema or address.database)
+    except pymysql.MySQLError as error:
+        yield Finding("error", str(error.args[-1] if error.args else error))
     except ConfigError as error:
         yield Finding("error", str(error))
 
 
-def _rights(server: Connection, schema: str | None) -> Iterator[Finding]:
-    """Yield findings about privileges; `schema` is the tables' target, None: their own schemas."""
-    user, read_only = server.execute(text("SELECT CURRENT_USER(), @@read_only")).one()
+def _rights(server: Connection, schema: str) -> Iterator[Finding]:
+    """Yield findings about privileges; `schema` is the tables' target, empty: their own schemas."""
+    ((user, read_only),) = _rows(server, "SELECT CURRENT_USER(), @@read_only")
     everywhere: set[str] = set()
     here: set[str] = set()
-    for (grant,) in server.execute(text("SHOW GRANTS")):
+    for (grant,) in _rows(server, "SHOW GRANTS"):
         if match := re.match(r"GRANT (.+?) ON (\S+)\.\* TO ", grant):
             rights = match[1].split(", ")
             name = match[2].strip("`").replace("\\", "").replace("%", "*")
             if match[2] == "*":
                 everywhere.update(rights)
-            elif schema is not None and fnmatchcase(schema, name):
+            elif schema and fnmatchcase(schema, name):
                 here.update(rights)
     if read_only and not everywhere & {"ALL PRIVILEGES", "READ_ONLY ADMIN", "SUPER"}:
         yield Finding("error", "the server is read-only")
@@ -60,3 +59,9 @@ def _rights(server: Connection, schema: str | None) -> Iterator[Finding]:
     if missing and "ALL PRIVILEGES" not in everywhere | here:
         place = f"{schema or '*'}.*"
         yield Finding("warning", f"{user} has no right to {', '.join(missing)} on {place}, by its own grants")
+
+
+def _rows(server: Connection, query: str) -> Sequence[Sequence[Any]]:
+    with server.cursor() as cursor:
+        cursor.execute(query)
+        return cursor.fetchall()

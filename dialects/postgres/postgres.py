@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import URL
-
 from ...errors import ConfigError, Retryable, SinkError
+from ..address import Address
 from ..database import OWN_SCHEMA, StatementRejected
 from ..options import PostgresOptions
 from ..statement import ANY, Statement
@@ -25,20 +24,20 @@ _LOCK_SECONDS: Final = 3
 
 class PostgresDatabase:
     def __init__(
-        self, url: URL, feed: str, options: PostgresOptions, busy_seconds: float | None = None
+        self, address: Address, feed: str, options: PostgresOptions, busy_seconds: float | None = None
     ) -> None:
         """`busy_seconds` is the timeout of a statement that waits for a lock; None: the server's.
 
         Raises ConfigError if the URL names no database.
         """
-        if not url.database:
+        if not address.database:
             raise ConfigError("a PostgreSQL sink needs a database: postgresql://user@host/database")
         self.feed = feed
-        self._made_with = url, feed, options
+        self._made_with = address, feed, options
         self._busy_seconds = busy_seconds
-        server = f"{url.query.get('host') or url.host or 'localhost'}:{url.port or 5432}"
-        self.identity = "/".join(filter(None, [f"postgresql://{server}", url.database, options.schema]))
-        self.session = session = PostgresSession(url, self.identity)
+        server = f"{address.query.get('host') or address.host or 'localhost'}:{address.port or 5432}"
+        self.identity = "/".join(filter(None, [f"postgresql://{server}", address.database, options.schema]))
+        self.session = session = PostgresSession(address, self.identity)
         tables = Tables(session, options.schema, dates_as_text=options.dates == "text")
         own = options.schema or OWN_SCHEMA
         self.home = Home(session, tables, own, feed)

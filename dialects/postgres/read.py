@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, Final
 
-from sqlalchemy import URL
-
 from ...events import Checkpoint, Row, Table, TableName
 from ...events.per_table import PerTable
+from ..address import Address
 from ..checkpoint import FeedCheckpoint, explained
 from ..database import OWN_SCHEMA, difference
 from ..options import PostgresOptions
@@ -34,7 +33,7 @@ class PostgresReader:
 
     summing: Summing | None = None
 
-    def __init__(self, address: URL, options: PostgresOptions, feed: str) -> None:
+    def __init__(self, address: Address, options: PostgresOptions, feed: str) -> None:
         self._schema = options.schema
         server = f"{address.query.get('host') or address.host or 'localhost'}:{address.port or 5432}"
         self.identity = "/".join(filter(None, [f"postgresql://{server}", address.database, options.schema]))

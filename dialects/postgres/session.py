@@ -10,9 +10,9 @@ from contextlib import suppress
 from typing import Any, Final
 
 import psycopg
-from sqlalchemy import URL
 
 from ...errors import InvariantViolated, Retryable, SinkError
+from ..address import Address
 from ..database import MISSING, StatementRejected
 from ..statement import ANY, Statement
 
@@ -83,17 +83,17 @@ class PostgresSession:
     Methods raise the driver's errors; `explain` converts them to ours. `identity` names the database in them.
     """
 
-    def __init__(self, url: URL, identity: str) -> None:
+    def __init__(self, address: Address, identity: str) -> None:
         self._identity = identity
         self._options: dict[str, Any] = {
-            "host": url.host,
-            "port": url.port,
-            "user": url.username,
-            "password": url.password,
-            "dbname": url.database,
+            "host": address.host or None,
+            "port": address.port,
+            "user": address.user,
+            "password": address.password,
+            "dbname": address.database or None,
             "connect_timeout": 10,
             "application_name": "tidemill",
-            **url.query,
+            **address.query,
             "client_encoding": "UTF8",
         }
         self._connection: psycopg.Connection[Any] | None = None

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlalchemy import URL
-
 from ...config import Finding
 from ...errors import SinkError, TidemillError
 from ...events import Table
+from ..address import Address
 from ..database import OWN_SCHEMA
 from ..options import PostgresOptions
 from .postgres import PostgresDatabase
@@ -16,13 +15,13 @@ from .session import PostgresSession
 from .text import name
 
 
-def survey(url: URL, options: PostgresOptions) -> Iterator[Finding]:
+def survey(address: Address, options: PostgresOptions) -> Iterator[Finding]:
     """Yield findings about a database; nothing is created."""
-    target = PostgresDatabase(url, "", options)
+    target = PostgresDatabase(address, "", options)
     session = target.session
     try:
         session.connect()
-        yield Finding("ok", f"{url.host or 'localhost'} answers")
+        yield Finding("ok", f"{address.host or 'localhost'} answers")
         yield from _rights(session, options.schema)
     except TidemillError as error:
         yield Finding("error", str(error))

@@ -6,12 +6,8 @@ import sqlite3
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import URL, create_engine
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import NullPool
-
 from ...errors import Retryable, SinkError
-from ..address import path_of
+from ..address import Address, path_of
 from ..database import StatementRejected
 
 _ATTEMPTS: Final = 10
@@ -20,25 +16,18 @@ _BUSY_SECONDS: Final = 1.0
 
 
 class SqliteSession:
-    def __init__(self, url: URL, busy_seconds: float | None = None) -> None:
+    def __init__(self, address: Address, busy_seconds: float | None = None) -> None:
         """`busy_seconds` is the timeout of a call that waits for another writer. Raises ConfigError."""
-        self.identity = f"sqlite:{file_of(url)}"
-        self._engine = create_engine(
-            url,
-            poolclass=NullPool,
-            # With isolation_level None, sqlite3 doesn't begin or commit transactions by itself.
-            connect_args={
-                "isolation_level": None,
-                "timeout": busy_seconds or _BUSY_SECONDS,
-                "check_same_thread": False,
-            },
-        )
+        self._file = file_of(address)
+        self.identity = f"sqlite:{self._file}"
+        self._busy_seconds = busy_seconds or _BUSY_SECONDS
         self._connection: sqlite3.Connection | None = None
 
     def connect(self) -> None:
-        pooled = self._engine.raw_connection()
-        self._connection = pooled.driver_connection
-        pooled.detach()
+        # With isolation_level None, sqlite3 doesn't begin or commit transactions by itself.
+        self._connection = sqlite3.connect(
+            self._file, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
+        )
         self._use_journal()
         self.execute("PRAGMA synchronous=FULL")
 
@@ -69,8 +58,6 @@ class SqliteSession:
         return self.connection.execute(statement, values)
 
     def explain(self, error: Exception, doing: str) -> StatementRejected | Retryable | SinkError | None:
-        if isinstance(error, DBAPIError) and isinstance(error.orig, Exception):
-            error = error.orig
         if not isinstance(error, sqlite3.Error):
             return None
         said = f"{self.identity}: {doing}: {error}"
@@ -86,6 +73,6 @@ class SqliteSession:
         return SinkError(said)
 
 
-def file_of(url: URL) -> Path:
+def file_of(address: Address) -> Path:
     """Return the file of a URL. Raises ConfigError."""
-    return path_of(url, "an SQLite sink needs a file: sqlite:///here.db or sqlite:////var/lib/here.db")
+    return path_of(address, "an SQLite sink needs a file: sqlite:///here.db or sqlite:////var/lib/here.db")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from sqlalchemy import URL
-
 from ...errors import Retryable, SinkError
+from ..address import Address
 from ..database import CHECKPOINT_TABLE, StatementRejected
 from ..options import SqliteOptions
 from .apply import SqliteApplier
@@ -15,11 +14,11 @@ from .session import SqliteSession
 
 class SqliteDatabase:
     def __init__(
-        self, url: URL, feed: str, options: SqliteOptions, busy_seconds: float | None = None
+        self, address: Address, feed: str, options: SqliteOptions, busy_seconds: float | None = None
     ) -> None:
         """`busy_seconds` is the timeout of a call that waits for another writer."""
         self.feed = feed
-        self._session = session = SqliteSession(url, busy_seconds)
+        self._session = session = SqliteSession(address, busy_seconds)
         self.identity = session.identity
         self.own_tables = SqliteOwnTables(session.execute)
         self.tables = SqliteDefiner(session, options.table_name, self.own_tables)

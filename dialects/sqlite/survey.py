@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlalchemy import URL
-
 from ...config import Finding
 from ...config.survey import writable_file
+from ..address import Address
 from .session import file_of
 
 
-def survey(url: URL) -> Iterator[Finding]:
+def survey(address: Address) -> Iterator[Finding]:
     """Yield findings about a file, which isn't created."""
-    yield writable_file(file_of(url))
+    yield writable_file(file_of(address))

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
+from ...config.url import redacted
 from ...dialects.address import parsed
 from ...dialects.mysql import text as text
 from ...dialects.mysql.session import MySqlSession, quoted
@@ -23,9 +24,8 @@ class CheckpointTable:
 
     def __init__(self, url: str, cluster_id: int = 0, schema: str = SCHEMA, table: str = NAME) -> None:
         """With the cluster id 0, the table's only row is meant. Raises ConfigError for the URL."""
-        at = parsed(url)
-        address = at.render_as_string(hide_password=True)
-        self._session = MySqlSession(at, address)
+        address = redacted(url)
+        self._session = MySqlSession(parsed(url), address)
         self._schema = schema
         self._table = f"{text.name(schema)}.{text.name(table)}"
         self._cluster_id = cluster_id

@@ -117,7 +117,7 @@ def test_a_file_that_is_none_is_named(tmp_path) -> None:
     [
         (
             "ssl_disabled=true",
-            "unknown option 'ssl_disabled' in the URL; accepted for TLS: ssl_ca, ssl_cert,",
+            "unknown option 'ssl_disabled' in the URL; accepted: ssl_ca, ssl_cert,",
         ),
         ("ssl_check_hostname=false", "unknown option 'ssl_check_hostname'"),
         ("ssl_ca=a&ssl_ca=b", "ssl_ca is given twice in the URL"),

@@ -6,8 +6,8 @@ from contextlib import closing
 
 import pytest
 from pymysql.constants import CLIENT
-from sqlalchemy import make_url
 
+from tidemill.dialects.address import parsed
 from tidemill.dialects.mysql import plan as mysql_plan
 from tidemill.dialects.mysql.connection import Connection
 from tidemill.dialects.mysql.session import MySqlSession
@@ -142,7 +142,7 @@ def test_no_file_is_sent_to_a_server_that_asks_for_one(place, tmp_path):
     file = tmp_path / "private"
     file.write_text("1\tsecret\n")
     loaded(place, ORDERS)
-    session = MySqlSession(make_url(place.server.url(place.database)), "here")
+    session = MySqlSession(parsed(place.server.url(place.database)), "here")
     with closing(session):
         session.connect()
         statement = f"LOAD DATA LOCAL INFILE '{file}' INTO TABLE `{place.database}`.orders"

@@ -10,8 +10,8 @@ from threading import Event, Thread
 
 import pytest
 from pymysql.err import OperationalError
-from sqlalchemy import make_url
 
+from tidemill.dialects.address import parsed
 from tidemill.dialects.mysql.mysql import MySqlDatabase
 from tidemill.dialects.mysql.session import MySqlSession
 from tidemill.dialects.options import MySqlOptions, PostgresOptions
@@ -477,7 +477,7 @@ def test_an_order_that_several_workers_cannot_keep_is_refused(options):
 
 def test_connections_share_what_is_expensive_to_make(on_mariadb):
     place = on_mariadb
-    url = make_url(place.server.url(place.database))
+    url = parsed(place.server.url(place.database))
     one, other = MySqlSession(url, "one"), MySqlSession(url, "other")
     with closing(one), closing(other):
         one.connect()
@@ -488,7 +488,7 @@ def test_connections_share_what_is_expensive_to_make(on_mariadb):
 def test_a_packet_is_rendered_while_the_server_works_on_the_one_before(on_mariadb):
     place = on_mariadb
     loaded(place, ORDERS, rows=[(1, "a"), (2, "b")])
-    target = MySqlDatabase(make_url(place.server.url(place.database)), "other", MySqlOptions())
+    target = MySqlDatabase(parsed(place.server.url(place.database)), "other", MySqlOptions())
     with closing(target), place.server.connect(database=place.database) as other, other.cursor() as cursor:
         target.connect_worker()
         cursor.execute("START TRANSACTION")

@@ -10,8 +10,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from sqlalchemy import make_url
 
+from tidemill.dialects.address import parsed
 from tidemill.engine.checkpoint import lowest
 from tidemill.errors import Retryable
 from tidemill.events import Checkpoint, Ddl, Item, TablePosition
@@ -101,7 +101,7 @@ class OneFeed:
     def _pipeline(self) -> Iterator[None]:
         """Never ends by itself, except by a seek."""
         feeds, rng = self._feeds, self._feeds.rng
-        sink = SqlSink("copy", QuickTarget(make_url(f"sqlite:///{self._path}"), self.name))
+        sink = SqlSink("copy", QuickTarget(parsed(f"sqlite:///{self._path}"), self.name))
         locks = SharedLocks(feeds.revisions, self.name, find_running=lambda: feeds.running)
         self._stage = stage = ShardStage(feeds.options, Routes(feeds.rules), SOURCES, shared=locks)
         stage.unlock(self._unlocks)

@@ -11,8 +11,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from sqlalchemy import URL, make_url
 
+from tidemill.dialects.address import Address, parsed
 from tidemill.dialects.options import SqliteOptions
 from tidemill.dialects.sqlite.sqlite import SqliteDatabase
 from tidemill.engine.checkpoint import lowest
@@ -45,7 +45,7 @@ class QuickTarget(SqliteDatabase):
     is_altered = False
     """True while the open transaction contains a schema change."""
 
-    def __init__(self, url: URL, feed: str) -> None:
+    def __init__(self, url: Address, feed: str) -> None:
         super().__init__(url, feed, SqliteOptions())
         alter = self.tables.alter
 
@@ -120,7 +120,7 @@ class Life:
 
     def _pipeline(self) -> bool:
         """Return True at the end of the log; False after a seek."""
-        self._target = QuickTarget(make_url(f"sqlite:///{self.path}"), "feed")
+        self._target = QuickTarget(parsed(f"sqlite:///{self.path}"), "feed")
         sink = SqlSink("copy", self._target)
         self.stage = ShardStage(self._options, Routes(self._rules), SOURCES)
         self.stage.unlock(self.unlocked)

@@ -86,7 +86,8 @@ def test_what_is_wrong_is_said_with_what_is_accepted(target, options, message):
 
 def test_without_the_driver_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pymysql", None)
-    monkeypatch.delitem(sys.modules, "tidemill.dialects.mysql.mysql", raising=False)
+    for name in ("mysql", "session"):
+        monkeypatch.delitem(sys.modules, f"tidemill.dialects.mysql.{name}", raising=False)
     with pytest.raises(ConfigError, match=r"^sink copy: MySQL needs: pip install 'tidemill\[mysql\]'$"):
         opened("mysql://db/")
 
@@ -97,6 +98,6 @@ def test_a_login_that_needs_another_package_says_so(monkeypatch):
     def lacking():
         raise RuntimeError("'cryptography' package is required")
 
-    monkeypatch.setattr(sink._database.session._engine, "raw_connection", lacking)
+    monkeypatch.setattr(sink._database.session, "_connect", lacking)
     with pytest.raises(SinkError, match="mysql://db:3306/: 'cryptography' package is required"):
         sink.open()

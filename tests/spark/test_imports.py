@@ -35,7 +35,7 @@ stream.stop()
 has("stream")
 """
 OTHER_SOURCES = {"grpc", "etcd3", "google.protobuf", "tidemill.puller.tikv.client"}
-ENGINE = {"rocksdict", "pykka", "sqlalchemy", "tidemill.engine", "tidemill.mounter.mysql", "tidemill.sorter"}
+ENGINE = {"rocksdict", "pykka", "tidemill.engine", "tidemill.mounter.mysql", "tidemill.sorter"}
 CAPTURES = {"pyarrow.flight"}
 TIDB_ROWS = "tidemill.codec.tidb."
 SHARED = {"tidemill.codec.tidb.decimal"}

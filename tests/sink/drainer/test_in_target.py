@@ -148,7 +148,7 @@ def test_a_checkpoint_that_is_more_than_a_commit_ts_is_refused(sink, checkpoint)
 
 def test_spark_refuses_it():
     with pytest.raises(ConfigError, match="Spark stores checkpoints of its own"):
-        open_shared(MYSQL, "mysql://root@127.0.0.1/", MySqlOptions(checkpoint="drainer"), None, "")
+        open_shared(MYSQL, "mysql://root@127.0.0.1/", MySqlOptions(checkpoint="drainer"), None, "", 1.0)
 
 
 @pytest.mark.parametrize(
