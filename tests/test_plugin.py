@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -17,22 +14,16 @@ from tidemill.config import Registry
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.sink.kind import SinkKind
 from tidemill.sink.registry import GROUP, SINKS
-from tidemill.testing.progress import completed
 
-PLUGIN = Path(__file__).parents[1] / "examples" / "plugin"
+from .installed import install, run
+
 Call = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that has the example plugin as pip installs it."""
-    source = tmp_path_factory.mktemp("source") / "plugin"
-    shutil.copytree(PLUGIN, source)
-    target = tmp_path_factory.mktemp("installed")
-    offline = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
-    command = [sys.executable, "-m", "pip", "install", "-q", *offline, "--target", target, source]
-    completed(command, 300).check_returncode()
-    return target
+    return install("plugin", tmp_path_factory.mktemp("plugin"))
 
 
 @pytest.fixture
@@ -40,8 +31,7 @@ def tidemill(installed: Path, tmp_path: Path) -> Call:
     """The command line with the plugin installed."""
 
     def call(*arguments: object, path: Path = installed) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "tidemill.cli", *map(str, arguments)]
-        return completed(command, 300, env={**os.environ, "PYTHONPATH": str(path)}, cwd=tmp_path)
+        return run(path, "tidemill.cli", *arguments, cwd=tmp_path)
 
     return call
 

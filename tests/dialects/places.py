@@ -8,83 +8,21 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing
 from importlib.metadata import entry_points
 from ipaddress import ip_address
-from math import copysign
 
 import duckdb
 import pytest
 
 from tidemill.dialects.dialect import Dialect
-from tidemill.dialects.groups import Group
 from tidemill.dialects.postgres.types import DATES, TEXTS
 from tidemill.dialects.registry import DIALECTS
 from tidemill.dialects.sqlite.types import from_sqlite
-from tidemill.events import Row, RowChange, Table
-from tidemill.sink import Sink, open_sink
-from tidemill.sink.registry import given_sink
+from tidemill.events import Row
 from tidemill.testing import column_kinds as kinds
-from tidemill.testing.changes import MemoryStore
+from tidemill.testing.database_place import DatabasePlace
 from tidemill.testing.postgres_values import from_postgres
-
-
-class DatabasePlace:
-    """An empty database that outlives its sinks."""
-
-    at_least_once = False
-
-    def __init__(self, url: str, feed: str = "test", **options: object) -> None:
-        """`options` are those of every sink."""
-        self.url = url
-        self.feed = feed
-        self.options = options
-
-    def sink(self, **options: object) -> Sink:
-        """Return a new sink, as after a restart."""
-        given = self.options | options
-        return open_sink("copy", self.url, feed=self.feed, store=MemoryStore(), options=given)
-
-    def query(self, sql: str) -> list:
-        """Run a statement; return its rows."""
-        raise NotImplementedError
-
-    def rows(self, table: Table) -> list[Row]:
-        """Return the rows of the table as Python values, in any order."""
-        raise NotImplementedError
-
-    def named(self, schema: str, table: str) -> str:
-        """Return the quoted name that a table of the source has here."""
-        raise NotImplementedError
-
-    def storable(self, row: Row) -> Row:
-        """Return a row of kinds.KEYED without the values that the database lacks."""
-        return row
-
-    def tells_apart(self, one: object, other: object) -> bool:
-        """Return True if the database stores two values of the same column in two ways."""
-        if one == other == 0 and isinstance(one, float) and isinstance(other, float):
-            return copysign(1, one) != copysign(1, other)
-        return one != other
-
-    def kept_open(self) -> AbstractContextManager[object]:
-        """Return a context in which sinks are opened faster."""
-        return nullcontext()
-
-    def apply(self, *changes: RowChange) -> None:
-        """Change rows as somebody else than the feed would; no change of a key."""
-        given = given_sink("by hand", self.url, self.options)
-        assert given.kind.dialect is not None
-        database = given.kind.dialect.connect(self.url, given.options, "by hand", None)
-        database.connect()
-        with closing(database):
-            database.begin()
-            database.rows.apply([_group(change) for change in changes])
-            database.commit()
-
-
-def _group(change: RowChange) -> Group:
-    return Group(change.table, change.op, [change])
 
 
 class SqlitePlace(DatabasePlace):
