@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from ...codec.row_code import compile_rows
 from ...events import Column, Row, Table, not_a_member
+from .float_text import rounded_text
 
 Render: TypeAlias = Callable[[Iterable[Row]], list[str]]
 
@@ -21,6 +22,7 @@ _CONVERTED = {"bit": "CAST({} AS UNSIGNED)", **dict.fromkeys(_BINARIES, "UNHEX({
 """Expressions of values that aren't stored as a line has them."""
 _LENGTHS = ("", "tiny", "", "medium", "long")
 _MAX_KEY_BYTES = 3072
+_SCOPE = {"Q": "'", "QQ": "''", "N": "NULL", "rounded_text": rounded_text}
 _HASHED = 64
 """Number of characters or bytes of a long value that count for a row's hash."""
 
@@ -31,7 +33,7 @@ def name(identifier: str) -> str:
 
 def compile_values(table: Table) -> Render:
     """Return a function that renders each row as "(1,'a',NULL)"."""
-    parts = [_nullable(c, f"c{i}", _value(c, f"c{i}")) for i, c in enumerate(table.columns)]
+    parts = [_nullable(c, f"c{i}", _stored(c, f"c{i}")) for i, c in enumerate(table.columns)]
     return _compile(table, f"({','.join(parts)})")
 
 
@@ -59,7 +61,7 @@ def compile_set(table: Table, index: Iterable[int]) -> Render:
     """Return a function that renders the columns in `index` of each row as "`a`=1,`b`=NULL"."""
     columns = table.columns
     parts = [
-        f"{_name(columns[i])}={_nullable(columns[i], f'c{i}', _value(columns[i], f'c{i}'))}" for i in index
+        f"{_name(columns[i])}={_nullable(columns[i], f'c{i}', _stored(columns[i], f'c{i}'))}" for i in index
     ]
     return _compile(table, ",".join(parts))
 
@@ -96,7 +98,7 @@ def key_columns(table: Table) -> str:
 
 def _compile(table: Table, template: str) -> Render:
     """Return a function that fills in the template of an f-string for each row."""
-    return compile_rows(len(table.columns), f'f"""{template}"""', {"Q": "'", "QQ": "''", "N": "NULL"})
+    return compile_rows(len(table.columns), f'f"""{template}"""', _SCOPE)
 
 
 def _name(column: Column) -> str:
@@ -109,8 +111,15 @@ def _nullable(column: Column, var: str, expression: str) -> str:
     return f"{{N if {var} is None else {expression}}}" if column.nullable else f"{{{expression}}}"
 
 
-def _value(column: Column, var: str) -> str:
+def _stored(column: Column, var: str) -> str:
     """Return a Python expression for the text of a value to store; `var` isn't None."""
+    if column.kind in ("float", "double") and column.length:
+        return f"Q+rounded_text({var},{column.length},{column.scale},{column.kind == 'float'})+Q"
+    return _value(column, var)
+
+
+def _value(column: Column, var: str) -> str:
+    """Return a Python expression for the text of a value; `var` isn't None."""
     kind = column.kind
     if kind in _NUMBERS:
         return var
@@ -141,7 +150,7 @@ def _field(column: Column, var: str) -> str:
         return f"{var}.hex()"
     if column.kind == "year":  # 0 would be the year 2000
         return f"f'{{{var}:04}}'"
-    return _value(column, var)
+    return _stored(column, var)
 
 
 def _printed(column: Column, column_name: str) -> str:
@@ -245,14 +254,18 @@ def define(column: Column) -> str:
 
 
 def type_text(column: Column) -> str:
-    """Return the type as information_schema prints it, without the display width of integers."""
+    """Return the type as information_schema prints it, without default display widths of integers."""
     kind, length, scale = column.kind, column.length, column.scale
-    unsigned = " unsigned" if column.unsigned else ""
+    signs = " unsigned" * column.unsigned + " zerofill" * column.zerofill
     match kind:
         case "decimal":
-            return f"decimal({length},{scale}){unsigned}"
-        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "float" | "double":
-            return kind + unsigned
+            return f"decimal({length},{scale}){signs}"
+        case "float" | "double":
+            return (f"{kind}({length},{scale})" if length else kind) + signs
+        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint":
+            return (f"{kind}({column.width})" if column.width else kind) + signs
+        case "geometry":
+            return column.subtype or kind
         case "bit" | "char" | "varchar" | "binary" | "varbinary" | "vector":
             return f"{kind}({length})"
         case "text" | "blob":
@@ -261,7 +274,7 @@ def type_text(column: Column) -> str:
             return f"{kind}({scale})" if scale else kind
         case "enum" | "set":
             return f"{kind}({','.join(escaped(member) for member in column.members)})"
-        case "date" | "year" | "json" | "uuid" | "inet4" | "inet6" | "geometry":
+        case "date" | "year" | "json" | "uuid" | "inet4" | "inet6":
             return kind
 
 
