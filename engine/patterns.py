@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import ConfigError
@@ -40,10 +41,18 @@ def check_patterns(options: FeedOptions, *, is_new: bool) -> None:
 
 def _keep(path: Path, tables: TableFilter, what: str, *, is_new: bool) -> None:
     patterns = json.dumps(tables.patterns)
-    if not is_new and path.exists() and (before := path.read_text()) != patterns:
+    if not is_new and path.exists() and not _only_excludes(before := path.read_text(), tables.patterns):
         raise ConfigError(
             f"{what} {before} so far, and what happened to other tables "
             "is missing in its targets: give a feed with other patterns a new name and target, or remove "
-            f"{path} to go on all the same"
+            f'{path} to go on all the same; patterns that leave tables out, as "!shop.orders", may be added '
+            "at the end"
         )
     path.write_text(patterns)
+
+
+def _only_excludes(before: str, patterns: Sequence[str]) -> bool:
+    """Return True if the patterns are those before, with none but exclusions after them: no table is new."""
+    have = json.loads(before)
+    added = patterns[len(have) :]
+    return list(patterns[: len(have)]) == have and all(pattern.startswith("!") for pattern in added)
