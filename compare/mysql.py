@@ -196,7 +196,7 @@ class MySqlTarget:
         return self._checkpoint.load()
 
     def reading(self) -> AbstractContextManager[Checkpoint]:
-        return self._checkpoint.reading("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        return self._checkpoint.reading("START TRANSACTION WITH CONSISTENT SNAPSHOT")
 
     # --- tables
 

@@ -22,6 +22,10 @@ class OwnTables(Protocol):
     unix_time: str
     """Expression of the server's time, in whole seconds since 1970."""
 
+    @property
+    def max_row_bytes(self) -> int | None:
+        """Maximum size of a row's texts, about; None for one that other limits come before."""
+
     def has(self, table: str) -> bool:
         """Return True if there is a table of that name."""
 

@@ -16,6 +16,7 @@ class DuckDbOwnTables:
     for_update = ""
     """There is one writing process at a time."""
     unix_time = "CAST(floor(epoch(now())) AS BIGINT)"
+    max_row_bytes = None
 
     def __init__(self, session: DuckDbSession) -> None:
         self._session = session

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from msgspec.structs import replace
@@ -25,7 +25,10 @@ _EXPRESSIONS_ONLY: Final = frozenset({"text", "blob", "json", "geometry", "vecto
 _COLLATIONS: Final = "SELECT COLLATION_NAME FROM information_schema.COLLATIONS"
 _APPLICABILITY: Final = "information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
 """Where MariaDB since 10.10 has the full names of collations that several charsets share."""
-_LONGTEXT_BYTES: Final = 4
+_LONG: Final = 4
+"""Length of LONGTEXT and LONGBLOB."""
+_LACKED_BY_TIDB: Final = frozenset({"geometry", "vector"})
+"""Kinds whose bytes TiDB has no type for."""
 _TEXT_LENGTHS: Final = {"uuid": 36, "inet4": 15, "inet6": 45}
 """Characters of MariaDB's types that MySQL lacks and that are stored as text there."""
 
@@ -48,6 +51,11 @@ class Fit:
         """Raises SinkError for a collation that the server lacks and that has no substitute."""
         collation = self._collation(table.collation, f"table {table.full_name}")
         columns = tuple(self.column(column, table.full_name) for column in table.columns)
+        if self._session.is_tidb:  # which takes few expressions; rows come with a value of every column
+            columns = tuple(
+                replace(column, default=None) if (column.default or "").startswith("(") else column
+                for column in columns
+            )
         return replace(
             table, columns=columns, collation=collation, charset=_charset(table.charset, collation)
         )
@@ -64,11 +72,13 @@ class Fit:
         """Return the column with a type of the server that holds the same values."""
         if self._session.is_mariadb:
             return column
+        if self._session.is_tidb and column.kind in _LACKED_BY_TIDB:
+            return replace(column, kind="blob", length=_LONG)
         if length := _TEXT_LENGTHS.get(column.kind):
             return replace(column, kind="char", length=length, charset="ascii", collation="ascii_bin")
         if column.kind == "json" and column.charset is not None:
             # MariaDB's JSON is the text as it was written; MySQL's type writes it in its own way.
-            return replace(column, kind="text", length=_LONGTEXT_BYTES)
+            return replace(column, kind="text", length=_LONG)
         return column
 
     def details(self, details: Details) -> Details:
@@ -82,6 +92,7 @@ class Fit:
                 parts=tuple(replace(part, expression=_portable(part.expression)) for part in one.parts),
             )
             for one in details.indexes
+            if one.kind != "SPATIAL" or not self._session.is_tidb
         )
         return replace(details, checks=checks, indexes=indexes)
 
@@ -92,12 +103,11 @@ class Fit:
         for spelling in name, *_other_spellings(name):
             if spelling.lower() in self._collations():
                 return spelling
-        charset = name.partition("_")[0]
-        ending = "nopad_bin" if self._session.is_mariadb else "0900_bin" if charset == "utf8mb4" else "bin"
+        advised = next(one for one in _binary_collations(name) if one in self._collations())
         raise SinkError(
             f"{where} has the collation {name}, which the target lacks: name one that it has in the sink's "
-            f"option collations, for instance {name} = {charset}_{ending}; it must tell apart all "
-            "values of unique keys"
+            f"option collations, for instance {name} = {advised}; it must tell apart all values of unique "
+            "keys"
         )
 
     def _collations(self) -> frozenset[str]:
@@ -170,8 +180,17 @@ def _other_spellings(collation: str) -> list[str]:
     return []
 
 
+def _binary_collations(collation: str) -> Iterator[str]:
+    """Yield collations that compare bytes, the best substitute first; every server has the last one."""
+    for charset in collation.partition("_")[0].lower(), "utf8mb4":
+        for ending in "nopad_bin", "0900_bin", "bin":
+            yield f"{charset}_{ending}"
+
+
 def _charset(charset: str | None, collation: str | None) -> str | None:
-    """Return the charset of a collation that may have another spelling than the column's charset."""
-    if charset in ("utf8", "utf8mb3") and collation is not None:
-        return collation.partition("_")[0]
-    return charset
+    """Return the charset of a collation, which may have another spelling than the column's charset, or be
+    another one that has all its characters."""
+    if charset is None or collation is None:
+        return charset
+    prefix = collation.partition("_")[0]
+    return charset if prefix in ("uca1400", "binary") else prefix

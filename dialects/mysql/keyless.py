@@ -46,6 +46,7 @@ class KeylessTable:
         the table's schema in the target, `home` the quoted name of the temporary table's."""
         self._session = session
         self._send = send
+        self._columns = _columns(session, schema, table)
         self._names = [text.name(column.name) for column in table.columns]
         self._table = f"{text.name(schema)}.{text.name(table.name)}"
         self._triggers = (
@@ -98,11 +99,10 @@ class KeylessTable:
 
     def _create(self) -> bool:
         self._session.execute(f"DROP TEMPORARY TABLE IF EXISTS {self._rows}")
-        columns = f"{self._number} INT DEFAULT 0, {self._hash} INT UNSIGNED, KEY ({self._hash})"
+        parts = [f"{self._number} INT DEFAULT 0", f"{self._hash} INT UNSIGNED", *self._columns]
         try:
-            self._session.execute(
-                f"CREATE TEMPORARY TABLE {self._rows} ({columns}) ENGINE=InnoDB "
-                f"SELECT {','.join(self._names)} FROM {self._table} LIMIT 0"
+            self._session.define(
+                f"CREATE TEMPORARY TABLE {self._rows} ({', '.join(parts)}, KEY ({self._hash})) ENGINE=InnoDB"
             )
         except pymysql.MySQLError as error:
             if error.args[0] in _NOT_POSSIBLE:
@@ -126,6 +126,26 @@ class KeylessTable:
         invalid = self._invalid.count(rows)
         for statement in joined(start, ",", self._values(rows), "", max_chars, invalid):
             self._send([statement])
+
+
+def _columns(session: MySqlSession, schema: str, table: Table) -> list[str]:
+    """Return definitions of a table's columns as they are in the target, but without what is checked or
+    computed there.
+
+    Neither CREATE TABLE ... SELECT, which TiDB lacks, nor LIKE, which takes over indexes and generated
+    columns, gives that.
+    """
+    rows = session.rows(
+        "SELECT LOWER(column_name), column_type, character_set_name, collation_name "
+        "FROM information_schema.columns "
+        f"WHERE table_schema={quoted(schema)} AND table_name={quoted(table.name)}"
+    )
+    types = {
+        column: f"{type_} CHARACTER SET {charset} COLLATE {collation}" if collation else type_
+        for column, type_, charset, collation in rows
+    }
+    names = [column.name for column in table.columns]
+    return [f"{text.name(name)} {types[name.lower()]} NULL" for name in names]
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from . import text as text
 from .session import MySqlSession, quoted
+from .tidb import MAX_ROW_BYTES
 
 
 class MySqlOwnTables:
@@ -22,6 +23,10 @@ class MySqlOwnTables:
         self._session = session
         self._schema = schema
         self.home = f"{text.name(schema)}."
+
+    @property
+    def max_row_bytes(self) -> int | None:
+        return MAX_ROW_BYTES if self._session.is_tidb else None
 
     def has(self, table: str) -> bool:
         found = self._session.rows(

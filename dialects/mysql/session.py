@@ -17,6 +17,7 @@ from sqlalchemy.pool import NullPool
 from ...errors import Retryable, SinkError
 from ..target import StatementRejected
 from . import text as text
+from . import tidb
 from .connection import Connection, Outcome, use_own_connections
 from .modes import STRICT, WITHOUT_STRICT
 
@@ -28,7 +29,7 @@ _MARIADB_PATIENCE: Final = (
 )
 """Settings by which a long statement, or a transaction that waits for its next rows, isn't ended."""
 
-_WAITING_HELPS: Final = {
+_WAITING_HELPS: Final = tidb.WAITING_HELPS | {
     1020,  # a row has changed since the transaction's snapshot (innodb_snapshot_isolation)
     1040,  # too many connections
     1053,  # server shutdown in progress
@@ -45,9 +46,9 @@ _WAITING_HELPS: Final = {
     2055,  # connection lost
     4031,  # disconnected for idleness
 }
-_CONTENTION: Final = {1020, 1205, 1213}
+_CONTENTION: Final = tidb.CONTENTION | {1020, 1205, 1213}
 """Errors of a transaction that met another one."""
-_ABOUT_A_ROW: Final = {
+_ABOUT_A_ROW: Final = tidb.ABOUT_A_ROW | {
     1022, 1048, 1062, 1118, 1169, 1216, 1217, 1264, 1265, 1292, 1366, 1367, 1406, 1411, 1416, 1441, 1451,
     1452, 1525, 1526, 1557, 1586, 1644, 1690, 1761, 1762, 1859, 3140, 3819, 4025,
 }  # fmt: skip
@@ -57,6 +58,8 @@ signal."""
 _TRUNCATED: Final = 1265
 """Code of the warning about a value that isn't a member of an ENUM."""
 _MOST_WARNINGS: Final = 0xFFFF
+_TEMPORARY_BYTES: Final = 1 << 30
+"""Maximum size of a temporary table of TiDB, by default 64 MiB: one has the rows of a batch to find."""
 _LOADING: Final = {
     "local_infile": ("ON",),
     "binlog_format": ("ROW", "MIXED"),  # a log of statements has a warning for each load
@@ -98,7 +101,7 @@ class MySqlSession:
         self.is_mariadb = False
         self.inserted = ""
         """Template of an inserted value in ON DUPLICATE KEY UPDATE."""
-        self._is_tidb = False
+        self.is_tidb = False
         self._loads_lines: bool | None = None  # None until it is asked for
         self.folds_names = False
 
@@ -115,19 +118,23 @@ class MySqlSession:
         self.is_mariadb = "mariadb" in version.lower()
         has_alias = not self.is_mariadb and tuple(map(int, re.findall(r"\d+", version)[:3])) >= (8, 0, 19)
         self.inserted = "fresh.{}" if has_alias else "VALUES({})"
-        self._is_tidb = "tidb" in version.lower()
+        self.is_tidb = tidb.is_tidb(version)
+        if self.is_tidb and (why := tidb.too_old(version)):
+            raise SinkError(f"{self._identity}: {why}")
         self._loads_lines = None
         self.packet_bytes = int(packet_bytes)
         self.folds_names = bool(lower_case)
         self.execute(f"SET time_zone='{UTC}', foreign_key_checks=0, sql_safe_updates=0")
         self.execute(f"SET {_MARIADB_PATIENCE if self.is_mariadb else _PATIENCE}")
+        if self.is_tidb:  # an optimistic transaction would show a row's error at its COMMIT only
+            self.execute(f"SET tidb_txn_mode='pessimistic', tidb_tmp_table_max_size={_TEMPORARY_BYTES}")
         self._set_modes(f"{STRICT},NO_BACKSLASH_ESCAPES")
 
     @property
     def loads_lines(self) -> bool:
         """True if the server takes LOAD DATA LOCAL as a part of a transaction, like any other statement."""
         if self._loads_lines is None:
-            self._loads_lines = not self._is_tidb and self._allows_lines()
+            self._loads_lines = not self.is_tidb and self._allows_lines()
         return self._loads_lines
 
     def _allows_lines(self) -> bool:
@@ -183,7 +190,12 @@ class MySqlSession:
     def define(self, statement: str, modes: str = STRICT) -> None:
         """Run a statement that contains text of the source, whose strings have backslash escapes."""
         self._set_modes(modes)
-        self.execute(statement)
+        try:
+            self.execute(statement)
+        except pymysql.MySQLError:
+            with suppress(pymysql.MySQLError):  # the connection may be lost
+                self._set_modes(f"{STRICT},NO_BACKSLASH_ESCAPES")
+            raise
         self._set_modes(f"{STRICT},NO_BACKSLASH_ESCAPES")
 
     def execute_invalid(self, statement: str, invalid: int) -> Outcome:
@@ -224,7 +236,8 @@ class MySqlSession:
             return None
         code = error.args[0] if error.args else 0
         said = f"{self._identity}: {doing}: {error.args[-1] if error.args else error}"
-        if code in _WAITING_HELPS or isinstance(error, pymysql.InterfaceError):
+        is_later = code in _WAITING_HELPS or tidb.TRY_AGAIN in said
+        if is_later or isinstance(error, pymysql.InterfaceError):
             return Retryable(said)
         if code in _ABOUT_A_ROW:
             return StatementRejected(str(error.args[-1]))

@@ -18,6 +18,7 @@ class PostgresOwnTables:
     table_options = ""
     for_update = " FOR UPDATE"
     unix_time = "extract(epoch FROM clock_timestamp())::bigint"
+    max_row_bytes = None
 
     def __init__(self, session: PostgresSession, schema: str) -> None:
         self._session = session

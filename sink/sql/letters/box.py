@@ -24,6 +24,10 @@ ALTERED: Final = (
     "the table was altered after this change: correct the row by hand and drop the letter, or load the table "
     "again by tidemill snapshot"
 )
+INCOMPLETE: Final = (
+    "the letter lacks values that the target couldn't store: raise the target's limit and load the table "
+    "again by tidemill snapshot, or correct the row by hand and drop the letter"
+)
 _ATTEMPTS: Final = 5
 """Maximum number of attempts at a SQL transaction that meets another one."""
 
@@ -120,6 +124,8 @@ class LetterBox:
         """Apply one letter; return the reason if it is rejected."""
         if letter.altered:
             return ALTERED
+        if letter.incomplete:
+            return INCOMPLETE
         try:
             self._target.apply(cut_groups(runs_of([letter.change]), 1))
         except Exception as error:

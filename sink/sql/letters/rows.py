@@ -13,11 +13,14 @@ from ....dialects.own_tables import OwnTables
 from ....errors import CheckpointError
 from ....events import Row, Table
 from .keys import Head
-from .letter import Letter
+from .letter import Letter, within
 
 LETTERS_TABLE: Final = "tidemill_dead_letters"
 VERSIONS_TABLE: Final = "tidemill_dead_letters_version"
 """One row per feed, which who changes its letters locks."""
+_ALTERED: Final = 1
+_INCOMPLETE: Final = 2
+"""Bits of the column `altered`."""
 
 _COLUMNS: Final = "id,tbl,op,before_row,after_row,ts,position,reason,statement,time,definition,altered"
 
@@ -96,7 +99,9 @@ class LetterRows:
 
     def add(self, letters: Iterable[Letter]) -> None:
         marks = ",".join("?" * (len(_COLUMNS.split(",")) + 1))
-        for one in letters:
+        most = self._tables.max_row_bytes
+        for letter in letters:
+            one = letter if most is None else within(letter, most)
             self._query(
                 f"INSERT INTO {self._letters} (feed,{_COLUMNS}) VALUES ({marks})",
                 self._feed,
@@ -111,7 +116,7 @@ class LetterRows:
                 one.statement,
                 one.time,
                 msgspec.json.encode(one.table).decode(),
-                int(one.altered),
+                _ALTERED * one.altered | _INCOMPLETE * one.incomplete,
             )
 
     def delete(self, ids: Collection[int]) -> None:
@@ -128,7 +133,9 @@ class LetterRows:
         """Note that the letters' table is another one now."""
         if ids:
             self._query(
-                f"UPDATE {self._letters} SET altered=1 WHERE feed=? AND id IN ({_listed(ids)})", self._feed
+                f"UPDATE {self._letters} SET altered=altered|{_ALTERED} "
+                f"WHERE feed=? AND id IN ({_listed(ids)})",
+                self._feed,
             )
 
     def _query(self, statement: str, *values: str | int | None) -> list[Sequence[Any]]:
@@ -148,7 +155,8 @@ class LetterRows:
                 reason=reason,
                 statement=statement,
                 time=time,
-                altered=bool(altered),
+                altered=bool(altered & _ALTERED),
+                incomplete=bool(altered & _INCOMPLETE),
             )
         except ValueError as error:
             raise CheckpointError(f"{self._letters}: dead letter {number} is damaged: {error}") from error
