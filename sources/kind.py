@@ -65,6 +65,8 @@ class SourceContext:
     """Rules about schema changes; a kind of source with `ddl_policies` follows them."""
     details: bool = False
     """True if a sink copies indexes and the like: then a kind that can follow them does."""
+    tells_details: bool = False
+    """True if sinks only tell indexes and the like: then a kind that knows them roughly tells them."""
     routes: Routes = field(default_factory=_no_routes)
     """Merged tables. With routes, several sources may have tables of the same name."""
     note: Callable[[Table], object] = _nobody
@@ -89,9 +91,9 @@ class SourceKind:
     survey: Callable[[Any, SourceContext], Iterator[Finding]]
     """Yield findings: can the source be followed, and which tables match? Changes nothing; raises
     TidemillError if it can't continue."""
-    on_diff: str = ""
-    """ "module:function", called by `tidemill diff` with the options and a SourceContext; returns a
-    `compare.side.Source`. Empty if its rows can't be compared."""
+    side: Callable[[Any, SourceContext], Any] | None = None
+    """Called by `tidemill diff`, for a kind that a package adds; returns a `compare.side.Source`. None if its
+    rows can't be compared, or if `compare` knows how."""
     extra: str = ""
     """The extra of tidemill that installs its packages; empty if none is needed."""
     url_only: frozenset[str] = frozenset()

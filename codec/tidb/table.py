@@ -59,6 +59,7 @@ def _column(field: Field) -> Column:
         nullable=not column.flags & ColumnFlag.NOT_NULL,
         default=_default(field),
         on_update=_now(column) if column.flags & ColumnFlag.ON_UPDATE_NOW else None,
+        generated=bool(column.generated),
         width=_width(field),
         zerofill=bool(column.flags & ColumnFlag.ZEROFILL) and kind in _NUMBERS - {"year"},
     )

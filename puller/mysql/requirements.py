@@ -11,15 +11,24 @@ import pymysql
 from msgspec import Struct
 
 from ...codec.mysql.known import UNTOLD_KINDS
+from ...codec.mysql.tokens import qualified as quoted
 from ...config import Finding
+from ...dialects.mysql.client import (
+    Session,
+    connect,
+    disconnect,
+    is_mariadb,
+    query,
+    translated,
+    version_numbers,
+)
 from ...errors import SourceError, TidemillError
 from ...events import Table
 from .cascades import unlogged_cascades
-from .connection import Session, connect, disconnect, is_mariadb, query, translated, version_numbers
 from .definitions import read_tables
 from .generated import unlogged_columns
 from .options import MysqlOptions
-from .tables import Follows, FoundTable, SourceTable, find_tables, quoted
+from .tables import Follows, FoundTable, SourceTable, find_tables
 
 _TRANSACTIONAL: Final = frozenset({"InnoDB", "ROCKSDB"})
 _OLDEST: Final = {"MariaDB": (10, 5), "MySQL": (8, 0)}

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...actors import SystemClock
 from ...config import Finding
+from ...config.survey import begins, writable_directory, writable_file
 from ...errors import ConfigError
 from ..kind import ByFiles, NotOnSpark, SinkContext, SinkKind
 from ..sink import Sink
-from ..survey import begins, writable_directory, writable_file
 from .options import LinesOptions, ParquetOptions
 
 if TYPE_CHECKING:
@@ -115,6 +115,7 @@ LINES: Final = SinkKind(
 MESSAGES: Final = replace(
     LINES,
     on_spark=NotOnSpark(reason="its tasks write files of the formats ndjson and parquet only"),
+    has_definitions=lambda _: True,
 )
 
 PARQUET: Final = SinkKind(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import chain
-from pkgutil import resolve_name
 from threading import Event
 from typing import Final, TypeVar
 
@@ -16,10 +15,12 @@ from ...errors import Retryable
 from ...events import Checkpoint, Item
 from ...sink import Delivery, ReplayRequired, Sink
 from ...sink.kind import ByRows
+from ...sink.sink import closing
 from .files import Files, Made
 from .options import WriteOptions
 from .order import Ordered
 from .place import Place, Progress
+from .sql import open_shared
 
 AGAIN_SECONDS: Final = 0.2
 """Pause between attempts, unless the error names another."""
@@ -40,10 +41,8 @@ def write_partition(options: WriteOptions, place: Place, batches: Iterable[pa.Re
     if options.is_files:
         return _into_files(Files(options), place, chain(some, items), loads)
     task = _Task(options, _open(options, place), place)
-    try:
+    with closing(task.sink):
         task.write(chain(some, items), loads)
-    finally:
-        task.sink.close()
     return Made(place)
 
 
@@ -54,21 +53,22 @@ def _open(options: WriteOptions, place: Place) -> Sink:
     """
     way, given = options.way, options.given
     assert isinstance(way, ByRows)
-    sink: Sink = resolve_name(way.opener)(given.target, given.options, place, options.host)
-    return sink
+    assert isinstance(given.target, str)
+    if way.open is not None:
+        return way.open(given.target, given.options, place, options.host)
+    assert given.kind.dialect is not None
+    return open_shared(given.kind.dialect, given.target, given.options, place, options.host)
 
 
 def _into_files(files: Files, place: Place, items: Iterable[list[Item]], loads: bool) -> Made:
     folder, sink = files.begin(place)
-    sink.open()
-    try:
+    with closing(sink):
+        sink.open()
         delivery = Delivery(sink, _begins(place, place.start, loads))
         for some in items:
             delivery.accept(some)
             delivery.run(0.0)
         delivery.flush(0.0)
-    finally:
-        sink.close()
     return files.end(place, folder)
 
 

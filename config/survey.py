@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ..config import Finding
 from ..events import Checkpoint
+from . import Finding
 
 
 def writable_file(path: Path) -> Finding:
