@@ -11,6 +11,7 @@ from ..engine.status import RUNNING, StatusFile
 from ..errors import CheckpointError, ConfigError
 from .feed import run_local
 from .flags import DataDir, Json, Name, RequiredFile, feed_tables
+from .say import say
 
 if TYPE_CHECKING:
     from ..engine.options import FeedOptions
@@ -43,7 +44,7 @@ def snapshot(
     request_load(options, table)
     state = _state(options)
     when = "now" if state in RUNNING else f"when the feed runs; it is {state}"
-    typer.echo(f"{', '.join(table)}: loaded again {when}")
+    say(f"{', '.join(table)}: loaded again {when}")
 
 
 def resume(

@@ -98,7 +98,7 @@ class MysqlSource:
             with suppress(TidemillError):  # the requirements report the same
                 seen = [(table.schema, table.name) for table in probe(self._options).tables]
                 if unmatched := self._tables.unmatched(seen):
-                    yield Finding("error", no_table_matches(unmatched))
+                    yield Finding("error", no_table_matches(unmatched, seen))
         yield from found.findings
 
     def rank(self, position: str) -> Rank:

@@ -32,8 +32,9 @@ _TRANSACTIONAL: Final = frozenset({"InnoDB", "ROCKSDB"})
 def plan_mysql(options: MysqlOptions, wanted: TableFilter, settings: BackfillOptions) -> Plan:
     """Plan the chunks. Raises ConfigError for patterns, Retryable and SourceError."""
     found = probe(options)
-    if unmatched := wanted.unmatched([(table.schema, table.name) for table in found.tables]):
-        raise ConfigError(no_table_matches(unmatched))
+    names = [(table.schema, table.name) for table in found.tables]
+    if unmatched := wanted.unmatched(names):
+        raise ConfigError(no_table_matches(unmatched, names))
     empty = Plan(
         "mariadb",
         new_uid(),

@@ -60,7 +60,7 @@ class MysqlOffsets:
             if self._filter.unmatched(names):  # some may have tables that can't be read
                 names = [(one.schema, one.name) for one in find_tables(session, only)]
         if unmatched := self._filter.unmatched(names):
-            raise ConfigError(no_table_matches(unmatched))
+            raise ConfigError(no_table_matches(unmatched, names))
         found.raise_errors()
         return [one.table for one in found.tables]
 
