@@ -64,7 +64,7 @@ def test_a_feed_resumes_by(by: str, mysql_sql: Client) -> None:
         pulling.catch_up(mysql_end(mysql_sql.server))
     assert copy.checkpoint is not None
     at = Position.parse(copy.checkpoint.position)
-    at = Position(at.file, at.offset) if by == "file and offset" else replace(at, by_gtid=True)
+    at = at.without_gtids if by == "file and offset" else replace(at, by_gtid=True)
     copy.checkpoint = replace(copy.checkpoint, position=str(at))
     copy.restart()
     mysql_sql("INSERT INTO t VALUES (1), (2)", "DELETE FROM t WHERE id = 1")
