@@ -9,6 +9,7 @@ from pathlib import Path
 from ..errors import ConfigError
 from ..routing import TableFilter, named
 from ..sources.source import SourceInfo, no_table_matches
+from ..store.disk import replace
 from .options import FeedOptions
 
 
@@ -41,14 +42,16 @@ def check_patterns(options: FeedOptions, *, is_new: bool) -> None:
 
 def _keep(path: Path, tables: TableFilter, what: str, *, is_new: bool) -> None:
     patterns = json.dumps(tables.patterns)
-    if not is_new and path.exists() and not _only_excludes(before := path.read_text(), tables.patterns):
+    before = path.read_text() if path.exists() else None
+    if not (is_new or before is None or _only_excludes(before, tables.patterns)):
         raise ConfigError(
             f"{what} {before} so far, and what happened to other tables "
             "is missing in its targets: give a feed with other patterns a new name and target, or remove "
             f'{path} to go on all the same; patterns that leave tables out, as "!shop.orders", may be added '
             "at the end"
         )
-    path.write_text(patterns)
+    if before != patterns:
+        replace(path, patterns.encode())
 
 
 def _only_excludes(before: str, patterns: Sequence[str]) -> bool:

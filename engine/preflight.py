@@ -12,16 +12,16 @@ from ..config import Finding
 from ..errors import SinkError, TidemillError
 from ..events import Table
 from ..routing import ROWS_KEY, WHERE_KEY, difference
-from ..sink.registry import misfits, open_given, survey_sink
+from ..sink.registry import misfits, survey_sink
 from ..sources.registry import survey_kind
 from .duplicates import reject_duplicates
-from .options import FeedOptions, SinkOptions, sink_context, source_context
+from .options import FeedOptions, SinkOptions, open_sinks, sink_context, source_context
 
 
 def check_feed(options: FeedOptions) -> list[Finding]:
     """Check the source and every target, and name the decoder in use. Raises ConfigError for mistakes that
     are found without connecting."""
-    reject_duplicates([open_given(sink.given, sink_context(options, sink.name)) for sink in options.sinks])
+    reject_duplicates(open_sinks(options))
     tables: list[Table] = []
     context = replace(source_context(options, SystemClock()), note=tables.append)
     found = [*_about("source", survey_kind(options.source_kind, options.source, context))]
