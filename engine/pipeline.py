@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pykka
 from msgspec.structs import replace
@@ -14,12 +14,23 @@ from msgspec.structs import replace
 from ..actors import ActorSystem, Clock, MailboxFull
 from ..chain import Stage
 from ..errors import CheckpointError
-from ..events import Checkpoint, SparkQuery, TablePosition, Ts, Wait, room_wait, source_and_table
+from ..events import (
+    REST,
+    Checkpoint,
+    SparkQuery,
+    TablePosition,
+    Ts,
+    Wait,
+    compose_ts,
+    room_wait,
+    source_and_table,
+)
+from ..failpoint import reach
 from ..puller.puller import PullerStatistics
 from ..sharding import LockStatus, Unlock
-from ..sink import Delivery, Flush, LoadAgain, Review, Sink, spawn_sink
+from ..sink import Delivery, Flush, LoadAgain, LoadRequired, Review, Sink, spawn_sink
 from ..sorter import open_sorter
-from ..sources.source import Source, SourceInfo, StartContext
+from ..sources.source import Renewable, Source, SourceInfo, StartContext
 from .chains import Chains
 from .checkpoint import lowest
 from .coordination import Coordination
@@ -28,6 +39,7 @@ from .decode import Counts, DecodeActor
 from .merge import check_merge, with_shards
 from .options import FeedOptions, open_source
 from .patterns import check_patterns, reject_unmatched
+from .renewal import Renewed, reject_unrenewable, renewed, store
 from .unavailable import blamed
 
 log = logging.getLogger("tidemill")
@@ -61,14 +73,16 @@ class Pipeline:
         stages: Mapping[str, Sequence[Stage]] = _NO_STAGES,
         seek: TablePosition | None = None,
         load_again: Mapping[str, Collection[str]] = _NO_TABLES,
+        renews: bool = False,
         keeps_state: bool = True,
     ) -> None:
         """Connect and start.
 
         `source` replaces the one that the options name, `course` a new one. `stages` contains additional
         stages of sinks' chains, by the sink's name. The source begins no later than at `seek`. `load_again`
-        contains full names of tables to load again, by the sink's name. With `keeps_state`, the source keeps
-        its state in the feed's directory. Raises Retryable and Fatal; then nothing is left running.
+        contains full names of tables to load again, by the sink's name. With `renews` all are: the sinks'
+        checkpoints say so once it raises Renewed. With `keeps_state`, the source keeps its state in the
+        feed's directory. Raises Retryable and Fatal; then nothing is left running.
         """
         self.course = course or Course(clock)
         self.source = ""
@@ -88,6 +102,7 @@ class Pipeline:
         self._stages = stages
         self._seek = seek
         self._requested = load_again
+        self._renews = renews
         self._keeps_state = keeps_state
         self._asked = {table for tables in load_again.values() for table in tables}
         self._source = source or open_source(options, clock)
@@ -114,12 +129,16 @@ class Pipeline:
         with blamed("source"):
             there = self._source.look()
         self._names = there.names if options.routes else ()
+        present = there.source
         found = {name: None if at is None else there.adopts(at) for name, at in found.items()}
         for name, at in found.items():
             if at is not None:
                 self._reject_foreign(name, at, there)
                 if at.source and at.source != there.source:
                     there = replace(there, source=at.source)  # a replica of it: the identity stays
+        if self._renews:
+            self._renew(sinks, found, present)
+            raise Renewed
         for sink in sinks:
             if (at := found[sink.name]) is not None:
                 found[sink.name] = with_shards(options, self._source, sink, at)
@@ -133,8 +152,9 @@ class Pipeline:
             found = {name: at or Checkpoint(0, "", None, there.source) for name, at in found.items()}
         wants = [partial(self._wants, sink.name) for sink in sinks]
         start = lowest(found.values(), order=rank, wants=wants)
-        if start is not None and self._seek is not None and rank(self._seek.position) < rank(start.position):
-            start = replace(start, ts=self._seek.ts, position=self._seek.position)
+        seek = self._seek
+        if start is not None and start.position and seek and rank(seek.position) < rank(start.position):
+            start = replace(start, ts=seek.ts, position=seek.position)
         sink_checkpoints = [at for at in found.values() if at is not None and at.position]
         if not sink_checkpoints:  # later all tables of a pattern may have been dropped
             self.admit(there)
@@ -206,6 +226,25 @@ class Pipeline:
             )
         )
 
+    def _renew(self, sinks: Sequence[Sink], found: Mapping[str, Checkpoint | None], identity: str) -> None:
+        """Have every sink that has tables load all of them again, from the source of this identity."""
+        reject_unrenewable(self._options)
+        source = cast("Renewable", self._source)
+        directory = self._options.data_dir
+        stored = {name: at for name, at in found.items() if at is not None}
+        # No target is ahead of another one, as none has any position.
+        own = [at.ts for one in stored.values() for at in one.tables.values()]
+        now = compose_ts(int(self._clock.time() * 1000))
+        ts = max([now, *own, *(one.ts for one in stored.values())]) + 1
+        for sink in sinks:
+            if (at := stored.get(sink.name)) is not None:
+                with blamed("source"):
+                    names = source.copied(directory, at)
+                copies = [name for name in names if self._options.wants(sink.name, name)]
+                with blamed(f"sink {sink.name}"):
+                    store(sink, renewed(at, copies, identity, ts))
+                reach("renewal.stored")
+
     def _coordinate(self, stack: ExitStack, names: Sequence[str]) -> None:
         """Claim the feed among those that share its merged tables."""
         self._coordination = Coordination(self._options, names, self._clock)
@@ -249,7 +288,7 @@ class Pipeline:
                 f"sink {name} has what came from {at.source}, and {source.address} is {found.source}: "
                 "connect to that server, or name another target"
             )
-        if at.position and source.rank(at.position) > source.rank(found.end):
+        if at.position and not self._renews and source.rank(at.position) > source.rank(found.end):
             raise CheckpointError(source.behind(name, at.position, found.end))
 
     # --- in the turns of the coordinator and the sinks -----------------------------------------------
@@ -313,7 +352,11 @@ class Pipeline:
             self._coordinator.try_tell(Review())
 
     def load_again(self, tables: Collection[str]) -> None:
-        """Ask the sinks to load tables again, by full name, each table once."""
+        """Ask the sinks to load tables again, by full name, each table once. REST, for all tables, ends the
+        pipeline."""
+        if REST in tables:
+            self.course.end(LoadRequired((), "all tables are loaded again on request"))
+            return
         new = [table for table in tables if table not in self._asked]
         if new:
             with suppress(MailboxFull, pykka.ActorDeadError):

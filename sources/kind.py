@@ -98,6 +98,9 @@ class SourceKind:
     """Fields that only the URL can set."""
     ddl_policies: bool = False
     """True if it follows its context's rules about schema changes."""
+    renews: bool = False
+    """True if all tables can be loaded again into targets that have copies of them: its source has `copied`,
+    and starts without a position."""
     routable: bool = False
     """True if its tables can be merged: each schema change has a commit ts of its own."""
     combines: bool = False

@@ -105,6 +105,7 @@ MYSQL: Final = SourceKind(
     ddl_policies=True,
     routable=True,
     combines=True,
+    renews=True,
     on_diff="tidemill.compare.mysql:open_source",
 )
 

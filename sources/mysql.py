@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
+from pathlib import Path
 
 import pykka
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from ..codec.mysql.left_out import leave_out_generated, with_generated
 from ..codec.mysql.tokens import NotUnderstood
 from ..config import Finding
 from ..errors import SourceError, TidemillError
-from ..events import Checkpoint, Item, Sorted, Table, Ts, Wait, progress_of
+from ..events import REST, Checkpoint, Item, Sorted, Table, Ts, Wait, progress_of
 from ..mounter import APPLY_ALL, Catalog, History, Mounter, Policy
 from ..puller.lane import ALONE, Lane
 from ..puller.mysql import requirements
@@ -70,7 +71,7 @@ class MysqlSource:
         found = probe_any(self._options)
         self._identity = found.source
         self._refuses_cascades = self._options.cascades == "refuse" and not found.logs_cascades
-        names = [(table.schema, table.name) for table in found.tables]
+        names = self._seen = [(table.schema, table.name) for table in found.tables]
         end = replace(found.end, gtid=found.end.gtid or found.gtids, server=found.server.identity)
         return SourceInfo(found.source, str(end), names, continues=lambda at: _is_of(found.gtids, at))
 
@@ -109,6 +110,22 @@ class MysqlSource:
             f"sink {sink} is at {position}, and the binlog of {self.address} ends before, at {end}: "
             "it was reset or restored from a backup; name another target to begin with a new snapshot"
         )
+
+    def copied(self, state_dir: Path, at: Checkpoint) -> list[str]:
+        """Without a catalog as of the checkpoint, these are all tables that are followed now."""
+        loading = at.loading
+        if loading is not None and REST not in loading:
+            return [name for name, have in loading.items() if not have.pending]
+        identity = at.source or self._identity
+        catalog = History(state_dir / self._file_name("catalog"), identity).as_of(at.ts)
+        names = {f"{schema}.{table}" for schema, table in catalog.names()}
+        if catalog.state == "unknown":
+            names |= {
+                f"{schema}.{table}" for schema, table in self._seen if self._tables.matches(schema, table)
+            }
+        of_loading = {} if loading is None else loading
+        names |= {name for name in of_loading if name != REST}
+        return sorted(name for name in names if name not in of_loading or not of_loading[name].pending)
 
     def start(self, context: StartContext) -> None:
         start = context.start

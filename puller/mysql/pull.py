@@ -231,10 +231,11 @@ class Pull:
         names = [source.table.full_name for source in snapshot.tables]
         self._planned = {(source.table.schema, source.table.name): source for source in snapshot.tables}
         self._estimates = {source.table.full_name: source.rows_estimated for source in snapshot.tables}
-        for mark in [*(Chunk(name, PENDING) for name in names if name not in loading), Chunk(REST, WHOLE)]:
+        pending = [name for name in names if progress_of(loading, name) is None]  # stale in some target
+        for mark in [*(Chunk(name, PENDING) for name in pending), Chunk(REST, WHOLE)]:
             out.begin()
             out.commit(position, mark)
-            loading[mark.table] = mark.loaded
+            loading.setdefault(mark.table, mark.loaded)
         yield out.take(position)
 
     def _load_at_once(

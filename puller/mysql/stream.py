@@ -180,8 +180,8 @@ class Dump:
             disconnect(session)
         return SourceError(
             f"{self._options.address}: can't read the binlog from {self._position}: {error.args[1]}{held}. "
-            "Start again with a new snapshot; if the position was purged, have the server keep binlogs "
-            "longer (binlog_expire_logs_seconds)"
+            "Load all tables again (tidemill resume FEED --resnapshot '*'), or begin with empty targets; if "
+            "the position was purged, have the server keep binlogs longer (binlog_expire_logs_seconds)"
         )
 
 

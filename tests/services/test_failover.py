@@ -222,7 +222,7 @@ def test_a_replica_whose_binlog_was_purged_beyond_the_checkpoint_is_an_error(top
     with following(b, copy) as pulling:
         error = pulling.wait_for_error()
     assert "can't read the binlog" in str(error)
-    assert "Start again with a new snapshot" in str(error)
+    assert "Load all tables again (tidemill resume FEED --resnapshot '*')" in str(error)
 
 
 def test_a_server_of_another_topology_is_refused(topology: Topology, private_mariadb: MariaDb) -> None:

@@ -37,7 +37,7 @@ def test_a_purged_position_names_what_the_server_still_has(own: Client) -> None:
     message = failure(own, resumed(own.server, "binlog.000002:400"))
     assert "can't read the binlog from binlog.000002:400: Could not find first log file" in message
     assert f"the server holds binlog.000003 to {end.file} (which ends at {end.offset})" in message
-    assert "Start again with a new snapshot" in message
+    assert "Load all tables again (tidemill resume FEED --resnapshot '*')" in message
 
 
 def test_a_position_past_the_end(own: Client) -> None:
