@@ -13,17 +13,14 @@ from msgspec.structs import replace
 
 from ..actors import ActorSystem, Clock, MailboxFull
 from ..chain import Stage
-from ..errors import CheckpointError
 from ..events import (
     REST,
     Checkpoint,
-    SparkQuery,
     TablePosition,
     Ts,
     Wait,
     compose_ts,
     room_wait,
-    source_and_table,
 )
 from ..failpoint import reach
 from ..puller.puller import PullerStatistics
@@ -31,14 +28,14 @@ from ..sharding import LockStatus, Unlock
 from ..sink import Delivery, Flush, LoadAgain, LoadRequired, Review, Sink, spawn_sink
 from ..sorter import open_sorter
 from ..sources.source import Renewable, Source, SourceInfo, StartContext
+from .beginning import adopted, beginning, named_sources
 from .chains import Chains
-from .checkpoint import lowest
 from .coordination import Coordination
 from .coordinator import Coordinator, Course
 from .decode import Counts, DecodeActor
 from .merge import check_merge, with_shards
 from .options import FeedOptions, open_source
-from .patterns import check_patterns, reject_unmatched
+from .patterns import keep_patterns, reject_unmatched
 from .renewal import Renewed, reject_unrenewable, renewed, store
 from .unavailable import blamed
 
@@ -120,7 +117,7 @@ class Pipeline:
 
     def _start(self, stack: ExitStack, sinks: Sequence[Sink]) -> None:
         options, clock = self._options, self._clock
-        found = {}
+        found: dict[str, Checkpoint | None] = {}
         for sink in sinks:
             stack.callback(self._let_go, sink)
             with blamed(f"sink {sink.name}"):
@@ -128,39 +125,30 @@ class Pipeline:
         stack.callback(self._source.close)
         with blamed("source"):
             there = self._source.look()
-        self._names = there.names if options.routes else ()
-        present = there.source
-        found = {name: None if at is None else there.adopts(at) for name, at in found.items()}
-        for name, at in found.items():
-            if at is not None:
-                self._reject_foreign(name, at, there)
-                if at.source and at.source != there.source:
-                    there = replace(there, source=at.source)  # a replica of it: the identity stays
+        self._names = named_sources(options, there)
+        identity, found = adopted(self._source, there, found, renews=self._renews)
         if self._renews:
-            self._renew(sinks, found, present)
+            self._renew(sinks, found, there.source)
             raise Renewed
         for sink in sinks:
             if (at := found[sink.name]) is not None:
                 found[sink.name] = with_shards(options, self._source, sink, at)
-        self.source = there.source
+        self.source = identity
         if options.sharding.is_shared:
             self._coordinate(stack, there.names)
         rank = self._source.rank
         if options.until:
             self._until = rank(there.end if options.until == "now" else options.until)
-        if not options.source.loads:
-            found = {name: at or Checkpoint(0, "", None, there.source) for name, at in found.items()}
-        wants = [partial(self._wants, sink.name) for sink in sinks]
-        start = lowest(found.values(), order=rank, wants=wants)
+        begins = beginning(options, self._source, there, identity, found)
+        start, sink_checkpoints, found = begins.start, begins.placed, begins.checkpoints
         seek = self._seek
         if start is not None and start.position and seek and rank(seek.position) < rank(start.position):
             start = replace(start, ts=seek.ts, position=seek.position)
-        sink_checkpoints = [at for at in found.values() if at is not None and at.position]
         if not sink_checkpoints:  # later all tables of a pattern may have been dropped
             self.admit(there)
             if options.routes:
                 check_merge(options, self._source)
-        check_patterns(options, is_new=not sink_checkpoints)
+        keep_patterns(options, is_new=not sink_checkpoints)
         self.course.checkpoints = {name: at for name, at in found.items() if at is not None}
 
         self._chains = Chains(options, self._names, self._stages, self._coordination, self._look_for_end)
@@ -179,7 +167,7 @@ class Pipeline:
             name="coordinator",
             capacity=1024,
         )
-        self.deliveries = [self._deliver(sink, found[sink.name], there.source) for sink in sinks]
+        self.deliveries = [self._deliver(sink, found[sink.name], identity) for sink in sinks]
         self._sinks = [spawn_sink(self.blocking, delivery, coordinator) for delivery in self.deliveries]
         reads_rows = [getattr(sink, "reads_rows", True) for sink in sinks]
         self.decoder = self.compute.spawn(
@@ -265,31 +253,9 @@ class Pipeline:
                 is_end=partial(self._is_at_end, sink.name),
             )
 
-    def _wants(self, sink: str, name: str) -> bool:
-        """Return True if the sink is given the table of this origin name."""
-        return self._options.wants(sink, source_and_table(name, self._names)[1])
-
     def admit(self, found: SourceInfo) -> None:
         """Raise ConfigError if the feed can't follow this source."""
         reject_unmatched(self._options, found)
-
-    def _reject_foreign(self, name: str, at: Checkpoint, found: SourceInfo) -> None:
-        """Raise CheckpointError unless this source can be followed from the checkpoint."""
-        source = self._source
-        if at.owner is not None:
-            parts = f" in {at.owner.partitions} partitions" if isinstance(at.owner, SparkQuery) else ""
-            raise CheckpointError(
-                f"sink {name} is written by Spark{parts}: go on with --engine spark, or name another target"
-            )
-        if at.source not in ("", found.source):
-            if found.continues(at):
-                return
-            raise CheckpointError(
-                f"sink {name} has what came from {at.source}, and {source.address} is {found.source}: "
-                "connect to that server, or name another target"
-            )
-        if at.position and not self._renews and source.rank(at.position) > source.rank(found.end):
-            raise CheckpointError(source.behind(name, at.position, found.end))
 
     # --- in the turns of the coordinator and the sinks -----------------------------------------------
 

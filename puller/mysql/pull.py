@@ -36,10 +36,10 @@ from .options import MysqlOptions
 from .position import CommitClock, Position
 from .probe import probe
 from .reader import BinlogReader
-from .requirements import survey
+from .requirements import Survey, survey
 from .snapshot import Snapshot
 from .stop_signal import StopSignal
-from .stream import POLL_SECONDS, own_server_id
+from .stream import POLL_SECONDS, Dump, own_server_id
 from .table_loads import TableLoads
 from .tables import Follows, SourceTable
 from .transactions import Transactions
@@ -153,14 +153,30 @@ class Pull:
         """The options of the server in use."""
         return self._servers[self._chosen]
 
-    def _check(self) -> None:
-        found = survey(
+    def survey(self) -> Survey:
+        """Check the server's requirements for this start. Raises Retryable or SourceError if it can't be
+        reached."""
+        return survey(
             self._options,
             self._follows,
             is_new=self._is_new,
             has_catalog=self._knows is not None,
             knows=self._is_known,
         )
+
+    def try_start(self) -> None:
+        """Check that the server sends its log from the start, if that is a position. Raises as `steps`."""
+        position = self._options.position
+        decoder = self._decoder
+        if decoder is None and not position:
+            return
+        at = Position.parse(position) if decoder is None else decoder.position
+        with closing(Dump(self._options, at)) as dump:
+            while not dump.read():  # the server refuses at once, or sends the name of the log's file
+                pass
+
+    def _check(self) -> None:
+        found = self.survey()
         found.raise_errors()
         self._checked = True
         self._surveyed = found.tables

@@ -51,14 +51,6 @@ class Survey(Struct, frozen=True):
             raise SourceError(f"{self.server}: {'; '.join(errors)}")
 
 
-def check(options: MysqlOptions, follows: Follows) -> Survey:
-    """Like survey(), but an unreachable server is a finding too."""
-    try:
-        return survey(options, follows)
-    except TidemillError as error:
-        return Survey("", [], [Finding("error", str(error))])
-
-
 def check_without_catalog(options: MysqlOptions) -> list[Finding]:
     """Return errors of a server whose rows are decoded without a catalog; none if it can't be reached."""
     with suppress(TidemillError):

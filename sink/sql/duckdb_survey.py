@@ -19,6 +19,7 @@ def survey_duckdb(url: URL, options: DuckDbOptions, feed: str) -> Iterator[Findi
     target = DuckDbTarget(url, feed, options)
     yield writable_file(target.session.path)
     if not target.session.path.exists():
+        yield begins(None)
         return
     try:
         target.session.connect()

@@ -35,6 +35,7 @@ def survey_sqlite(url: URL, feed: str) -> Iterator[Finding]:
     file = Path(url.database or "")
     yield writable_file(file)
     if not file.exists():
+        yield begins(None)
         return
     try:
         with _connected(_read_only(file)) as copy:

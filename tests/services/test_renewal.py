@@ -141,3 +141,13 @@ def test_a_feed_that_can_t_load_all_tables_again_says_so(purged: Purged) -> None
         "'*': only a feed of one MariaDB or MySQL server, without [[route]], loads all tables again into its "
         "present targets: give every sink an empty target, and a new snapshot is taken"
     )
+
+
+def test_check_refuses_a_purged_position_as_run_does(purged: Purged) -> None:
+    refused = purged.run().sentence
+    done = purged.call("check", str(purged.config))
+    assert done.status == 1
+    (error,) = [line for line in done.out.splitlines() if line.startswith("error")]
+    assert error.removeprefix("error   source: ") == refused
+    purged.call("snapshot", str(purged.config), "*")
+    assert "error" not in purged.call("check", str(purged.config)).out, "the request is known"
