@@ -43,6 +43,7 @@ from .stream import POLL_SECONDS, Dump, own_server_id
 from .table_loads import TableLoads
 from .tables import Follows, SourceTable
 from .transactions import Transactions
+from .xa_recover import XaStart
 
 log = logging.getLogger("tidemill.puller")
 
@@ -100,6 +101,7 @@ class Pull:
             self._loading = None if start.loading is None else dict(start.loading)
             if start.position:
                 self._start_at(Position.parse(start.position))
+        self._xa_start = XaStart()
         self._checked = False
         self._surveyed: list[SourceTable] = []
         self._is_new = start is None
@@ -231,7 +233,7 @@ class Pull:
     def _plan(self, loading: SnapshotProgress) -> Steps:
         """Note which tables are to be loaded: those that there are at one position."""
         surveyed, self._surveyed = self._surveyed, []
-        with closing(Snapshot(self._options, self._follows, surveyed)) as snapshot:
+        with closing(self._snapshot(self._follows, surveyed)) as snapshot:
             if self._decoder is not None:
                 snapshot.check_reached(self._decoder.position)
             yield self._connected(snapshot.server, self._has_gtids)
@@ -253,6 +255,16 @@ class Pull:
             out.commit(position, mark)
             loading.setdefault(mark.table, mark.loaded)
         yield out.take(position)
+
+    def _snapshot(self, follows: Follows, known: Sequence[SourceTable] = ()) -> Snapshot:
+        """Begin a view of the tables; the log is read from its position on, unless it is read already."""
+        if self._decoder is not None:
+            return Snapshot(self._options, follows, known)
+        place = self._xa_start.look(self._options, self._now())
+        snapshot = Snapshot(self._options, follows, known)
+        if self._xa_start.is_used or snapshot.has_prepared():
+            snapshot.position = structs.replace(snapshot.position, prepared=place)
+        return snapshot
 
     def _load_at_once(
         self, loading: SnapshotProgress, progress: LoadProgress, schema: str, table: str
@@ -278,7 +290,7 @@ class Pull:
             progress.complete(f"{schema}.{table}")
 
     def _load(self, loading: SnapshotProgress) -> Steps:
-        with closing(Snapshot(self._options, self._lacking(loading))) as snapshot:
+        with closing(self._snapshot(self._lacking(loading))) as snapshot:
             if self._decoder is not None:
                 snapshot.check_reached(self._decoder.position)
             yield self._connected(snapshot.server, self._has_gtids)
@@ -318,7 +330,7 @@ class Pull:
             self._start_at(Position.parse(self._options.position))
             return
         follows: Follows = self._follows if self._knows is not None else lambda _schema, _table: False
-        with closing(Snapshot(self._options, follows)) as snapshot:  # tables are for the catalog only
+        with closing(self._snapshot(follows)) as snapshot:  # tables are for the catalog only
             for source in snapshot.tables:
                 snapshot.hold(source)
                 snapshot.let_go()

@@ -19,7 +19,9 @@ from .connection import Session, connect, disconnect, is_mariadb, query, transla
 from .definitions import read_tables
 from .generated import unlogged_columns
 from .options import MysqlOptions
+from .prepared import prepared_names
 from .tables import Follows, FoundTable, SourceTable, find_tables, quoted
+from .xa_recover import PREPARED_SECONDS, described
 
 _TRANSACTIONAL: Final = frozenset({"InnoDB", "ROCKSDB"})
 _OLDEST: Final = {"MariaDB": (10, 5), "MySQL": (8, 0)}
@@ -141,6 +143,8 @@ def survey_session(
     if mariadb:
         findings += unlogged_columns(version, [one.table for one in tables])
     findings += unlogged_cascades(session, options, followed)
+    if is_new and not options.position:
+        findings += _prepared(session, mariadb=mariadb)
     findings += without_key(table.table for table in tables)
     return Survey(server, tables, findings)
 
@@ -272,6 +276,20 @@ def _global_rights(session: Session) -> set[str]:
 def _account(user: str) -> str:
     name, _, host = user.rpartition("@")
     return f"'{name}'@'{host}'"
+
+
+def _prepared(session: Session, *, mariadb: bool) -> Iterator[Finding]:
+    """Yield a warning about XA transactions whose rows are before the start in the log."""
+    names = prepared_names(session)
+    if names is None:
+        grant = "" if mariadb else ": GRANT XA_RECOVER_ADMIN on *.*"
+        yield Finding(
+            "warning",
+            "this user can't see if XA transactions are prepared, and the feed stops at the end of one that "
+            f"was prepared before its start{grant}",
+        )
+    elif names:
+        yield Finding("warning", f"the feed waits {PREPARED_SECONDS:.0f} s for its start: {described(names)}")
 
 
 def _nothing_to_follow(found: list[FoundTable]) -> Finding:

@@ -36,6 +36,7 @@ from .key_range import chunk_query
 from .load_progress import rows_up_to
 from .options import MysqlOptions
 from .position import Position
+from .prepared import prepared_names
 from .stream import Result
 from .tables import Follows, FoundTable, SourceTable, find_tables, is_unchanged, quoted
 
@@ -102,6 +103,11 @@ class Snapshot:
         if position.gtid and (position.by_gtid or position.server != self.server.identity):
             with translated(self._options):
                 check_reached(self._session, self._options, position)
+
+    def has_prepared(self) -> bool:
+        """Return True if an XA transaction is prepared."""
+        with translated(self._options):
+            return bool(prepared_names(self._session))
 
     def hold(self, source: SourceTable) -> None:
         """Prevent `source` from being altered. Raises Retryable if it was altered already."""
