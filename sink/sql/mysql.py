@@ -102,6 +102,7 @@ class MySqlTarget:
         return self.session.explain(error, doing)
 
     def begin(self) -> None:
+        self.session.large.clear()
         self.session.execute("START TRANSACTION")
         self._is_marked = self.marks is None
 
@@ -116,6 +117,7 @@ class MySqlTarget:
         self.session.execute("SAVEPOINT tidemill")
 
     def rollback_to_savepoint(self) -> None:
+        self.session.large.clear()
         self.session.execute("ROLLBACK TO SAVEPOINT tidemill")
 
     def load_checkpoint(self) -> str | None:
@@ -149,6 +151,7 @@ class MySqlTarget:
         return [outcome.rows for outcome in outcomes] == wanted
 
     def rollback(self) -> None:
+        self.session.large.clear()
         self.session.execute("ROLLBACK")
 
     def is_contention(self, error: Exception) -> bool:
@@ -188,7 +191,7 @@ class MySqlTarget:
     def _send_all(self, statements: Iterable[Statement]) -> None:
         """Send statements in packets; the next one is rendered while the server works on the last one."""
         sent: list[Statement] = []
-        for packet in packets(statements, self._max_chars):
+        for packet in packets(statements, self._max_chars, self.session.large.size):
             self._receive(sent)
             sent = self._send_first(packet)
         self._receive(sent)
@@ -217,8 +220,8 @@ class MySqlTarget:
             self.session.load(statements[0].text, statements[0].lines)
             return statements
         packet = ";".join([statement.text for statement in statements])
-        limit = self.session.packet_bytes
-        if len(packet) * 4 >= limit and (size := len(packet.encode())) >= limit:
+        limit, large = self.session.packet_bytes, self.session.large
+        if large.size(packet) * 4 >= limit and (size := large.byte_size(packet)) >= limit:
             if len(statements) > 1:
                 for statement in statements[:-1]:
                     self._send([statement])
@@ -230,7 +233,7 @@ class MySqlTarget:
         if statements[0].invalid:
             self._check_counts(statements, [self.session.execute_invalid(packet, statements[0].invalid)])
             return []
-        self.session.connection.send(packet)
+        self.session.connection.send(packet, large)
         return statements
 
     def _receive(self, statements: list[Statement]) -> None:
@@ -249,7 +252,7 @@ class MySqlTarget:
     def statement(self, group: Group, *, safely: bool) -> str:
         plan = self._plans[group.table]
         found = plan.safe_statements(group, 1) if safely else plan.statements(group, 1)
-        return "; ".join(one.text for one in found)
+        return self.session.large.shown("; ".join(one.text for one in found))
 
     def _plan(self, table: Table) -> Plan:
         check_columns(self, table)
@@ -258,6 +261,7 @@ class MySqlTarget:
             self._qualified(table),
             whole=self._whole,
             native_json=not self.session.is_mariadb,
+            large=self.session.large,
             inserted=self.session.inserted if has_only_key(self.session, self._tables, table) else "",
             loads=self.session.loads_lines and self.keeps_rows(table),
         )

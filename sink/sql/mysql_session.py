@@ -17,6 +17,7 @@ from sqlalchemy.pool import NullPool
 from ...errors import Retryable, SinkError
 from . import mysql_text as text
 from .mysql_connection import Connection, Outcome, use_own_connections
+from .mysql_large import LargeValues
 from .mysql_modes import STRICT, WITHOUT_STRICT
 from .target import StatementRejected
 
@@ -93,6 +94,7 @@ class MySqlSession:
         )
         use_own_connections(self._engine)
         self._connection: Connection | None = None
+        self.large = LargeValues()
         self.packet_bytes = 0
         """The server's max_allowed_packet."""
         self.is_mariadb = False
@@ -137,6 +139,7 @@ class MySqlSession:
 
     def close(self) -> None:
         """Close the connection, if there is one; an open transaction is rolled back."""
+        self.large.clear()
         connection, self._connection = self._connection, None
         if connection is not None and connection.open:
             connection.close()
@@ -162,7 +165,7 @@ class MySqlSession:
 
     def execute_all(self, statements: Sequence[str]) -> list[Outcome]:
         """Run statements in one packet."""
-        self.connection.send(";".join(statements))
+        self.connection.send(";".join(statements), self.large)
         return self.connection.receive()
 
     def load(self, statement: str, lines: str) -> None:

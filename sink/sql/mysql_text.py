@@ -11,8 +11,10 @@ from typing import TypeAlias
 
 from ...events import Column, Row, Table, not_a_member
 from ..row_code import compile_rows
+from .mysql_large import LARGE, Value
 
 Render: TypeAlias = Callable[[Iterable[Row]], list[str]]
+Large: TypeAlias = Callable[[Value], str]
 
 _TEXTS = {"char", "varchar", "text", "enum", "set", "json"}
 _BINARIES = {"binary", "varbinary", "blob", "geometry", "vector"}
@@ -29,10 +31,13 @@ def name(identifier: str) -> str:
     return "`" + identifier.replace("`", "``") + "`"
 
 
-def compile_values(table: Table) -> Render:
-    """Return a function that renders each row as "(1,'a',NULL)"."""
-    parts = [_nullable(c, f"c{i}", _value(c, f"c{i}")) for i, c in enumerate(table.columns)]
-    return _compile(table, f"({','.join(parts)})")
+def compile_values(table: Table, large: Large | None = None) -> Render:
+    """Return a function that renders each row as "(1,'a',NULL)".
+
+    `large` renders values of at least LARGE; without it they are rendered as others.
+    """
+    parts = [_nullable(c, f"c{i}", _stored(c, f"c{i}", large)) for i, c in enumerate(table.columns)]
+    return _compile(table, f"({','.join(parts)})", large)
 
 
 def compile_lines(table: Table) -> Render:
@@ -55,13 +60,15 @@ def load_lines(table: Table, qualified_name: str) -> str:
     )
 
 
-def compile_set(table: Table, index: Iterable[int]) -> Render:
-    """Return a function that renders the columns in `index` of each row as "`a`=1,`b`=NULL"."""
+def compile_set(table: Table, index: Iterable[int], large: Large | None = None) -> Render:
+    """Return a function that renders the columns in `index` of each row as "`a`=1,`b`=NULL". `large`: see
+    compile_values."""
     columns = table.columns
     parts = [
-        f"{_name(columns[i])}={_nullable(columns[i], f'c{i}', _value(columns[i], f'c{i}'))}" for i in index
+        f"{_name(columns[i])}={_nullable(columns[i], f'c{i}', _stored(columns[i], f'c{i}', large))}"
+        for i in index
     ]
-    return _compile(table, ",".join(parts))
+    return _compile(table, ",".join(parts), large)
 
 
 def compile_key(table: Table) -> Render:
@@ -94,9 +101,21 @@ def key_columns(table: Table) -> str:
     return names if len(table.key) == 1 else f"({names})"
 
 
-def _compile(table: Table, template: str) -> Render:
+def is_wide(column: Column) -> bool:
+    """Return True if values of the column may be large."""
+    return column.kind == "json" or (column.kind in ("text", "blob", "geometry") and column.length != 1)
+
+
+def _stored(column: Column, var: str, large: Large | None) -> str:
+    """Return a Python expression for the text of a value to store, which may be large; it isn't None."""
+    plain = _value(column, var)
+    return f"({plain} if len({var})<{LARGE} else large({var}))" if large and is_wide(column) else plain
+
+
+def _compile(table: Table, template: str, large: Large | None = None) -> Render:
     """Return a function that fills in the template of an f-string for each row."""
-    return compile_rows(len(table.columns), f'f"""{template}"""', {"Q": "'", "QQ": "''", "N": "NULL"})
+    names = {"Q": "'", "QQ": "''", "N": "NULL", "large": large}
+    return compile_rows(len(table.columns), f'f"""{template}"""', names)
 
 
 def _name(column: Column) -> str:

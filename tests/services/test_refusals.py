@@ -99,7 +99,9 @@ def test_statements_instead_of_rows(sql: Client) -> None:
 
 def test_an_xa_transaction_that_was_prepared_before_the_start(sql: Client) -> None:
     sql("CREATE TABLE t (id INT)", "XA START 'x'", "INSERT INTO t VALUES (1)", "XA END 'x'", "XA PREPARE 'x'")
-    with Pulling(sql.server, f"{sql.database}.*", snapshot=False) as pulling:
+    with Pulling(
+        sql.server, f"{sql.database}.*", start=resumed(sql.server, str(binlog_end(sql.server)))
+    ) as pulling:
         pulling.wait_until_told(Connected)
         sql("XA COMMIT 'x'")
         message = str(pulling.wait_for_error())
